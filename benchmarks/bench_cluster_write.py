@@ -27,13 +27,13 @@ from collections import Counter
 from contextlib import ExitStack
 
 import saros
-from saros_cluster.cluster_file import ClusterFile, NodeAddress, save
+from saros_cluster.node.cluster_file import ClusterFile, NodeAddress, save
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import SLOTS
-from saros_server.server import Server
-from saros_server.serving import serving
-from saros_shell import bench
-from saros_storage.disk import LocalDisk
+from saros_server.grpc.server import Server
+from saros_server.process.server_file import serving
+from saros_shell.commands import bench
+from saros_storage.io.disk import LocalDisk
 
 HOST = "127.0.0.1"
 BATCH_POINTS = 5_000

@@ -9,9 +9,9 @@ import time
 
 import numpy as np
 
+from saros_storage.base.types import NUMPY_DTYPE, DataType, Encoding
 from saros_storage.encoding import decode_pages_into, encode
-from saros_storage.kernels.words import Stream
-from saros_storage.types import NUMPY_DTYPE, DataType, Encoding
+from saros_storage.kernels.codecs.bit_reader import Stream
 
 ROWS, PAGES, ROUNDS = 10_000, 20, 5
 RNG = np.random.default_rng(7)

@@ -23,16 +23,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from saros_storage.allocator import keep_freed_memory
-from saros_storage.block import Block, Column
-from saros_storage.clock import SystemClock
-from saros_storage.disk import LocalDisk
-from saros_storage.reading import ScanRequest, TimeRange
+from saros_storage.base.allocator import keep_freed_memory
+from saros_storage.base.block import Block, Column
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import Compressor, DataType, Encoding
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import LocalDisk
+from saros_storage.scan.reading import ScanRequest, TimeRange
 from saros_storage.schema import CreateDatabase, CreateSeries, SeriesSchema
 from saros_storage.store import Store
-from saros_storage.store_options import StoreOptions
-from saros_storage.tablet import Tablet
-from saros_storage.types import Compressor, DataType, Encoding
 
 FILES, SERIES = 20, 10
 DEVICE, OTHER, INGESTED = "root.a.d", "root.b.d", "root.c.d"

@@ -11,10 +11,10 @@ import time
 
 import numpy as np
 
-from saros_storage.block import Block, Column
+from saros_storage.base.block import Block, Column
+from saros_storage.base.types import DataType
 from saros_storage.kernels.merge import union_times
-from saros_storage.rank_merge import merge_blocks
-from saros_storage.types import DataType
+from saros_storage.read.rank_merge import merge_blocks
 
 ROWS, ROUNDS = 1_000_000, 7
 RNG = np.random.default_rng(5)

@@ -18,7 +18,7 @@ from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import Append, Entry, EntryKind, GroupId
 from saros_cluster.transport.grpc_peers import GrpcPeers
 from saros_cluster.transport.handshake import Identity
-from saros_storage.clock import SystemClock
+from saros_storage.base.clock import SystemClock
 
 HERE, THERE = NodeId(1), NodeId(2)
 SIZES = {100: 2_000, 40_000: 2_000, 1_000_000: 200}

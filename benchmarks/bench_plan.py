@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import time
 
-from saros_engine.distribution import distribute
+from saros_engine.expressions.time_filter import Moment
 from saros_engine.optimizer import optimize
 from saros_engine.planner import PlanContext, plan_select
-from saros_engine.time_filter import Moment
-from saros_engine.writing import new_series
+from saros_engine.planning.distribution import distribute
+from saros_engine.statements.writing import new_series
 from saros_grammar.parser import parse
+from saros_storage.base.types import DataType, TimeUnit
 from saros_storage.schema import CreateDatabase, CreateSeries, SchemaTree
-from saros_storage.types import DataType, TimeUnit
 
 DEVICES, SENSORS, SECONDS = 500, 10, 0.5
 CASES = [

@@ -15,11 +15,11 @@ import sys
 import tempfile
 import time
 
+from saros_cluster.multiraft.raft_log import RaftLog
 from saros_cluster.raft.membership import membership
 from saros_cluster.raft.messages import Entry, EntryKind, GroupId, Position
 from saros_cluster.raft.ready import HardState, Persist
-from saros_cluster.raft_log import RaftLog
-from saros_storage.disk import LocalDisk
+from saros_storage.io.disk import LocalDisk
 from saros_storage.log import Durability, LogOptions
 
 GROUPS, DATA, ROUNDS = 6, os.urandom(4096), 60

@@ -20,25 +20,25 @@ import numpy as np
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.remote.questions import CLOSE, ReadTarget, encode_query
+from saros_cluster.remote.messages import CLOSE, ReadTarget, encode_query
 from saros_cluster.remote.reader_service import ReaderService
 from saros_cluster.remote.remote_reader import Holder, open_readers
 from saros_cluster.transport.grpc_peers import GrpcPeers
 from saros_cluster.transport.handshake import Identity
-from saros_engine.expression import InputColumn
-from saros_engine.operators.aggregate_scan import AggregateScanOperator
 from saros_engine.operators.operator import OperatorContext
-from saros_engine.plan import AggregateCall, AggregateScan, Stage, TimeWindows
+from saros_engine.operators.scan.aggregate_scan import AggregateScanOperator
+from saros_engine.plan.expression import InputColumn
+from saros_engine.plan.plan import AggregateCall, AggregateScan, Stage, TimeWindows
 from saros_scheduler.task import QueryId
-from saros_storage.block import Block, Column
-from saros_storage.clock import SystemClock
-from saros_storage.disk import LocalDisk
-from saros_storage.reading import ReadCounters, ScanRequest
+from saros_storage.base.block import Block, Column
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, DataType
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import LocalDisk
+from saros_storage.scan.reading import ReadCounters, ScanRequest
 from saros_storage.schema import CreateDatabase, CreateSeries, SeriesSchema
 from saros_storage.store import Store
-from saros_storage.store_options import StoreOptions
-from saros_storage.tablet import Tablet
-from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, DataType
 
 ROUNDS, BLOCK_ROWS, WRITE_ROWS = 5, 65_536, 100_000
 COORDINATOR, HOLDER = NodeId(1), NodeId(2)

@@ -27,11 +27,11 @@ import pyarrow as pa
 
 import saros
 import saros_spark
-from saros_spark.options import scan_options
+from saros_spark.base.options import scan_options
+from saros_spark.base.types import from_spark, to_spark
 from saros_spark.pipeline.definition import SparkSettings
 from saros_spark.pipeline.runner import session
-from saros_spark.scanning import planned, read_task
-from saros_spark.types import from_spark, to_spark
+from saros_spark.read.scanning import planned, read_task
 
 DEVICES, SENSORS = 100, 10
 T0 = 1_700_000_000_000

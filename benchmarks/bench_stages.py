@@ -26,10 +26,10 @@ import numpy as np
 
 import saros
 from saros_engine.coordinator import QueryEngine
-from saros_engine.plan_cache import PlanCache
-from saros_engine.result import Result
+from saros_engine.execution.result import Result
+from saros_engine.planning.plan_cache import PlanCache
 from saros_grammar.cache import StatementCache
-from saros_shell import bench
+from saros_shell.commands import bench
 
 STAGES: dict[str, tuple[type, str]] = {
     "parse": (StatementCache, "get"),

@@ -37,12 +37,12 @@ from cluster.local_cluster import LocalCluster
 from cluster.tcp_proxy import HOST, TcpProxy, Weather
 
 import saros
-from saros.rounds import RemoteReceiver
-from saros.target import parse_target
-from saros_server.server import Server
-from saros_server.warm_up import WarmUp
-from saros_storage.disk import LocalDisk
-from saros_storage.tsfile.checking import check_tsfile
+from saros.base.target import parse_target
+from saros.transport.sync_client import RemoteReceiver
+from saros_server.grpc.server import Server
+from saros_server.process.warm_up import WarmUp
+from saros_storage.io.disk import LocalDisk
+from saros_storage.tsfile.verifier import check_tsfile
 from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 from saros_sync.sender.process import Worker
 

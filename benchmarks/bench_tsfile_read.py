@@ -79,8 +79,8 @@ def serve():
 
 
 def read_saros(path, *, check):
-    from saros_storage.allocator import keep_freed_memory
-    from saros_storage.disk import LocalDisk
+    from saros_storage.base.allocator import keep_freed_memory
+    from saros_storage.io.disk import LocalDisk
     from saros_storage.tsfile.reader import TsFileReader
 
     keep_freed_memory()  # as every node does
@@ -101,10 +101,10 @@ def read_saros(path, *, check):
 
 def write_again(path, copy):
     """Its size."""
-    from saros_storage.disk import LocalDisk
+    from saros_storage.base.types import Compressor, DataType, Encoding
+    from saros_storage.io.disk import LocalDisk
     from saros_storage.tsfile.reader import TsFileReader
     from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
-    from saros_storage.types import Compressor, DataType, Encoding
 
     reader, file = TsFileReader(path, LocalDisk().map(path)), LocalDisk().create(copy)
     writer = TsFileWriter(file)

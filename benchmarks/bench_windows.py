@@ -11,12 +11,12 @@ import time
 
 import numpy as np
 
-from saros_engine.expression import InputColumn
 from saros_engine.operators.aggregate import AggregateOperator
 from saros_engine.operators.operator import OperatorContext, OperatorStatistics
-from saros_engine.plan import Aggregate, AggregateCall, Rows, Stage, TimeWindows
-from saros_storage.block import Block, Column
-from saros_storage.types import DataType
+from saros_engine.plan.expression import InputColumn
+from saros_engine.plan.plan import Aggregate, AggregateCall, Rows, Stage, TimeWindows
+from saros_storage.base.block import Block, Column
+from saros_storage.base.types import DataType
 
 POINTS, WINDOWS, BLOCK_ROWS, ROUNDS = 10_000_000, 2_000, 65_536, 5
 TIMES = np.arange(POINTS) * 1_000

@@ -29,9 +29,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from cluster.tcp_proxy import FAIR, HOST, Mode, TcpProxy, Weather, running_proxy
 
 import saros
-from saros_server.serving import serving
-from saros_storage.disk import LocalDisk
-from saros_storage.folder_lock import is_free, owner_of
+from saros_server.process.server_file import serving
+from saros_storage.io.disk import LocalDisk
+from saros_storage.io.folder_lock import is_free, owner_of
 from saros_sync.receiver.mirror import MirrorFolder, load_document
 from saros_sync.round import content_of
 from saros_sync.sender.folder import SenderFolder

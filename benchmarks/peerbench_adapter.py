@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import saros
-from saros_server.serving import serving
+from saros_server.process.server_file import serving
 
 WORKLOAD = Path(__file__).resolve().parents[2] / "shared" / "peerbench"
 sys.path.insert(0, str(WORKLOAD))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from saros_server.cluster_node import ClusterNode
+from saros_server.cluster.node import ClusterNode
 
 
 def cut_log(node: ClusterNode) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from saros_storage.clock import SystemClock
+from saros_storage.base.clock import SystemClock
 
 
 class StoppedClock(SystemClock):

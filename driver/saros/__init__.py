@@ -14,8 +14,9 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-from saros.connection import Connection, connect
-from saros.cursor import Cursor
+from saros.api.connection import Connection, connect
+from saros.api.cursor import Cursor
+from saros.api.prepared import Prepared
 from saros.errors import (
     BulkError,
     DatabaseError,
@@ -29,7 +30,6 @@ from saros.errors import (
     ProgrammingError,
     Warning,  # noqa: A004 - PEP 249 gives the name
 )
-from saros.prepared import Prepared
 from saros.types import (
     BINARY,
     BOOLEAN,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from saros_wire.status import ErrorClass, status_of
 
 if TYPE_CHECKING:
-    from saros.bulk import BulkFailure
+    from saros.api.bulk import BulkFailure
 
 #: Failures that a message tells; all are in `failures`.
 _FAILURES_TOLD = 5

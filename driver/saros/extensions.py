@@ -16,7 +16,7 @@ from saros_engine.extensions.interface import (
     Trigger,
     Values,
 )
-from saros_storage.types import DataType
+from saros_storage.base.types import DataType
 
 __all__ = [
     "ANY",

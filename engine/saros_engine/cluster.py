@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from saros_engine.cluster_info import ClusterAdmin, ClusterInfo
-from saros_engine.every_node import OtherNodes
-from saros_engine.extension_statements import Installations
+from saros_engine.base.cluster_info import ClusterAdmin, ClusterInfo
+from saros_engine.show.cluster_requests import OtherNodes
+from saros_engine.statements.extension_statements import Installations
 
 
 @dataclass(frozen=True, slots=True)

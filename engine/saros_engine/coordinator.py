@@ -2,7 +2,7 @@
 
     text --statement cache--> tree --bind ?--> SELECT   `queries`: plan -> execution -> blocks
                                                INSERT   `writing`: tablets -> store
-                                               SHOW     `showing`
+                                               SHOW     `show_executor`
                                                others   `schema_statements`, DELETE, LOAD, FLUSH, users, ...
 
 `authorization` checks every statement before it takes effect; the outcome is reported to the audit trail, if one is
@@ -20,50 +20,50 @@ from functools import partial
 from importlib.metadata import version
 
 from saros_cluster.users.users import Users
-from saros_engine.access import UNRESTRICTED, Access, NoPermission, Trail, access_of
-from saros_engine.authorization import RULES, Asked, authorize, authorize_write, changes
+from saros_engine.base.access import UNRESTRICTED, Access, NoPermission, Trail, access_of
+from saros_engine.base.cluster_info import ClusterAdmin, OneNode
+from saros_engine.base.database import Database, Writing
+from saros_engine.base.errors import EngineError, NotSupportedError, SemanticError
+from saros_engine.base.latency_histogram import NOTHING, Durations, Spread
+from saros_engine.base.row_set import Shown
+from saros_engine.base.session_context import SessionContext
+from saros_engine.base.system_mode import SystemMode, SystemReadOnly
+from saros_engine.catalog.continuous_queries import ContinuousQuery
 from saros_engine.cluster import Cluster
-from saros_engine.cluster_info import ClusterAdmin, OneNode
-from saros_engine.cluster_statements import run_cluster_statement, show_plan
-from saros_engine.continuous import ContinuousQuery
-from saros_engine.database import Database, Writing
-from saros_engine.ddl import patterns_to_delete
-from saros_engine.durations import NOTHING, Durations, Spread
-from saros_engine.errors import EngineError, NotSupportedError, SemanticError
-from saros_engine.every_node import EveryNode
-from saros_engine.explain import explain, explain_analysis
+from saros_engine.execution.explain import explain, explain_analysis
+from saros_engine.execution.queries import Queries
+from saros_engine.execution.result import Result, fixed_result
+from saros_engine.expressions.time_filter import time_range
+from saros_engine.expressions.times import zone_of
 from saros_engine.extensions.triggers import Triggers
-from saros_engine.information_schema import chooses, plan_show, plan_table, show_of
-from saros_engine.inserting import ColumnBatch, Inserting
-from saros_engine.loading import load_files
-from saros_engine.memory_pool import NO_MEMORY, PoolStatus
-from saros_engine.options import EngineOptions
-from saros_engine.plan import Field, QueryPlan
+from saros_engine.memory.options import EngineOptions
+from saros_engine.memory.pool import NO_MEMORY, PoolStatus
+from saros_engine.plan.plan import Field, QueryPlan
 from saros_engine.planner import plan_select
 from saros_engine.planner.into import source_columns, targets_of
-from saros_engine.queries import Queries
-from saros_engine.result import Result, fixed_result
-from saros_engine.schema_statements import SchemaStatements
-from saros_engine.select_into import check_types, write_into, written
-from saros_engine.session_context import SessionContext
-from saros_engine.showing import Showing
-from saros_engine.shown import Shown
-from saros_engine.sync_statements import SyncDesk, run_sync_statement
-from saros_engine.system_mode import SystemMode, SystemReadOnly
-from saros_engine.time_filter import time_range
-from saros_engine.times import zone_of
-from saros_engine.user_statements import UserStatements
-from saros_engine.writing import PartlyWritten, Writer, points_of
-from saros_grammar import ast
+from saros_engine.security.authorization import RULES, Asked, authorize, authorize_write, changes
+from saros_engine.security.information_schema import chooses, plan_show, plan_table, show_of
+from saros_engine.show.cluster_requests import EveryNode
+from saros_engine.show.show_executor import Showing
+from saros_engine.statements.cluster_statements import run_cluster_statement, show_plan
+from saros_engine.statements.ddl import patterns_to_delete
+from saros_engine.statements.insert_statement import ColumnBatch, Inserting
+from saros_engine.statements.load_statement import load_files
+from saros_engine.statements.schema_statements import SchemaStatements
+from saros_engine.statements.select_into import check_types, write_into, written
+from saros_engine.statements.sync_statements import SyncDesk, run_sync_statement
+from saros_engine.statements.user_statements import UserStatements
+from saros_engine.statements.writing import PartlyWritten, Writer, points_of
 from saros_grammar.bind import ParameterBinder
 from saros_grammar.cache import StatementCache
+from saros_grammar.syntax import ast
 from saros_scheduler import DriverScheduler
-from saros_storage.block import Column
-from saros_storage.clock import Clock
-from saros_storage.errors import StorageError
-from saros_storage.read_point import ReadPoint
-from saros_storage.tablet import Tablet
-from saros_storage.types import DataType, Int64Array
+from saros_storage.base.block import Column
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import StorageError
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import DataType, Int64Array
+from saros_storage.scan.read_point import ReadPoint
 
 _INTERNAL = 2001
 

@@ -19,9 +19,9 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from saros_grammar.ast import Literal, LiteralKind, Parameter, Statement
-from saros_grammar.errors import BindError
-from saros_grammar.rebuild import Rebuild, compile_template
+from saros_grammar.syntax.ast import Literal, LiteralKind, Parameter, Statement
+from saros_grammar.syntax.errors import BindError
+from saros_grammar.templates import Rebuild, compile_template
 
 #: Ticks of the default time unit, the millisecond.
 MILLISECOND_TICKS = 1_000

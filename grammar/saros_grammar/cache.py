@@ -24,12 +24,12 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from saros_grammar.ast import Literal, Parsed, PathExpression
 from saros_grammar.insert_fast import parse_insert
-from saros_grammar.literals import LiteralError, number_literal, string_literal
 from saros_grammar.parser import Source, parse_source
-from saros_grammar.rebuild import Rebuild
 from saros_grammar.shape import Scan, fill_in, scan
+from saros_grammar.syntax.ast import Literal, Parsed, PathExpression
+from saros_grammar.syntax.literals import LiteralError, number_literal, string_literal
+from saros_grammar.templates import Rebuild
 
 #: Longer texts are rarely repeated, and would fill the memory.
 _CACHED_CHARACTERS_MAX = 20_000

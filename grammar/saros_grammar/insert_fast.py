@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from saros_grammar.ast import Call, Insert, Literal, Parsed, PathExpression
-from saros_grammar.literals import LiteralError, canonical_name, named_literal, number_literal, string_literal
+from saros_grammar.syntax.ast import Call, Insert, Literal, Parsed, PathExpression
+from saros_grammar.syntax.literals import LiteralError, canonical_name, named_literal, number_literal, string_literal
 
 #: Larger texts are refused by the parser; a columnar insert carries such amounts.
 INSERT_CHARACTERS_MAX = 16_000_000

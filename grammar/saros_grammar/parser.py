@@ -25,19 +25,19 @@ from antlr4.atn.PredictionMode import PredictionMode
 from antlr4.error.Errors import ParseCancellationException
 from antlr4.error.ErrorStrategy import BailErrorStrategy
 
-from saros_grammar.ast import Insert, Literal, NotSupported, Parsed, PathExpression, Statement, holds_password
-from saros_grammar.builder import StatementBuilder
-from saros_grammar.errors import STATEMENT_TOO_LARGE, ParseError, error_at
-from saros_grammar.expressions import ExpressionBuilder, Slot
+from saros_grammar.antlr.lexer import exact_tokens_of, tokens_of
+from saros_grammar.antlr.listener import MistakeListener
+from saros_grammar.antlr.literal_lists import without_runs
+from saros_grammar.antlr.redaction import hidden_mistake, may_hold_password, redacted
+from saros_grammar.antlr.unsupported import not_had
+from saros_grammar.builders.builder import StatementBuilder
+from saros_grammar.builders.expressions import ExpressionBuilder, Slot
 from saros_grammar.generated.Sql import Sql
 from saros_grammar.insert_fast import parse_insert
-from saros_grammar.lexer import exact_tokens_of, tokens_of
-from saros_grammar.listener import MistakeListener
-from saros_grammar.not_had import not_had
-from saros_grammar.rebuild import Rebuild, compile_template
-from saros_grammar.redaction import hidden_mistake, may_hold_password, redacted
-from saros_grammar.runs import without_runs
 from saros_grammar.shape import Scan, fill_in, scan
+from saros_grammar.syntax.ast import Insert, Literal, NotSupported, Parsed, PathExpression, Statement, holds_password
+from saros_grammar.syntax.errors import STATEMENT_TOO_LARGE, ParseError, error_at
+from saros_grammar.templates import Rebuild, compile_template
 
 __all__ = ["NESTING_MAX", "STATEMENT_CHARACTERS_MAX", "ParseError", "parse", "warm"]
 
@@ -88,8 +88,8 @@ _WARM_UP = (
 class Source:
     """A parsed text with what the statement cache needs: how to make the statement with other literals and paths.
 
-    `ordinals[i]` is the place, among what `scan` took out, of what is in hole i of `rebuild`. `written` are the places
-    of what stays in the shape as it is written: all paths, and what is no hole.
+    `ordinals[i]` is the place, among what `scan` took out, of what is in hole i of `templates`. `written` are the
+    places of what stays in the shape as it is written: all paths, and what is no hole.
     """
 
     parsed: Parsed
@@ -150,7 +150,7 @@ def _parse_tokens(text: str, tokens: Any) -> Source:
 def _without_runs(
     text: str, tokens: Sequence[Any], starts: Sequence[int]
 ) -> tuple[Statement, ExpressionBuilder] | None:
-    """The statement of a text with long lists of literals (`runs`); None: it has none, or is to be parsed whole."""
+    """Parse a text with long lists of literals (`literal_lists`); None if it has none, or must be parsed whole."""
     found = without_runs(tokens)
     if found is None:
         return None

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from saros_grammar import ast
-from saros_grammar.errors import ParseError
 from saros_grammar.parser import parse
-from saros_grammar.rebuild import field_names
+from saros_grammar.syntax import ast
+from saros_grammar.syntax.errors import ParseError
+from saros_grammar.templates import field_names
 
 _QUERIES = ast.Select | ast.Show | ast.Count | ast.Explain | ast.ListUsers | ast.ListRoles | ast.ListPrivileges
 

@@ -2,6 +2,7 @@
 
 import logging
 
+from saros_scheduler.cancellation import require_wanted
 from saros_scheduler.deadline_queue import DeadlineQueueFull
 from saros_scheduler.driver_scheduler import (
     DriverScheduler,
@@ -10,7 +11,6 @@ from saros_scheduler.driver_scheduler import (
     SchedulerMetrics,
     SchedulerOptions,
 )
-from saros_scheduler.wanted import require_wanted
 
 __all__ = [
     "DeadlineQueueFull",

@@ -23,12 +23,12 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from saros_scheduler.cancellation import working_for
 from saros_scheduler.deadline_queue import DeadlineQueue
 from saros_scheduler.driver_task import DriverTask, TaskState, Transition
 from saros_scheduler.multilevel_queue import LEVELS
 from saros_scheduler.ready_queue import ReadyQueue
 from saros_scheduler.task import Blocked, Driver, QueryId, QueryListener
-from saros_scheduler.wanted import working_for
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 
-from saros_spark.served import serving
+from saros_spark.base.local_server import serving
 from saros_spark.session import register, scan, scan_options
 
 __all__ = ["register", "scan", "scan_options", "serving"]

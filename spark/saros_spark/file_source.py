@@ -22,13 +22,13 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from saros_spark.errors import SourceError
-from saros_spark.options import FileOptions, FileWriteOptions, file_options, file_write_options
-from saros_spark.rows import shape_of, split_rows
-from saros_spark.sealing import Sealer, Unknown
-from saros_spark.tsfiles import Folder, Part, read_part
-from saros_spark.types import from_spark, to_spark
-from saros_storage.types import TIME_UNITS
+from saros_spark.base.errors import SourceError
+from saros_spark.base.options import FileOptions, FileWriteOptions, file_options, file_write_options
+from saros_spark.base.types import from_spark, to_spark
+from saros_spark.read.tsfiles import Folder, Part, read_part
+from saros_spark.write.rows import shape_of, split_rows
+from saros_spark.write.tsfile_output import Sealer, Unknown
+from saros_storage.base.types import TIME_UNITS
 
 if TYPE_CHECKING:
     import pyarrow as pa

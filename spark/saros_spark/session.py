@@ -75,7 +75,7 @@ def scan(
 
 def scan_options(**options: object) -> dict[str, str]:
     """Options as texts, checked, without those that are None or empty. Raises SourceError."""
-    from saros_spark.options import scan_options as check
+    from saros_spark.base.options import scan_options as check
 
     given = {name: _text(value) for name, value in options.items() if value is not None and value not in ("", ())}
     check(given)

@@ -26,11 +26,18 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from saros_spark.options import ScanOptions, WriteOptions, relation_options, scan_options, stream_options, write_options
-from saros_spark.scanning import Relation, Task, planned, read_task
-from saros_spark.settling import settle
-from saros_spark.types import from_spark, to_spark
-from saros_spark.writing import Attempt, Receipt, commit, discard, prepare, write_rows
+from saros_spark.base.options import (
+    ScanOptions,
+    WriteOptions,
+    relation_options,
+    scan_options,
+    stream_options,
+    write_options,
+)
+from saros_spark.base.types import from_spark, to_spark
+from saros_spark.base.worker_gc import settle
+from saros_spark.read.scanning import Relation, Task, planned, read_task
+from saros_spark.write.writing import Attempt, Receipt, commit, discard, prepare, write_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -23,14 +23,14 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from saros_spark.errors import SourceError
-from saros_spark.options import StreamOptions, WriteOptions
-from saros_spark.rows import shape_of
-from saros_spark.scanning import read_task
+from saros_spark.base.errors import SourceError
+from saros_spark.base.options import StreamOptions, WriteOptions
+from saros_spark.base.types import from_spark
+from saros_spark.read.scanning import read_task
+from saros_spark.read.streaming import available, batch_tasks, first_offset, is_written, next_offset, note_written
 from saros_spark.source import TaskPartition, Written
-from saros_spark.streaming import available, batch_tasks, first_offset, is_written, next_offset, note_written
-from saros_spark.types import from_spark
-from saros_spark.writing import Attempt, Job, Receipt, write_rows
+from saros_spark.write.rows import shape_of
+from saros_spark.write.writing import Attempt, Job, Receipt, write_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,7 +2,7 @@
 
     node.json  meta/schema     legible, of a format that is known; the schema's checksum
     log/                       every record's checksum; no segment missing
-    groups/**/MANIFEST         its checksum; of every live file: there, size, checksum; then `tsfile.checking`; that all
+    groups/**/MANIFEST         its checksum; of every live file: there, size, checksum; then `tsfile.verifier`; that all
                                of it lies within the slice, and the `.resource` says of it what the file does
 
 Files in a partition's folder that its manifest does not name are no part of it, and are not checked. The caller holds
@@ -16,17 +16,17 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from saros_storage.disk import Disk
-from saros_storage.errors import CorruptFile, StorageError, UnsupportedFile
-from saros_storage.layout import LOG_FOLDER, MANIFEST, NODE_FILE, RESOURCE, SCHEMA_FILE
+from saros_storage.base.errors import CorruptFile, StorageError, UnsupportedFile
+from saros_storage.folder.layout import LOG_FOLDER, MANIFEST, NODE_FILE, RESOURCE, SCHEMA_FILE
+from saros_storage.folder.manifest import FileEntry, Manifest, decode_manifest
+from saros_storage.folder.node_file import read_node_file
+from saros_storage.folder.resource import decode_resource, devices_of_file
+from saros_storage.folder.schema_file import load_schema
+from saros_storage.io.disk import Disk
 from saros_storage.log.record import Record, scan
-from saros_storage.manifest import FileEntry, Manifest, decode_manifest
-from saros_storage.node_file import read_node_file
-from saros_storage.partition_files import file_path
-from saros_storage.resource import decode_resource, devices_of_file
-from saros_storage.schema_file import load_schema
-from saros_storage.tsfile.checking import check_tsfile
+from saros_storage.partition.partition_files import file_path
 from saros_storage.tsfile.reader import TsFileReader
+from saros_storage.tsfile.verifier import check_tsfile
 
 _GROUPS = "groups"
 #: Folders from `groups` down to a partition: group, generation (in a cluster), database, slice.

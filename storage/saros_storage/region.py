@@ -18,30 +18,30 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from saros_storage.activity import PartitionActivity
-from saros_storage.arrivals import link_arrived
-from saros_storage.capture.capture import Capture, CapturedPartition, Chosen, nothing
-from saros_storage.chunk_cache import ChunkCache
-from saros_storage.clock import Clock
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import CorruptFile, DiskFull, StorageError, StoreClosed, UnsupportedFile
+from saros_storage.cache.chunk_cache import ChunkCache
+from saros_storage.checkpoint.checkpoint import Capture, CapturedPartition, Chosen, nothing
+from saros_storage.checkpoint.partition_import import link_arrived
 from saros_storage.compaction.compactor import Compactor
 from saros_storage.compaction.swap import Ground
-from saros_storage.disk import FULL_ERRNOS, Disk
-from saros_storage.errors import CorruptFile, DiskFull, StorageError, StoreClosed, UnsupportedFile
-from saros_storage.flusher import Flusher, Journal
-from saros_storage.latest_cache import LatestCache
-from saros_storage.layout import RESOURCE, STAGING_FOLDER, TRASH_PREFIX, database_folder_name
+from saros_storage.flush.flusher import Flusher, Journal
+from saros_storage.folder.layout import RESOURCE, STAGING_FOLDER, TRASH_PREFIX, database_folder_name
+from saros_storage.folder.lazy_file import OpenedFile
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import FULL_ERRNOS, Disk
 from saros_storage.loading.staging import Staging
-from saros_storage.mutation import Mutation
-from saros_storage.opened_file import OpenedFile
-from saros_storage.partition import Key, Partition
-from saros_storage.partition_files import file_path, open_partition, save_manifests
-from saros_storage.partition_status import PartitionStatus, status_of
-from saros_storage.partitions import Partitions
+from saros_storage.mutation.mutation import Mutation
+from saros_storage.partition.partition import Key, Partition
+from saros_storage.partition.partition_files import file_path, open_partition, save_manifests
+from saros_storage.partition.partition_status import PartitionStatus, status_of
+from saros_storage.partition.partitions import Partitions
+from saros_storage.read.latest_cache import LatestCache
+from saros_storage.read.view import LocalReadView
+from saros_storage.scan.activity import PartitionActivity
+from saros_storage.scan.snapshot import MemorySource, PartitionSnapshot
 from saros_storage.schema import SchemaTree, SetTtl, TtlRules
-from saros_storage.snapshot import MemorySource, PartitionSnapshot
-from saros_storage.store_options import StoreOptions
-from saros_storage.ttl import Expiry
-from saros_storage.view import LocalReadView
+from saros_storage.schema.ttl import Expiry
 
 _NO_RULES = TtlRules()
 
@@ -371,7 +371,7 @@ class Region:
         return any(partition.loaded for partition in self.partitions)
 
     def capture(self, chosen: Chosen) -> Capture:
-        """The current content of the files of the chosen partitions; see `capture.capture`.
+        """The current content of the files of the chosen partitions; see `checkpoint.checkpoint`.
 
         The caller has flushed them, holds `flusher.folders` until the files are linked, and the lock while this runs.
         Raises CorruptFile if a file is missing.

@@ -22,34 +22,34 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Self
 
-from saros_storage.capture.capture import everything
-from saros_storage.capture.frozen import Frozen
-from saros_storage.capture.shelf import Shelf
-from saros_storage.chunk_cache import ChunkCache
-from saros_storage.clock import Clock
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import CorruptFile, DiskFull, LogFailed, StorageError, UserMistake
+from saros_storage.base.paths import parse_pattern
+from saros_storage.base.tablet import Tablet
+from saros_storage.cache.chunk_cache import ChunkCache
+from saros_storage.checkpoint.checkpoint import everything
+from saros_storage.checkpoint.checkpoint_set import Frozen
+from saros_storage.checkpoint.registry import Shelf
 from saros_storage.compaction.compactor import CompactionCounters, Compactor
-from saros_storage.disk import FULL_ERRNOS, Disk
-from saros_storage.errors import CorruptFile, DiskFull, LogFailed, StorageError, UserMistake
-from saros_storage.folder_lock import FolderLock
-from saros_storage.latest_cache import LatestCache
-from saros_storage.layout import ARCHIVE_FOLDER, GROUP_FOLDER, LOG_FOLDER, SCHEMA_FILE, SNAPSHOTS_FOLDER
+from saros_storage.folder.layout import ARCHIVE_FOLDER, GROUP_FOLDER, LOG_FOLDER, SCHEMA_FILE, SNAPSHOTS_FOLDER
+from saros_storage.folder.node_file import check_node_file
+from saros_storage.folder.schema_file import load_schema, save_schema
+from saros_storage.folder.store_options import StoreOptions, parse_durability
+from saros_storage.io.disk import FULL_ERRNOS, Disk
+from saros_storage.io.folder_lock import FolderLock
 from saros_storage.loading.loader import FileLoad, LoadOptions
 from saros_storage.log import Durability, LogOptions, LogSyncer, Record, SegmentedLog
 from saros_storage.log.archive import LogArchive
 from saros_storage.log.clock_mark import CLOCK_MARK, MARK_NS, encode_mark
-from saros_storage.mutation import MUTATION, Deletion, Mutation, decode_mutation, encode_mutation
-from saros_storage.node_file import check_node_file
-from saros_storage.partition_status import PartitionStatus
-from saros_storage.paths import parse_pattern
-from saros_storage.placing import Fitting, frames_of
-from saros_storage.read_point import HERE, Horizon, ReadPoint
-from saros_storage.reading import ReadView, TimeRange
+from saros_storage.mutation.mutation import MUTATION, Deletion, Mutation, decode_mutation, encode_mutation
+from saros_storage.mutation.tablet_codec import TabletFrame
+from saros_storage.mutation.tablet_validation import Fitting, frames_of
+from saros_storage.partition.partition_status import PartitionStatus
+from saros_storage.read.latest_cache import LatestCache
 from saros_storage.region import Region, StoreStatus
+from saros_storage.scan.read_point import HERE, Horizon, ReadPoint
+from saros_storage.scan.reading import ReadView, TimeRange
 from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaChange, SchemaTree
-from saros_storage.schema_file import load_schema, save_schema
-from saros_storage.store_options import StoreOptions, parse_durability
-from saros_storage.tablet import Tablet
-from saros_storage.tablet_codec import TabletFrame
 
 #: The group of a store's entries in the log.
 _GROUP = 0

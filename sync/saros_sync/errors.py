@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from saros_storage.errors import StorageError
+from saros_storage.base.errors import StorageError
 
 
 class Unreachable(StorageError):

@@ -12,7 +12,7 @@ import json
 import re
 import zlib
 
-from saros_storage.errors import CorruptFile, StorageError
+from saros_storage.base.errors import CorruptFile, StorageError
 
 _VERSION = 1
 _FIRST_LINE = re.compile(rb"saros-sync ([a-z_]{1,32}) (\d{1,4}) ([0-9a-f]{8}) (\d{1,19})\n")

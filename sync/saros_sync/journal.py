@@ -15,8 +15,8 @@ import struct
 import zlib
 from dataclasses import dataclass
 
-from saros_storage.disk import Disk, File
-from saros_storage.layout import confirm
+from saros_storage.folder.layout import confirm
+from saros_storage.io.disk import Disk, File
 
 _HEAD = struct.Struct("<II")
 #: Longer ones are not written.

@@ -20,11 +20,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from saros_storage.errors import CorruptFile, UserMistake
-from saros_storage.paths import parse_pattern, split_path
-from saros_storage.reading import TimeRange
-from saros_storage.snapshot import Rank, Tombstone
-from saros_storage.types import TimeUnit
+from saros_storage.base.errors import CorruptFile, UserMistake
+from saros_storage.base.paths import parse_pattern, split_path
+from saros_storage.base.types import TimeUnit
+from saros_storage.scan.reading import TimeRange
+from saros_storage.scan.snapshot import Rank, Tombstone
 
 #: A round's document is no longer: some hundred thousand files.
 ROUND_BYTES_MAX = 64 << 20

@@ -20,29 +20,30 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from saros_cluster.data import region_machine
+from saros_cluster.data import region_apply
 from saros_cluster.data.ownership import Ownership
-from saros_cluster.groups import Groups
-from saros_cluster.growth import commands, steps, worker
-from saros_cluster.host import GroupHost
-from saros_cluster.peers import Unreachable
+from saros_cluster.multiraft.host import GroupHost
+from saros_cluster.multiraft.peers import Unreachable
+from saros_cluster.node.groups import Groups
+from saros_cluster.reconfiguration import reconciler
+from saros_cluster.topology import commands, transitions
 from saros_cluster.transport.grpc_peers import GrpcPeers
-from saros_server.cli import main
+from saros_shell.main import main
 from saros_storage import region
-from saros_storage.capture import pulling
-from saros_storage.disk import LocalDisk, LocalFile
+from saros_storage.checkpoint import fetch
+from saros_storage.io.disk import LocalDisk, LocalFile
 
 #: Steps of the meta group's log: each node takes them.
 META_STEPS = ("Begin", "Ready", "Go", "Fenced", "Opened", "Loaded", "Dropped", "Regrouped")
 #: The others, and where they are taken.
 POINTS: dict[str, tuple[object, str]] = {
     "a group begins": (Groups, "_begin"),
-    "a snapshot is installed": (region_machine.RegionMachine, "install"),
+    "a snapshot is installed": (region_apply.RegionMachine, "install"),
     "slots are fenced": (Ownership, "fence"),
     "slots are opened": (Ownership, "open"),
-    "slots are captured": (region_machine.RegionMachine, "capture_left"),
-    "a file is pulled": (pulling, "_put"),
-    "all is pulled": (worker, "pull_capture"),
+    "slots are captured": (region_apply.RegionMachine, "capture_left"),
+    "a file is pulled": (fetch, "_put"),
+    "all is pulled": (reconciler, "pull_capture"),
     "files are linked": (region, "link_arrived"),
     "files have arrived": (region.Region, "arrive"),
     "slots are let go of": (Ownership, "leave"),
@@ -64,13 +65,13 @@ class Befallen:
         """Wrap the functions, before the node begins."""
         for name in META_STEPS:
             kind = getattr(commands, name)
-            self._stop_after(steps, "apply", name, lambda _, command, *rest, kind=kind: isinstance(command, kind))
+            self._stop_after(transitions, "apply", name, lambda _, command, *rest, kind=kind: isinstance(command, kind))
         for name, (holder, function) in POINTS.items():
             self._stop_after(holder, function, name)
         for holder, function in ((LocalFile, "write"), (LocalFile, "reserve"), (LocalDisk, "create")):
             self._need_room(holder, function)
         self._cut_off()
-        region_machine.CAPTURED_NS = _LEASE_NS
+        region_apply.CAPTURED_NS = _LEASE_NS
 
     def _stop_after(
         self, holder: object, name: str, point: str, is_meant: Callable[..., bool] = lambda *_: True

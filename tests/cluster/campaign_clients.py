@@ -24,7 +24,7 @@ from cluster.history import OPERATIONS_MAX, Kind, Operation, Outcome, Register
 from cluster.ledger import Batch, Ledger
 
 import saros
-from saros.nodes import Nodes
+from saros.transport.node_selector import Nodes
 
 #: Codes by which the database says that a write had no effect: NODE_UNREACHABLE, NO_LEADER, WRITE_REJECTED.
 NO_EFFECT = frozenset({2016, 2017, 606})

@@ -10,24 +10,24 @@ from dataclasses import replace
 
 from cluster.world_hunt import Mutant, Plant, planting
 
-from saros_cluster import entries as entries_module
-from saros_cluster import host as host_module
-from saros_cluster import views as views_module
-from saros_cluster.catching_up import CatchingUp
-from saros_cluster.cluster_schema import ClusterSchema
+from saros_cluster.data.applied_requests import Requests
 from saros_cluster.data.drops import Drops
-from saros_cluster.data.region_machine import RegionMachine
+from saros_cluster.data.region_apply import RegionMachine
 from saros_cluster.data.replica import Replica
-from saros_cluster.data.requests import Requests
-from saros_cluster.dropping import Dropping
-from saros_cluster.entries import Entries
-from saros_cluster.host import GroupHost
+from saros_cluster.database import read_views as views_module
+from saros_cluster.database import write_coordinator as entries_module
+from saros_cluster.database.drop_coordinator import Dropping
+from saros_cluster.database.read_index import CatchingUp
+from saros_cluster.database.read_views import Views
+from saros_cluster.database.write_coordinator import Entries
+from saros_cluster.multiraft import host as host_module
+from saros_cluster.multiraft.host import GroupHost
+from saros_cluster.multiraft.raft_log import RaftLog
 from saros_cluster.raft.ready import Accepted
-from saros_cluster.raft_log import RaftLog
-from saros_cluster.remote.questions import ReadTarget
-from saros_cluster.views import Views
-from saros_storage.errors import StorageError
-from saros_storage.read_point import Horizon
+from saros_cluster.remote.messages import ReadTarget
+from saros_cluster.routing.schema_view import ClusterSchema
+from saros_storage.base.errors import StorageError
+from saros_storage.scan.read_point import Horizon
 
 MUTANTS: list[Mutant] = []
 mutant = planting(MUTANTS)

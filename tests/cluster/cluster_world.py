@@ -41,27 +41,27 @@ from cluster.world_threads import Place, Threads, replaced
 from cluster.world_watch import Watch
 from log_cutting import cut_log
 
-from saros_cluster import proposer
-from saros_cluster.cluster_file import ClusterFile, NodeAddress
-from saros_cluster.data import region_machine
-from saros_cluster.growth.topology import Node, Topology
+from saros_cluster.data import region_apply
 from saros_cluster.meta import machine as meta_machine
+from saros_cluster.node.cluster_file import ClusterFile, NodeAddress
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.ready import RaftOptions, Role
 from saros_cluster.remote import reader_service
 from saros_cluster.remote.remote_reader import RemoteSeriesReader
 from saros_cluster.remote.routed_view import RoutedView
+from saros_cluster.routing import proposer
+from saros_cluster.topology.topology import Node, Topology
 from saros_engine.extensions.triggers import Triggers
-from saros_engine.writing import Writer
-from saros_server import cluster_chores, leader_spread
-from saros_server.cluster_node import ClusterNode, Outside
-from saros_server.requests_runner import Requests
+from saros_engine.statements.writing import Writer
+from saros_server.cluster import background, leader_balancing
+from saros_server.cluster.node import ClusterNode, Outside
+from saros_server.node.request_dedup_runner import Requests
 from saros_storage import kernels
-from saros_storage.disk import FULL_ERRNOS
-from saros_storage.errors import DiskFull, StoreClosed
+from saros_storage.base.errors import DiskFull, StoreClosed
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import FULL_ERRNOS
 from saros_storage.kernels.jit import Kernel
 from saros_storage.log import segmented_log
-from saros_storage.store_options import StoreOptions
 
 SECOND = 1_000_000_000
 #: Ticks of a partition.
@@ -253,11 +253,11 @@ class World:
             (secrets, "randbits", tokens.getrandbits),
             (segmented_log, "_RESERVED_BYTES", 256),
             (proposer, "DEADLINE_SECONDS", chance.choice((2.0, proposer.DEADLINE_SECONDS))),
-            (region_machine, "_RELEASE_ENTRIES", chance.choice((1, 3, 30))),
+            (region_apply, "_RELEASE_ENTRIES", chance.choice((1, 3, 30))),
             (meta_machine, "_SAVED_EVERY", chance.choice((2, 20))),
             (reader_service, "LEASE_NS", 6 * SECOND),
-            (cluster_chores, "_RENEW_EVERY", 1),
-            (leader_spread, "AGAIN_ROUNDS", 1),
+            (background, "_RENEW_EVERY", 1),
+            (leader_balancing, "AGAIN_ROUNDS", 1),
             (RoutedView, "__hash__", numbered),
             (RemoteSeriesReader, "__hash__", numbered),
         ]

@@ -11,14 +11,14 @@ from dataclasses import replace
 
 from cluster.world_hunt import Mutant, Plant, planting
 
-from saros_cluster.data import schema_along
+from saros_cluster.data import schema_transfer
 from saros_cluster.data.ownership import NEVER, Ownership
-from saros_cluster.data.region_machine import RegionMachine
-from saros_cluster.growth import steps
-from saros_cluster.growth.worker import Worker
+from saros_cluster.data.region_apply import RegionMachine
 from saros_cluster.raft.membership import Membership
-from saros_storage.partition import Partition
-from saros_storage.snapshot import Rank
+from saros_cluster.reconfiguration.reconciler import Worker
+from saros_cluster.topology import transitions
+from saros_storage.partition.partition import Partition
+from saros_storage.scan.snapshot import Rank
 
 MUTANTS: list[Mutant] = []
 mutant = planting(MUTANTS)
@@ -37,18 +37,18 @@ def changes_members_without_a_joint_membership(plant: Plant):
 def begins_a_change_in_the_midst_of_another(plant: Plant):
     """C6"""
 
-    def begin(topology, command, index, begin=steps._begin):
+    def begin(topology, command, index, begin=transitions._begin):
         return begin(replace(topology, change=None), command, index)
 
-    plant(steps, "_begin", begin)
+    plant(transitions, "_begin", begin)
 
 
 @mutant
 def turns_back_after_go(plant: Plant):
-    def abort(topology, change, index, abort=steps._abort):
+    def abort(topology, change, index, abort=transitions._abort):
         return abort(topology, replace(change, going=False), index)
 
-    plant(steps, "_abort", abort)
+    plant(transitions, "_abort", abort)
 
 
 @mutant
@@ -103,7 +103,7 @@ def a_snapshot_says_nothing_of_what_is_on_its_way(plant: Plant):
 
 @mutant
 def schema_stays_where_it_was(plant: Plant):
-    plant(schema_along, "goes_along", lambda tree, change, goes: False)
+    plant(schema_transfer, "goes_along", lambda tree, change, goes: False)
 
 
 # ---------------------------------------------------------------------- reading

@@ -37,7 +37,7 @@ SAROS = str(Path(sys.executable).with_name("saros"))
 SLOTS = 10_000
 LOSE = Weather(Mode.LOSE)
 #: Without these a server does not know what a `cluster.json` is.
-_CLUSTER_MODULES = ("saros_server.cluster_node", "saros_cluster.raft_log", "saros_cluster.raft.node")
+_CLUSTER_MODULES = ("saros_server.cluster.node", "saros_cluster.multiraft.raft_log", "saros_cluster.raft.node")
 _READY_SECONDS = 60.0
 _END_SECONDS = 30.0
 _POLL_SECONDS = 0.02

@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from saros_cluster.peers import CallHandler, Receive, RemoteError, StreamHandler, Unreachable
+from saros_cluster.multiraft.peers import CallHandler, Receive, RemoteError, StreamHandler, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import Message
 from saros_cluster.transport.codec import decode_batch, encode_batch

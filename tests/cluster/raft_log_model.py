@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 
 from storage.crash_disk import CrashDisk
 
+from saros_cluster.multiraft.raft_log import LogContents, RaftLog, Ticket
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import membership
 from saros_cluster.raft.messages import Entry, EntryKind, GroupId, HardState, Position
 from saros_cluster.raft.ready import Persist
-from saros_cluster.raft_log import LogContents, RaftLog, Ticket
-from saros_storage.errors import DiskFull
+from saros_storage.base.errors import DiskFull
 from saros_storage.log import Durability, LogOptions
 from saros_storage.log.record import scan
 

@@ -29,7 +29,7 @@ from cluster.raft_checkers import GroupChecker, Violation
 from cluster.world_hunt import Figures
 from cluster.world_threads import Place, replaced
 
-from saros_cluster.host import TICK_NS
+from saros_cluster.multiraft.host import TICK_NS
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft import leadership, progress
 from saros_cluster.raft import node as raft_node

@@ -10,26 +10,26 @@ from pathlib import Path
 
 import numpy as np
 
-from saros_cluster.peers import RemoteError, Unreachable
+from saros_cluster.multiraft.peers import RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import slot_of
 from saros_cluster.raft.messages import GroupId, Message
 from saros_cluster.remote.codec import Item
-from saros_cluster.remote.questions import STREAM, ReadTarget
+from saros_cluster.remote.messages import STREAM, ReadTarget
 from saros_cluster.remote.reader_service import ReaderService
 from saros_cluster.remote.remote_reader import Holder
 from saros_cluster.remote.routed_view import RoutedView
 from saros_scheduler.task import QueryId
-from saros_storage.block import Block, Column
-from saros_storage.clock import SystemClock
-from saros_storage.disk import File, LocalDisk, LocalFile
-from saros_storage.read_point import ReadPoint
-from saros_storage.reading import ReadCounters, ReadView, ScanRequest, SeriesReader, TimeRange
+from saros_storage.base.block import Block, Column
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import Compressor, DataType, Encoding, Scalar
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import File, LocalDisk, LocalFile
+from saros_storage.scan.read_point import ReadPoint
+from saros_storage.scan.reading import ReadCounters, ReadView, ScanRequest, SeriesReader, TimeRange
 from saros_storage.schema import CreateDatabase, CreateSeries, SchemaChange, SeriesSchema
 from saros_storage.store import Store
-from saros_storage.store_options import StoreOptions
-from saros_storage.tablet import Tablet
-from saros_storage.types import Compressor, DataType, Encoding, Scalar
 
 DATABASE = "root.db"
 PLAIN, ALIGNED = "root.db.plain", "root.db.aligned"

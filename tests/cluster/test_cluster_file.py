@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saros_cluster.cluster_file import Administrator, ClusterFile, NodeAddress, decode, encode, load, save
+from saros_cluster.node.cluster_file import Administrator, ClusterFile, NodeAddress, decode, encode, load, save
 from saros_cluster.placement.ring import NodeId
-from saros_storage.disk import LocalDisk
-from saros_storage.errors import StorageError, UserMistake
+from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.io.disk import LocalDisk
 
 ID = "123e4567-e89b-12d3-a456-426614174000"
 FILE = ClusterFile(

@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 
 from saros_cluster.data.drops import OVERTAKEN
-from saros_cluster.entries import Entries, raise_failures
-from saros_cluster.growth.topology import Node, Topology
-from saros_cluster.leaderless import NoLeader, OutcomeUnknown, is_leader_wait_short, leader_wait
-from saros_cluster.partly import PartlyDone
+from saros_cluster.database.partial_failure import PartlyDone
+from saros_cluster.database.write_coordinator import Entries, raise_failures
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.routing import Routing
-from saros_storage.block import Column
-from saros_storage.clock import SystemClock
-from saros_storage.errors import StorageError, UserMistake
-from saros_storage.mutation import Deletion, Mutation, Placed
-from saros_storage.reading import TimeRange
+from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown, is_leader_wait_short, leader_wait
+from saros_cluster.routing.routing import Routing
+from saros_cluster.topology.topology import Node, Topology
+from saros_storage.base.block import Column
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import DataType
+from saros_storage.mutation.mutation import Deletion, Mutation, Placed
+from saros_storage.mutation.tablet_codec import encode_tablet
+from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import CreateSeries, DeleteDatabase
-from saros_storage.tablet import Tablet
-from saros_storage.tablet_codec import encode_tablet
-from saros_storage.types import DataType
 
 ONE, TWO, THREE = GroupId(1), GroupId(2), GroupId(3)
 

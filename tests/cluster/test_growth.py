@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saros_cluster.groups import begun, counted
-from saros_cluster.growth.change import Stage
-from saros_cluster.growth.commands import (
+from saros_cluster.node.groups import begun, counted
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId, HardState
+from saros_cluster.topology.change import Stage
+from saros_cluster.topology.commands import (
     Abort,
     Admit,
     Alone,
@@ -33,11 +35,9 @@ from saros_cluster.growth.commands import (
     decode_growth,
     encode_growth,
 )
-from saros_cluster.growth.steps import apply
-from saros_cluster.growth.topology import META, Node, Standing, Topology
-from saros_cluster.placement.ring import NodeId
-from saros_cluster.raft.messages import GroupId, HardState
-from saros_storage.errors import CorruptFile, UserMistake
+from saros_cluster.topology.topology import META, Node, Standing, Topology
+from saros_cluster.topology.transitions import apply
+from saros_storage.base.errors import CorruptFile, UserMistake
 
 SLOTS = 60
 #: Of all groups when their members have changed.

@@ -19,16 +19,16 @@ from free_ports import HOST, free_addresses, free_ports
 from stopped_clock import StoppedClock
 from waiting import PATIENCE_S, wait_until
 
-from saros_cluster.peers import RemoteError, Unreachable
+from saros_cluster.multiraft.peers import RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import Append, Entry, EntryKind, GroupId, Heartbeat, Message
-from saros_cluster.transport import channels, codec, grpc_peers, lane, serving
+from saros_cluster.transport import channels, codec, grpc_peers, peer_stream, serving
 from saros_cluster.transport.channels import CALL_PATH, CODE_KEY, MESSAGE_BYTES_MAX, RAFT_PATH, STREAM_PATH
 from saros_cluster.transport.grpc_peers import CannotListen, GrpcPeers
 from saros_cluster.transport.handshake import Identity, PeerCredentials, Refused, greeting, verified_sender
-from saros_cluster.transport.lane import Outbox
+from saros_cluster.transport.peer_stream import Outbox
 from saros_cluster.transport.serving import Arrivals, ServingError
-from saros_storage.clock import Clock, SystemClock
+from saros_storage.base.clock import Clock, SystemClock
 
 A, B, C = NodeId(1), NodeId(2), NodeId(3)
 #: Longer than anything here takes.
@@ -499,8 +499,8 @@ def test_what_is_no_request_is_refused(town: Town) -> None:
 def test_another_node_at_an_address_is_noticed_and_logged_once(
     town: Town, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lane, "BACKOFF_S_MAX", 0.02)
-    monkeypatch.setattr(lane, "BACKOFF_S_MIN", 0.02)
+    monkeypatch.setattr(peer_stream, "BACKOFF_S_MAX", 0.02)
+    monkeypatch.setattr(peer_stream, "BACKOFF_S_MIN", 0.02)
     a = town.end(A)
     town.end(C)
     town.addresses[B] = town.addresses[C]

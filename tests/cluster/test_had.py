@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 
-from saros_cluster.data.had import CLIENTS_MAX, SEQUENCES_MAX, Had, Requested
+from saros_cluster.data.applied_ranges import CLIENTS_MAX, SEQUENCES_MAX, Had, Requested
 
 
 def test_what_is_known_is_what_was_put_in_and_so_after_it_was_stored() -> None:

@@ -7,11 +7,11 @@ import time
 import pytest
 
 from saros_cluster.data.snapshots import DONE, LIST, PULL
-from saros_cluster.inflow import Came, Inflow
+from saros_cluster.node.receive_throttle import Came, Inflow
 from saros_cluster.placement.ring import NodeId
-from saros_storage.capture.capture import Capture, CapturedPartition, encode_capture
-from saros_storage.manifest import FileEntry, Manifest
-from saros_storage.snapshot import Rank
+from saros_storage.checkpoint.checkpoint import Capture, CapturedPartition, encode_capture
+from saros_storage.folder.manifest import FileEntry, Manifest
+from saros_storage.scan.snapshot import Rank
 
 SECOND = 1_000_000_000
 

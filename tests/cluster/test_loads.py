@@ -8,10 +8,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from saros_cluster.loads import HALVED_SECONDS, LoadMeter, SlotLoads, united
+from saros_cluster.node.slot_load import HALVED_SECONDS, LoadMeter, SlotLoads, united
 from saros_cluster.placement.slots import slot_of
 from saros_cluster.raft.messages import GroupId
-from saros_storage.activity import PartitionActivity
+from saros_storage.scan.activity import PartitionActivity
 
 SLOTS = 50
 SECOND = 1_000_000_000

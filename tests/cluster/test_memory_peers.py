@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 from cluster.memory_peers import MemoryNetwork
 
-from saros_cluster.peers import Peers, RemoteError, Unreachable
+from saros_cluster.multiraft.peers import Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId, Heartbeat, Message
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import pytest
 from waiting import wait_equal
 
-from saros_cluster.merges import Merges, Stopped, encode_request, merge_everywhere
-from saros_cluster.peers import BadRequest, Unreachable
+from saros_cluster.multiraft.peers import BadRequest, Unreachable
 from saros_cluster.placement.ring import NodeId
-from saros_storage.clock import SystemClock
-from saros_storage.errors import DiskFull
+from saros_cluster.routing.merges import Merges, Stopped, encode_request, merge_everywhere
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.errors import DiskFull
 
 SECOND_NS = 1_000_000_000
 

@@ -8,12 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from saros_cluster.cluster_schema import ClusterSchema
 from saros_cluster.data.command import NO_REQUEST, Request
 from saros_cluster.data.ownership import MOVED
-from saros_cluster.data.schema_news import SchemaNews
-from saros_cluster.growth.commands import Abort, Admit, Begin, Fenced, Go, Opened, Ready
-from saros_cluster.growth.topology import Node, Topology
+from saros_cluster.data.schema_delta import SchemaNews
 from saros_cluster.meta.machine import MetaMachine, encode_meta_entry
 from saros_cluster.meta.state import (
     BeginDrop,
@@ -30,12 +27,15 @@ from saros_cluster.meta.state import (
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import membership
 from saros_cluster.raft.messages import Entry, EntryKind, GroupId, Position, Snapshot
+from saros_cluster.routing.schema_view import ClusterSchema
+from saros_cluster.topology.commands import Abort, Admit, Begin, Fenced, Go, Opened, Ready
+from saros_cluster.topology.topology import Node, Topology
 from saros_cluster.users.commands import Command, CreateRole, CreateUser, DropUser, GrantRole
 from saros_cluster.users.users import Users
 from saros_storage import schema as changes
-from saros_storage.disk import LocalDisk
-from saros_storage.errors import CorruptFile, StorageError, UserMistake
-from saros_storage.types import Compressor, DataType, Encoding
+from saros_storage.base.errors import CorruptFile, StorageError, UserMistake
+from saros_storage.base.types import Compressor, DataType, Encoding
+from saros_storage.io.disk import LocalDisk
 
 #: How the cluster begins.
 FIRST = Topology.first({NodeId(n): Node(f"host{n}:1", f"host{n}:2") for n in (1, 2, 3)}, 3, 12)

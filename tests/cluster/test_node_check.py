@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from saros_cluster.cluster_file import ClusterFile, NodeAddress, save
 from saros_cluster.data.state_file import GroupState, save_state
-from saros_cluster.growth.topology import META, Node, Topology
 from saros_cluster.meta.machine import MetaMachine
-from saros_cluster.node_check import NodeResult, check_node
+from saros_cluster.multiraft.raft_log import RaftLog
+from saros_cluster.node.cluster_file import ClusterFile, NodeAddress, save
+from saros_cluster.node.verify import NodeResult, check_node
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership
 from saros_cluster.raft.messages import Entry, EntryKind, GroupId, HardState, Position
 from saros_cluster.raft.ready import Persist
-from saros_cluster.raft_log import RaftLog
+from saros_cluster.topology.topology import META, Node, Topology
 from saros_cluster.users.directory import USERS_FILE
-from saros_storage.disk import LocalDisk
+from saros_storage.folder.manifest import Manifest
+from saros_storage.io.disk import LocalDisk
 from saros_storage.log import LogOptions
-from saros_storage.manifest import Manifest
-from saros_storage.partition_files import save_manifest
+from saros_storage.partition.partition_files import save_manifest
 
 DISK = LocalDisk()
 DATA = GroupId(1)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from cluster.test_meta import FIRST, entries, machine
 
-from saros_cluster.growth.commands import Admit
-from saros_cluster.meta import notes
-from saros_cluster.meta.notes import CHANGED, PutNotes
+from saros_cluster.meta import metadata_kv
+from saros_cluster.meta.metadata_kv import CHANGED, PutNotes
 from saros_cluster.meta.state import CreateDatabase, Grow, MetaState, decode_meta, encode_meta
-from saros_storage.errors import UserMistake
+from saros_cluster.topology.commands import Admit
+from saros_storage.base.errors import UserMistake
 
 
 def test_who_has_not_seen_the_last_notes_writes_none() -> None:
@@ -39,7 +39,7 @@ def test_who_has_not_seen_a_step_of_growing_writes_no_notes() -> None:
 
 
 def test_notes_that_are_too_much_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notes, "CHARS_MAX", 10)
+    monkeypatch.setattr(metadata_kv, "CHARS_MAX", 10)
     state = MetaState(FIRST)
     state.apply(PutNotes(0, {"k": "12345"}), 1)
     with pytest.raises(UserMistake, match="10"):

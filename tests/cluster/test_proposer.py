@@ -7,14 +7,14 @@ from concurrent.futures import Future
 
 import pytest
 
-from saros_cluster.growth.topology import META
-from saros_cluster.host import NotLeader
-from saros_cluster.leaderless import NoLeader, OutcomeUnknown, leader_wait
-from saros_cluster.machine import Outcome
-from saros_cluster.peers import Unreachable
+from saros_cluster.multiraft.host import NotLeader
+from saros_cluster.multiraft.peers import Unreachable
+from saros_cluster.multiraft.state_machine import Outcome
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.proposer import DEADLINE_SECONDS, Proposer
 from saros_cluster.raft.messages import GroupId
+from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown, leader_wait
+from saros_cluster.routing.proposer import DEADLINE_SECONDS, Proposer
+from saros_cluster.topology.topology import META
 
 ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 GROUP = GroupId(3)

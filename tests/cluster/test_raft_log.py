@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from storage.crash_disk import CrashDisk
 
+from saros_cluster.multiraft.log_records import Base, Entries, RecordKind, Restart, encode_change
+from saros_cluster.multiraft.raft_log import LogContents, RaftLog
 from saros_cluster.raft.messages import Entry, EntryKind, GroupId, HardState
 from saros_cluster.raft.ready import Persist
-from saros_cluster.raft_log import LogContents, RaftLog
-from saros_cluster.raft_records import Base, Entries, RecordKind, Restart, encode_change
-from saros_storage.disk import LocalDisk
-from saros_storage.errors import CorruptFile, LogFailed, StorageError
+from saros_storage.base.errors import CorruptFile, LogFailed, StorageError
+from saros_storage.io.disk import LocalDisk
 from saros_storage.log import Durability, LogOptions, SegmentedLog
 from saros_storage.log.record import Draft
 

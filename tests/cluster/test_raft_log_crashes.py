@@ -14,7 +14,7 @@ import pytest
 from cluster.raft_log_model import FOLDER, ModelledLog, Note, entries_of, position, vote
 from storage.crash_disk import CrashDisk, Picture
 
-from saros_cluster.raft_log import RaftLog
+from saros_cluster.multiraft.raft_log import RaftLog
 from saros_storage.log import Durability, LogOptions
 
 #: So small that a few writes fill a segment.

@@ -26,13 +26,13 @@ from cluster.remote_fakes import (
     tablet,
 )
 
-from saros_cluster.peers import RemoteError
+from saros_cluster.multiraft.peers import RemoteError
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote import reader_service
 from saros_cluster.remote.codec import Batch, Item, decode_batch
 from saros_cluster.remote.errors import ReadLost
-from saros_cluster.remote.questions import (
+from saros_cluster.remote.messages import (
     CLOSE,
     NEXT,
     OPEN,
@@ -43,6 +43,7 @@ from saros_cluster.remote.questions import (
     ReadTarget,
     encode_query,
 )
+from saros_cluster.remote.partial_aggregation import ITEM_BYTES_MAX
 from saros_cluster.remote.reader_service import (
     BATCH_BYTES,
     FILL_NS_MAX,
@@ -52,13 +53,12 @@ from saros_cluster.remote.reader_service import (
     STREAMS_PER_QUERY_MAX,
     ReaderService,
 )
-from saros_cluster.remote.reduction import ITEM_BYTES_MAX
 from saros_cluster.remote.remote_reader import Holder, RemoteSeriesReader, open_readers
 from saros_scheduler.task import QueryId
-from saros_storage.block import Block, Column
-from saros_storage.errors import DiskFull, StorageError
-from saros_storage.reading import ReadView, ValueBound
-from saros_storage.types import DataType
+from saros_storage.base.block import Block, Column
+from saros_storage.base.errors import DiskFull, StorageError
+from saros_storage.base.types import DataType
+from saros_storage.scan.reading import ReadView, ValueBound
 
 NODE1, NODE2, NODE3 = NodeId(1), NodeId(2), NodeId(3)
 QUERY = QueryId("q")

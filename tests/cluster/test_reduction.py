@@ -8,10 +8,10 @@ from cluster.remote_fakes import FakeView
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saros_cluster.remote.reduction import ITEM_BYTES_MAX, bytes_of, reduced, within
-from saros_storage.block import Block, Column
-from saros_storage.reading import ScanRequest, Statistics, Summaries, Summary, ValueBound, WindowGrid
-from saros_storage.types import NUMERIC_TYPES, DataType, Scalar
+from saros_cluster.remote.partial_aggregation import ITEM_BYTES_MAX, bytes_of, reduced, within
+from saros_storage.base.block import Block, Column
+from saros_storage.base.types import NUMERIC_TYPES, DataType, Scalar
+from saros_storage.scan.reading import ScanRequest, Statistics, Summaries, Summary, ValueBound, WindowGrid
 
 VALUES: dict[DataType, st.SearchStrategy[Scalar]] = {
     DataType.INT32: st.none() | st.integers(-(2**31), 2**31 - 1) | st.integers(-3, 3),

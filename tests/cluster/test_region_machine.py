@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from waiting import PATIENCE_S
 
-from saros_cluster.data import region_machine
+from saros_cluster.data import region_apply
+from saros_cluster.data.applied_ranges import Had, Requested
+from saros_cluster.data.applied_requests import MEMORY, Requests
 from saros_cluster.data.command import NO_REQUEST, NOTHING_KNOWN, Known, Request, encode_command, encode_transfer
 from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of
-from saros_cluster.data.had import Had, Requested
 from saros_cluster.data.ownership import (
     LEFT,
     MOVED,
@@ -30,24 +31,28 @@ from saros_cluster.data.ownership import (
     Settle,
     Transfer,
 )
-from saros_cluster.data.region_machine import RegionMachine
-from saros_cluster.data.requests import MEMORY, Requests
-from saros_cluster.data.schema_news import SchemaNews
+from saros_cluster.data.region_apply import RegionMachine
+from saros_cluster.data.schema_delta import SchemaNews
 from saros_cluster.data.snapshots import call_handlers
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import membership
 from saros_cluster.raft.messages import Entry, EntryKind, GroupId, Position, Snapshot
-from saros_storage.block import Column
-from saros_storage.capture.capture import everything
-from saros_storage.capture.shelf import Shelf
-from saros_storage.chunk_cache import ChunkCache
-from saros_storage.clock import SystemClock
-from saros_storage.disk import Disk, File, LocalDisk
-from saros_storage.errors import CorruptFile, UserMistake
-from saros_storage.latest_cache import Point
-from saros_storage.layout import TRASH_PREFIX
-from saros_storage.mutation import Deletion, Mutation, Placed
-from saros_storage.reading import ScanRequest, TimeRange
+from saros_storage.base.block import Column
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.errors import CorruptFile, UserMistake
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import Compressor, DataType, Encoding
+from saros_storage.cache.chunk_cache import ChunkCache
+from saros_storage.checkpoint.checkpoint import everything
+from saros_storage.checkpoint.registry import Shelf
+from saros_storage.folder.layout import TRASH_PREFIX
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import Disk, File, LocalDisk
+from saros_storage.mutation.mutation import Deletion, Mutation, Placed
+from saros_storage.mutation.tablet_codec import encode_tablet
+from saros_storage.read.latest_cache import Point
+from saros_storage.scan.reading import ScanRequest, TimeRange
+from saros_storage.scan.snapshot import Rank
 from saros_storage.schema import (
     CreateDatabase,
     CreateSeries,
@@ -58,11 +63,6 @@ from saros_storage.schema import (
     SetTtl,
     UnsetTtl,
 )
-from saros_storage.snapshot import Rank
-from saros_storage.store_options import StoreOptions
-from saros_storage.tablet import Tablet
-from saros_storage.tablet_codec import encode_tablet
-from saros_storage.types import Compressor, DataType, Encoding
 
 OPTIONS = StoreOptions(durability="os", time_partition_interval=100, memtable_bytes_max=3_000)
 DEVICES = ("root.a.d", "root.b.d")
@@ -951,7 +951,7 @@ def test_a_snapshot_takes_the_place_of_a_region_that_is_about_to_free_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its last flush writes the state, too; whoever ends it must not keep that from it."""
-    monkeypatch.setattr(region_machine, "_RELEASE_ENTRIES", 1)
+    monkeypatch.setattr(region_apply, "_RELEASE_ENTRIES", 1)
     leader, laggard = busy_leader(tmp_path / "leader"), Member(tmp_path / "laggard")
     laggard.disk = Slow()
     laggard.restart()

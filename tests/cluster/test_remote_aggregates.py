@@ -30,24 +30,24 @@ from hypothesis import strategies as st
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.remote.questions import STREAM, ReadTarget
+from saros_cluster.remote.messages import STREAM, ReadTarget
 from saros_cluster.remote.reader_service import BATCH_BYTES, ReaderService
 from saros_cluster.remote.remote_reader import Holder
 from saros_cluster.remote.routed_view import RoutedView
-from saros_engine.aggregates import AGGREGATES
-from saros_engine.expression import InputColumn
-from saros_engine.operators.aggregate_scan import AggregateScanOperator
-from saros_engine.operators.aggregate_scans import AggregateScansOperator
+from saros_engine.functions.aggregates import AGGREGATES
 from saros_engine.operators.last import LastScanOperator
 from saros_engine.operators.operator import OperatorContext
+from saros_engine.operators.scan.aggregate_scan import AggregateScanOperator
+from saros_engine.operators.scan.aggregate_scans import AggregateScansOperator
 from saros_engine.optimizer.gather_scans import asking_statistics
-from saros_engine.plan import AggregateCall, AggregateScan, AggregateScans, Stage, TimeWindows
+from saros_engine.plan.expression import InputColumn
+from saros_engine.plan.plan import AggregateCall, AggregateScan, AggregateScans, Stage, TimeWindows
 from saros_engine.planner import LastItem, last_scan
 from saros_scheduler.task import QueryId
-from saros_storage.block import Block, Column
-from saros_storage.reading import ReadCounters, ReaderFactory, ScanRequest, TimeRange
-from saros_storage.tablet import Tablet
-from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Scalar
+from saros_storage.base.block import Block, Column
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType, Scalar
+from saros_storage.scan.reading import ReadCounters, ReaderFactory, ScanRequest, TimeRange
 
 CONTEXT = OperatorContext()
 FIRST, END = SLICES.start * SLICE, SLICES.stop * SLICE

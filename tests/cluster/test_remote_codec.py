@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.codec import Batch, Item, decode_batch, encode_batch
-from saros_cluster.remote.questions import (
+from saros_cluster.remote.messages import (
     Opened,
     OpenQuestion,
     ReaderQuestion,
@@ -22,8 +22,10 @@ from saros_cluster.remote.questions import (
     encode_query,
 )
 from saros_scheduler.task import QueryId
-from saros_storage.block import Block, Column, TextArray
-from saros_storage.reading import (
+from saros_storage.base.block import Block, Column, TextArray
+from saros_storage.base.types import NUMPY_DTYPE, DataType
+from saros_storage.read.window_statistics import of_summaries
+from saros_storage.scan.reading import (
     ReadCounters,
     ScanRequest,
     Statistics,
@@ -34,8 +36,6 @@ from saros_storage.reading import (
     WindowGrid,
     statistics_fields,
 )
-from saros_storage.summaries import of_summaries
-from saros_storage.types import NUMPY_DTYPE, DataType
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 FLOATS = st.floats()

@@ -32,13 +32,13 @@ from cluster.remote_fakes import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saros_cluster.host import NotHere
-from saros_cluster.peers import RemoteError, Unreachable
+from saros_cluster.multiraft.host import NotHere
+from saros_cluster.multiraft.peers import RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.codec import Batch, Item, encode_batch
 from saros_cluster.remote.errors import ReadLost, local_error
-from saros_cluster.remote.questions import (
+from saros_cluster.remote.messages import (
     CLOSE,
     NEXT,
     OPEN,
@@ -52,10 +52,13 @@ from saros_cluster.remote.reader_service import (
 from saros_cluster.remote.remote_reader import Holder, RemoteSeriesReader, open_readers
 from saros_cluster.remote.routed_view import MergedReader, RoutedView
 from saros_scheduler.task import QueryId
-from saros_storage.block import Block, Column
-from saros_storage.errors import CorruptFile, DiskFull, LogFailed, StorageError, StoreClosed, UnsupportedFile
-from saros_storage.read_point import Horizon, ReadPoint
-from saros_storage.reading import (
+from saros_storage.base.block import Block, Column
+from saros_storage.base.errors import CorruptFile, DiskFull, LogFailed, StorageError, StoreClosed, UnsupportedFile
+from saros_storage.base.types import DataType, Scalar
+from saros_storage.read.series_reader import LocalSeriesReader
+from saros_storage.read.window_statistics import of_summaries
+from saros_storage.scan.read_point import Horizon, ReadPoint
+from saros_storage.scan.reading import (
     ReadView,
     ScanRequest,
     Statistics,
@@ -65,10 +68,7 @@ from saros_storage.reading import (
     ValueBound,
     WindowGrid,
 )
-from saros_storage.series_reader import LocalSeriesReader
 from saros_storage.store import Store
-from saros_storage.summaries import of_summaries
-from saros_storage.types import DataType, Scalar
 
 NODE1, NODE2, NODE3 = NodeId(1), NodeId(2), NodeId(3)
 QUERY = QueryId("q")

@@ -11,21 +11,21 @@ from cluster.test_region_machine import NO_REQUEST, OPTIONS, Member, arrive, cre
 from saros_cluster.data.command import Known
 from saros_cluster.data.ownership import MOVED, Fence, LetGo
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.replicas import Replicas
+from saros_cluster.routing.replicas import Replicas
 from saros_storage.backup.making import BackupRun
 from saros_storage.backup.repository import Repository
 from saros_storage.backup.restoring import Restore
-from saros_storage.capture.frozen import Frozen
-from saros_storage.capture.shelf import Shelf
-from saros_storage.chunk_cache import ChunkCache
-from saros_storage.clock import SystemClock
-from saros_storage.disk import Disk, LocalDisk
-from saros_storage.errors import UserMistake
-from saros_storage.mutation import Deletion, Mutation
-from saros_storage.reading import ReadView, ScanRequest, TimeRange
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import DataType
+from saros_storage.cache.chunk_cache import ChunkCache
+from saros_storage.checkpoint.checkpoint_set import Frozen
+from saros_storage.checkpoint.registry import Shelf
+from saros_storage.io.disk import Disk, LocalDisk
+from saros_storage.mutation.mutation import Deletion, Mutation
 from saros_storage.region import Region
+from saros_storage.scan.reading import ReadView, ScanRequest, TimeRange
 from saros_storage.store import Store
-from saros_storage.types import DataType
 
 NOW = Known(1, 1, 1)
 

@@ -6,18 +6,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from saros_cluster.growth.commands import Begin, Fenced, Go, Opened
-from saros_cluster.growth.steps import apply
-from saros_cluster.growth.topology import META, Node, Topology
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.routes import Routes
-from saros_cluster.routing import Routing
-from saros_storage.block import Column
-from saros_storage.mutation import Placed
-from saros_storage.reading import TimeRange
-from saros_storage.tablet import Tablet
-from saros_storage.tablet_codec import TabletFrame, decode_tablet, encode_tablet
-from saros_storage.types import DataType
+from saros_cluster.routing.routes import Routes
+from saros_cluster.routing.routing import Routing
+from saros_cluster.topology.commands import Begin, Fenced, Go, Opened
+from saros_cluster.topology.topology import META, Node, Topology
+from saros_cluster.topology.transitions import apply
+from saros_storage.base.block import Column
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import DataType
+from saros_storage.mutation.mutation import Placed
+from saros_storage.mutation.tablet_codec import TabletFrame, decode_tablet, encode_tablet
+from saros_storage.scan.reading import TimeRange
 
 NODES = [NodeId(n) for n in (1, 2, 3, 4, 5)]
 ROUTING = Routing(Topology.first({node: Node(f"host{node}:1", f"host{node}:2") for node in NODES}, 3, 10_000), 100)

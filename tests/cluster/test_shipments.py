@@ -14,15 +14,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from saros_cluster.data.command import NO_REQUEST, Request, check_command, encode_command, encode_shipping
-from saros_cluster.data.shipments import LOST, Abandon, Piece, shipment_name, staged_name
-from saros_storage.disk import LocalDisk
-from saros_storage.errors import CorruptFile, UserMistake
-from saros_storage.loading.staged import StagedFile
-from saros_storage.mutation import Deletion, Mutation
-from saros_storage.reading import TimeRange
+from saros_cluster.data.log_shipped_files import LOST, Abandon, Piece, shipment_name, staged_name
+from saros_storage.base.errors import CorruptFile, UserMistake
+from saros_storage.base.types import Compressor, DataType, Encoding
+from saros_storage.io.disk import LocalDisk
+from saros_storage.mutation.mutation import Deletion, Mutation
+from saros_storage.mutation.staged import StagedFile
+from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import DeleteDatabase
 from saros_storage.tsfile.writer import TsFileWriter
-from saros_storage.types import Compressor, DataType, Encoding
 
 PIECES = 3
 #: Each file has points of a slice of its own device.
@@ -166,7 +166,7 @@ def test_what_is_no_tsfile_is_refused_by_all_and_harms_nobody(member: Member) ->
 
 def test_a_full_disk_is_waited_for(member: Member, sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
     """It had room for some bytes of the piece."""
-    monkeypatch.setattr("saros_cluster.data.region_machine._FULL_DISK_SECONDS", 0.001)
+    monkeypatch.setattr("saros_cluster.data.region_apply._FULL_DISK_SECONDS", 0.001)
     left = 3
 
     class Full:

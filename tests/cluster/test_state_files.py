@@ -7,20 +7,20 @@ from cluster.test_region_machine import elsewhere
 from storage.crash_disk import CrashDisk
 
 from saros_cluster.data.command import NO_REQUEST
-from saros_cluster.data.region_machine import RegionMachine
+from saros_cluster.data.region_apply import RegionMachine
 from saros_cluster.data.state_file import GroupState, encode_state, load_state, save_state
-from saros_cluster.growth.topology import Node, Topology
 from saros_cluster.meta.machine import MetaMachine, encode_meta_entry
 from saros_cluster.meta.state import CreateDatabase
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import Entry, EntryKind, GroupId
+from saros_cluster.topology.topology import Node, Topology
 from saros_cluster.users.commands import CreateUser
 from saros_cluster.users.directory import USERS_FILE, FileDirectory
-from saros_storage.capture.shelf import Shelf
-from saros_storage.chunk_cache import ChunkCache
-from saros_storage.clock import SystemClock
-from saros_storage.layout import write_durably, write_synced
-from saros_storage.store_options import StoreOptions
+from saros_storage.base.clock import SystemClock
+from saros_storage.cache.chunk_cache import ChunkCache
+from saros_storage.checkpoint.registry import Shelf
+from saros_storage.folder.layout import write_durably, write_synced
+from saros_storage.folder.store_options import StoreOptions
 
 PATH = "/meta/group-1"
 FIRST = Topology.first({NodeId(n): Node(f"host{n}:1", f"host{n}:2") for n in (1, 2, 3)}, 3, 12)

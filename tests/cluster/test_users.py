@@ -29,6 +29,7 @@ from saros_cluster.users.commands import (
     encode_command,
 )
 from saros_cluster.users.directory import USERS_FILE, FileDirectory
+from saros_cluster.users.effective_privileges import Granted, Rights
 from saros_cluster.users.privileges import (
     CONTAINS,
     EVERYWHERE,
@@ -38,11 +39,10 @@ from saros_cluster.users.privileges import (
     parse_area,
     parse_privileges,
 )
-from saros_cluster.users.rights import Granted, Rights
 from saros_cluster.users.users import Users
-from saros_storage.disk import LocalDisk
-from saros_storage.errors import CorruptFile, StorageError, UserMistake
-from saros_storage.paths import parse_pattern, split_path
+from saros_storage.base.errors import CorruptFile, StorageError, UserMistake
+from saros_storage.base.paths import parse_pattern, split_path
+from saros_storage.io.disk import LocalDisk
 
 READ, WRITE = Privilege.READ_DATA, Privilege.WRITE_DATA
 ANN, STAFF = Holder(Kind.USER, "ann"), Holder(Kind.ROLE, "staff")

@@ -11,7 +11,7 @@ from cluster.remote_fakes import FakeClock
 from waiting import PATIENCE_S
 
 from saros_cluster.transport.watchdog import Watchdog
-from saros_storage.clock import SystemClock
+from saros_storage.base.clock import SystemClock
 
 LONG, SHORT = 10 * PATIENCE_S, 0.02
 

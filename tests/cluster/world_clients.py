@@ -18,16 +18,16 @@ from cluster.history import Kind, Operation, Outcome
 from cluster.world_network import OUTSIDE, Endpoint
 
 from saros_cluster.data.command import carrying_out
-from saros_cluster.host import Busy, NotHere, NotLeader
-from saros_cluster.leaderless import NoLeader
-from saros_cluster.peers import RemoteError, Unreachable
+from saros_cluster.multiraft.host import Busy, NotHere, NotLeader
+from saros_cluster.multiraft.peers import RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.remote.errors import ReadLost
-from saros_storage.block import Block, Column
-from saros_storage.errors import StorageError, StoreClosed, UserMistake
-from saros_storage.read_point import Horizon, ReadPoint
-from saros_storage.reading import ReadView, ScanRequest, Summaries, Summary, TimeRange, WindowGrid
-from saros_storage.types import DataType
+from saros_cluster.routing.no_leader import NoLeader
+from saros_storage.base.block import Block, Column
+from saros_storage.base.errors import StorageError, StoreClosed, UserMistake
+from saros_storage.base.types import DataType
+from saros_storage.scan.read_point import Horizon, ReadPoint
+from saros_storage.scan.reading import ReadView, ScanRequest, Summaries, Summary, TimeRange, WindowGrid
 
 if TYPE_CHECKING:
     from cluster.cluster_world import Life, World

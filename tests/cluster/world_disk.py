@@ -81,7 +81,7 @@ Move = tuple[tuple[Folder, str, "Inode | Folder | None"], ...]
 
 
 class WorldDisk:
-    """See the module: implements `saros_storage.disk.Disk` for the tasks of one node."""
+    """See the module: implements `saros_storage.io.disk.Disk` for the tasks of one node."""
 
     def __init__(self, threads: Threads, root: Folder | None = None) -> None:
         self._threads = threads
@@ -278,7 +278,7 @@ class WorldDisk:
 
 
 class WorldFile:
-    """See `saros_storage.disk.File`."""
+    """See `saros_storage.io.disk.File`."""
 
     def __init__(self, disk: WorldDisk, inode: Inode) -> None:
         self._disk = disk

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from cluster.world_clients import PASSING, asked
 
-from saros_cluster.growth.change import Change
-from saros_cluster.growth.commands import (
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.topology.change import Change
+from saros_cluster.topology.commands import (
     Abort,
     Admit,
     Begin,
@@ -29,9 +30,8 @@ from saros_cluster.growth.commands import (
     GrowthCommand,
     Loaded,
 )
-from saros_cluster.growth.topology import META, Standing, Topology
-from saros_cluster.placement.ring import NodeId
-from saros_storage.errors import UserMistake
+from saros_cluster.topology.topology import META, Standing, Topology
+from saros_storage.base.errors import UserMistake
 
 if TYPE_CHECKING:
     from cluster.cluster_world import World

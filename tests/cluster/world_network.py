@@ -19,7 +19,7 @@ from typing import Generic, TypeVar
 
 from cluster.world_threads import Task, Threads
 
-from saros_cluster.peers import CallHandler, Receive, RemoteError, StreamHandler, Unreachable
+from saros_cluster.multiraft.peers import CallHandler, Receive, RemoteError, StreamHandler, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import Message
 from saros_cluster.transport.codec import decode_batch, encode_batch

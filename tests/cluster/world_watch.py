@@ -21,18 +21,18 @@ from cluster.world_clients import DEVICES, read_points
 from cluster.world_threads import Task, replaced
 
 from saros_cluster.data.command import NO_REQUEST, Command, Request, decode_command
-from saros_cluster.data.region_machine import RegionMachine
-from saros_cluster.growth.topology import META
-from saros_cluster.host import GroupHost
-from saros_cluster.machine import Outcome, StateMachine
+from saros_cluster.data.region_apply import RegionMachine
 from saros_cluster.meta.machine import MetaMachine, decode_meta_entry
 from saros_cluster.meta.state import Grow
+from saros_cluster.multiraft.host import GroupHost
+from saros_cluster.multiraft.state_machine import Outcome, StateMachine
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import TERMS_OF_A_GROUP, Entry, EntryKind, GroupId, Snapshot
 from saros_cluster.raft.ready import Restored, Role
-from saros_storage.disk import FULL_ERRNOS
+from saros_cluster.topology.topology import META
+from saros_storage.io.disk import FULL_ERRNOS
+from saros_storage.mutation.tablet_codec import TabletFrame
 from saros_storage.region import Region
-from saros_storage.tablet_codec import TabletFrame
 
 if TYPE_CHECKING:
     from cluster.cluster_world import Life, World

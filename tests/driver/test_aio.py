@@ -11,7 +11,7 @@ import pytest
 
 import saros
 from saros import aio
-from saros_server.server import Server
+from saros_server.grpc.server import Server
 
 
 def test_write_and_read(tmp_path: Path) -> None:

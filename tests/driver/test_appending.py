@@ -7,7 +7,7 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saros_wire.appending import cut_bytes, with_bytes
+from saros_wire.bytes_field import cut_bytes, with_bytes
 from saros_wire.generated import client_pb2
 
 FIELD = client_pb2.SyncChunkRequest.DATA_FIELD_NUMBER

@@ -6,8 +6,8 @@ import grpc
 import pytest
 
 import saros
-from saros.attempts import LOST_MAX, Attempts, Failure, Memory, failure_of
-from saros.kinds import Kind, kind_of
+from saros.base.statement_kind import Kind, kind_of
+from saros.transport.retry_policy import LOST_MAX, Attempts, Failure, Memory, failure_of
 from saros_wire import protocol
 from saros_wire.status import STATUS
 

@@ -13,9 +13,9 @@ import pytest
 from waiting import PATIENCE_S
 
 import saros
-from saros import bulk, bulk_queue
-from saros.bulk import BulkProgress
-from saros.bulk_queue import BulkQueue
+from saros.api import bulk, bulk_queue
+from saros.api.bulk import BulkProgress
+from saros.api.bulk_queue import BulkQueue
 
 # ---------------------------------------------------------------------------------------------- the queue
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import saros
-from saros.columns import python_rows
+from saros.base.columns import python_rows
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

@@ -21,13 +21,13 @@ from free_ports import HOST, free_ports
 from waiting import PATIENCE_S
 
 import saros
-from saros import attempts, channels, remote
-from saros.sequences import Sequences
-from saros_server import statements
-from saros_server.requests_runner import Requests
-from saros_server.server import OPTIONS, Server
-from saros_server.service import ClientService
-from saros_storage.clock import SystemClock
+from saros.base.sequences import Sequences
+from saros.transport import channels, remote, retry_policy
+from saros_server.grpc import statements
+from saros_server.grpc.server import OPTIONS, Server
+from saros_server.grpc.service import ClientService
+from saros_server.node.request_dedup_runner import Requests
+from saros_storage.base.clock import SystemClock
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 
@@ -464,7 +464,7 @@ def test_numbers_do_not_run_ahead_of_the_oldest_write() -> None:
 
 
 def test_many_threads_write_while_answers_are_lost_and_sessions_end(nodes: list[Node], monkeypatch) -> None:
-    monkeypatch.setattr(attempts, "LOST_MAX", 1_000)
+    monkeypatch.setattr(retry_policy, "LOST_MAX", 1_000)
     node = nodes[0]
     numbers = iter(range(1, 1_000_000))
 

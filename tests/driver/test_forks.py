@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import saros
-from saros_server.server import Server
-from saros_storage.clock import SystemClock
+from saros_server.grpc.server import Server
+from saros_storage.base.clock import SystemClock
 
 PROGRAM = """
 import os, sys

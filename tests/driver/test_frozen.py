@@ -17,9 +17,9 @@ from cluster.local_cluster import LocalCluster
 from waiting import PATIENCE_S
 
 import saros
-from saros import channels, uploads
-from saros.target import parse_target
-from saros_server import server
+from saros.base.target import parse_target
+from saros.transport import channels, uploads
+from saros_server.grpc import server
 from saros_wire import protocol
 
 SILENT = "the node at {} has not answered for"
@@ -27,8 +27,8 @@ SILENT = "the node at {} has not answered for"
 BUSY_S = 6
 BUSY = f"""
 import ctypes, sys
-from saros_server.server import Server
-from saros_server.session import EmbeddedSession
+from saros_server.grpc.server import Server
+from saros_server.api.session import EmbeddedSession
 execute, clock = EmbeddedSession.execute, ctypes.PyDLL(None)
 def busy(self, text, *arguments, **options):
     if text == "show databases":

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from saros.errors import ProgrammingError
-from saros.insert_message import Plain, batch_of, message, parts_of
+from saros.transport.insert_message import Plain, batch_of, message, parts_of
 from saros_wire import protocol
 from saros_wire.client_values import TooManyBytes, UnreadableValues
 

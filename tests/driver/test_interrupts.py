@@ -11,7 +11,7 @@ import pytest
 from waiting import wait_until
 
 import saros
-from saros_server.server import Server
+from saros_server.grpc.server import Server
 
 ROWS = 1_000_000
 #: More than may wait for a client.

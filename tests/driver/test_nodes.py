@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from saros import nodes as module
-from saros.nodes import Nodes
+from saros.transport import node_selector as module
+from saros.transport.node_selector import Nodes
 
 
 def made(*, spread: bool = False, start: int = 0) -> Nodes:

@@ -17,8 +17,8 @@ from server.cluster_fixture import make_folders
 
 import saros
 import saros.alchemy
-from saros_server.server import Server
-from saros_shell import importer
+from saros_server.grpc.server import Server
+from saros_shell.transfer import importer
 
 TYPES = ("BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE", "TEXT", "STRING", "BLOB", "TIMESTAMP", "DATE")
 #: Two nulls each.

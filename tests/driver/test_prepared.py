@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import saros
-from saros_server.server import Server
-from saros_storage.clock import SystemClock
+from saros_server.grpc.server import Server
+from saros_storage.base.clock import SystemClock
 
 
 @pytest.fixture(params=["embedded", "server"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import saros
-from saros.target import Target, parse_target, without_password
+from saros.base.target import Target, parse_target, without_password
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from driver.test_failover import connect as connect_to
 from waiting import wait_until
 
 import saros
-from saros import together
-from saros_engine.inserting import ColumnBatch
-from saros_server import together as at_the_node
-from saros_server.session import EmbeddedSession
+from saros.transport import insert_batching
+from saros_engine.statements.insert_statement import ColumnBatch
+from saros_server.api import insert_batching as at_the_node
+from saros_server.api.session import EmbeddedSession
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 
@@ -64,7 +64,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the machine is, what these tests hold up stays where it is."""
-    monkeypatch.setattr(together, "HOLD_SECONDS", 60.0)
+    monkeypatch.setattr(insert_batching, "HOLD_SECONDS", 60.0)
     monkeypatch.setattr(at_the_node, "PATIENCE_SECONDS", 60.0)
 
 
@@ -168,8 +168,8 @@ def test_those_that_did_not_come_again_are_not_waited_for_the_next_time(
 
 
 def _waits_for(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(together, "AGAIN_SHARE", 1e9)
-    monkeypatch.setattr(together, "AGAIN_SECONDS_MAX", seconds)
+    monkeypatch.setattr(insert_batching, "AGAIN_SHARE", 1e9)
+    monkeypatch.setattr(insert_batching, "AGAIN_SECONDS_MAX", seconds)
 
 
 def test_one_that_is_refused_does_not_touch_the_others(node: Node, pool: ThreadPoolExecutor) -> None:
@@ -241,7 +241,7 @@ def test_what_a_node_has_not_finished_is_asked_for_by_itself(
 def test_what_waits_long_goes_past_a_call_that_hangs(
     node: Node, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(together, "HOLD_SECONDS", 0.05)
+    monkeypatch.setattr(insert_batching, "HOLD_SECONDS", 0.05)
     with connect(node) as connection:
         held = Held(node)
         hung = pool.submit(insert, connection, 0)

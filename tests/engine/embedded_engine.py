@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
+from saros_engine.base.session_context import SessionContext
 from saros_engine.coordinator import QueryEngine
-from saros_engine.options import EngineOptions
-from saros_engine.session_context import SessionContext
+from saros_engine.memory.options import EngineOptions
 from saros_scheduler import DriverScheduler, SchedulerOptions
-from saros_storage.clock import Clock, SystemClock
-from saros_storage.disk import LocalDisk
+from saros_storage.base.clock import Clock, SystemClock
+from saros_storage.base.types import DataType
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import LocalDisk
 from saros_storage.store import Store
-from saros_storage.store_options import StoreOptions
-from saros_storage.types import DataType
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

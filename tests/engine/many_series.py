@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 from engine.embedded_engine import Engine
 
-from saros_engine.result import Result
-from saros_engine.writing import new_series
-from saros_storage.block import Column
+from saros_engine.execution.result import Result
+from saros_engine.statements.writing import new_series
+from saros_storage.base.block import Column
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import DataType
 from saros_storage.schema import CreateDatabase, CreateSeries
-from saros_storage.tablet import Tablet
-from saros_storage.types import DataType
 
 SENSORS = 10
 _DEVICES_AT_ONCE = 1_000

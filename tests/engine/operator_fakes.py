@@ -9,15 +9,15 @@ from contextlib import contextmanager
 import numpy as np
 from scheduler.idle_driver import idle_task
 
-from saros_engine.memory import QueryMemory
-from saros_engine.memory_pool import MemoryPool
+from saros_engine.memory.memory import QueryMemory
+from saros_engine.memory.pool import MemoryPool
 from saros_engine.operators.operator import Operator, OperatorContext, OperatorStatistics
-from saros_engine.plan import Field
-from saros_scheduler.wanted import working_for
-from saros_storage.block import Block, Column
-from saros_storage.clock import SystemClock
-from saros_storage.reading import ReadCounters, ScanRequest, Statistics, Summaries, Summary
-from saros_storage.types import DataType, Scalar
+from saros_engine.plan.plan import Field
+from saros_scheduler.cancellation import working_for
+from saros_storage.base.block import Block, Column
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.types import DataType, Scalar
+from saros_storage.scan.reading import ReadCounters, ScanRequest, Statistics, Summaries, Summary
 
 DOUBLE, INT, LONG, TEXT, BOOL, STAMP = (
     DataType.DOUBLE,

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from saros_engine.errors import EngineError
-from saros_engine.explain import explain
-from saros_engine.expression import Bound, Constant, FunctionCall, InputColumn, InputTime, Membership, Operation
-from saros_engine.plan import Filter, LastScan, Node, Project, QueryPlan, TimeWindows
+from saros_engine.base.errors import EngineError
+from saros_engine.execution.explain import explain
+from saros_engine.expressions.time_filter import Moment
+from saros_engine.plan.expression import Bound, Constant, FunctionCall, InputColumn, InputTime, Membership, Operation
+from saros_engine.plan.plan import Filter, LastScan, Node, Project, QueryPlan, TimeWindows
 from saros_engine.planner import LogicalPlan, PlanContext, plan_select
-from saros_engine.time_filter import Moment
-from saros_grammar.ast import Expression, Select
 from saros_grammar.parser import parse
-from saros_storage.errors import UserMistake
+from saros_grammar.syntax.ast import Expression, Select
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import Compressor, DataType, Encoding, TimeUnit
 from saros_storage.schema import CreateDatabase, CreateSeries, SchemaTree, SeriesSchema
-from saros_storage.types import Compressor, DataType, Encoding, TimeUnit
 
 TESTDATA = Path(__file__).parent / "testdata"
 NOW = 1_000_000

@@ -17,20 +17,20 @@ from engine.installed_package import install_example
 from saros_cluster.users.commands import Command, CreateRole, CreateUser, Grant, GrantRole, Holder, Kind, Revoke
 from saros_cluster.users.privileges import CONTAINS, EVERYWHERE, Privilege
 from saros_cluster.users.users import Users
-from saros_engine.access import NoPermission, PasswordMustChange, access_of
-from saros_engine.authorization import RULES, SHOWING
-from saros_engine.continuous import continuous_queries
+from saros_engine.base.access import NoPermission, PasswordMustChange, access_of
+from saros_engine.base.errors import NotSupportedError, QueryNotFound
+from saros_engine.base.session_context import SessionContext
+from saros_engine.catalog.continuous_queries import continuous_queries
 from saros_engine.coordinator import QueryEngine
-from saros_engine.errors import NotSupportedError, QueryNotFound
-from saros_engine.options import EngineOptions
-from saros_engine.session_context import SessionContext
-from saros_engine.user_statements import UserStatements
-from saros_grammar import ast
-from saros_storage.block import Column
-from saros_storage.clock import SystemClock
-from saros_storage.errors import UserMistake
-from saros_storage.paths import parse_pattern, split_path
-from saros_storage.types import DataType
+from saros_engine.memory.options import EngineOptions
+from saros_engine.security.authorization import RULES, SHOWING
+from saros_engine.statements.user_statements import UserStatements
+from saros_grammar.syntax import ast
+from saros_storage.base.block import Column
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.paths import parse_pattern, split_path
+from saros_storage.base.types import DataType
 
 _UNKNOWN = r"doesn't exist|should be one series"
 ANN, STAFF = Holder(Kind.USER, "ann"), Holder(Kind.ROLE, "staff")

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from engine.embedded_engine import Engine
 
-from saros_storage.block import Column
-from saros_storage.types import DataType
+from saros_storage.base.block import Column
+from saros_storage.base.types import DataType
 
 
 def test_many_points_give_the_sums_of_products(tmp_path: Path) -> None:

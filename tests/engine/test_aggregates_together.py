@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from engine.embedded_engine import Engine
 
-from saros_engine.options import EngineOptions
-from saros_storage.block import Column
-from saros_storage.store_options import StoreOptions
-from saros_storage.types import DataType, Int64Array
+from saros_engine.memory.options import EngineOptions
+from saros_storage.base.block import Column
+from saros_storage.base.types import DataType, Int64Array
+from saros_storage.folder.store_options import StoreOptions
 
 SERIES = ("a", "b", "c")
 DEVICES = [f"root.g.d{number}" for number in range(8)]

@@ -16,13 +16,13 @@ from saros_engine.analysis.scope import (
     with_paths,
 )
 from saros_engine.analysis.sources import column_numbers, joined, sources_of
-from saros_engine.errors import SemanticError
-from saros_engine.expression import InputColumn, Membership, Operation
-from saros_engine.plan import TimeJoin
-from saros_engine.time_filter import constant_time, split_time, time_range
-from saros_grammar.ast import PathExpression
-from saros_storage.reading import TimeRange, rows_at_once
-from saros_storage.types import TIME_MAX, TIME_MIN, DataType
+from saros_engine.base.errors import SemanticError
+from saros_engine.expressions.time_filter import constant_time, split_time, time_range
+from saros_engine.plan.expression import InputColumn, Membership, Operation
+from saros_engine.plan.plan import TimeJoin
+from saros_grammar.syntax.ast import PathExpression
+from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType
+from saros_storage.scan.reading import TimeRange, rows_at_once
 
 
 def scope(*prefixes: str) -> Scope:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import saros
-from saros_engine.collector import WIDE_MIN, YOUNG_MAX, collected_rarely
+from saros_engine.base.gc_control import WIDE_MIN, YOUNG_MAX, collected_rarely
 
 HOST = (701, 11, 12)
 

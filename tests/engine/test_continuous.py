@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from engine.embedded_engine import Engine
 
-from saros_engine.continuous import ContinuousQuery
-from saros_engine.continuous_runner import ContinuousRunner
-from saros_engine.errors import MemoryPoolExhausted
-from saros_storage.clock import SystemClock
-from saros_storage.errors import StorageError
+from saros_engine.base.errors import MemoryPoolExhausted
+from saros_engine.catalog.continuous_queries import ContinuousQuery
+from saros_engine.catalog.continuous_runner import ContinuousRunner
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.errors import StorageError
 
 SECOND = 1_000
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from engine.embedded_engine import Engine
 
-from saros_engine.errors import SemanticError
+from saros_engine.base.errors import SemanticError
 
 #: The length of a partition's slice of time, in ms.
 WEEK = 7 * 24 * 3600 * 1000

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from saros_engine.durations import BOUNDS_SECONDS, NOTHING, Durations
+from saros_engine.base.latency_histogram import BOUNDS_SECONDS, NOTHING, Durations
 
 
 def test_a_duration_counts_up_to_its_bound() -> None:

@@ -12,8 +12,9 @@ from engine.corpus.values import liked
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saros_engine.evaluate import evaluate
-from saros_engine.expression import (
+from saros_engine.evaluation.evaluate import evaluate
+from saros_engine.expressions.text import like_pattern, match_text
+from saros_engine.plan.expression import (
     Bound,
     Choice,
     Constant,
@@ -28,11 +29,10 @@ from saros_engine.expression import (
     Operation,
     PatternMatch,
 )
-from saros_engine.text import like_pattern, match_text
-from saros_grammar.ast import BinaryOperator as Op
-from saros_storage.block import Block, Column, TextArray
-from saros_storage.errors import UserMistake
-from saros_storage.types import DataType, Scalar
+from saros_grammar.syntax.ast import BinaryOperator as Op
+from saros_storage.base.block import Block, Column, TextArray
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import DataType, Scalar
 
 BOOL, INT, LONG, FLOAT, DOUBLE, TEXT = (
     DataType.BOOLEAN,

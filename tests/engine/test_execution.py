@@ -15,17 +15,17 @@ import pytest
 from engine.embedded_engine import Engine
 from waiting import wait_until
 
-from saros_engine.distribution import distribute
-from saros_engine.driver import PipelineDriver
-from saros_engine.exchange import BYTES_MAX, DeviceExchangeOperator, ExchangeBuffer
-from saros_engine.execution import QueryExecution
+from saros_engine.execution.driver import PipelineDriver
+from saros_engine.execution.exchange import BYTES_MAX, DeviceExchangeOperator, ExchangeBuffer
+from saros_engine.execution.execution import QueryExecution
+from saros_engine.memory.options import EngineOptions
 from saros_engine.operators.operator import OperatorContext
-from saros_engine.options import EngineOptions
-from saros_engine.plan import DeviceMerge, ExchangeSource, Field, Rows, Scan, TimeJoin
+from saros_engine.plan.plan import DeviceMerge, ExchangeSource, Field, Rows, Scan, TimeJoin
+from saros_engine.planning.distribution import distribute
 from saros_scheduler import DriverScheduler, QueryTimedOut
-from saros_storage.block import Block, Column
-from saros_storage.reading import ScanRequest, rows_at_once
-from saros_storage.types import DataType
+from saros_storage.base.block import Block, Column
+from saros_storage.base.types import DataType
+from saros_storage.scan.reading import ScanRequest, rows_at_once
 
 DEVICES, ROWS = 10, 200_000
 HEAVY = "select avg(s) from root.g.** where sin(s) < 2 group by ([0, 200000000), 1s)"

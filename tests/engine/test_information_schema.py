@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from engine.embedded_engine import Engine
 
-from saros_engine.errors import SemanticError
-from saros_engine.information_schema import TABLES, column_name
-from saros_engine.result import Result
+from saros_engine.base.errors import SemanticError
+from saros_engine.execution.result import Result
+from saros_engine.security.information_schema import TABLES, column_name
 from saros_grammar.parser import ParseError
-from saros_storage.block import Column
-from saros_storage.types import DataType
+from saros_storage.base.block import Column
+from saros_storage.base.types import DataType
 
 SHOWS = {
     "databases": "show databases",

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from engine.embedded_engine import Engine
 
-from saros_engine.errors import SemanticError
-from saros_storage.block import Column
-from saros_storage.types import DataType
+from saros_engine.base.errors import SemanticError
+from saros_storage.base.block import Column
+from saros_storage.base.types import DataType
 
 POINTS: dict[str, dict[int, float]] = {}
 

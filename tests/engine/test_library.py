@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from engine.operator_fakes import unwanted
 
-from saros_engine.expression import FunctionCall
-from saros_engine.points import POINT_FUNCTIONS, Points, spectrum
-from saros_scheduler.wanted import Unwanted
-from saros_storage.block import Column
-from saros_storage.errors import UserMistake
-from saros_storage.types import DataType, TimeUnit
+from saros_engine.plan.expression import FunctionCall
+from saros_engine.transforms import POINT_FUNCTIONS, Points, spectrum
+from saros_scheduler.cancellation import Unwanted
+from saros_storage.base.block import Column
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import DataType, TimeUnit
 
 CHANCE = np.random.default_rng(7)
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from saros_engine.memory_ledger import Answer, HolderId, MemoryLedger
+from saros_engine.memory.ledger import Answer, HolderId, MemoryLedger
 
 WAIT_NS = 5_000
 GIVEN, OWED, REFUSED = Answer.GIVEN, Answer.OWED, Answer.REFUSED

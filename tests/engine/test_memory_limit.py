@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from engine.embedded_engine import Engine
 
-from saros_engine.errors import MemoryExceeded, QueryKilled
-from saros_engine.execution import QueryExecution
-from saros_engine.explain import explain_analysis
-from saros_engine.options import EngineOptions
-from saros_engine.result import Result
-from saros_storage.block import Block, Column
-from saros_storage.types import DataType
+from saros_engine.base.errors import MemoryExceeded, QueryKilled
+from saros_engine.execution.execution import QueryExecution
+from saros_engine.execution.explain import explain_analysis
+from saros_engine.execution.result import Result
+from saros_engine.memory.options import EngineOptions
+from saros_storage.base.block import Block, Column
+from saros_storage.base.types import DataType
 
 ROWS = 400_000
 #: Some blocks of rows, and much less than a state per row.

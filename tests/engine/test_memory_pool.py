@@ -11,12 +11,12 @@ from random import Random
 import pytest
 from waiting import PATIENCE_S, wait_equal, wait_until
 
-from saros_engine.errors import MemoryExceeded, MemoryPoolExhausted
-from saros_engine.memory import FREE_BYTES, STEP_BYTES, QueryMemory
-from saros_engine.memory_ledger import HolderId
-from saros_engine.memory_pool import End, MemoryPool
+from saros_engine.base.errors import MemoryExceeded, MemoryPoolExhausted
+from saros_engine.memory.ledger import HolderId
+from saros_engine.memory.memory import FREE_BYTES, STEP_BYTES, QueryMemory
+from saros_engine.memory.pool import End, MemoryPool
 from saros_scheduler.task import Blocked
-from saros_storage.clock import SystemClock
+from saros_storage.base.clock import SystemClock
 
 MIB = 1 << 20
 NEVER_NS = 3_600_000_000_000

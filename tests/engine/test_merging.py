@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from engine.embedded_engine import Engine
 
-from saros_engine.errors import QueryKilled
+from saros_engine.base.errors import QueryKilled
 from saros_scheduler.driver_scheduler import QueryTimedOut
 
 

@@ -28,12 +28,13 @@ from engine.operator_fakes import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saros_engine.aggregates import AGGREGATES, state_types, uses_summaries
-from saros_engine.expression import Constant, InputColumn, InputTime, Operation
+from saros_engine.aggregation.windows import grid, window_sequence
+from saros_engine.functions.aggregates import AGGREGATES, state_types, uses_summaries
 from saros_engine.operators.aggregate import AggregateOperator
-from saros_engine.operators.aggregate_scan import AggregateScanOperator
 from saros_engine.operators.operator import OperatorContext
-from saros_engine.plan import (
+from saros_engine.operators.scan.aggregate_scan import AggregateScanOperator
+from saros_engine.plan.expression import Constant, InputColumn, InputTime, Operation
+from saros_engine.plan.plan import (
     Aggregate,
     AggregateCall,
     AggregateScan,
@@ -45,12 +46,11 @@ from saros_engine.plan import (
     VariationWindows,
     Windows,
 )
-from saros_engine.windows import grid, window_sequence
-from saros_grammar.ast import BinaryOperator
-from saros_storage.block import Block
-from saros_storage.reading import ScanRequest, Summary, TimeRange
-from saros_storage.summaries import joined
-from saros_storage.types import DataType, Scalar
+from saros_grammar.syntax.ast import BinaryOperator
+from saros_storage.base.block import Block
+from saros_storage.base.types import DataType, Scalar
+from saros_storage.read.window_statistics import joined
+from saros_storage.scan.reading import ScanRequest, Summary, TimeRange
 
 DAY = 86_400_000
 NAMES = (

@@ -30,19 +30,20 @@ from engine.operator_fakes import (
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from saros_engine.expression import Constant, FunctionCall, InputColumn, InputTime, Operation
+from saros_engine.execution.build import build
+from saros_engine.memory.spill import QuerySpill
 from saros_engine.operators import sort
-from saros_engine.operators.build import build
-from saros_engine.operators.device_merge import DeviceAppendOperator, DeviceMergeOperator
 from saros_engine.operators.fill import FillOperator, LinearFillOperator
 from saros_engine.operators.filter import FilterOperator
+from saros_engine.operators.join.device_merge import DeviceAppendOperator, DeviceMergeOperator
+from saros_engine.operators.join.time_join import TimeJoinOperator
+from saros_engine.operators.join.window_join import WindowJoinOperator
 from saros_engine.operators.limit import LimitOperator
 from saros_engine.operators.operator import Operator, OperatorContext, UnlimitedMemory
 from saros_engine.operators.project import ProjectOperator
 from saros_engine.operators.sort import SortOperator, stable_order
-from saros_engine.operators.time_join import TimeJoinOperator
-from saros_engine.operators.window_join import WindowJoinOperator
-from saros_engine.plan import (
+from saros_engine.plan.expression import Constant, FunctionCall, InputColumn, InputTime, Operation
+from saros_engine.plan.plan import (
     Aggregate,
     AggregateCall,
     AggregateScan,
@@ -63,12 +64,11 @@ from saros_engine.plan import (
     WindowJoin,
 )
 from saros_engine.planner import LastItem, last_scan
-from saros_engine.spill import QuerySpill
-from saros_grammar.ast import BinaryOperator
-from saros_scheduler.wanted import Unwanted
-from saros_storage.block import Block, Column
-from saros_storage.reading import BLOCK_ROWS_MAX, ScanRequest, TimeRange
-from saros_storage.types import Scalar
+from saros_grammar.syntax.ast import BinaryOperator
+from saros_scheduler.cancellation import Unwanted
+from saros_storage.base.block import Block, Column
+from saros_storage.base.types import Scalar
+from saros_storage.scan.reading import BLOCK_ROWS_MAX, ScanRequest, TimeRange
 
 NODE = Rows(Block.untimed([], 0), ())
 
@@ -396,7 +396,7 @@ def test_top_k_keeps_little_and_sort_accounts_for_its_rows() -> None:
 
 
 def replace_column(values: np.ndarray) -> object:
-    from saros_storage.block import Column
+    from saros_storage.base.block import Column
 
     return Column(LONG, values)
 

@@ -12,19 +12,19 @@ from engine.plan_fixtures import cases, plan, tree
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from saros_engine.evaluate import compile_predicate, evaluate
-from saros_engine.expression import Bound, Constant, InputColumn, Negate, Not, Operation
+from saros_engine.evaluation.evaluate import compile_predicate, evaluate
 from saros_engine.optimizer import RULES, optimize
 from saros_engine.optimizer.fold_constants import fold_constants, folded
 from saros_engine.optimizer.gather_devices import gather_devices
 from saros_engine.optimizer.gather_scans import gather_scans
 from saros_engine.optimizer.keep_top_rows import keep_top_rows
 from saros_engine.optimizer.push_value_bounds import push_value_bounds
-from saros_engine.plan import Field, Filter, Scan
-from saros_grammar.ast import BinaryOperator
-from saros_storage.block import Block, Column
-from saros_storage.reading import ScanRequest
-from saros_storage.types import DataType
+from saros_engine.plan.expression import Bound, Constant, InputColumn, Negate, Not, Operation
+from saros_engine.plan.plan import Field, Filter, Scan
+from saros_grammar.syntax.ast import BinaryOperator
+from saros_storage.base.block import Block, Column
+from saros_storage.base.types import DataType
+from saros_storage.scan.reading import ScanRequest
 
 RULES_BY_NAME = {
     rule.__name__: rule for rule in (gather_scans, gather_devices, fold_constants, push_value_bounds, keep_top_rows)

@@ -19,11 +19,11 @@ import numpy as np
 import pytest
 from engine.embedded_engine import Engine
 
-from saros_engine.options import EngineOptions
-from saros_storage.block import Column
-from saros_storage.reading import TimeRange
-from saros_storage.store_options import StoreOptions
-from saros_storage.types import DataType, Scalar
+from saros_engine.memory.options import EngineOptions
+from saros_storage.base.block import Column
+from saros_storage.base.types import DataType, Scalar
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.scan.reading import TimeRange
 
 SEED, QUERIES, WRITES, END = 5, 30, 40, 600
 TYPES = {"i": DataType.INT64, "x": DataType.DOUBLE, "f": DataType.FLOAT, "t": DataType.TEXT, "b": DataType.BOOLEAN}

@@ -12,16 +12,16 @@ import pytest
 from engine.embedded_engine import Engine
 from engine.plan_fixtures import MOMENT, PLANT, cases
 
-from saros_engine.errors import EngineError, SemanticError
+from saros_engine.base.errors import EngineError, SemanticError
+from saros_engine.expressions.time_filter import Moment
 from saros_engine.optimizer import optimize
-from saros_engine.plan_cache import Asking, PlanCache, Planned
-from saros_engine.plan_frame import outline_of
 from saros_engine.planner import PlanContext, plan_select
-from saros_engine.time_filter import Moment
-from saros_grammar.ast import Literal, LiteralKind, Parsed, Select
+from saros_engine.planning.plan_cache import Asking, PlanCache, Planned
+from saros_engine.planning.plan_template import outline_of
 from saros_grammar.bind import ParameterBinder
 from saros_grammar.cache import StatementCache
-from saros_storage.errors import UserMistake
+from saros_grammar.syntax.ast import Literal, LiteralKind, Parsed, Select
+from saros_storage.base.errors import UserMistake
 
 FILES = ("planner.txt", "mistakes.txt", "fold_constants.txt", "push_value_bounds.txt", "keep_top_rows.txt")
 CONDITIONS = (

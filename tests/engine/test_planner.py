@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from engine.plan_fixtures import MOMENT, PLANT, cases, plan, shown_plan
 
-from saros_engine.errors import SemanticError
-from saros_engine.plan import AggregateScan, DeviceMerge, LastScan, Scan, TimeWindows
+from saros_engine.aggregation.windows import window_sequence
+from saros_engine.base.errors import SemanticError
+from saros_engine.expressions.time_filter import Moment
+from saros_engine.expressions.times import format_time
+from saros_engine.plan.plan import AggregateScan, DeviceMerge, LastScan, Scan, TimeWindows
 from saros_engine.planner import PlanContext, plan_select
 from saros_engine.planner.windows import rows_of_windows
-from saros_engine.time_filter import Moment
-from saros_engine.times import format_time
-from saros_engine.windows import window_sequence
-from saros_grammar.ast import Select
-from saros_storage.reading import BLOCK_ROWS_MAX, TimeRange
-from saros_storage.types import TimeUnit
+from saros_grammar.syntax.ast import Select
+from saros_storage.base.types import TimeUnit
+from saros_storage.scan.reading import BLOCK_ROWS_MAX, TimeRange
 
 
 @pytest.mark.parametrize(("text", "expected"), cases("planner.txt"))

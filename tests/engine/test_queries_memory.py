@@ -15,17 +15,17 @@ import pytest
 from engine.embedded_engine import Engine
 from waiting import PATIENCE_S, wait_equal, wait_until
 
-from saros_engine.errors import EngineError, MemoryPoolExhausted, QueryKilled
-from saros_engine.execution import QueryExecution
-from saros_engine.explain import explain_analysis
-from saros_engine.memory import QueryMemory
-from saros_engine.memory_pool import MemoryPool
-from saros_engine.options import EngineOptions
-from saros_engine.result import Result
+from saros_engine.base.errors import EngineError, MemoryPoolExhausted, QueryKilled
+from saros_engine.execution.execution import QueryExecution
+from saros_engine.execution.explain import explain_analysis
+from saros_engine.execution.result import Result
+from saros_engine.memory.memory import QueryMemory
+from saros_engine.memory.options import EngineOptions
+from saros_engine.memory.pool import MemoryPool
 from saros_scheduler import QueryTimedOut
-from saros_storage.block import Block, Column
-from saros_storage.clock import SystemClock
-from saros_storage.types import DataType
+from saros_storage.base.block import Block, Column
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.types import DataType
 
 MIB = 1 << 20
 ROWS = 400_000

@@ -13,13 +13,13 @@ import pytest
 from engine.embedded_engine import Engine
 from engine.operator_fakes import CONTEXT, FakeReader, FakeReaders, block, pull, rows_of
 
-from saros_engine.operators.scans import ScansOperator
-from saros_engine.options import EngineOptions
-from saros_engine.plan import Scan
-from saros_storage.block import Block, Column
-from saros_storage.reading import Apart, ReadCounters, ScanRequest, TimeRange
-from saros_storage.store_options import StoreOptions
-from saros_storage.types import DataType
+from saros_engine.memory.options import EngineOptions
+from saros_engine.operators.scan.scans import ScansOperator
+from saros_engine.plan.plan import Scan
+from saros_storage.base.block import Block, Column
+from saros_storage.base.types import DataType
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.scan.reading import Apart, ReadCounters, ScanRequest, TimeRange
 
 INT, DOUBLE = DataType.INT64, DataType.DOUBLE
 #: By time: a and b.

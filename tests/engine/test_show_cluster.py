@@ -12,8 +12,7 @@ from engine.embedded_engine import Engine
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import SLOTS
-from saros_engine.cluster import Cluster
-from saros_engine.cluster_info import (
+from saros_engine.base.cluster_info import (
     ChangeRow,
     Endpoint,
     NodeRow,
@@ -22,9 +21,10 @@ from saros_engine.cluster_info import (
     RegionType,
     ReplicaRole,
 )
+from saros_engine.cluster import Cluster
 from saros_engine.coordinator import QueryEngine
-from saros_engine.options import EngineOptions
-from saros_storage.clock import SystemClock
+from saros_engine.memory.options import EngineOptions
+from saros_storage.base.clock import SystemClock
 
 ONE, TWO = NodeId(1), NodeId(2)
 NODES = (

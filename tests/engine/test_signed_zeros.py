@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from engine.embedded_engine import Engine
 
-from saros_engine.options import EngineOptions
-from saros_storage.store_options import StoreOptions
+from saros_engine.memory.options import EngineOptions
+from saros_storage.folder.store_options import StoreOptions
 
 #: (when it is flushed, whether tombstones forbid statistics)
 LAYOUTS = {"memory": ("", False), "flushed": ("end", False), "in pieces": ("each", False), "tombstones": ("end", True)}

@@ -8,12 +8,12 @@ from random import Random
 import pytest
 from engine.operator_fakes import BOOL, DOUBLE, LONG, TEXT, Row, Source, block, blocks, fields, memory_of, pull, rows_of
 
-from saros_engine.errors import MemoryExceeded
-from saros_engine.expression import InputColumn, InputTime
+from saros_engine.base.errors import MemoryExceeded
+from saros_engine.memory.spill import QuerySpill
 from saros_engine.operators.operator import OperatorContext
 from saros_engine.operators.sort import SortOperator
-from saros_engine.plan import Sort, SortItem
-from saros_engine.spill import QuerySpill
+from saros_engine.plan.expression import InputColumn, InputTime
+from saros_engine.plan.plan import Sort, SortItem
 
 TYPES = (DOUBLE, LONG, TEXT, BOOL)
 ROWS = 4_000

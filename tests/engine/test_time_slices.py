@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from engine.embedded_engine import Engine
 
-from saros_engine.distribution import distribute
-from saros_engine.exchange import DeviceExchangeOperator, ExchangeBuffer
-from saros_engine.expression import Bound, Constant, FunctionCall, InputColumn
+from saros_engine.execution.exchange import DeviceExchangeOperator, ExchangeBuffer
+from saros_engine.memory.options import EngineOptions
 from saros_engine.operators.operator import OperatorContext
-from saros_engine.options import EngineOptions
-from saros_engine.plan import (
+from saros_engine.plan.expression import Bound, Constant, FunctionCall, InputColumn
+from saros_engine.plan.plan import (
     Aggregate,
     DeviceMerge,
     ExchangeSource,
@@ -28,15 +27,16 @@ from saros_engine.plan import (
     Stage,
     TimeJoin,
 )
-from saros_engine.time_slices import in_slices
-from saros_storage import view as view_module
-from saros_storage.block import Block, Column
-from saros_storage.chunk_cache import ChunkCache
-from saros_storage.reading import ScanRequest, TimeRange
-from saros_storage.snapshot import DeviceSpan, FileSource, PartitionSnapshot, Rank
-from saros_storage.store_options import StoreOptions
-from saros_storage.types import TIME_MAX, TIME_MIN, DataType
-from saros_storage.view import LocalReadView
+from saros_engine.planning.distribution import distribute
+from saros_engine.planning.scan_splits import in_slices
+from saros_storage.base.block import Block, Column
+from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType
+from saros_storage.cache.chunk_cache import ChunkCache
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.read import view as view_module
+from saros_storage.read.view import LocalReadView
+from saros_storage.scan.reading import ScanRequest, TimeRange
+from saros_storage.scan.snapshot import DeviceSpan, FileSource, PartitionSnapshot, Rank
 
 DOUBLE = DataType.DOUBLE
 FIELDS = (Field("s", DOUBLE),)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from saros_engine.errors import SemanticError
-from saros_engine.times import duration_ticks, format_time, parse_time, zone_of
-from saros_grammar.ast import Duration
-from saros_storage.types import TimeUnit
+from saros_engine.base.errors import SemanticError
+from saros_engine.expressions.times import duration_ticks, format_time, parse_time, zone_of
+from saros_grammar.syntax.ast import Duration
+from saros_storage.base.types import TimeUnit
 
 MS, US, NS = TimeUnit.MILLISECOND, TimeUnit.MICROSECOND, TimeUnit.NANOSECOND
 NEW_YEAR = 1_577_836_800_000

@@ -10,11 +10,11 @@ import pytest
 from engine.embedded_engine import Engine
 from engine.installed_package import install, install_example
 
-from saros_engine.extensions import after as after_module
-from saros_engine.extensions.after import AfterCalls
-from saros_storage.block import Column
-from saros_storage.errors import UserMistake
-from saros_storage.types import DataType
+from saros_engine.extensions import trigger_dispatcher as after_module
+from saros_engine.extensions.trigger_dispatcher import AfterCalls
+from saros_storage.base.block import Column
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import DataType
 
 SEEN = """
 import threading

@@ -10,12 +10,12 @@ import pytest
 from engine.embedded_engine import Engine
 from engine.installed_package import install, install_example
 
-from saros_engine.errors import EngineError, ExtensionFailed, SemanticError
-from saros_engine.options import EngineOptions
-from saros_engine.points import POINT_FUNCTIONS
-from saros_storage.block import Column
-from saros_storage.errors import UserMistake
-from saros_storage.types import DataType
+from saros_engine.base.errors import EngineError, ExtensionFailed, SemanticError
+from saros_engine.memory.options import EngineOptions
+from saros_engine.transforms import POINT_FUNCTIONS
+from saros_storage.base.block import Column
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import DataType
 
 BAD = """
 import numpy as np

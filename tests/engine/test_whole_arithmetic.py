@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saros_engine.whole_arithmetic import absolute, distances, negated, subtracted, sums
-from saros_storage.block import Block, Column
-from saros_storage.errors import UserMistake
-from saros_storage.types import NUMPY_DTYPE, DataType, Scalar
+from saros_engine.expressions.integer_arithmetic import absolute, distances, negated, subtracted, sums
+from saros_storage.base.block import Block, Column
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import NUMPY_DTYPE, DataType, Scalar
 
 BITS = {DataType.INT32: 31, DataType.INT64: 63}
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from engine.embedded_engine import Engine
 
-from saros_engine.writing import PartlyWritten
-from saros_storage.block import Column
-from saros_storage.types import DataType
+from saros_engine.statements.writing import PartlyWritten
+from saros_storage.base.block import Column
+from saros_storage.base.types import DataType
 
 
 @pytest.fixture

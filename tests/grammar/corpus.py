@@ -7,7 +7,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 
-from saros_grammar.ast import Duration, Literal, PathExpression
+from saros_grammar.syntax.ast import Duration, Literal, PathExpression
 
 TESTDATA = Path(__file__).parent / "testdata"
 SAMPLE = Path(__file__).parents[3] / "shared" / "conformance" / "sample.jsonl"

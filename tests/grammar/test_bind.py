@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from saros_grammar.ast import Literal, LiteralKind, Parameter
 from saros_grammar.bind import ParameterBinder
-from saros_grammar.errors import BindError
 from saros_grammar.parser import parse
+from saros_grammar.syntax.ast import Literal, LiteralKind, Parameter
+from saros_grammar.syntax.errors import BindError
 
 K = LiteralKind
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from saros_grammar import cache as cache_module
 from saros_grammar.cache import RecentMap, StatementCache
-from saros_grammar.errors import ParseError
 from saros_grammar.parser import parse
 from saros_grammar.shape import scan
+from saros_grammar.syntax.errors import ParseError
 
 
 def answer(get, text):

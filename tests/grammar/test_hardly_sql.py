@@ -6,8 +6,8 @@ from random import Random
 
 from grammar.hardly_sql import BOMBS, bomb, draw_text
 
-from saros_grammar.errors import ParseError
 from saros_grammar.parser import parse
+from saros_grammar.syntax.errors import ParseError
 
 _QUERIES = ["select x, count(*) from root.g.* where t like 'a%' and x in (1, 2) group by ([0, 9), 1ms) fill(linear)"]
 

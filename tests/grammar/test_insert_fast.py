@@ -5,9 +5,9 @@ from grammar.corpus import fixture_statements
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saros_grammar.errors import ParseError
 from saros_grammar.insert_fast import parse_insert
 from saros_grammar.parser import parse_source
+from saros_grammar.syntax.errors import ParseError
 
 FAST = [
     "insert into root.sg.d1(time, s1) values (1, 2)",

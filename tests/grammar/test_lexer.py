@@ -7,7 +7,7 @@ from grammar.corpus import fixture_statements
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saros_grammar.lexer import exact_tokens_of, tokens_of
+from saros_grammar.antlr.lexer import exact_tokens_of, tokens_of
 
 #: Where tokens of several kinds begin alike, or one may go on as another.
 PIECES = (
@@ -60,5 +60,5 @@ def test_usual_statements_need_no_second_lexer(text, monkeypatch) -> None:
     def never(_):
         raise AssertionError
 
-    monkeypatch.setattr("saros_grammar.lexer.exact_tokens_of", never)
+    monkeypatch.setattr("saros_grammar.antlr.lexer.exact_tokens_of", never)
     assert "".join(token.text for token in tokens_of(text).tokens[:-1]) == text

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saros_grammar.ast import Duration
-from saros_grammar.errors import ParseError
-from saros_grammar.literals import LiteralError, duration_of, quote_name, string_literal, unquote_name
 from saros_grammar.parser import parse
-from saros_storage.paths import quote_node
+from saros_grammar.syntax.ast import Duration
+from saros_grammar.syntax.errors import ParseError
+from saros_grammar.syntax.literals import LiteralError, duration_of, quote_name, string_literal, unquote_name
+from saros_storage.base.paths import quote_node
 
 SECOND = 1_000_000_000
 

@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from grammar.corpus import fixture_statements
 
-from saros_grammar.ast import Binary, Select
-from saros_grammar.errors import ParseError
-from saros_grammar.expressions import EXPRESSION_HEIGHT_MAX
+from saros_grammar.builders.expressions import EXPRESSION_HEIGHT_MAX
 from saros_grammar.parser import NESTING_MAX, STATEMENT_CHARACTERS_MAX, parse, parse_source, warm
+from saros_grammar.syntax.ast import Binary, Select
+from saros_grammar.syntax.errors import ParseError
 
 
 def error_of(text):

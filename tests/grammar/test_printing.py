@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from grammar.corpus import SAMPLE, fixture_statements, sample_statements
 
-from saros_grammar.ast import Expression, Select
-from saros_grammar.errors import ParseError
 from saros_grammar.parser import parse
+from saros_grammar.syntax.ast import Expression, Select
+from saros_grammar.syntax.errors import ParseError
 
 #: A minus of a minus begins a comment; names that are keywords print without the back-quotes that they need.
 ELSEWHERE = {"--a", "--1", "root", "time"}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from saros_grammar import parser, runs
-from saros_grammar.ast import Select
+from saros_grammar import parser
+from saros_grammar.antlr import literal_lists
 from saros_grammar.parser import ParseError, Source, parse_source
+from saros_grammar.syntax.ast import Select
 
 MANY = ", ".join(str(number) for number in range(40))
 MIXED = ",".join(f"-{n}, +{n}.5, '{n}, in (1)', \"it\"\"s\", 2020-01-01, X'0a'" for n in range(10, 20))
@@ -42,7 +43,7 @@ def outcome(text: str) -> Source | tuple[str, int]:
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_text_means_the_same_with_and_without_its_runs(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     quick = outcome(text)
-    monkeypatch.setattr(runs, "ITEMS_MIN", len(text))
+    monkeypatch.setattr(literal_lists, "ITEMS_MIN", len(text))
     assert outcome(text) == quick
 
 

@@ -7,10 +7,10 @@ import json
 import pytest
 from grammar.corpus import SAMPLE, sample_statements
 
-from saros_grammar.ast import NotSupported, Select
 from saros_grammar.cache import StatementCache
-from saros_grammar.errors import ParseError
 from saros_grammar.parser import parse, parse_source
+from saros_grammar.syntax.ast import NotSupported, Select
+from saros_grammar.syntax.errors import ParseError
 
 pytestmark = pytest.mark.skipif(not SAMPLE.exists(), reason="the conformance sample is absent")
 

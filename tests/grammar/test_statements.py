@@ -8,9 +8,9 @@ from __future__ import annotations
 import pytest
 from grammar.corpus import TESTDATA, cases, show
 
-from saros_grammar.ast import Select
-from saros_grammar.errors import ParseError
 from saros_grammar.parser import parse
+from saros_grammar.syntax.ast import Select
+from saros_grammar.syntax.errors import ParseError
 
 FILES = sorted(TESTDATA.glob("*.txt"))
 

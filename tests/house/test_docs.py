@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from saros_server.configuration import describe, load
+from saros_server.config.configuration import describe, load
 from saros_wire.status import STATUS
 
 DOCS = Path(__file__).parents[2] / "docs"

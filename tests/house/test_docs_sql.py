@@ -12,25 +12,17 @@ import pytest
 from engine.installed_package import install_example
 
 import saros
-from saros_engine.aggregates import AGGREGATES
-from saros_engine.functions import FUNCTIONS
-from saros_engine.points import POINT_FUNCTIONS
-from saros_grammar.ast import Count, CreateTimeseries, NotSupported, Show, ShowKind, Statement
+from saros_engine.functions.aggregates import AGGREGATES
+from saros_engine.functions.scalar import FUNCTIONS
+from saros_engine.transforms import POINT_FUNCTIONS
 from saros_grammar.parser import parse
-from saros_server import start_command
-from saros_shell import (
-    bench,
-    cluster_command,
-    command,
-    exporter,
-    importer,
-    sync_command,
-    tsfile_command,
-    verify_command,
-)
-from saros_shell.meta import COMMANDS
-from saros_spark import command as spark_command
-from saros_storage.types import DataType
+from saros_grammar.syntax.ast import Count, CreateTimeseries, NotSupported, Show, ShowKind, Statement
+from saros_shell.cluster import command as cluster_command
+from saros_shell.commands import bench, shell, start, sync, tsfile, verify
+from saros_shell.repl.backslash_commands import COMMANDS
+from saros_shell.transfer import exporter, importer
+from saros_spark.pipeline import command as spark_command
+from saros_storage.base.types import DataType
 from saros_wire.status import STATUS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -121,7 +113,7 @@ def test_function_is_documented(name: str) -> None:
     assert any(re.search(rf"\b{name}\(", text) for text in STATEMENTS)
 
 
-@pytest.mark.parametrize("module", [command, importer, exporter, bench, verify_command], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", [shell, importer, exporter, bench, verify], ids=lambda m: m.__name__)
 def test_options_of_commands_are_documented(module: object) -> None:
     check_options(module.parser())  # type: ignore[attr-defined]
 
@@ -133,7 +125,7 @@ def test_commands_of_the_shell_are_documented() -> None:
 
 
 def test_options_of_the_server_are_documented() -> None:
-    check_options(start_command.parser())
+    check_options(start.parser())
 
 
 def test_options_of_the_spark_shell_are_documented() -> None:
@@ -142,7 +134,7 @@ def test_options_of_the_spark_shell_are_documented() -> None:
 
 @pytest.mark.parametrize(
     "parser",
-    [cluster_command.parser, tsfile_command.parser, spark_command.pipeline_parser, sync_command.parser],
+    [cluster_command.parser, tsfile.parser, spark_command.pipeline_parser, sync.parser],
     ids=lambda p: p.__module__,
 )
 def test_parts_and_options_of_commands_are_documented(parser: Callable[[], argparse.ArgumentParser]) -> None:

@@ -20,7 +20,7 @@ HEAVY = (
     "saros_storage",
 )
 #: What only a process needs that has a database open.
-DATABASE = ("saros_engine", "saros_grammar.generated", "saros_storage.store", "saros_server.node", "numba")
+DATABASE = ("saros_engine", "saros_grammar.generated", "saros_storage.store", "saros_server.node.node", "numba")
 ARRAYS = ("numpy", "pyarrow")
 COMMANDS = {
     "status": (*DATABASE, *ARRAYS),
@@ -45,7 +45,7 @@ def test_import_loads_nothing_heavy() -> None:
 def test_commands_that_look_at_a_server_load_no_database(command: str, heavy: tuple[str, ...], tmp_path: Path) -> None:
     code = f"""
 import sys
-from saros_server.cli import main
+from saros_shell.main import main
 try:
     main({command.split()!r})
 except SystemExit:  # wrong use
@@ -61,7 +61,7 @@ def test_an_embedded_database_speaks_to_no_network(tmp_path: Path) -> None:
 import saros, sys
 with saros.connect({str(tmp_path)!r}) as db:
     db.execute("show databases").fetchall()
-print([m for m in ("grpc", "saros_server.service", "saros_server.metrics", "numba") if m in sys.modules])
+print([m for m in ("grpc", "saros_server.grpc.service", "saros_server.http.metrics", "numba") if m in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -8,7 +8,7 @@ import pytest
 from scheduler.idle_driver import idle_task
 from waiting import PATIENCE_S
 
-from saros_scheduler.wanted import Unwanted, require_wanted, working_for
+from saros_scheduler.cancellation import Unwanted, require_wanted, working_for
 
 
 def test_a_step_of_an_aborted_task_is_unwanted_on_the_thread_that_runs_it_alone() -> None:

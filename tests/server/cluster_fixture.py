@@ -9,15 +9,15 @@ from pathlib import Path
 from free_ports import free_addresses
 from waiting import wait_until
 
-from saros_cluster.cluster_file import ClusterFile, NodeAddress, save
-from saros_cluster.database import ClusterDatabase
+from saros_cluster.database.database import ClusterDatabase
+from saros_cluster.node.cluster_file import ClusterFile, NodeAddress, save
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.transport.grpc_peers import GrpcPeers
-from saros_engine.session_context import SessionContext
-from saros_server.configuration import Configuration, load
-from saros_server.node import Node
-from saros_storage.disk import LocalDisk
-from saros_storage.errors import StorageError
+from saros_engine.base.session_context import SessionContext
+from saros_server.config.configuration import Configuration, load
+from saros_server.node.node import Node
+from saros_storage.base.errors import StorageError
+from saros_storage.io.disk import LocalDisk
 
 
 def make_folders(folder: Path, nodes: int, replicas: int, slots: int = 16) -> list[Path]:

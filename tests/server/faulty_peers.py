@@ -22,15 +22,15 @@ from functools import partial
 
 import pytest
 
-from saros_cluster.catching_up import CATCH_UP
-from saros_cluster.peers import CallHandler, Receive, StreamHandler, Unreachable
+from saros_cluster.database.read_index import CATCH_UP
+from saros_cluster.multiraft.peers import CallHandler, Receive, StreamHandler, Unreachable
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.proposer import PROPOSE
 from saros_cluster.raft.messages import Message
+from saros_cluster.routing.proposer import PROPOSE
 from saros_cluster.transport.grpc_peers import GrpcPeers
 from saros_cluster.transport.handshake import Identity, PeerCredentials
-from saros_server import cluster_node
-from saros_storage.clock import Clock
+from saros_server.cluster import node as cluster_node
+from saros_storage.base.clock import Clock
 
 #: Name of a call and the group that it is about; calls about no group have -1.
 Calls = Counter[tuple[str, int]]

@@ -7,10 +7,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from saros_server.arrow import arrow_schema, columns_of, data_type_of, to_arrow, to_column, to_times
-from saros_storage.block import Block, Column, TextArray
-from saros_storage.errors import UserMistake
-from saros_storage.types import DataType, TimeUnit
+from saros_server.api.arrow import arrow_schema, columns_of, data_type_of, to_arrow, to_column, to_times
+from saros_storage.base.block import Block, Column, TextArray
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import DataType, TimeUnit
 from saros_wire.client_values import UnreadableValues
 
 MS = TimeUnit.MILLISECOND

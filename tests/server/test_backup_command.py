@@ -13,11 +13,11 @@ from server.town import Served
 from waiting import wait_until
 
 import saros
-from saros.captures import RemoteCaptures
-from saros.target import parse_target
-from saros_server.server import Server
-from saros_shell import backup_command
-from saros_storage.clock import SystemClock
+from saros.base.target import parse_target
+from saros.transport.captures import RemoteCaptures
+from saros_server.grpc.server import Server
+from saros_shell.commands import backup
+from saros_storage.base.clock import SystemClock
 from saros_wire import protocol
 
 
@@ -27,11 +27,11 @@ def rows(folder: Path, query: str = "select count(x), last_value(x) from root.a.
 
 
 def back_up(*arguments: object) -> int:
-    return backup_command.main([str(word) for word in arguments])
+    return backup.main([str(word) for word in arguments])
 
 
 def restore(*arguments: object) -> int:
-    return backup_command.restore([str(word) for word in arguments])
+    return backup.restore([str(word) for word in arguments])
 
 
 def test_backups_lie_in_a_folder_outside_of_the_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,7 +148,7 @@ def test_a_server_is_backed_up_while_it_is_written_to(tmp_path: Path) -> None:
         server.stop()
     assert [] == list((data / "snapshots").iterdir())
     for number, least in enumerate(acknowledged, 1):
-        found = backup_command.Repository(str(backups), backup_command.LocalDisk()).catalogs()[number - 1]
+        found = backup.Repository(str(backups), backup.LocalDisk()).catalogs()[number - 1]
         assert found.continues == (number > 1)
         target = tmp_path / f"restored-{number}"
         assert 0 == restore("--from", backups, "--data", target, "--at", found.reached)
@@ -221,7 +221,7 @@ def test_a_node_of_a_cluster_becomes_a_store_of_its_own(tmp_path: Path, capsys: 
         after = [cluster.run(0, f"select * from root.{name}.d") for name in "ab"]
     finally:
         cluster.close()
-    first, second = backup_command.Repository(str(tmp_path / "backups"), backup_command.LocalDisk()).catalogs()
+    first, second = backup.Repository(str(tmp_path / "backups"), backup.LocalDisk()).catalogs()
     moment = datetime.fromtimestamp((first.taken_ns + second.taken_ns) / 2e9, UTC).isoformat()
     assert 0 == restore("--from", tmp_path / "backups", "--data", tmp_path / "first", "--at", moment)
     assert 0 == restore("--from", tmp_path / "backups", "--data", tmp_path / "second")

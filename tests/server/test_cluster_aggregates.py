@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from server.cluster_fixture import Nodes
 
-from saros_storage.block import Column
-from saros_storage.types import DataType
+from saros_storage.base.block import Column
+from saros_storage.base.types import DataType
 
 WEEK = 604_800_000
 DAY = WEEK // 7

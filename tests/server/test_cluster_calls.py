@@ -14,14 +14,14 @@ import pytest
 from server.town import WEEK, Town, a_town
 from waiting import wait_until
 
-from saros_cluster.peers import RemoteError
+from saros_cluster.multiraft.peers import RemoteError
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.proposer import PROPOSE
+from saros_cluster.routing.proposer import PROPOSE
 from saros_cluster.transport.grpc_peers import GrpcPeers
 from saros_cluster.transport.handshake import Identity
-from saros_server.cluster_node import ClusterNode
-from saros_storage.clock import SystemClock
-from saros_storage.types import DataType
+from saros_server.cluster.node import ClusterNode
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.types import DataType
 from saros_wire.status import STATUS
 
 ONE, TWO = NodeId(1), NodeId(2)

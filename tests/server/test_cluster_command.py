@@ -21,17 +21,19 @@ import pytest
 from waiting import wait_until
 
 import saros
-from saros_cluster.cluster_file import Administrator, ClusterFile, NodeAddress, load
+from saros_cluster.node.cluster_file import Administrator, ClusterFile, NodeAddress, load
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import SLOTS
-from saros_server import local_cluster, user_command
-from saros_server.certificate_making import make_certificates
-from saros_server.local_cluster import LocalCluster, alone, find, make
-from saros_server.passwords import is_right
-from saros_shell import cluster_command, cluster_machines
-from saros_storage.disk import LocalDisk
-from saros_storage.errors import UserMistake
-from saros_storage.folder_lock import is_free
+from saros_server.auth.passwords import is_right
+from saros_server.local import local_cluster
+from saros_server.local.local_cluster import LocalCluster, alone, find, make
+from saros_server.pki.certificate_making import make_certificates
+from saros_shell.cluster import command as cluster_command
+from saros_shell.cluster import hosts
+from saros_shell.commands import user as user_command
+from saros_storage.base.errors import UserMistake
+from saros_storage.io.disk import LocalDisk
+from saros_storage.io.folder_lock import is_free
 
 SAROS = [sys.executable, "-m", "saros_server", "cluster"]
 DISK = LocalDisk()
@@ -594,7 +596,7 @@ def test_who_joins_is_told_at_once_that_certificates_do_not_go_together(
         nodes = {NodeId(1): NodeAddress(f"127.0.0.1:{port}", "127.0.0.1:1")}
         joined = NodeAddress("127.0.0.1:2", "127.0.0.1:3")
         file = ClusterFile(ID, NodeId(2), 1, SLOTS, nodes, joined=joined)
-        return cluster_machines._may_start(str(tmp_path / folder), file)
+        return hosts._may_start(str(tmp_path / folder), file)
 
     secure, port = _tls_port(tmp_path, tls=True)
     with secure:

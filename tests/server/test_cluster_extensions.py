@@ -9,10 +9,10 @@ from engine.installed_package import install_example
 from server.cluster_fixture import Nodes
 from waiting import wait_until
 
-from saros_cluster.peers import RemoteError, Unreachable
+from saros_cluster.multiraft.peers import RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
-from saros_server.installed_everywhere import INSTALLED, InstalledEverywhere, say_installed
-from saros_storage.errors import StorageError, UserMistake
+from saros_server.cluster.extension_check import INSTALLED, InstalledEverywhere, say_installed
+from saros_storage.base.errors import StorageError, UserMistake
 
 
 def test_every_node_calls_what_one_has_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,16 +16,16 @@ from server.test_load import export
 from waiting import wait_until
 
 import saros
-from saros_cluster import loading
 from saros_cluster.data.command import Request, carrying_out, decode_command
-from saros_cluster.data.shipments import Abandon, Piece
-from saros_cluster.growth.topology import META
-from saros_cluster.leaderless import NoLeader
-from saros_cluster.loading import LoadedInPart
-from saros_cluster.proposer import Proposer
+from saros_cluster.data.log_shipped_files import Abandon, Piece
+from saros_cluster.database import load_coordinator
+from saros_cluster.database.load_coordinator import LoadedInPart
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.routing import Routing
-from saros_storage.errors import UserMistake
+from saros_cluster.routing.no_leader import NoLeader
+from saros_cluster.routing.proposer import Proposer
+from saros_cluster.routing.routing import Routing
+from saros_cluster.topology.topology import META
+from saros_storage.base.errors import UserMistake
 
 WEEK = 7 * 86_400_000
 SLICES = 3
@@ -36,7 +36,7 @@ DEVICES = ("root.plant.line1.aligned", "root.plant.line1.plain", "root.other.d")
 
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nodes]:
-    monkeypatch.setattr(loading, "PIECE_BYTES", 1 << 14)  # many pieces of small files
+    monkeypatch.setattr(load_coordinator, "PIECE_BYTES", 1 << 14)  # many pieces of small files
     made = Nodes(tmp_path / "cluster", 3, 3)
     yield made
     made.close()
@@ -89,9 +89,9 @@ def test_a_loaded_file_is_at_every_node_and_leaves_nothing_behind(cluster: Nodes
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Routing, "group_at", believed)
-        patched.setattr(loading, "FILE_BYTES", 1 << 12)
+        patched.setattr(load_coordinator, "FILE_BYTES", 1 << 12)
         # In each slice each plain series, and each aligned device, is a file of its own.
-        assert 5 * SLICES == cluster.database(1).load(str(source), loading.LoadOptions())
+        assert 5 * SLICES == cluster.database(1).load(str(source), load_coordinator.LoadOptions())
     assert not wrong
     assert rows == found(cluster, 0, "strong")
     wait_same(cluster, rows)
@@ -135,8 +135,8 @@ def test_nodes_that_start_again_amid_a_load_come_to_the_same(cluster: Nodes, sou
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Proposer, "propose", proposing)
-        loading = threading.Thread(target=cluster.run, args=(0, f"load '{source}'"))
-        loading.start()
+        load_coordinator = threading.Thread(target=cluster.run, args=(0, f"load '{source}'"))
+        load_coordinator.start()
         for leads in (False, True):
             assert amid.wait(60)
             amid.clear()
@@ -148,8 +148,8 @@ def test_nodes_that_start_again_amid_a_load_come_to_the_same(cluster: Nodes, sou
                     break
             sent += 1
             goes_on.set()
-        loading.join(120)
-    assert not loading.is_alive()
+        load_coordinator.join(120)
+    assert not load_coordinator.is_alive()
     wait_same(cluster, rows)
     cluster.run(0, "flush")
     wait_same(cluster, rows)
@@ -172,12 +172,12 @@ def test_a_load_that_is_sent_again_does_what_is_missing_and_nothing_twice(
     with pytest.MonkeyPatch.context() as patched, carrying_out(Request(77, 1)):
         patched.setattr(Proposer, "propose", failing)
         with pytest.raises(LoadedInPart, match=r"2 of 6 parts are, slice 2 of root\.other is not") as raised:
-            store.load(str(source), loading.LoadOptions())
+            store.load(str(source), load_coordinator.LoadOptions())
         assert raised.value.code == 2020
     cluster.run(1, "insert into root.other.d(time, n) values (0, 7)")  # is newer than what was loaded
     rows[2][0] = (0, 7, rows[2][0][2])
     with carrying_out(Request(77, 1)):
-        assert 6 == store.load(str(source), loading.LoadOptions())
+        assert 6 == store.load(str(source), load_coordinator.LoadOptions())
     wait_same(cluster, rows)
     wait_until(lambda: not staged(cluster))
 
@@ -185,14 +185,14 @@ def test_a_load_that_is_sent_again_does_what_is_missing_and_nothing_twice(
 def test_what_a_coordinator_left_behind_is_given_up(cluster: Nodes) -> None:
     store = cluster.database(0)
     group = store.routing.group_at("root.plant", 0)
-    store._parts.proposer.propose(group, loading.encode_shipping(Piece("a-1", 0, b"some bytes")))
+    store._parts.proposer.propose(group, load_coordinator.encode_shipping(Piece("a-1", 0, b"some bytes")))
     wait_until(lambda: 3 == len(staged(cluster)))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("saros_cluster.database._SHIPMENT_LEASE_NS", 0)
+        patched.setattr("saros_cluster.database.database._SHIPMENT_LEASE_NS", 0)
         wait_until(lambda: not staged(cluster))  # by the chores of whoever leads
     with pytest.raises(UserMistake, match="send it again"):
-        store._parts.proposer.propose(group, loading.encode_shipping(Piece("a-1", 10, b"more")))
-    store._parts.proposer.propose(group, loading.encode_shipping(Abandon("a-1")))
+        store._parts.proposer.propose(group, load_coordinator.encode_shipping(Piece("a-1", 10, b"more")))
+    store._parts.proposer.propose(group, load_coordinator.encode_shipping(Abandon("a-1")))
 
 
 @pytest.mark.skipif(importlib.util.find_spec("tsfile") is None, reason="the package tsfile is not installed")

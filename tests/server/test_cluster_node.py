@@ -16,23 +16,24 @@ from log_cutting import cut_log
 from server.cluster_fixture import Nodes
 from waiting import PATIENCE_S, wait_until
 
-from saros_cluster import proposer, views
 from saros_cluster.data.command import carrying_out
-from saros_cluster.data.region_machine import RegionMachine
-from saros_cluster.dropping import Dropping
-from saros_cluster.entries import Entries
-from saros_cluster.leaderless import NoLeader, OutcomeUnknown
-from saros_cluster.machine import Outcome
-from saros_cluster.proposer import Proposer
+from saros_cluster.data.region_apply import RegionMachine
+from saros_cluster.database import read_views
+from saros_cluster.database.drop_coordinator import Dropping
+from saros_cluster.database.schema_coordinator import Registering
+from saros_cluster.database.write_coordinator import Entries
+from saros_cluster.multiraft.state_machine import Outcome
 from saros_cluster.raft.messages import Entry, GroupId
 from saros_cluster.raft.ready import RaftOptions
-from saros_cluster.registering import Registering
-from saros_server import cluster_node
-from saros_shell import verify_command
-from saros_storage.block import Column
-from saros_storage.errors import StorageError, UserMistake
+from saros_cluster.routing import proposer
+from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown
+from saros_cluster.routing.proposer import Proposer
+from saros_server.cluster import node as cluster_node
+from saros_shell.commands import verify
+from saros_storage.base.block import Column
+from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.base.types import DataType
 from saros_storage.log import SegmentedLog
-from saros_storage.types import DataType
 
 WEEK = 604_800_000
 
@@ -292,7 +293,7 @@ def test_a_minority_refuses_strong_reads_and_writes_and_flags_what_it_shows(
             assert [(1, 1.0)] == cluster.run(number, "select x from root.a.d")
         cluster.stop(1)
         cluster.stop(2)
-        monkeypatch.setattr(views, "STRONG_SECONDS", 1.0)
+        monkeypatch.setattr(read_views, "STRONG_SECONDS", 1.0)
         monkeypatch.setattr(proposer, "DEADLINE_SECONDS", 1.0)
         with pytest.raises(NoLeader):
             cluster.run(0, "select x from root.a.d")
@@ -404,7 +405,7 @@ def test_folders_of_nodes_that_were_stopped_are_sound(tmp_path: Path, capsys: py
     nodes.run(0, "drop database root.a")
     nodes.close()
     for folder in nodes.folders:
-        assert 0 == verify_command.main([str(folder), "--json"])
+        assert 0 == verify.main([str(folder), "--json"])
         found = json.loads(capsys.readouterr().out)
         assert (True, 3) == (found["ok"], found["groups"])
         assert found["log_entries"] > 0

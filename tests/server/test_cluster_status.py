@@ -9,19 +9,19 @@ from cluster.remote_fakes import FakeClock
 from server.cluster_fixture import Nodes
 from waiting import wait_until
 
-from saros_cluster.cluster_schema import ClusterSchema
-from saros_cluster.growth.topology import META, Node, Standing, Topology
-from saros_cluster.inflow import Inflow
-from saros_cluster.peers import Unreachable
+from saros_cluster.multiraft.peers import Unreachable
+from saros_cluster.node.receive_throttle import Inflow
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.replicas import Replicas
-from saros_cluster.routes import Routes
+from saros_cluster.routing.replicas import Replicas
+from saros_cluster.routing.routes import Routes
+from saros_cluster.routing.schema_view import ClusterSchema
+from saros_cluster.topology.topology import META, Node, Standing, Topology
 from saros_cluster.transport.handshake import Identity
-from saros_server.cluster_status import ClusterStatus
-from saros_server.metrics import NodeCollector
-from saros_storage.chunk_cache import ChunkCache
-from saros_storage.latest_cache import LatestCache
+from saros_server.cluster.status import ClusterStatus
+from saros_server.http.metrics import NodeCollector
+from saros_storage.cache.chunk_cache import ChunkCache
+from saros_storage.read.latest_cache import LatestCache
 
 ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 WEEK_MS = 604_800_000

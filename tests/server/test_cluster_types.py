@@ -9,7 +9,7 @@ import pytest
 from server.cluster_fixture import Nodes
 from server.town import WEEK
 
-from saros_storage.errors import StorageError, UserMistake
+from saros_storage.base.errors import StorageError, UserMistake
 
 
 def test_a_series_of_several_groups_changes_its_type_at_any_node(tmp_path: Path) -> None:

@@ -36,23 +36,24 @@ from server.test_security import (
 from waiting import PATIENCE_S, wait_until
 
 import saros
-from saros_cluster.cluster_file import Administrator, decode, encode
-from saros_cluster.database import ClusterDatabase
-from saros_cluster.peers import RemoteError, Unreachable
+from saros_cluster.database.database import ClusterDatabase
+from saros_cluster.multiraft.peers import RemoteError, Unreachable
+from saros_cluster.node.cluster_file import Administrator, decode, encode
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.ready import RaftOptions
 from saros_cluster.transport.handshake import Identity
 from saros_cluster.users.commands import CreateUser
-from saros_server import cluster_node, user_command
-from saros_server.certificate_making import make_certificates
-from saros_server.configuration import ConfigurationError, load
-from saros_server.node import Node
-from saros_server.passwords import hash_password, is_outdated
-from saros_server.peer_certificates import PeerFiles, peer_credentials
-from saros_server.server import Server
-from saros_server.service import POLICIES, Policy
-from saros_storage.clock import SystemClock
-from saros_storage.errors import StorageError, UserMistake
+from saros_server.auth.passwords import hash_password, is_outdated
+from saros_server.cluster import node as cluster_node
+from saros_server.config.configuration import ConfigurationError, load
+from saros_server.grpc.server import Server
+from saros_server.grpc.service import POLICIES, Policy
+from saros_server.node.node import Node
+from saros_server.pki.certificate_making import make_certificates
+from saros_server.pki.peer_certificates import PeerFiles, peer_credentials
+from saros_shell.commands import user as user_command
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.errors import StorageError, UserMistake
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 
@@ -281,7 +282,7 @@ def test_who_was_known_logs_in_without_a_leader_and_nothing_can_be_changed(
             saros.connect(f"saros://{alone.address}", user="root", password=ANN)
         assert before is directory.users()
         assert is_outdated(before.user("root").hash, replace(CHEAP, ln=11))
-        monkeypatch.setattr("saros_cluster.users.cluster_directory.DEADLINE_SECONDS", 0.2)
+        monkeypatch.setattr("saros_cluster.database.cluster_directory.DEADLINE_SECONDS", 0.2)
         with pytest.raises(StorageError) as caught:
             directory.change(CreateUser("ann", before.user("root").hash))
         assert caught.value.code in (2017, 2018)
@@ -451,7 +452,7 @@ def test_nodes_with_certificates_take_in_nobody_else(tmp_path: Path, monkeypatch
     try:
         for node in nodes:
             wait_until(lambda n=node: reads(n))
-        monkeypatch.setattr("saros_server.certificate_files.names", lambda *_: True)  # a stranger lets itself pass
+        monkeypatch.setattr("saros_server.pki.certificate_files.names", lambda *_: True)  # a stranger lets itself pass
         for options in wrong:
             stranger = opened(folders[2], options)
             try:

@@ -9,7 +9,7 @@ from server.cluster_fixture import Nodes
 from server.test_load import connect, export
 from waiting import wait_until
 
-from saros_storage.errors import UserMistake
+from saros_storage.base.errors import UserMistake
 
 
 def test_views_on_a_cluster(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from saros_server.cli import main
+from saros_shell.main import main
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import saros
-from saros_server.configuration import Configuration, ConfigurationError, describe, load
+from saros_server.config.configuration import Configuration, ConfigurationError, describe, load
 
 
 def test_defaults() -> None:

@@ -25,17 +25,17 @@ from server.town import Clocked, Served, Town, a_town
 from waiting import PATIENCE_S, wait_until
 
 import saros
-from saros_cluster import entries, views
 from saros_cluster.data.command import NO_REQUEST, encode_command
-from saros_cluster.host import NotLeader
-from saros_cluster.machine import Lost
+from saros_cluster.database import read_views, write_coordinator
+from saros_cluster.multiraft.host import NotLeader
+from saros_cluster.multiraft.state_machine import Lost
 from saros_cluster.raft.messages import GroupId
-from saros_storage.block import Column
-from saros_storage.errors import StorageError
-from saros_storage.mutation import Mutation, Placed
-from saros_storage.tablet import Tablet
-from saros_storage.tablet_codec import encode_tablet
-from saros_storage.types import DataType
+from saros_storage.base.block import Column
+from saros_storage.base.errors import StorageError
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import DataType
+from saros_storage.mutation.mutation import Mutation, Placed
+from saros_storage.mutation.tablet_codec import encode_tablet
 
 LEADER, FOLLOWER, OTHER = 0, 1, 2
 NO_LEADER = 2017
@@ -102,7 +102,7 @@ class Register:
                 raise
             return "failed"
         finally:
-            assert time.monotonic() - began < views.STRONG_SECONDS + PATIENCE_S
+            assert time.monotonic() - began < read_views.STRONG_SECONDS + PATIENCE_S
         assert POISON != value
         assert value <= self.begun
         if consistency == "strong" or (consistency == "mid" and not stale):
@@ -128,8 +128,8 @@ class Register:
 @contextmanager
 def hurried() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(views, "STRONG_SECONDS", HURRIED_SECONDS)
-        patch.setattr(entries, "SEE_SECONDS", HURRIED_SECONDS)
+        patch.setattr(read_views, "STRONG_SECONDS", HURRIED_SECONDS)
+        patch.setattr(write_coordinator, "SEE_SECONDS", HURRIED_SECONDS)
         yield
 
 

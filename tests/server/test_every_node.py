@@ -11,22 +11,22 @@ import pytest
 from server.cluster_fixture import Nodes
 from waiting import wait_equal
 
-from saros_cluster.peers import BadRequest, Unreachable
+from saros_cluster.multiraft.peers import BadRequest, Unreachable
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.users.effective_privileges import Granted, Rights
 from saros_cluster.users.privileges import Privilege
-from saros_cluster.users.rights import Granted, Rights
-from saros_engine.access import UNRESTRICTED, Access
-from saros_engine.errors import QueryKilled, QueryNotFound
-from saros_engine.every_node import EveryNode
-from saros_engine.query_registry import QueryRegistry
-from saros_engine.result import Result
-from saros_engine.session_context import SessionContext
-from saros_engine.system_mode import SystemMode
-from saros_grammar.ast import Show, ShowKind
-from saros_server.other_nodes import ask_each
-from saros_storage.block import Column
-from saros_storage.clock import SystemClock
-from saros_storage.types import DataType
+from saros_engine.base.access import UNRESTRICTED, Access
+from saros_engine.base.errors import QueryKilled, QueryNotFound
+from saros_engine.base.query_registry import QueryRegistry
+from saros_engine.base.session_context import SessionContext
+from saros_engine.base.system_mode import SystemMode
+from saros_engine.execution.result import Result
+from saros_engine.show.cluster_requests import EveryNode
+from saros_grammar.syntax.ast import Show, ShowKind
+from saros_server.cluster.peer_requests import ask_each
+from saros_storage.base.block import Column
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.types import DataType
 
 POINTS = 1_000_000
 

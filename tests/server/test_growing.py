@@ -17,25 +17,25 @@ from log_cutting import cut_log
 from server.cluster_fixture import Nodes
 from waiting import PATIENCE_S, wait_equal, wait_until
 
-from saros_cluster import dropping
-from saros_cluster.cluster_file import CLUSTER_FILE, NodeAddress, load, save
 from saros_cluster.data.ownership import MOVED
-from saros_cluster.data.region_machine import RegionMachine
-from saros_cluster.entries import Entries
-from saros_cluster.groups import Groups
-from saros_cluster.growth import moves, worker
-from saros_cluster.growth.change import Move
-from saros_cluster.growth.commands import Admit, Begin, GrowthCommand
-from saros_cluster.growth.topology import META, Standing, Topology
-from saros_cluster.host import GroupHost
-from saros_cluster.peers import Unreachable
+from saros_cluster.data.region_apply import RegionMachine
+from saros_cluster.database import drop_coordinator
+from saros_cluster.database.write_coordinator import Entries
+from saros_cluster.multiraft.host import GroupHost
+from saros_cluster.multiraft.peers import Unreachable
+from saros_cluster.node.cluster_file import CLUSTER_FILE, NodeAddress, load, save
+from saros_cluster.node.groups import Groups
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.raft.ready import RaftOptions
+from saros_cluster.reconfiguration import reconciler, slot_moves
+from saros_cluster.topology.change import Move
+from saros_cluster.topology.commands import Admit, Begin, GrowthCommand
+from saros_cluster.topology.topology import META, Standing, Topology
 from saros_cluster.transport.grpc_peers import GrpcPeers
-from saros_storage.disk import LocalDisk
-from saros_storage.errors import StorageError, UserMistake
-from saros_storage.mutation import Mutation
+from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.io.disk import LocalDisk
+from saros_storage.mutation.mutation import Mutation
 from saros_storage.region import Region
 from saros_storage.tsfile import pages
 
@@ -126,7 +126,7 @@ def leftovers(cluster: Growing, number: int) -> list[str]:
 def test_what_was_written_before_is_read_everywhere_after_a_node_joined(
     cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(moves, "_PIECE_BYTES", 100)  # a line of schema, or two
+    monkeypatch.setattr(slot_moves, "_PIECE_BYTES", 100)  # a line of schema, or two
     fill(cluster, 0, "root.a.d", 1)
     fill(cluster, 1, "root.b.d", 1)
     cluster.run(0, "set ttl to root.b 9000000000000")
@@ -290,14 +290,14 @@ class HeldMoves:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fenced, self.go_on = threading.Event(), threading.Event()
-        describe = moves.Moves._describe
+        describe = slot_moves.Moves._describe
 
-        def held(at: moves.Moves, move: Move, node: NodeId) -> object:
+        def held(at: slot_moves.Moves, move: Move, node: NodeId) -> object:
             self.fenced.set()
             assert self.go_on.wait(PATIENCE_S)
             return describe(at, move, node)
 
-        monkeypatch.setattr(moves.Moves, "_describe", held)
+        monkeypatch.setattr(slot_moves.Moves, "_describe", held)
 
 
 def test_sql_lets_a_node_join_and_leave(cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,8 +307,8 @@ def test_sql_lets_a_node_join_and_leave(cluster: Growing, tmp_path: Path, monkey
     wait_equal(standing, lambda: [(row[0], row[2]) for row in cluster.run(0, "show cluster")])
     held = HeldMoves(monkeypatch)
     cluster.run(1, "add node 4")
-    _, stage, joining, leaving, moves, *_ = cluster.run(1, "show cluster change")[0]
-    assert ("4", "", 3) == (joining, leaving, moves), stage
+    _, stage, joining, leaving, slot_moves, *_ = cluster.run(1, "show cluster change")[0]
+    assert ("4", "", 3) == (joining, leaving, slot_moves), stage
     with pytest.raises(UserMistake, match="the cluster is changing"):
         cluster.run(0, "remove node 3")
     held.go_on.set()
@@ -348,7 +348,7 @@ def test_a_node_that_joins_and_reaches_nobody_says_so_and_goes_on_trying(
     for number in range(4):
         cluster.stop(number)
     cluster.start(3)
-    with caplog.at_level("INFO", logger="saros_cluster.growth.worker"):
+    with caplog.at_level("INFO", logger="saros_cluster.reconfiguration.reconciler"):
         wait_until(lambda: any("no other node answers" in text for text in caplog.messages))
         for number in range(3):
             cluster.start(number)
@@ -612,7 +612,7 @@ def test_a_write_waits_for_slots_that_are_on_their_way(
         found = cluster.run(0, "select region_id, applied from information_schema.regions where region_id > 0")
         return sum({group: applied for group, applied in found if applied is not None}.values())
 
-    monkeypatch.setattr(dropping, "_MOVE_SECONDS", PATIENCE_S)
+    monkeypatch.setattr(drop_coordinator, "_MOVE_SECONDS", PATIENCE_S)
     cluster.tell(Begin((joined,)))
     wait_until(held.fenced.is_set)
     before = entries()
@@ -652,7 +652,7 @@ def test_a_node_stops_while_it_waits_for_what_another_one_captures(
     asked, over, call = threading.Event(), threading.Event(), GrpcPeers.call
 
     def slow(peers: GrpcPeers, node: NodeId, name: str, request: bytes, timeout_s: float) -> bytes:
-        if name == worker.CAPTURE:
+        if name == reconciler.CAPTURE:
             asked.set()
             over.wait(timeout_s)  # two minutes
             raise Unreachable(node, "it takes its time")
@@ -677,7 +677,7 @@ def test_what_was_fetched_in_vain_is_not_kept(
     """A snapshot may bring the same before what was fetched is linked, and nobody fetches it again."""
     fill(cluster, 0, "root.a.d", 1)
     joined = cluster.add(tmp_path / "node4")
-    fetch, arrive = worker.Worker._fetch_from, Region.arrive
+    fetch, arrive = reconciler.Worker._fetch_from, Region.arrive
     left: list[list[str]] = []
 
     def failing_once(region: Region, *args: object) -> None:
@@ -685,7 +685,7 @@ def test_what_was_fetched_in_vain_is_not_kept(
             raise FileNotFoundError("the region has another folder now")
         arrive(region, *args)  # type: ignore[arg-type]
 
-    def looked_at(self: worker.Worker, *args: object) -> None:
+    def looked_at(self: reconciler.Worker, *args: object) -> None:
         try:
             fetch(self, *args)  # type: ignore[arg-type]
         except FileNotFoundError:
@@ -693,7 +693,7 @@ def test_what_was_fetched_in_vain_is_not_kept(
             raise
 
     monkeypatch.setattr(Region, "arrive", failing_once)
-    monkeypatch.setattr(worker.Worker, "_fetch_from", looked_at)
+    monkeypatch.setattr(reconciler.Worker, "_fetch_from", looked_at)
     cluster.change((joined,))
     assert left
     assert not any(left)

@@ -11,9 +11,9 @@ from waiting import wait_until
 
 from saros_cluster.data.command import carrying_out
 from saros_cluster.placement.ring import NodeId
-from saros_storage.block import Column
-from saros_storage.tablet import Tablet
-from saros_storage.types import DataType
+from saros_storage.base.block import Column
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import DataType
 
 LEADER, OTHER = 0, 1
 

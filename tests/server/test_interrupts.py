@@ -16,8 +16,8 @@ import pytest
 from waiting import PATIENCE_S
 
 import saros
-from saros_server import interrupts
-from saros_server.interrupts import Whole
+from saros_server.process import interrupts
+from saros_server.process.interrupts import Whole
 
 
 @pytest.fixture(autouse=True)

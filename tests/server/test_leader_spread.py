@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from saros_cluster.raft.messages import GroupId
-from saros_server.leader_spread import AGAIN_ROUNDS, LeaderSpread
+from saros_server.cluster.leader_balancing import AGAIN_ROUNDS, LeaderSpread
 
 A, B = GroupId(1), GroupId(2)
 

@@ -13,12 +13,12 @@ from server.cluster_fixture import Nodes
 from waiting import PATIENCE_S, wait_until
 
 import saros
-from saros_cluster.growth.topology import Node, Topology
-from saros_cluster.leaderless import NoLeader, leader_wait
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.routing import Routing
-from saros_server.server import Server
+from saros_cluster.routing.no_leader import NoLeader, leader_wait
+from saros_cluster.routing.routing import Routing
+from saros_cluster.topology.topology import Node, Topology
+from saros_server.grpc.server import Server
 from saros_wire import protocol
 
 

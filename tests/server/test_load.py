@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import saros
-from saros_server.session import EmbeddedSession, open_session
-from saros_shell import exporter
-from saros_storage.errors import UserMistake
+from saros_server.api.session import EmbeddedSession, open_session
+from saros_shell.transfer import exporter
+from saros_storage.base.errors import UserMistake
 
 OPTIONS = {"durability": "os"}
 

@@ -13,13 +13,13 @@ from server.town import WEEK, Served, Town, a_town
 from waiting import wait_until
 
 import saros
-from saros_cluster import proposer
-from saros_cluster.catching_up import CATCH_UP
 from saros_cluster.data.command import carrying_out
+from saros_cluster.database.read_index import CATCH_UP
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.proposer import PROPOSE
-from saros_storage.errors import UserMistake
-from saros_storage.types import DataType
+from saros_cluster.routing import proposer
+from saros_cluster.routing.proposer import PROPOSE
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import DataType
 
 LEADER, COORDINATOR = 0, 1
 

@@ -9,9 +9,9 @@ import pytest
 from server.test_growing import SLICES, WEEK, Growing, expected, fill
 from waiting import wait_until
 
-from saros_cluster.growth.topology import Standing
 from saros_cluster.placement.ring import NodeId
-from saros_storage.errors import StorageError, UserMistake
+from saros_cluster.topology.topology import Standing
+from saros_storage.base.errors import StorageError, UserMistake
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from saros_server import machine_memory
-from saros_server.machine_memory import memory_bytes, queries_memory_bytes
+from saros_server.config import memory_limits
+from saros_server.config.memory_limits import memory_bytes, queries_memory_bytes
 
 MIB = 1 << 20
 
@@ -55,6 +55,6 @@ def test_queries_get_a_quarter_and_no_less_than_they_need(
     monkeypatch: pytest.MonkeyPatch, machine: int, queries: int
 ) -> None:
     page = os.sysconf("SC_PAGE_SIZE")
-    monkeypatch.setattr(machine_memory, "_limits", lambda _: iter([machine * MIB]))
+    monkeypatch.setattr(memory_limits, "_limits", lambda _: iter([machine * MIB]))
     monkeypatch.setattr(os, "sysconf", lambda name: page if name == "SC_PAGE_SIZE" else (1 << 40) // page)
     assert queries * MIB == queries_memory_bytes()

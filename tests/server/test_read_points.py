@@ -10,14 +10,14 @@ from server.cluster_fixture import Nodes, run
 from server.test_security import SECOND, FakeClock
 
 import saros
-from saros_engine.session_context import SessionContext
-from saros_server.node import Node
-from saros_server.read_points import KEPT_MAX, NoSuchReadPoint, ReadPoints
-from saros_server.server import Server
-from saros_storage.disk import LocalDisk
-from saros_storage.errors import UserMistake
+from saros_engine.base.session_context import SessionContext
+from saros_server.grpc.server import Server
+from saros_server.node.node import Node
+from saros_server.node.pinned_snapshots import KEPT_MAX, NoSuchReadPoint, ReadPoints
+from saros_storage.base.errors import UserMistake
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import LocalDisk
 from saros_storage.store import Store
-from saros_storage.store_options import StoreOptions
 from saros_wire.read_point import ReadPoint
 
 SELECT = "select s from root.a.d"

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import saros
-from saros_server.cli import main
-from saros_server.data_folder import cannot_open
+from saros_server.config.data_folder import cannot_open
+from saros_shell.main import main
 
 NOBODY = 65_534
 
@@ -127,7 +127,7 @@ def test_what_only_reads_works_for_who_can_keep_no_compiled_code_anywhere(data: 
     with saros.connect(data) as connection:
         connection.execute("insert into root.a.d(time, x) values (1, 1.5), (2, 2.5)")
         connection.execute("flush")
-    code = "import sys; from saros_server.cli import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; from saros_shell.main import main; sys.exit(main(sys.argv[1:]))"
     nowhere = os.environ | {"NUMBA_CACHE_LOCATOR_CLASSES": "ZipCacheLocator"}  # for code that lies in a ZIP file
     words = [sys.executable, "-c", code, "verify", str(data)]
     done = subprocess.run(words, env=nowhere, capture_output=True, text=True, check=False)

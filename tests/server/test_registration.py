@@ -40,30 +40,30 @@ from server.faulty_peers import Calls
 from server.town import WEEK, Town, a_town, at_once
 from waiting import PATIENCE_S
 
-from saros_cluster.catching_up import CATCH_UP
 from saros_cluster.data.command import decode_command
 from saros_cluster.data.ownership import Arrival
-from saros_cluster.data.region_machine import RegionMachine
-from saros_cluster.database import ClusterDatabase
-from saros_cluster.groups import is_founding
-from saros_cluster.growth.topology import META
-from saros_cluster.partly import PartlyDone
+from saros_cluster.data.region_apply import RegionMachine
+from saros_cluster.database.database import ClusterDatabase
+from saros_cluster.database.partial_failure import PartlyDone
+from saros_cluster.database.read_index import CATCH_UP
+from saros_cluster.multiraft.raft_log import LogContents, RaftLog
+from saros_cluster.node.groups import is_founding
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.proposer import PROPOSE, Proposer
 from saros_cluster.raft.messages import EntryKind, GroupId
-from saros_cluster.raft_log import LogContents, RaftLog
-from saros_cluster.routing import Routing
-from saros_storage.block import Column
-from saros_storage.capture.shelf import Shelf
-from saros_storage.chunk_cache import ChunkCache
-from saros_storage.clock import SystemClock
-from saros_storage.disk import LocalDisk
-from saros_storage.errors import StorageError, UserMistake
+from saros_cluster.routing.proposer import PROPOSE, Proposer
+from saros_cluster.routing.routing import Routing
+from saros_cluster.topology.topology import META
+from saros_storage.base.block import Column
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import DataType
+from saros_storage.cache.chunk_cache import ChunkCache
+from saros_storage.checkpoint.registry import Shelf
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import LocalDisk
 from saros_storage.log import LogOptions
-from saros_storage.snapshot import MemorySource
-from saros_storage.store_options import StoreOptions
-from saros_storage.tablet import Tablet
-from saros_storage.types import DataType
+from saros_storage.scan.snapshot import MemorySource
 
 #: Of the flows: node 1. The meta group is led by node 2.
 COORDINATOR = 0

@@ -20,16 +20,17 @@ import pytest
 from server.town import WEEK, Town, a_town, at_once
 from waiting import wait_until
 
-from saros_cluster import entries, proposer, views
 from saros_cluster.data.command import carrying_out
-from saros_cluster.partly import PartlyDone
-from saros_cluster.peers import Unreachable
+from saros_cluster.database import read_views, write_coordinator
+from saros_cluster.database.partial_failure import PartlyDone
+from saros_cluster.multiraft.peers import Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.errors import ReadLost
-from saros_storage.errors import StorageError
-from saros_storage.reading import TimeRange
-from saros_storage.types import DataType
+from saros_cluster.routing import proposer
+from saros_storage.base.errors import StorageError
+from saros_storage.base.types import DataType
+from saros_storage.scan.reading import TimeRange
 
 NO_LEADER, UNKNOWN, PARTLY = 2017, 2018, 2020
 #: For what is bound to fail.
@@ -39,8 +40,8 @@ HURRIED_SECONDS = 2.0
 @contextmanager
 def hurried() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(views, "STRONG_SECONDS", HURRIED_SECONDS)
-        patch.setattr(entries, "SEE_SECONDS", HURRIED_SECONDS)
+        patch.setattr(read_views, "STRONG_SECONDS", HURRIED_SECONDS)
+        patch.setattr(write_coordinator, "SEE_SECONDS", HURRIED_SECONDS)
         patch.setattr(proposer, "DEADLINE_SECONDS", HURRIED_SECONDS)
         yield
 

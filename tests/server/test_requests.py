@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from waiting import PATIENCE_S
 
-from saros_server import requests as module
-from saros_server.requests import NO_REQUEST, KnownRequests, State
-from saros_server.requests_runner import OutcomeForgotten, Requests
+from saros_server.node import request_dedup as module
+from saros_server.node.request_dedup import NO_REQUEST, KnownRequests, State
+from saros_server.node.request_dedup_runner import OutcomeForgotten, Requests
 from saros_wire.protocol import SEQUENCES_KEPT
 
 

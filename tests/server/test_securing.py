@@ -9,13 +9,13 @@ import pytest
 from server.test_cluster_command import DISK, ONE, TWO, base_port, call, cluster_in, file_of, run
 
 import saros
-from saros_cluster.cluster_file import Administrator
 from saros_cluster.meta.machine import decode_meta_file
-from saros_server import local_cluster, securing
-from saros_server.local_cluster import make, start
-from saros_server.passwords import Cost, hash_password, is_right
-from saros_storage.errors import FolderInUse
-from saros_storage.folder_lock import FolderLock
+from saros_cluster.node.cluster_file import Administrator
+from saros_server.auth.passwords import Cost, hash_password, is_right
+from saros_server.local import bootstrap_admin, local_cluster
+from saros_server.local.local_cluster import make, start
+from saros_storage.base.errors import FolderInUse
+from saros_storage.io.folder_lock import FolderLock
 
 PASSWORD = "a-lasting-secret"
 
@@ -85,7 +85,7 @@ def test_a_one_time_password_is_shown_and_kept_nowhere(directory: Path) -> None:
 
 @pytest.mark.parametrize("written", range(3))
 def test_what_was_interrupted_starts_nothing_and_goes_on(directory: Path, written: int, monkeypatch) -> None:
-    rewrite, calls = securing.rewrite, []
+    rewrite, calls = bootstrap_admin.rewrite, []
 
     def interrupted(*given: object) -> None:
         calls.append(given)
@@ -95,27 +95,27 @@ def test_what_was_interrupted_starts_nothing_and_goes_on(directory: Path, writte
 
     first = administrator("the-first-secret")
     with monkeypatch.context() as patched:
-        patched.setattr(securing, "rewrite", interrupted)
+        patched.setattr(bootstrap_admin, "rewrite", interrupted)
         if written < 2:
             with pytest.raises(OSError, match="interrupted"):
-                securing.secure(cluster_in(directory), first, DISK)
+                bootstrap_admin.secure(cluster_in(directory), first, DISK)
         else:
             patched.setattr(DISK, "remove", interrupted)
             with pytest.raises(OSError, match="interrupted"):
-                securing.secure(cluster_in(directory), first, DISK)
+                bootstrap_admin.secure(cluster_in(directory), first, DISK)
     failures = start(cluster_in(directory), [ONE, TWO], "INFO", 1.0, lambda _: None)
     assert [ONE, TWO] == sorted(failures)
     assert all("saros cluster secure was interrupted" in why for why in failures.values())
-    assert first == securing.begun(cluster_in(directory), DISK)
-    securing.secure(cluster_in(directory), first, DISK)
+    assert first == bootstrap_admin.begun(cluster_in(directory), DISK)
+    bootstrap_admin.secure(cluster_in(directory), first, DISK)
     assert [first, first] == [file_of(directory, node).administrator for node in (ONE, TWO)]
     assert not cluster_in(directory).problems
-    assert securing.begun(cluster_in(directory), DISK) is None
+    assert bootstrap_admin.begun(cluster_in(directory), DISK) is None
 
 
 def test_a_call_that_goes_on_keeps_the_administrator_that_it_began_with(directory: Path) -> None:
     first = administrator("the-first-secret")
-    (directory / local_cluster.SECURING_FILE).write_bytes(securing.encode(first))
+    (directory / local_cluster.SECURING_FILE).write_bytes(bootstrap_admin.encode(first))
     try:
         done = run("secure", "--dir", str(directory))
     finally:
@@ -129,7 +129,7 @@ def test_nothing_is_changed_while_a_node_has_its_folder(directory: Path) -> None
     owner = FolderLock.acquire(str(directory / "node2"))
     try:
         with pytest.raises(FolderInUse):
-            securing.secure(cluster_in(directory), administrator(PASSWORD), DISK)
+            bootstrap_admin.secure(cluster_in(directory), administrator(PASSWORD), DISK)
     finally:
         owner.release()
     assert [None, None] == [file_of(directory, node).administrator for node in (ONE, TWO)]

@@ -25,17 +25,15 @@ from storage.crash_disk import CrashDisk
 from waiting import PATIENCE_S
 
 import saros
-from saros.remedies import remedy
-from saros.rounds import RemoteReceiver
-from saros.target import parse_target
+from saros.base.target import parse_target
+from saros.transport.connection_hints import remedy
+from saros.transport.sync_client import RemoteReceiver
 from saros_cluster.users.commands import CreateUser, DropUser, SetPassword
 from saros_cluster.users.directory import FileDirectory
-from saros_server import audit_command, client_sessions, user_command
-from saros_server.audit import AuditLog, verify
-from saros_server.certificate_files import CertificateFiles
-from saros_server.configuration import ConfigurationError
-from saros_server.lockout import FAILURES_MAX, KEYS_MAX, LOCK_NS, PAUSE_FIRST_NS, PAUSE_LONGEST_NS, Lockout
-from saros_server.passwords import (
+from saros_server.api import client_sessions
+from saros_server.auth.audit import AuditLog, verify
+from saros_server.auth.lockout import FAILURES_MAX, KEYS_MAX, LOCK_NS, PAUSE_FIRST_NS, PAUSE_LONGEST_NS, Lockout
+from saros_server.auth.passwords import (
     Cost,
     check_password,
     hash_of_nothing,
@@ -44,13 +42,17 @@ from saros_server.passwords import (
     is_right,
     one_time_password,
 )
-from saros_server.security import Security, check_host, set_administrator
-from saros_server.server import Server
-from saros_server.service import POLICIES, Policy
-from saros_server.serving import serving
-from saros_shell import command as shell_command
-from saros_storage.disk import LocalDisk
-from saros_storage.errors import CorruptFile, StorageError, UserMistake
+from saros_server.auth.security import Security, check_host, set_administrator
+from saros_server.config.configuration import ConfigurationError
+from saros_server.grpc.server import Server
+from saros_server.grpc.service import POLICIES, Policy
+from saros_server.pki.certificate_files import CertificateFiles
+from saros_server.process.server_file import serving
+from saros_shell.commands import audit as audit_command
+from saros_shell.commands import shell as shell_command
+from saros_shell.commands import user as user_command
+from saros_storage.base.errors import CorruptFile, StorageError, UserMistake
+from saros_storage.io.disk import LocalDisk
 from saros_sync.round import Content
 from saros_wire import protocol
 from saros_wire.generated import client_pb2

@@ -24,12 +24,12 @@ from free_ports import free_ports
 from waiting import PATIENCE_S, wait_until
 
 import saros
-from saros_server.configuration import ConfigurationError
-from saros_server.logs import JsonLines, shape_of
-from saros_server.metrics import METRICS
-from saros_server.server import Server, check_host
-from saros_server.service import POLICIES, Policy
-from saros_server.serving import serving
+from saros_server.config.configuration import ConfigurationError
+from saros_server.grpc.server import Server, check_host
+from saros_server.grpc.service import POLICIES, Policy
+from saros_server.http.metrics import METRICS
+from saros_server.process.logs import JsonLines, shape_of
+from saros_server.process.server_file import serving
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 
@@ -350,7 +350,7 @@ def test_metric_is_documented(name: str) -> None:
 _SIGNALLED = """
 import signal, sys, threading, time
 from saros_server import server
-from saros_server.serving import serving
+from saros_server.process.server_file import serving
 
 server._COLD_SECONDS = 0.1  # the main thread waits without end after it
 

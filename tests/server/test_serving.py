@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from saros_server.launching import last_words
-from saros_server.serving import Serving, announce, serving, withdraw
-from saros_storage.errors import FolderInUse
-from saros_storage.folder_lock import FolderLock, is_free, owner_of
+from saros_server.process.daemon import last_words
+from saros_server.process.server_file import Serving, announce, serving, withdraw
+from saros_storage.base.errors import FolderInUse
+from saros_storage.io.folder_lock import FolderLock, is_free, owner_of
 
 
 def test_what_a_killed_server_left_names_nobody_also_if_its_process_id_is_in_use(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from server.town import Served, Town, a_town
 from waiting import wait_until
 
 import saros
-from saros_cluster.catching_up import CatchingUp
+from saros_cluster.database.read_index import CatchingUp
 from saros_cluster.raft.messages import GroupId
-from saros_engine.session_context import SessionContext
-from saros_storage.types import DataType
+from saros_engine.base.session_context import SessionContext
+from saros_storage.base.types import DataType
 
 GROUP = GroupId(1)
 #: Ids of the group's members, and the number of the node that has no replica.

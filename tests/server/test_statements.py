@@ -15,11 +15,12 @@ from waiting import wait_until
 
 import saros
 import saros.aio
-from saros_server import rests, statements
-from saros_server.rests import RestGone, Rests, Sending
-from saros_server.server import Server
-from saros_server.session import open_session
-from saros_storage.clock import SystemClock
+from saros_server.api import result_cursors
+from saros_server.api.result_cursors import RestGone, Rests, Sending
+from saros_server.api.session import open_session
+from saros_server.grpc import statements
+from saros_server.grpc.server import Server
+from saros_storage.base.clock import SystemClock
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 
@@ -133,7 +134,7 @@ def test_a_rest_belongs_to_its_session_and_is_sent_once(server: Server, monkeypa
 def test_a_query_whose_client_does_not_come_for_the_rest_is_ended(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rests, "LEASE_SECONDS", 0.05)
+    monkeypatch.setattr(result_cursors, "LEASE_SECONDS", 0.05)
     monkeypatch.setattr(statements, "_ANSWER_BYTES", 0)
     token = opened(server)
     answers = [asked(server, token, LARGE) for _ in range(3)]
@@ -183,7 +184,7 @@ def test_a_query_that_takes_longer_can_be_cancelled_after_a_moment(
 
 def test_queries_of_tasks_that_are_cancelled_are_ended_at_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream that is cancelled as soon as it begins may never reach the node, which then waits for it."""
-    monkeypatch.setattr(rests, "LEASE_SECONDS", 600.0)
+    monkeypatch.setattr(result_cursors, "LEASE_SECONDS", 600.0)
 
     async def cancel_some() -> None:
         async with await saros.aio.connect(f"saros://{server.address}") as connection:
@@ -205,7 +206,7 @@ def test_large_results_that_wait_for_their_clients_keep_no_call_waiting(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many as there are threads for other calls. Whoever waited for one of them lost the rest of its result."""
-    monkeypatch.setattr(rests, "LEASE_SECONDS", 0.5)
+    monkeypatch.setattr(result_cursors, "LEASE_SECONDS", 0.5)
     with saros.connect(f"saros://{server.address}") as connection:
         cursors = [connection.execute(LARGE) for _ in range(40)]
         assert connection.execute("show version").fetchone() is not None
@@ -251,7 +252,7 @@ class FakeClock(SystemClock):
 
 
 def test_rests_are_closed_when_they_are_overdue_or_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rests, "RESTS_MAX", 2)
+    monkeypatch.setattr(result_cursors, "RESTS_MAX", 2)
     clock, session = FakeClock(), open_session(str(tmp_path / "data"), time_zone=None, options={})
     kept = Rests(clock)
     outcomes = [Outcome() for _ in range(5)]
@@ -264,7 +265,7 @@ def test_rests_are_closed_when_they_are_overdue_or_too_many(tmp_path: Path, monk
     with pytest.raises(RestGone):
         kept.take(first, session)
     assert outcomes[1] is kept.take(second, session).outcome
-    clock.ns = round(rests.LEASE_SECONDS * 1e9)
+    clock.ns = round(result_cursors.LEASE_SECONDS * 1e9)
     fourth = put(3)
     kept.close_overdue()
     with pytest.raises(RestGone):

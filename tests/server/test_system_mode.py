@@ -10,11 +10,11 @@ from server.cluster_fixture import Nodes
 from waiting import wait_until
 
 import saros
-from saros_engine.authorization import RULES, changes
-from saros_engine.system_mode import SystemReadOnly
-from saros_grammar import ast
-from saros_server.session import open_session
-from saros_storage.errors import StorageError
+from saros_engine.base.system_mode import SystemReadOnly
+from saros_engine.security.authorization import RULES, changes
+from saros_grammar.syntax import ast
+from saros_server.api.session import open_session
+from saros_storage.base.errors import StorageError
 
 REFUSED = (
     "insert into root.a.d(time, x) values (2, 2)",

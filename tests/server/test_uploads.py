@@ -11,11 +11,11 @@ import pytest
 from server.test_security import SECOND, FakeClock
 
 import saros
-from saros.target import parse_target
-from saros.uploads import Uploads as Sender
-from saros_server.server import Server
-from saros_server.uploads import UploadRefused, Uploads
-from saros_storage.disk import LocalDisk
+from saros.base.target import parse_target
+from saros.transport.uploads import Uploads as Sender
+from saros_server.grpc.server import Server
+from saros_server.node.uploads import UploadRefused, Uploads
+from saros_storage.io.disk import LocalDisk
 
 DATA = bytes(range(256)) * 40
 
@@ -105,8 +105,8 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 def test_a_lost_answer_does_not_lose_a_file(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saros.uploads._CHUNK_BYTES", 1_000)
-    monkeypatch.setattr("saros.uploads._PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("saros.transport.uploads._CHUNK_BYTES", 1_000)
+    monkeypatch.setattr("saros.transport.uploads._PAUSE_SECONDS", 0.0)
     file = tmp_path / "file"
     file.write_bytes(DATA)
     sender = Sender(parse_target(f"saros://{server.address}"))

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from saros_server import warm_up
-from saros_server.warm_up import WarmUp
-from saros_storage.kernels.gorilla import gorilla_decode
+from saros_server.process import warm_up
+from saros_server.process.warm_up import WarmUp
+from saros_storage.kernels.codecs.gorilla import gorilla_decode
+from saros_storage.kernels.codecs.lz4 import lz4_decode
+from saros_storage.kernels.codecs.points import plain_decode
+from saros_storage.kernels.codecs.ts2diff import ts2diff_decode
+from saros_storage.kernels.codecs.varint import text_decode
 from saros_storage.kernels.jit import Kernel
-from saros_storage.kernels.lz4 import lz4_decode
-from saros_storage.kernels.points import plain_decode
-from saros_storage.kernels.ts2diff import ts2diff_decode
-from saros_storage.kernels.varint import text_decode
 from saros_storage.kernels.windows import window_sums
 
 

@@ -17,21 +17,21 @@ from server.faulty_peers import Calls, Weather
 from stopped_clock import StoppedClock
 from waiting import wait_until
 
-from saros_cluster.catching_up import CATCH_UP
-from saros_cluster.database import ClusterDatabase
-from saros_cluster.growth.topology import META
-from saros_cluster.host import GroupHost
+from saros_cluster.database.database import ClusterDatabase
+from saros_cluster.database.read_index import CATCH_UP
+from saros_cluster.multiraft.host import GroupHost
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.proposer import PROPOSE
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.routing import Routing
-from saros_engine.session_context import SessionContext
-from saros_server.leader_spread import LeaderSpread
-from saros_server.node import Node
-from saros_server.server import Server
-from saros_storage.block import Column
-from saros_storage.errors import StorageError
-from saros_storage.types import DataType
+from saros_cluster.routing.proposer import PROPOSE
+from saros_cluster.routing.routing import Routing
+from saros_cluster.topology.topology import META
+from saros_engine.base.session_context import SessionContext
+from saros_server.cluster.leader_balancing import LeaderSpread
+from saros_server.grpc.server import Server
+from saros_server.node.node import Node
+from saros_storage.base.block import Column
+from saros_storage.base.errors import StorageError
+from saros_storage.base.types import DataType
 
 WEEK = 604_800_000
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from saros_cluster.placement.ring import NodeId
-from saros_shell.cluster_forcing import confirmed, warning
-from saros_storage.errors import UserMistake
+from saros_shell.cluster.force_remove import confirmed, warning
+from saros_storage.base.errors import UserMistake
 
 GROUPS = {0: (1, 2, 3, 4), 1: (1, 2), 2: (2, 3), 3: (3, 4), 4: (4, 1, 2)}
 REGIONS: list[dict[str, object]] = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from saros_cluster.placement.ring import NodeId
-from saros_shell.cluster_tables import (
+from saros_shell.output.cluster_tables import (
     Row,
     Told,
     change_line,

@@ -5,8 +5,8 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from saros_grammar.generated.Sql import Sql
-from saros_shell.completion import CommandAt, PathAt, SarosCompleter, WordAt, place_of
-from saros_shell.words import KEYWORDS, TYPES
+from saros_shell.repl.completion import CommandAt, PathAt, SarosCompleter, WordAt, place_of
+from saros_shell.repl.keywords import KEYWORDS, TYPES
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import saros
-from saros_shell import exporter, importer
-from saros_shell.copying import copy_command
-from saros_storage.disk import LocalDisk
+from saros_shell.repl.copy import copy_command
+from saros_shell.transfer import exporter, importer
+from saros_storage.base.types import DataType
+from saros_storage.io.disk import LocalDisk
 from saros_storage.tsfile.reader import TsFileReader
-from saros_storage.types import DataType
 
 
 @pytest.fixture

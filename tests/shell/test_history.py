@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from saros_shell.history import may_hold_password, open_history
+from saros_shell.repl.history import may_hold_password, open_history
 
 SECRET = "a long secret"
 

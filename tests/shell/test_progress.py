@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from saros_shell import cluster_command, progress
-from saros_shell.progress import Progress
+from saros_shell.cluster import command
+from saros_shell.output import progress
+from saros_shell.output.progress import Progress
 
 CHANGE = (
     "change 3 (joining: 4): fetching; 120 slots in 24 moves: 3 open, 2 arrived, 1 done; 1034.5 of 20345.6 MB fetched,"
@@ -23,7 +24,7 @@ def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
 
 def test_a_change_of_a_cluster(width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    cluster_command.Progress().say(CHANGE)
+    command.Progress().say(CHANGE)
     told = capsys.readouterr().err
     assert CHANGE.split() == told.split()
     assert max(map(len, told.splitlines())) <= width

@@ -4,7 +4,7 @@ import json
 
 import pyarrow as pa
 
-from saros_shell.render import RENDERERS, display_width, iso_times, render_fitting
+from saros_shell.output.render import RENDERERS, display_width, iso_times, render_fitting
 
 
 def batch() -> pa.RecordBatch:

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import saros
-from saros_server.server import Server
-from saros_shell import exporter, importer
-from saros_shell.copying import copy_command
+from saros_server.grpc.server import Server
+from saros_shell.repl.copy import copy_command
+from saros_shell.transfer import exporter, importer
 
 TEXTS = ["00123", "true", "1e5", "NaN", "null", "2024-01-01", "0x00ff", "", " lead", "end ", 'a,"b"', "l\nm", "l\r\nm"]
 TEXTS += ["\r", "läuft", "'", ";", "\t"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import saros
-from saros_shell.runner import NO_SERIES, NOTHING_DELETED, STALE, StatementRunner
+from saros_shell.repl.runner import NO_SERIES, NOTHING_DELETED, STALE, StatementRunner
 
 
 @pytest.fixture

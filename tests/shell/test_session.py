@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from saros_shell.command import main
+from saros_shell.commands.shell import main
 
 INSERT = "insert into root.a.d(time, x) values (1, 1.5), (2, 2.5);"
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from saros_shell.statements import command_amid, is_complete, numbered_statements
+from saros_shell.repl.statements import command_amid, is_complete, numbered_statements
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import saros
-from saros_shell import tsfile_command, verify_command
+from saros_shell.commands import tsfile, verify
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def file(folder: Path) -> str:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
-    assert code == tsfile_command.main(arguments)
+    assert code == tsfile.main(arguments)
     return capsys.readouterr().out
 
 
@@ -81,16 +81,16 @@ def test_verify_names_file_and_offset(file: str, tmp_path: Path, capsys: pytest.
 
 
 def test_a_file_that_is_not_there_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert 1 == tsfile_command.main(["inspect", "/nowhere.tsfile"])
+    assert 1 == tsfile.main(["inspect", "/nowhere.tsfile"])
     assert "saros tsfile inspect: /nowhere.tsfile: No such file or directory\n" == capsys.readouterr().err
 
 
 def test_verify_of_a_folder(folder: Path, file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert 0 == verify_command.main([str(folder)])
+    assert 0 == verify.main([str(folder)])
     assert "all is well" in capsys.readouterr().out
     content = Path(file).read_bytes()
     Path(file).write_bytes(content[:20] + bytes([content[20] ^ 1]) + content[21:])
-    assert 1 == verify_command.main([str(folder), "--json"])
+    assert 1 == verify.main([str(folder), "--json"])
     words = json.loads(capsys.readouterr().out)
     assert not words["ok"]
     assert file in words["problems"][0]
@@ -98,6 +98,6 @@ def test_verify_of_a_folder(folder: Path, file: str, capsys: pytest.CaptureFixtu
 
 def test_a_folder_in_use_is_not_looked_at(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with saros.connect(str(folder)):
-        assert 1 == verify_command.main([str(folder)])
+        assert 1 == verify.main([str(folder)])
     assert "in use" in capsys.readouterr().err
-    assert 2 == verify_command.main([str(folder / "nothing")])
+    assert 2 == verify.main([str(folder / "nothing")])

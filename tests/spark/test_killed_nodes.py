@@ -15,9 +15,9 @@ from cluster.local_cluster import LocalCluster
 
 import saros
 import saros_spark
-from saros_spark import connecting
-from saros_spark.options import ScanOptions, scan_options
-from saros_spark.scanning import Relation, Task, planned, read_task
+from saros_spark.base import connecting
+from saros_spark.base.options import ScanOptions, scan_options
+from saros_spark.read.scanning import Relation, Task, planned, read_task
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 DEVICES, ROWS = 6, 1_000

@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql.datasource import DataSource
 
 import saros_spark
-from saros_spark import options as faces
-from saros_spark.connecting import address_of
-from saros_spark.errors import SourceError
-from saros_spark.options import scan_options, split_words, stream_options, write_options
+from saros_spark.base import options as faces
+from saros_spark.base.connecting import address_of
+from saros_spark.base.errors import SourceError
+from saros_spark.base.options import scan_options, split_words, stream_options, write_options
 
 URL = {"url": "saros://h"}
 

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import saros
-from saros_spark import command
-from saros_spark.errors import SourceError
-from saros_spark.pipeline import load, run
+from saros_spark.base.errors import SourceError
+from saros_spark.pipeline import command, load, run
 from saros_spark.pipeline.definition import Import, Rollup, parse
 
 pytestmark = pytest.mark.filterwarnings("ignore")

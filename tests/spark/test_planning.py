@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saros_spark.catalogue import Catalogue, Extent
-from saros_spark.errors import SourceError
-from saros_spark.planning import Sizes, Slice, duration, moment, plan_devices, plan_times, windows
-from saros_storage.types import DataType, TimeUnit
+from saros_spark.base.errors import SourceError
+from saros_spark.read.catalogue import Catalogue, Extent
+from saros_spark.read.planning import Sizes, Slice, duration, moment, plan_devices, plan_times, windows
+from saros_storage.base.types import DataType, TimeUnit
 
 MS, US, NS = TimeUnit.MILLISECOND, TimeUnit.MICROSECOND, TimeUnit.NANOSECOND
 extents = st.builds(

@@ -17,13 +17,13 @@ from server.cluster_fixture import make_folders
 from waiting import wait_until
 
 import saros
-from saros_server.certificate_files import CertificateFiles
-from saros_server.security import Security
-from saros_server.server import Server
-from saros_spark.connecting import _connection
-from saros_spark.errors import SourceError
-from saros_spark.options import scan_options
-from saros_spark.scanning import Relation, planned, read_task
+from saros_server.auth.security import Security
+from saros_server.grpc.server import Server
+from saros_server.pki.certificate_files import CertificateFiles
+from saros_spark.base.connecting import _connection
+from saros_spark.base.errors import SourceError
+from saros_spark.base.options import scan_options
+from saros_spark.read.scanning import Relation, planned, read_task
 
 T0 = 1_704_067_200_000
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
@@ -450,7 +450,7 @@ def test_aggregates_are_one_statement_for_as_many_devices_as_its_text_may_name(
         for number in range(20):
             connection.insert(f"root.several.d{number}", [T0], {"v": [float(number)]})
     for most, expected in ((2_000, 1), (3, 7)):
-        monkeypatch.setattr("saros_spark.scanning.DEVICES_PER_STATEMENT", most)
+        monkeypatch.setattr("saros_spark.read.scanning.DEVICES_PER_STATEMENT", most)
         made, tasks, schema = job(url, "root.several.*", aggregate="avg(v)", **interval)
         assert expected == len(tasks)
         means = sorted(row["avg(v)"] for row in collected(made, tasks, schema))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import saros
-from saros_server.serving import serving as found_server
+from saros_server.process.server_file import serving as found_server
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "skab.yaml"
 #: In short steps: a signal that comes just before a long wait begins would be seen when that ends. Who runs the tests

@@ -13,13 +13,13 @@ import pytest
 from waiting import wait_until
 
 import saros_spark
-from saros_spark.settling import settle
+from saros_spark.base.worker_gc import settle
 
 PROGRAM = """
 import gc, sys, weakref
 from importlib.machinery import ModuleSpec
 sys.modules["__main__"].__spec__ = ModuleSpec("pyspark.daemon", None)
-from saros_spark.settling import settle
+from saros_spark.base.worker_gc import settle
 
 class Knot:
     def __init__(self):

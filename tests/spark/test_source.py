@@ -12,10 +12,10 @@ import pytest
 
 import saros
 import saros_spark
-from saros_spark.connecting import _connection
-from saros_spark.errors import SourceError
-from saros_spark.options import scan_options
-from saros_spark.scanning import Relation, read_task
+from saros_spark.base.connecting import _connection
+from saros_spark.base.errors import SourceError
+from saros_spark.base.options import scan_options
+from saros_spark.read.scanning import Relation, read_task
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 T0 = 1_704_067_200_000

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import saros
-from saros_spark.errors import SourceError
-from saros_spark.options import Connecting, stream_options, write_options
-from saros_spark.streaming import available, first_offset, is_written, next_offset, note_written
-from saros_storage.types import TIME_MIN
+from saros_spark.base.errors import SourceError
+from saros_spark.base.options import Connecting, stream_options, write_options
+from saros_spark.read.streaming import available, first_offset, is_written, next_offset, note_written
+from saros_storage.base.types import TIME_MIN
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import saros
-from saros_shell import exporter
-from saros_spark.errors import SourceError
-from saros_spark.options import file_options, file_write_options
-from saros_spark.tsfiles import Folder, read_part
+from saros_shell.transfer import exporter
+from saros_spark.base.errors import SourceError
+from saros_spark.base.options import file_options, file_write_options
+from saros_spark.read.tsfiles import Folder, read_part
 
 NOON = 1_704_110_400_000
 

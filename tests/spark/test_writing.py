@@ -14,11 +14,11 @@ import pytest
 from server.town import Served
 
 import saros
-from saros_spark import sealing, writing
-from saros_spark.errors import SourceError
-from saros_spark.options import Connecting, WriteOptions
-from saros_spark.rows import first_misfit, shape_of, split_rows
-from saros_spark.writing import Attempt, Receipt, commit, discard, prepare, write_rows
+from saros_spark.base.errors import SourceError
+from saros_spark.base.options import Connecting, WriteOptions
+from saros_spark.write import tsfile_output, writing
+from saros_spark.write.rows import first_misfit, shape_of, split_rows
+from saros_spark.write.writing import Attempt, Receipt, commit, discard, prepare, write_rows
 
 INSTANT = pa.timestamp("us", "UTC")
 WEEK = 604_800_000
@@ -325,7 +325,7 @@ def test_files_for_databases_that_are_not_there_are_taken_as_they_are(options: W
 def test_of_many_devices_each_keeps_its_types_and_alignment(
     options: WriteOptions, shown_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sealing, "_SHOWN_MAX", shown_max)  # a longer answer is not taken
+    monkeypatch.setattr(tsfile_output, "_SHOWN_MAX", shown_max)  # a longer answer is not taken
     root = f"root.many_{face(options)}_{shown_max}"
     with saros.connect(options.connecting.url) as connection:
         connection.execute(f"create aligned timeseries {root}.b.d0(x FLOAT encoding=RLE)")

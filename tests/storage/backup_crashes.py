@@ -25,7 +25,7 @@ from saros_storage.backup.repository import Repository
 from saros_storage.backup.restoring import Restore
 from saros_storage.backup.source import ShelfSource
 from saros_storage.backup.verifying import verify
-from saros_storage.errors import StorageError, UserMistake
+from saros_storage.base.errors import StorageError, UserMistake
 
 BACKUPS, TARGET = "/backups", "/restored/data"
 #: The log is kept for backups, so that they lead to every point.

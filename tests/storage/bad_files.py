@@ -25,13 +25,13 @@ from storage.crash_disk import CrashDisk
 from storage.store_model import delete_points, flush, read_store, write_batch, write_rows
 from storage.store_opening import FOLDER, OPTIONS, open_store
 
-from saros_storage.errors import CorruptFile, StorageError, UnsupportedFile
+from saros_storage.base.errors import CorruptFile, StorageError, UnsupportedFile
+from saros_storage.folder.manifest import decode_manifest
+from saros_storage.folder.node_file import check_node_file
+from saros_storage.folder.resource import decode_resource
+from saros_storage.folder.schema_file import load_schema
 from saros_storage.log import LogOptions, SegmentedLog
-from saros_storage.manifest import decode_manifest
-from saros_storage.node_file import check_node_file
-from saros_storage.resource import decode_resource
-from saros_storage.schema_file import load_schema
-from saros_storage.tsfile.access import DeviceIndex
+from saros_storage.scan.tsfile_access import DeviceIndex
 from saros_storage.tsfile.reader import TsFileReader
 
 SECONDS_MAX = 1.0

@@ -226,7 +226,7 @@ def _name(names: dict[str, Node], name: str, node: Node | None) -> None:
 
 
 class CrashFile:
-    """See `saros_storage.disk.File`."""
+    """See `saros_storage.io.disk.File`."""
 
     def __init__(self, disk: CrashDisk, path: str, inode: Inode) -> None:
         self._disk = disk
@@ -261,7 +261,7 @@ class CrashFile:
 
 
 class CrashDisk:
-    """See the module: implements `saros_storage.disk.Disk`."""
+    """See the module: implements `saros_storage.io.disk.Disk`."""
 
     def __init__(self, picture: Picture | None = None) -> None:
         copies = _Copies()

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from saros_storage.block import Block, Column
-from saros_storage.disk import LocalFile
-from saros_storage.reading import OutOfStep, ScanRequest, Statistics
-from saros_storage.snapshot import DeviceSpan, FileSource, Rank
-from saros_storage.tsfile.access import ChunkMeta, DeviceIndex, PageSpan, SeriesIndex, TsFileAccess
+from saros_storage.base.block import Block, Column
+from saros_storage.base.types import Compressor, DataType, Encoding, Scalar
+from saros_storage.io.disk import LocalFile
+from saros_storage.scan.reading import OutOfStep, ScanRequest, Statistics
+from saros_storage.scan.snapshot import DeviceSpan, FileSource, Rank
+from saros_storage.scan.tsfile_access import ChunkMeta, DeviceIndex, PageSpan, SeriesIndex, TsFileAccess
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
-from saros_storage.types import Compressor, DataType, Encoding, Scalar
 
 #: The key of an aligned device's chunks.
 ROWS = ""

@@ -21,8 +21,12 @@ from storage.store_drawing import drawn
 from storage.store_model import Device, State, read_store, take_points
 from storage.store_opening import SLICE, Wrong, open_store
 
-from saros_storage.block import Block
-from saros_storage.reading import (
+from saros_storage.base.block import Block
+from saros_storage.base.types import DataType, Scalar
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.read.series_reader import LocalSeriesReader
+from saros_storage.read.view import LocalReadView
+from saros_storage.scan.reading import (
     ReadCounters,
     ScanRequest,
     Statistics,
@@ -32,11 +36,7 @@ from saros_storage.reading import (
     ValueBound,
     WindowGrid,
 )
-from saros_storage.series_reader import LocalSeriesReader
 from saros_storage.store import Store
-from saros_storage.store_options import StoreOptions
-from saros_storage.types import DataType, Scalar
-from saros_storage.view import LocalReadView
 
 _PLANS = 4
 

@@ -6,20 +6,21 @@ from dataclasses import replace
 
 from storage.planting import answers, bad, expiries, failing_disk, mutant
 
-from saros_storage import latest_rows as latest_rows_module
-from saros_storage import manifest as manifest_module
-from saros_storage import memtable, partition_files, reader_sources
 from saros_storage.compaction import merging as merging_module
 from saros_storage.compaction import swap as swap_module
-from saros_storage.deletions import DeletedTimes
-from saros_storage.flusher import Flusher
-from saros_storage.latest_cache import LatestCache
-from saros_storage.partition import Partition
-from saros_storage.partitions import Partitions
+from saros_storage.flush.flusher import Flusher
+from saros_storage.folder import manifest as manifest_module
+from saros_storage.partition import memtable, partition_files
+from saros_storage.partition.partition import Partition
+from saros_storage.partition.partitions import Partitions
+from saros_storage.read import latest_rows as latest_rows_module
+from saros_storage.read import reader_sources
+from saros_storage.read.deletions import DeletedTimes
+from saros_storage.read.latest_cache import LatestCache
 from saros_storage.region import Region
+from saros_storage.scan.snapshot import Rank
 from saros_storage.schema import SchemaTree, TtlRules
-from saros_storage.snapshot import Rank
-from saros_storage.ttl import Expiry
+from saros_storage.schema.ttl import Expiry
 
 
 @mutant(answers)

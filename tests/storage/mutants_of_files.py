@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterable, Sequence
 
 from storage.planting import Plant, crashes, crashes_unsynced, kills, mutant
 
-from saros_storage import flush_files, flusher, node_file, partition_files, region
-from saros_storage import schema_file as schema_file_module
+from saros_storage import region
 from saros_storage import store as store_module
-from saros_storage.flusher import Flusher
-from saros_storage.layout import TEMPORARY
-from saros_storage.partition import Partition
+from saros_storage.flush import flusher
+from saros_storage.flush.flusher import Flusher
+from saros_storage.folder import node_file
+from saros_storage.folder import schema_file as schema_file_module
+from saros_storage.folder.layout import TEMPORARY
+from saros_storage.partition import flush_files, partition_files
+from saros_storage.partition.partition import Partition
 from saros_storage.store import Store
 
 

@@ -7,11 +7,11 @@ import zlib
 
 from storage.planting import answers, loads, loads_unsynced, mutant
 
-from saros_storage import flusher as flusher_module
+from saros_storage.flush import flusher as flusher_module
 from saros_storage.loading import staging as staging_module
 from saros_storage.loading.loader import FileLoad
 from saros_storage.loading.staging import Staging
-from saros_storage.partition import Partition
+from saros_storage.partition.partition import Partition
 from saros_storage.store import Store
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from saros_storage.block import Block
-from saros_storage.reading import Statistics, Summaries, Summary
+from saros_storage.base.block import Block
+from saros_storage.scan.reading import Statistics, Summaries, Summary
 
 
 def statistics_at(summaries: Summaries, row: int) -> list[Statistics | None]:

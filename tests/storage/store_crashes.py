@@ -21,8 +21,8 @@ from storage.crash_disk import CrashDisk, Picture
 from storage.store_model import Operation, State, read_store
 from storage.store_opening import OPTIONS, Wrong, open_store
 
-from saros_storage.errors import DiskFull, StorageError, UserMistake
-from saros_storage.store_options import StoreOptions
+from saros_storage.base.errors import DiskFull, StorageError, UserMistake
+from saros_storage.folder.store_options import StoreOptions
 
 #: Less than a record of most batches here, and more than a page of a file.
 BLOCK_BYTES = 256

@@ -30,7 +30,7 @@ from storage.store_model import (
 )
 from storage.store_opening import SLICE
 
-from saros_storage.types import DataType
+from saros_storage.base.types import DataType
 
 
 @dataclass(frozen=True)

@@ -18,18 +18,21 @@ import numpy as np
 from storage.crash_disk import CrashDisk
 from storage.store_opening import FOLDER, NOW_MS, Wrong, open_store
 
-from saros_storage.block import Block, Column
-from saros_storage.capture.capture import everything
-from saros_storage.capture.pulling import pull_partitions
-from saros_storage.capture.shelf import Shelf
-from saros_storage.errors import StorageError
-from saros_storage.layout import GROUP_FOLDER, SCHEMA_FILE, SNAPSHOTS_FOLDER
+from saros_storage.base.block import Block, Column
+from saros_storage.base.errors import StorageError
+from saros_storage.base.paths import parse_pattern, split_path
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import DEFAULT_ENCODING, TIME_MIN, Compressor, DataType, Scalar
+from saros_storage.checkpoint.checkpoint import everything
+from saros_storage.checkpoint.fetch import pull_partitions
+from saros_storage.checkpoint.registry import Shelf
+from saros_storage.folder.layout import GROUP_FOLDER, SCHEMA_FILE, SNAPSHOTS_FOLDER
+from saros_storage.folder.node_file import check_node_file
+from saros_storage.folder.schema_file import save_schema
 from saros_storage.loading.loader import LoadOptions
-from saros_storage.mutation import Mutation
-from saros_storage.node_file import check_node_file
-from saros_storage.paths import parse_pattern, split_path
-from saros_storage.placing import frames_of
-from saros_storage.reading import ScanRequest, TimeRange
+from saros_storage.mutation.mutation import Mutation
+from saros_storage.mutation.tablet_validation import frames_of
+from saros_storage.scan.reading import ScanRequest, TimeRange
 from saros_storage.schema import (
     AlterType,
     CreateDatabase,
@@ -40,11 +43,8 @@ from saros_storage.schema import (
     UnsetTtl,
     encoding_as,
 )
-from saros_storage.schema_file import save_schema
 from saros_storage.store import Store
-from saros_storage.tablet import Tablet
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
-from saros_storage.types import DEFAULT_ENCODING, TIME_MIN, Compressor, DataType, Scalar
 
 #: As which series are created.
 TYPES = {

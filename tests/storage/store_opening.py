@@ -6,9 +6,9 @@ from typing import cast
 
 from storage.crash_disk import CrashDisk
 
-from saros_storage.folder_lock import FolderLock
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.folder_lock import FolderLock
 from saros_storage.store import Store
-from saros_storage.store_options import StoreOptions
 
 #: Ticks of a partition in these tests.
 SLICE = 100

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import platform
 
-from saros_storage.allocator import keep_freed_memory
+from saros_storage.base.allocator import keep_freed_memory
 
 
 def test_glibc_takes_the_settings_and_others_are_left_alone() -> None:

@@ -19,17 +19,17 @@ from saros_storage.backup.repository import Repository
 from saros_storage.backup.restoring import Restore
 from saros_storage.backup.source import ShelfSource
 from saros_storage.backup.verifying import verify
-from saros_storage.block import Column
-from saros_storage.capture.frozen import Frozen
-from saros_storage.disk import LocalDisk
-from saros_storage.errors import CorruptFile, StorageError, UserMistake
+from saros_storage.base.block import Column
+from saros_storage.base.errors import CorruptFile, StorageError, UserMistake
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import Compressor, DataType, Encoding
+from saros_storage.checkpoint.checkpoint_set import Frozen
+from saros_storage.folder.store_options import StoreOptions
 from saros_storage.folder_check import check_folder
-from saros_storage.reading import ScanRequest, TimeRange
+from saros_storage.io.disk import LocalDisk
+from saros_storage.scan.reading import ScanRequest, TimeRange
 from saros_storage.schema import CreateDatabase, CreateSeries, SeriesSchema, SetTtl
 from saros_storage.store import Store
-from saros_storage.store_options import StoreOptions
-from saros_storage.tablet import Tablet
-from saros_storage.types import Compressor, DataType, Encoding
 
 SECOND = 1_000_000_000
 DEVICES = ("root.a.d", "root.b.d")

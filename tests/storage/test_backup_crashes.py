@@ -22,9 +22,9 @@ from storage.store_model import load, write_rows
 from saros_storage.backup.points import AtIndex
 from saros_storage.backup.repository import Repository
 from saros_storage.backup.restoring import Restore
-from saros_storage.capture.capture import Chosen
-from saros_storage.disk import LocalDisk
-from saros_storage.errors import UserMistake
+from saros_storage.base.errors import UserMistake
+from saros_storage.checkpoint.checkpoint import Chosen
+from saros_storage.io.disk import LocalDisk
 from saros_storage.region import Region
 
 

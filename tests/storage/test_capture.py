@@ -13,23 +13,23 @@ import pytest
 from few_files import few_files
 from storage.crash_disk import CrashDisk
 
-from saros_storage.block import Column
-from saros_storage.capture import pulling
-from saros_storage.capture import shelf as shelf_module
-from saros_storage.capture.capture import Capture, Chosen, decode_capture, encode_capture, everything
-from saros_storage.capture.pulling import pull_files, pull_partitions
-from saros_storage.capture.shelf import NoSuchCapture, Shelf
-from saros_storage.clock import SystemClock
-from saros_storage.disk import LocalDisk
-from saros_storage.errors import CorruptFile
-from saros_storage.manifest import Manifest, decode_manifest
-from saros_storage.partition_files import save_manifests
-from saros_storage.reading import TimeRange
+from saros_storage.base.block import Column
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.errors import CorruptFile
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import Compressor, DataType, Encoding
+from saros_storage.checkpoint import fetch
+from saros_storage.checkpoint import registry as shelf_module
+from saros_storage.checkpoint.checkpoint import Capture, Chosen, decode_capture, encode_capture, everything
+from saros_storage.checkpoint.fetch import pull_files, pull_partitions
+from saros_storage.checkpoint.registry import NoSuchCapture, Shelf
+from saros_storage.folder.manifest import Manifest, decode_manifest
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import LocalDisk
+from saros_storage.partition.partition_files import save_manifests
+from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import CreateDatabase, CreateSeries, SeriesSchema
 from saros_storage.store import Store
-from saros_storage.store_options import StoreOptions
-from saros_storage.tablet import Tablet
-from saros_storage.types import Compressor, DataType, Encoding
 
 SLICE = 100
 
@@ -183,7 +183,7 @@ def test_pulling_finds_a_flipped_byte(store: Store, tmp_path: Path) -> None:
 def test_files_smaller_and_larger_than_a_piece_come_as_they_are(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece_bytes: int
 ) -> None:
-    for module in (pulling, shelf_module):
+    for module in (fetch, shelf_module):
         monkeypatch.setattr(module, "PIECE_BYTES", piece_bytes)
     for number, rows in enumerate((1, 2, 90, 1, 60, 1)):
         write(store, "root.a.d", *range(100 * number, 100 * number + rows))

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from saros_storage.errors import UserMistake
+from saros_storage.base.errors import UserMistake
 from saros_storage.schema import SchemaChange, SchemaTree, SetEntry, decode_change, encode_change
 from saros_storage.schema.catalogue import ENTRIES_MAX, TEXT_MAX, Catalogue, Entry
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from saros_storage.block import Block, Column
-from saros_storage.cell_cache import ChunkCells
-from saros_storage.chunk_cache import ChunkCache, ChunkKey
-from saros_storage.types import DataType
+from saros_storage.base.block import Block, Column
+from saros_storage.base.types import DataType
+from saros_storage.cache.cell_cache import ChunkCells
+from saros_storage.cache.chunk_cache import ChunkCache, ChunkKey
 
 
 def block(start: int, stop: int) -> Block:

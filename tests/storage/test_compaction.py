@@ -33,19 +33,19 @@ from storage.test_store import (
 from waiting import PATIENCE_S, wait_until
 
 import saros_storage.tsfile.reader as reader_module
-from saros_storage.block import Block, Column
-from saros_storage.clock import SystemClock
+from saros_storage.base.block import Block, Column
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.errors import DiskFull, StorageError, StoreClosed
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import Compressor, DataType, Encoding, Scalar
 from saros_storage.compaction import swap
 from saros_storage.compaction.merging import Merge
-from saros_storage.disk import File
-from saros_storage.errors import DiskFull, StorageError, StoreClosed
-from saros_storage.manifest import Manifest, decode_manifest
-from saros_storage.reading import ScanRequest, SeriesReader, TimeRange
+from saros_storage.folder.manifest import Manifest, decode_manifest
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import File
+from saros_storage.scan.reading import ScanRequest, SeriesReader, TimeRange
 from saros_storage.schema import CreateSeries, SeriesSchema, SetTtl
 from saros_storage.store import Store
-from saros_storage.store_options import StoreOptions
-from saros_storage.tablet import Tablet
-from saros_storage.types import Compressor, DataType, Encoding, Scalar
 
 ASKED_ONLY = StoreOptions(durability="os", time_partition_interval=10_000, page_rows=3, compaction=False)
 EAGER = StoreOptions(

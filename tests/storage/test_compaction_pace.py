@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from saros_storage.compaction.pace import Pace
+from saros_storage.compaction.throttle import Pace
 
 MS = 1_000_000
 

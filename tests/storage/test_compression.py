@@ -5,9 +5,9 @@ import lzma
 
 import pytest
 
-from saros_storage.compression import compress, decompress
+from saros_storage.base.types import Compressor
 from saros_storage.encoding import DecodeError
-from saros_storage.types import Compressor
+from saros_storage.encoding.compression import compress, decompress
 
 DATA = b"saros " * 500
 

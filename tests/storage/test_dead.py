@@ -13,12 +13,12 @@ from storage.test_store import ALIGNED_DEVICE, PLAIN_DEVICE, QuickDisk, creates,
 from storage.test_ttl import HandClock
 from waiting import wait_until
 
-from saros_storage.clock import Clock, SystemClock
-from saros_storage.deletions import DeletedTimes
-from saros_storage.reading import TimeRange
+from saros_storage.base.clock import Clock, SystemClock
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.read.deletions import DeletedTimes
+from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import SetTtl
 from saros_storage.store import Store
-from saros_storage.store_options import StoreOptions
 
 #: Nothing is merged, and a few dead bytes are worth a job.
 OPTIONS = StoreOptions(

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from storage.test_store import open_store, read
 
-from saros_storage.block import Column
-from saros_storage.errors import UserMistake
+from saros_storage.base.block import Column
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import TIME_MAX, Compressor, DataType, Encoding
 from saros_storage.kernels.deadband import kept_by_deadband
 from saros_storage.loading.loader import LoadOptions
-from saros_storage.reading import ScanRequest
+from saros_storage.scan.reading import ScanRequest
 from saros_storage.schema import CreateDatabase, CreateSeries, Deadband, SchemaChange, SeriesSchema
 from saros_storage.store import Store
-from saros_storage.tablet import Tablet
-from saros_storage.types import TIME_MAX, Compressor, DataType, Encoding
 
 DEVICE = "root.db.d"
 

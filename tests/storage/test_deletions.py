@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saros_storage.block import Block, Column
-from saros_storage.chunk_cache import ChunkCache
-from saros_storage.deletions import DeletedTimes, deleted_times, hides, relevant
-from saros_storage.manifest import Manifest
-from saros_storage.partition import Partition
-from saros_storage.reading import ScanRequest, TimeRange
-from saros_storage.series_reader import LocalSeriesReader
-from saros_storage.snapshot import DeviceSpan, Rank, Tombstone
-from saros_storage.tablet import Tablet
-from saros_storage.tablet_codec import FrameHead
-from saros_storage.types import DataType
+from saros_storage.base.block import Block, Column
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import DataType
+from saros_storage.cache.chunk_cache import ChunkCache
+from saros_storage.folder.manifest import Manifest
+from saros_storage.mutation.tablet_codec import FrameHead
+from saros_storage.partition.partition import Partition
+from saros_storage.read.deletions import DeletedTimes, deleted_times, hides, relevant
+from saros_storage.read.series_reader import LocalSeriesReader
+from saros_storage.scan.reading import ScanRequest, TimeRange
+from saros_storage.scan.snapshot import DeviceSpan, Rank, Tombstone
 
 RANGES = st.lists(st.builds(TimeRange, st.integers(0, 30), st.integers(0, 30)), max_size=8)
 NODES = st.sampled_from(["root", "a", "b", "ab", "`a.b`", "`x*`"])

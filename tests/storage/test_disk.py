@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from storage.crash_disk import CrashDisk
 
-from saros_storage import disk as disk_module
-from saros_storage.disk import LocalDisk
+from saros_storage.io import disk as disk_module
+from saros_storage.io.disk import LocalDisk
 
 
 class Watched(LocalDisk):

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from storage.test_tsfile_interop import apache
 
-from saros_shell.bench import WAVES, wave
-from saros_storage.disk import LocalDisk
-from saros_storage.tsfile.checking import check_tsfile
+from saros_shell.commands.bench import WAVES, wave
+from saros_storage.base.types import Compressor, DataType, Encoding
+from saros_storage.io.disk import LocalDisk
+from saros_storage.tsfile.verifier import check_tsfile
 from saros_storage.tsfile.writer import TsFileWriter
-from saros_storage.types import Compressor, DataType, Encoding
 
 if importlib.util.find_spec("tsfile") is None:
     pytest.skip("the package tsfile is not installed", allow_module_level=True)

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from saros_storage.block import TextArray, Values
+from saros_storage.base.block import TextArray, Values
+from saros_storage.base.types import NUMPY_DTYPE, DataType, Encoding
 from saros_storage.encoding import (
     DecodeError,
     UnsupportedEncoding,
@@ -19,13 +20,12 @@ from saros_storage.encoding import (
     encode_times,
     encodings_for,
 )
-from saros_storage.kernels.chimp import chimp_decode, chimp_encode
-from saros_storage.kernels.gorilla import gorilla_decode, gorilla_encode
-from saros_storage.kernels.rle import rle_bytes_max, rle_decode, rle_encode
-from saros_storage.kernels.ts2diff import ts2diff_decode, ts2diff_encode
-from saros_storage.kernels.varint import text_decode, text_encode, varint_decode, varint_encode
-from saros_storage.kernels.words import Stream, bytes_of, words_of
-from saros_storage.types import NUMPY_DTYPE, DataType, Encoding
+from saros_storage.kernels.codecs.bit_reader import Stream, bytes_of, words_of
+from saros_storage.kernels.codecs.chimp import chimp_decode, chimp_encode
+from saros_storage.kernels.codecs.gorilla import gorilla_decode, gorilla_encode
+from saros_storage.kernels.codecs.rle import rle_bytes_max, rle_decode, rle_encode
+from saros_storage.kernels.codecs.ts2diff import ts2diff_decode, ts2diff_encode
+from saros_storage.kernels.codecs.varint import text_decode, text_encode, varint_decode, varint_encode
 
 PAIRS = [(e, t) for t in DataType for e in sorted(encodings_for(t))]
 quick = settings(max_examples=40)

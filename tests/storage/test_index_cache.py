@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from storage.fake_tsfile import FakeTsFile
 
-from saros_storage.index_cache import IndexCache, size_of
-from saros_storage.reading import Statistics
-from saros_storage.tsfile.access import ChunkMeta, DeviceIndex, SeriesIndex
-from saros_storage.types import DataType
+from saros_storage.base.types import DataType
+from saros_storage.cache.index_cache import IndexCache, size_of
+from saros_storage.scan.reading import Statistics
+from saros_storage.scan.tsfile_access import ChunkMeta, DeviceIndex, SeriesIndex
 
 
 class Counting(FakeTsFile):

@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from saros_storage.block import Column
-from saros_storage.disk import LocalDisk
-from saros_storage.latest_cache import LatestCache
+from saros_storage.base.block import Column
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import DEFAULT_ENCODING, Compressor, DataType, Scalar
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import LocalDisk
 from saros_storage.loading.loader import LoadOptions
-from saros_storage.reading import ReadCounters, ScanRequest, TimeRange
+from saros_storage.read.latest_cache import LatestCache
+from saros_storage.scan.reading import ReadCounters, ScanRequest, TimeRange
 from saros_storage.schema import CreateDatabase, CreateSeries, SeriesSchema, SetTtl
 from saros_storage.store import Store
-from saros_storage.store_options import StoreOptions
-from saros_storage.tablet import Tablet
-from saros_storage.types import DEFAULT_ENCODING, Compressor, DataType, Scalar
 
 TYPES = {"x": DataType.INT64, "o": DataType.BLOB}
 OPTIONS = StoreOptions(durability="os", time_partition_interval=1_000, compaction=False)

@@ -28,19 +28,19 @@ from storage.test_store import (
 )
 from waiting import wait_until
 
-from saros_storage.block import Column
-from saros_storage.clock import SystemClock
-from saros_storage.disk import LocalDisk
-from saros_storage.errors import CorruptFile, DiskFull, StoreClosed, UnsupportedFile, UserMistake
+from saros_storage.base.block import Column
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.errors import CorruptFile, DiskFull, StoreClosed, UnsupportedFile, UserMistake
+from saros_storage.base.paths import parse_pattern
+from saros_storage.base.types import Compressor, DataType, Encoding, Scalar
+from saros_storage.folder.resource import devices_of_file
+from saros_storage.io.disk import LocalDisk
 from saros_storage.loading.loader import LoadOptions
-from saros_storage.paths import parse_pattern
-from saros_storage.reading import TimeRange
-from saros_storage.resource import devices_of_file
+from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import CreateDatabase, CreateSeries, SeriesSchema
 from saros_storage.store import Store
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
-from saros_storage.types import Compressor, DataType, Encoding, Scalar
 
 Rows = Sequence[tuple[int, Scalar]]
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from storage.crash_disk import CrashDisk
 
-from saros_storage.disk import File, LocalDisk
-from saros_storage.errors import CorruptFile, DiskFull, LogFailed, StoreClosed
+from saros_storage.base.errors import CorruptFile, DiskFull, LogFailed, StoreClosed
+from saros_storage.io.disk import File, LocalDisk
 from saros_storage.log import Durability, LogOptions, SegmentedLog
 from saros_storage.log.record import HEADER_BYTES, Draft, scan
 

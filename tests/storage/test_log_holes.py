@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from storage.crash_disk import CrashDisk
 
-from saros_storage.disk import LocalDisk
-from saros_storage.errors import CorruptFile, LogFailed
+from saros_storage.base.errors import CorruptFile, LogFailed
+from saros_storage.io.disk import LocalDisk
 from saros_storage.log import Durability, LogOptions, SegmentedLog
 from saros_storage.log.record import HEADER_BYTES, Draft, scan
 

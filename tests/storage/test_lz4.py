@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saros_storage.compression import decompress_pages_into
+from saros_storage.base.types import Compressor
 from saros_storage.encoding import DecodeError
-from saros_storage.kernels.lz4 import lz4_decode
-from saros_storage.types import Compressor
+from saros_storage.encoding.compression import decompress_pages_into
+from saros_storage.kernels.codecs.lz4 import lz4_decode
 
 quick = settings(max_examples=200, deadline=None)
 #: What is before, between and behind blocks, and must not be touched.

@@ -8,13 +8,13 @@ import time
 import numpy as np
 import pytest
 
-from saros_storage.block import Column
-from saros_storage.memtable import AlignedData, MemTable
-from saros_storage.reading import ScanRequest
-from saros_storage.snapshot import Rank
-from saros_storage.tablet import Tablet
-from saros_storage.tablet_codec import TabletFrame, encode_tablet
-from saros_storage.types import NUMPY_DTYPE, DataType
+from saros_storage.base.block import Column
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import NUMPY_DTYPE, DataType
+from saros_storage.mutation.tablet_codec import TabletFrame, encode_tablet
+from saros_storage.partition.memtable import AlignedData, MemTable
+from saros_storage.scan.reading import ScanRequest
+from saros_storage.scan.snapshot import Rank
 
 NUMBERS = (DataType.DOUBLE, DataType.INT64, DataType.FLOAT, DataType.INT32, DataType.BOOLEAN)
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saros_storage.block import Block, Column
+from saros_storage.base.block import Block, Column
+from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType, Int64Array, Scalar
 from saros_storage.kernels.jit import Kernel
 from saros_storage.kernels.merge import union_few, union_times, union_two
-from saros_storage.rank_merge import merge_blocks
-from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Int64Array, Scalar
+from saros_storage.read.rank_merge import merge_blocks
 
 TIMES = st.lists(st.one_of(st.integers(0, 40), st.sampled_from([TIME_MIN, TIME_MAX])), unique=True, max_size=30)
 TYPES = [DataType.BOOLEAN, DataType.INT32, DataType.FLOAT, DataType.DOUBLE, DataType.TEXT]

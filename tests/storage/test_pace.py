@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saros_storage.kernels.pace import pace_faults
+from saros_storage.kernels.time_gaps import pace_faults
 
 
 @given(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saros_storage.errors import UserMistake
-from saros_storage.paths import (
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.paths import (
     PATH_CHARACTERS_MAX,
     join_nodes,
     parse_pattern,

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from saros_storage.base.types import NUMPY_DTYPE, DataType, Encoding, Int64Array
 from saros_storage.encoding import encode
-from saros_storage.kernels.points import (
+from saros_storage.kernels.codecs.points import (
     lz4_plain_points,
     lz4_ts2diff_points,
     pages_span,
     plain_decode,
     point_sections,
 )
-from saros_storage.tsfile.format import uvar
-from saros_storage.types import NUMPY_DTYPE, DataType, Encoding, Int64Array
+from saros_storage.tsfile.structure.format import uvar
 
 NOTHING = np.empty(0, np.int64)
 

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from waiting import wait_until
 
-from saros_storage.block import Column
-from saros_storage.clock import SystemClock
-from saros_storage.disk import LocalDisk
-from saros_storage.errors import CorruptFile
-from saros_storage.reading import ScanRequest
+from saros_storage.base.block import Column
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.errors import CorruptFile
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import Compressor, DataType, Encoding
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import LocalDisk
+from saros_storage.scan.reading import ScanRequest
 from saros_storage.schema import CreateDatabase, CreateSeries, SeriesSchema
 from saros_storage.store import Store
-from saros_storage.store_options import StoreOptions
-from saros_storage.tablet import Tablet
-from saros_storage.types import Compressor, DataType, Encoding
 
 SERIES = SeriesSchema("x", DataType.INT64, Encoding.PLAIN, Compressor.UNCOMPRESSED)
 DEVICES = ("root.a.d", "root.b.d")

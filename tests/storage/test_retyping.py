@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from storage.test_store import QuickDisk, open_store
 
-from saros_storage.block import Block, Column
-from saros_storage.errors import UserMistake
+from saros_storage.base.block import Block, Column
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import DEFAULT_ENCODING, Compressor, DataType, Encoding, Scalar
 from saros_storage.loading.loader import LoadOptions
-from saros_storage.reading import ReadCounters, ScanRequest, Statistics, Summary, TimeRange, WindowGrid
-from saros_storage.retyping import TypeChanged, read_as, statistics_read_as, value_read_as
+from saros_storage.scan.reading import ReadCounters, ScanRequest, Statistics, Summary, TimeRange, WindowGrid
+from saros_storage.scan.type_conversion import TypeChanged, read_as, statistics_read_as, value_read_as
 from saros_storage.schema import (
     AlterStorage,
     AlterType,
@@ -27,10 +29,8 @@ from saros_storage.schema import (
     encoding_as,
 )
 from saros_storage.store import Store
-from saros_storage.tablet import Tablet
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.writer import TsFileWriter
-from saros_storage.types import DEFAULT_ENCODING, Compressor, DataType, Encoding, Scalar
 
 D = DataType
 TEXTS = {D.TEXT, D.STRING}

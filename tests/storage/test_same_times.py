@@ -7,10 +7,10 @@ from collections.abc import Sequence, Sized
 import numpy as np
 import pytest
 
+from saros_storage.base.types import Int64Array
 from saros_storage.encoding import DecodeError, encode_times
-from saros_storage.tsfile import same_times
-from saros_storage.tsfile.same_times import decode_times
-from saros_storage.types import Int64Array
+from saros_storage.tsfile import shared_timestamps
+from saros_storage.tsfile.shared_timestamps import decode_times
 
 
 def pages(*times: Int64Array) -> tuple[bytes, Int64Array, Int64Array, Int64Array, Int64Array]:
@@ -69,13 +69,13 @@ def test_damaged_times_are_refused_each_time() -> None:
 
 
 def test_what_is_kept_is_bounded() -> None:
-    runs = [FIRST + start for start in range(2 * same_times._BYTES_MAX // FIRST.nbytes)]
+    runs = [FIRST + start for start in range(2 * shared_timestamps._BYTES_MAX // FIRST.nbytes)]
     first = decode_times(*pages(runs[0]))
     assert first is decode_times(*pages(runs[0]))
     for run in runs[1:]:
         decode_times(*pages(run))
     assert first is not decode_times(*pages(runs[0]))
-    large = np.arange(same_times._ROWS_MAX + 1, dtype=np.int64)
+    large = np.arange(shared_timestamps._ROWS_MAX + 1, dtype=np.int64)
     assert decode_times(*pages(large)) is not decode_times(*pages(large))
 
 

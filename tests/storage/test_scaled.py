@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from saros_storage.base.types import NUMPY_DTYPE, DataType, Encoding
 from saros_storage.encoding import DecodeError, UnsupportedEncoding, decode, decode_pages_into, encode, encode_scaled
-from saros_storage.kernels.decimals import scale_exactly
-from saros_storage.kernels.words import Stream
-from saros_storage.types import NUMPY_DTYPE, DataType, Encoding
+from saros_storage.kernels.codecs.bit_reader import Stream
+from saros_storage.kernels.codecs.decimals import scale_exactly
 
 FLOATS = (DataType.FLOAT, DataType.DOUBLE)
 SCALED = Encoding.TS_2DIFF

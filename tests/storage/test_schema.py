@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from saros_storage.errors import CorruptFile, UserMistake
-from saros_storage.paths import parse_pattern
+from saros_storage.base.errors import CorruptFile, UserMistake
+from saros_storage.base.paths import parse_pattern
+from saros_storage.base.types import Compressor, DataType, Encoding
 from saros_storage.schema import (
     AlterSeries,
     CreateDatabase,
@@ -18,7 +19,6 @@ from saros_storage.schema import (
     encode_change,
     stored_encoding,
 )
-from saros_storage.types import Compressor, DataType, Encoding
 
 
 def series(name: str, type_: DataType = DataType.DOUBLE, **more: object) -> SeriesSchema:

@@ -5,9 +5,9 @@ import zlib
 import pytest
 from storage.crash_disk import CrashDisk
 
-from saros_storage.errors import CorruptFile, StorageError
+from saros_storage.base.errors import CorruptFile, StorageError
+from saros_storage.folder.schema_file import load_schema, save_schema
 from saros_storage.schema import CreateDatabase, SchemaTree
-from saros_storage.schema_file import load_schema, save_schema
 
 
 def saved(index: int) -> bytes:

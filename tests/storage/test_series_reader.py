@@ -18,10 +18,12 @@ from hypothesis import strategies as st
 from storage.fake_tsfile import ROWS, Chunks, FakeMemory, FakeTsFile, Rows, joined, source_of, write_real
 from storage.single_summaries import singly
 
-from saros_storage.block import Block
-from saros_storage.chunk_cache import ChunkCache
-from saros_storage.errors import CorruptFile
-from saros_storage.reading import (
+from saros_storage.base.block import Block
+from saros_storage.base.errors import CorruptFile
+from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType, Scalar
+from saros_storage.cache.chunk_cache import ChunkCache
+from saros_storage.read.series_reader import LocalSeriesReader
+from saros_storage.scan.reading import (
     BLOCK_ROWS_MAX,
     ReadCounters,
     ScanRequest,
@@ -31,11 +33,9 @@ from saros_storage.reading import (
     ValueBound,
     WindowGrid,
 )
-from saros_storage.retyping import TypeChanged
-from saros_storage.series_reader import LocalSeriesReader
-from saros_storage.snapshot import FileSource, PartitionSnapshot, Rank, Tombstone
+from saros_storage.scan.snapshot import FileSource, PartitionSnapshot, Rank, Tombstone
+from saros_storage.scan.type_conversion import TypeChanged
 from saros_storage.tsfile.reader import TsFileReader
-from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Scalar
 
 DEVICE = "root.db.d"
 ALL = TimeRange()

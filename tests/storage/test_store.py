@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saros_storage.block import Block, Column
-from saros_storage.clock import SystemClock
-from saros_storage.disk import File, LocalDisk, LocalFile
-from saros_storage.errors import CorruptFile, FolderInUse, StorageError, StoreClosed, UserMistake
-from saros_storage.reading import ScanRequest, Statistics, Summary, TimeRange, ValueBound, WindowGrid
+from saros_storage.base.block import Block, Column
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.errors import CorruptFile, FolderInUse, StorageError, StoreClosed, UserMistake
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import Compressor, DataType, Encoding, Scalar, TimeUnit
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import File, LocalDisk, LocalFile
+from saros_storage.scan.reading import ScanRequest, Statistics, Summary, TimeRange, ValueBound, WindowGrid
 from saros_storage.schema import CreateDatabase, CreateSeries, SchemaChange, SeriesSchema
 from saros_storage.store import Store
-from saros_storage.store_options import StoreOptions
-from saros_storage.tablet import Tablet
-from saros_storage.types import Compressor, DataType, Encoding, Scalar, TimeUnit
 
 PLAIN_DEVICE, ALIGNED_DEVICE = "root.db.plain", "root.db.aligned"
 TYPES = {"i": DataType.INT32, "d": DataType.DOUBLE, "t": DataType.TEXT}

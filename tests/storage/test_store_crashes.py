@@ -26,8 +26,8 @@ from storage.store_model import Operation, State, flush, keep_from, load, write_
 from storage.store_opening import FOLDER, NOW_MS, OPTIONS, SLICE, CountingClock, open_store
 from storage.store_stories import afterwards, expiring_story, loading_story, merging_story, story
 
-from saros_storage.errors import StorageError
-from saros_storage.layout import NODE_FILE
+from saros_storage.base.errors import StorageError
+from saros_storage.folder.layout import NODE_FILE
 from saros_storage.schema import CreateDatabase
 
 

@@ -14,19 +14,19 @@ import numpy as np
 import pytest
 from waiting import PATIENCE_S, wait_until
 
-from saros_storage.block import Column
-from saros_storage.clock import SystemClock
-from saros_storage.disk import File, LocalDisk
-from saros_storage.errors import DiskFull, LogFailed, StorageError
-from saros_storage.layout import MANIFEST
-from saros_storage.mutation import Mutation
-from saros_storage.placing import frames_of
-from saros_storage.reading import ScanRequest
+from saros_storage.base.block import Column
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.errors import DiskFull, LogFailed, StorageError
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import Compressor, DataType, Encoding
+from saros_storage.folder.layout import MANIFEST
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import File, LocalDisk
+from saros_storage.mutation.mutation import Mutation
+from saros_storage.mutation.tablet_validation import frames_of
+from saros_storage.scan.reading import ScanRequest
 from saros_storage.schema import CreateDatabase, CreateSeries, SchemaChange, SeriesSchema
 from saros_storage.store import Store
-from saros_storage.store_options import StoreOptions
-from saros_storage.tablet import Tablet
-from saros_storage.types import Compressor, DataType, Encoding
 
 DEVICE = "root.a.d"
 SERIES = SeriesSchema("x", DataType.INT64, Encoding.PLAIN, Compressor.UNCOMPRESSED)
@@ -134,7 +134,7 @@ from pathlib import Path
 
 sys.path.insert(0, sys.argv[3])
 from storage.test_store_faults import CREATES, LocalDisk, open_store, rows, seen
-from saros_storage.errors import DiskFull
+from saros_storage.base.errors import DiskFull
 
 folder = Path(sys.argv[1])
 store = open_store(folder, LocalDisk(), sys.argv[2])

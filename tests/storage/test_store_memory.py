@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from saros_storage.block import Column
-from saros_storage.clock import SystemClock
-from saros_storage.disk import LocalDisk
+from saros_storage.base.block import Column
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import Compressor, DataType, Encoding
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import LocalDisk
 from saros_storage.schema import CreateDatabase, CreateSeries, SeriesSchema
 from saros_storage.store import Store
-from saros_storage.store_options import StoreOptions
-from saros_storage.tablet import Tablet
-from saros_storage.types import Compressor, DataType, Encoding
 
 SERIES = SeriesSchema("x", DataType.INT64, Encoding.PLAIN, Compressor.UNCOMPRESSED)
 LIMIT = 100_000

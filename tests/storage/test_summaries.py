@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from storage.single_summaries import statistics_at
 
-from saros_storage.block import Block, Column
-from saros_storage.reading import Statistics, Summaries, Summary, WindowGrid, statistics_fields
-from saros_storage.summaries import joined, of_summaries, summarised
-from saros_storage.tsfile.statistics import of_points, seen
-from saros_storage.types import TIME_MAX, TIME_MIN, DataType, Scalar
+from saros_storage.base.block import Block, Column
+from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType, Scalar
+from saros_storage.read.window_statistics import joined, of_summaries, summarised
+from saros_storage.scan.reading import Statistics, Summaries, Summary, WindowGrid, statistics_fields
+from saros_storage.tsfile.structure.statistics import of_points, seen
 
 # All sums of these are exact, in whatever order.
 REALS = st.sampled_from([0.5, -1.5, 3.25, math.inf, math.nan])

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saros_storage.block import Column
-from saros_storage.errors import CorruptFile, UserMistake
-from saros_storage.tablet import Tablet
-from saros_storage.tablet_codec import COLUMNS_MAX, decode_tablet, encode_tablet
-from saros_storage.types import DataType, Scalar
+from saros_storage.base.block import Column
+from saros_storage.base.errors import CorruptFile, UserMistake
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import DataType, Scalar
+from saros_storage.mutation.tablet_codec import COLUMNS_MAX, decode_tablet, encode_tablet
 
 SOME: dict[DataType, st.SearchStrategy[Scalar]] = {
     DataType.BOOLEAN: st.booleans(),

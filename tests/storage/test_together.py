@@ -30,13 +30,13 @@ from storage.test_series_reader import (
     tombstones,
 )
 
-from saros_storage.block import Block, Column
-from saros_storage.chunk_cache import ChunkCache
-from saros_storage.reading import Apart, OutOfStep, ScanRequest, TimeRange, WindowGrid
-from saros_storage.series_reader import LocalSeriesReader
-from saros_storage.snapshot import FileSource, PartitionSnapshot, Rank, Tombstone
-from saros_storage.together import LocalTogetherReader
-from saros_storage.types import DataType, Scalar
+from saros_storage.base.block import Block, Column
+from saros_storage.base.types import DataType, Scalar
+from saros_storage.cache.chunk_cache import ChunkCache
+from saros_storage.read.lockstep_reader import LocalTogetherReader
+from saros_storage.read.series_reader import LocalSeriesReader
+from saros_storage.scan.reading import Apart, OutOfStep, ScanRequest, TimeRange, WindowGrid
+from saros_storage.scan.snapshot import FileSource, PartitionSnapshot, Rank, Tombstone
 
 #: By time, a value for each series.
 Points = dict[int, list[Scalar]]

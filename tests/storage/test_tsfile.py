@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saros_storage.block import Column, TextArray
-from saros_storage.compression import compress
+from saros_storage.base.block import Column, TextArray
+from saros_storage.base.errors import CorruptFile, UnsupportedFile
+from saros_storage.base.types import NUMPY_DTYPE, Compressor, DataType, Encoding, Scalar
 from saros_storage.encoding import encode, encode_times, encodings_for
-from saros_storage.errors import CorruptFile, UnsupportedFile
-from saros_storage.snapshot import DeviceSpan
-from saros_storage.tsfile.access import ChunkMeta
-from saros_storage.tsfile.format import uvar, vstr
+from saros_storage.encoding.compression import compress
+from saros_storage.scan.snapshot import DeviceSpan
+from saros_storage.scan.tsfile_access import ChunkMeta
+from saros_storage.tsfile.file_outline import survey
 from saros_storage.tsfile.reader import TsFileReader
-from saros_storage.tsfile.survey import survey
+from saros_storage.tsfile.structure.format import uvar, vstr
 from saros_storage.tsfile.writer import PAGE_TEXT_BYTES_MAX, AlignedColumn, TsFileSummary, TsFileWriter
-from saros_storage.types import NUMPY_DTYPE, Compressor, DataType, Encoding, Scalar
 
 PLAIN, LZ4 = Encoding.PLAIN, Compressor.LZ4
 

@@ -11,14 +11,14 @@ import pytest
 from storage.test_store import ALIGNED_DEVICE, OPTIONS, PLAIN_DEVICE, creates, open_store, tablet
 from storage.test_tsfile_fuzz import MemoryFile, valid_file
 
-from saros_storage.block import Column
-from saros_storage.disk import LocalDisk
+from saros_storage.base.block import Column
+from saros_storage.base.types import Compressor, DataType, Encoding
 from saros_storage.folder_check import FolderResult, check_folder
-from saros_storage.tsfile.checking import check_tsfile
+from saros_storage.io.disk import LocalDisk
+from saros_storage.tsfile.file_outline import survey
 from saros_storage.tsfile.reader import TsFileReader
-from saros_storage.tsfile.survey import survey
+from saros_storage.tsfile.verifier import check_tsfile
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
-from saros_storage.types import Compressor, DataType, Encoding
 
 DISK = LocalDisk()
 

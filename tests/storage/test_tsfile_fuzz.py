@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saros_storage.block import Column
+from saros_storage.base.block import Column
+from saros_storage.base.errors import CorruptFile, UnsupportedFile
+from saros_storage.base.types import Compressor, DataType, Encoding, Scalar
 from saros_storage.encoding import encodings_for
-from saros_storage.errors import CorruptFile, UnsupportedFile
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
-from saros_storage.types import Compressor, DataType, Encoding, Scalar
 
 ROWS = 40
 #: Far below what a lying header could ask for (16 M rows of 8 bytes a page, 256 MiB of text).

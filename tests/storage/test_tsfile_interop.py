@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saros_storage.block import Column
-from saros_storage.disk import LocalDisk
+from saros_storage.base.block import Column
+from saros_storage.base.types import Compressor, DataType, Encoding, Scalar
 from saros_storage.encoding import encodings_for
+from saros_storage.io.disk import LocalDisk
+from saros_storage.tsfile.file_outline import survey
 from saros_storage.tsfile.reader import TsFileReader
-from saros_storage.tsfile.survey import survey
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
-from saros_storage.types import Compressor, DataType, Encoding, Scalar
 
 if importlib.util.find_spec("tsfile") is None:
     pytest.skip("the package tsfile is not installed", allow_module_level=True)

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saros_storage.block import Block, Column, TextArray
-from saros_storage.errors import CorruptFile
+from saros_storage.base.block import Block, Column, TextArray
+from saros_storage.base.errors import CorruptFile
+from saros_storage.base.lru import LruCache
+from saros_storage.base.types import NUMPY_DTYPE, DataType
 from saros_storage.kernels.text import text_extremes
-from saros_storage.lru import LruCache
-from saros_storage.tsfile import statistics as stats
-from saros_storage.tsfile.bloom import BloomFilter, signed_tail_hash
-from saros_storage.tsfile.device_id import (
+from saros_storage.tsfile.structure import statistics as stats
+from saros_storage.tsfile.structure.bloom import BloomFilter, signed_tail_hash
+from saros_storage.tsfile.structure.device_id import (
     canonical_measurement,
     decode_segments,
     encode_segments,
@@ -27,9 +28,8 @@ from saros_storage.tsfile.device_id import (
     segments_key,
     segments_of_path,
 )
-from saros_storage.tsfile.format import Cursor, uvar, var, vstr
-from saros_storage.tsfile.index import IndexTree, build_index
-from saros_storage.types import NUMPY_DTYPE, DataType
+from saros_storage.tsfile.structure.format import Cursor, uvar, var, vstr
+from saros_storage.tsfile.structure.index import IndexTree, build_index
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 TIMES = np.array([10, 20, 30], np.int64)

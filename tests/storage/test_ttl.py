@@ -14,19 +14,19 @@ from storage.test_store import ALIGNED_DEVICE, OPTIONS, PLAIN_DEVICE, SLICE, Qui
 from storage.test_store_faults import StubbornDisk
 from waiting import wait_equal
 
-from saros_storage.disk import LocalDisk
-from saros_storage.errors import StorageError, UserMistake
-from saros_storage.flusher import Journal
-from saros_storage.layout import SCHEMA_FILE
-from saros_storage.reading import ScanRequest, Summary, TimeRange, WindowGrid
+from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.base.types import DataType, TimeUnit
+from saros_storage.flush.flusher import Journal
+from saros_storage.folder.layout import SCHEMA_FILE
+from saros_storage.folder.schema_file import load_schema
+from saros_storage.io.disk import LocalDisk
 from saros_storage.region import Region
+from saros_storage.scan.reading import ScanRequest, Summary, TimeRange, WindowGrid
 from saros_storage.schema import SchemaChange, SchemaTree, SetTtl, UnsetTtl, decode_change, encode_change
+from saros_storage.schema.ttl import Expiry
 from saros_storage.schema.ttl_rules import RULES_MAX, TtlRule, TtlRules
-from saros_storage.schema_file import load_schema
 from saros_storage.store import Store
-from saros_storage.tsfile.checking import check_tsfile
-from saros_storage.ttl import Expiry
-from saros_storage.types import DataType, TimeUnit
+from saros_storage.tsfile.verifier import check_tsfile
 
 
 class HandClock:

@@ -7,12 +7,12 @@ import threading
 import pytest
 from storage.fake_tsfile import FakeTsFile, Rows
 
-from saros_storage.block import Block
-from saros_storage.chunk_cache import ChunkCache
-from saros_storage.reading import ReadView, ScanRequest
-from saros_storage.snapshot import PartitionSnapshot
-from saros_storage.types import DataType
-from saros_storage.view import LocalReadView
+from saros_storage.base.block import Block
+from saros_storage.base.types import DataType
+from saros_storage.cache.chunk_cache import ChunkCache
+from saros_storage.read.view import LocalReadView
+from saros_storage.scan.reading import ReadView, ScanRequest
+from saros_storage.scan.snapshot import PartitionSnapshot
 
 
 def partition(database: str, number: int, device: str, time: int) -> PartitionSnapshot:

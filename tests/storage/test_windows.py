@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from saros_storage.base.types import BoolArray, Float64Array, Int64Array
 from saros_storage.kernels.windows import (
     variation_starts,
     variation_starts_i64,
@@ -16,7 +17,6 @@ from saros_storage.kernels.windows import (
     window_moments,
     window_sums,
 )
-from saros_storage.types import BoolArray, Float64Array, Int64Array
 
 FLOATS = st.floats(-1e6, 1e6) | st.sampled_from([float("nan"), 0.0, -0.0])
 Slices = tuple[Int64Array, Int64Array]

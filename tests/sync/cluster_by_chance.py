@@ -15,7 +15,7 @@ from storage.store_opening import FOLDER, Wrong
 from sync.cluster_world import Line, Places
 from sync.sync_world import CHORES
 
-from saros_cluster.peers import Unreachable as NodeUnreachable
+from saros_cluster.multiraft.peers import Unreachable as NodeUnreachable
 from saros_cluster.placement.ring import NodeId
 from saros_sync.clustered.receiver import AHEAD_BYTES, ClusterReceiver
 from saros_sync.errors import Unreachable

@@ -17,7 +17,7 @@ from sync.cluster_world import Places
 from sync.sync_crashes import Rounds, check, crashes, each_failure, go_on_after_failure, no_failure
 from sync.sync_world import Edge, devices_of, sender_beside
 
-from saros_cluster.meta.notes import Notes
+from saros_cluster.meta.metadata_kv import Notes
 from saros_cluster.placement.ring import NodeId
 from saros_storage.schema import SchemaTree, decode_change
 

@@ -22,25 +22,25 @@ from storage.store_model import State, read_store
 from storage.store_opening import FOLDER, NOW_MS, OPTIONS, Wrong
 from sync.sync_world import check_kept
 
-from saros_cluster.meta.notes import Notes, PutNotes
-from saros_cluster.peers import RemoteError, Unreachable
+from saros_cluster.meta.metadata_kv import Notes, PutNotes
+from saros_cluster.multiraft.peers import RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
-from saros_storage.chunk_cache import ChunkCache
-from saros_storage.errors import StorageError
-from saros_storage.layout import RESOURCE
-from saros_storage.reading import ReadView
+from saros_storage.base.errors import StorageError
+from saros_storage.cache.chunk_cache import ChunkCache
+from saros_storage.folder.layout import RESOURCE
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.read.view import LocalReadView
+from saros_storage.scan.reading import ReadView
 from saros_storage.schema import DeleteSeries, SchemaChange, SchemaTree
-from saros_storage.store_options import StoreOptions
-from saros_storage.view import LocalReadView
-from saros_sync.clustered.contents import ARRIVING, Contents
-from saros_sync.clustered.halves import Halves, is_kept
-from saros_sync.clustered.keeper import AHEAD, Keeper
-from saros_sync.clustered.ledger import Ledger
+from saros_sync.clustered.catalog import Ledger
+from saros_sync.clustered.content_store import ARRIVING, Contents
 from saros_sync.clustered.receiver import ClusterReceiver
-from saros_sync.receiver.asking import Speaker
+from saros_sync.clustered.replica_sets import Halves, is_kept
+from saros_sync.clustered.replica_store import AHEAD, Keeper
 from saros_sync.receiver.catalog import Catalog, SenderEntry
 from saros_sync.receiver.checking import AtOnce, Chores
 from saros_sync.receiver.mirror import FOLDER as SYNC
+from saros_sync.receiver.request_checks import Speaker
 from saros_sync.receiver.synced_view import SyncedView
 from saros_sync.round import Content
 from saros_sync.transport import Answer, Begun

@@ -24,7 +24,7 @@ from storage.store_model import Operation, State, delete_database, delete_points
 from storage.store_opening import FOLDER, Wrong, open_store
 from sync.sync_world import CHORES, Centre, Edge, Late, devices_of, sender_beside
 
-from saros_storage.errors import StorageError
+from saros_storage.base.errors import StorageError
 from saros_sync.receiver.checking import Chores
 from saros_sync.sender.folder import SenderFolder
 

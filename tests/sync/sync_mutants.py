@@ -15,11 +15,11 @@ from sync.sync_crashes import centre_crashes, centre_failures, rounds, sender_cr
 from sync.sync_stories import tell_story, two_senders_at_once
 from sync.sync_world import Unheard
 
-from saros_cluster.meta.notes import Notes
+from saros_cluster.meta.metadata_kv import Notes
 from saros_sync.clustered import schema as schema_module
-from saros_sync.clustered.contents import Contents
-from saros_sync.clustered.keeper import Keeper
+from saros_sync.clustered.content_store import Contents
 from saros_sync.clustered.receiver import ClusterReceiver
+from saros_sync.clustered.replica_store import Keeper
 from saros_sync.receiver import incoming as incoming_module
 from saros_sync.receiver import receiver as receiver_module
 from saros_sync.receiver.incoming import Incoming

@@ -23,7 +23,7 @@ from sync.cluster_world import Places
 from sync.sync_crashes import check_sender_clean
 from sync.sync_world import CHORES, Centre, Edge, devices_of
 
-from saros_storage.errors import StorageError
+from saros_storage.base.errors import StorageError
 from saros_storage.schema import DeleteSeries
 from saros_sync.errors import BeginAgain, Unreachable
 

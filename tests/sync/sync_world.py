@@ -17,16 +17,16 @@ from storage.crash_disk import CrashDisk
 from storage.store_model import Operation, State, read_store
 from storage.store_opening import FOLDER, OPTIONS, CountingClock, Wrong, open_store
 
-from saros_storage.disk import Disk
-from saros_storage.errors import CorruptFile
-from saros_storage.folder_lock import FolderLock
-from saros_storage.store_options import StoreOptions
+from saros_storage.base.errors import CorruptFile
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import Disk
+from saros_storage.io.folder_lock import FolderLock
 from saros_sync.receiver import incoming
-from saros_sync.receiver.asking import Speaker
 from saros_sync.receiver.catalog import Catalog
 from saros_sync.receiver.checking import AtOnce, Chores
 from saros_sync.receiver.mirror import MirrorFolder, load_document
 from saros_sync.receiver.receiver import Receiver
+from saros_sync.receiver.request_checks import Speaker
 from saros_sync.receiver.synced_store import SyncedStore
 from saros_sync.round import Content, content_of
 from saros_sync.sender.folder import ReceiverOptions, SenderFolder

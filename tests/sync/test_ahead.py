@@ -13,10 +13,10 @@ from storage.store_opening import FOLDER
 from sync.cluster_world import Line, Places
 from sync.sync_world import Edge, devices_of
 
-from saros_cluster.peers import BadRequest
+from saros_cluster.multiraft.peers import BadRequest
 from saros_cluster.placement.ring import NodeId
-from saros_sync.clustered.contents import Contents
-from saros_sync.clustered.keeper import READ, READ_PART
+from saros_sync.clustered.content_store import Contents
+from saros_sync.clustered.replica_store import READ, READ_PART
 from saros_sync.errors import RoundRefused
 from saros_sync.receiver.catalog import SenderEntry
 from saros_sync.transport import Answer, Begun

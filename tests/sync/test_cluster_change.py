@@ -16,14 +16,14 @@ from storage.store_opening import FOLDER
 from sync.cluster_world import Places
 from sync.sync_world import SENDING, Edge, devices_of
 
-from saros_cluster.growth.commands import Begin, GiveUp
-from saros_cluster.growth.topology import Standing
-from saros_cluster.meta.notes import Notes, PutNotes
-from saros_cluster.peers import Unreachable as NodeUnreachable
+from saros_cluster.meta.metadata_kv import Notes, PutNotes
+from saros_cluster.multiraft.peers import Unreachable as NodeUnreachable
 from saros_cluster.placement.ring import NodeId
-from saros_storage.errors import StorageError
-from saros_sync.clustered import ledger
-from saros_sync.clustered.halves import halves, is_kept, keepers
+from saros_cluster.topology.commands import Begin, GiveUp
+from saros_cluster.topology.topology import Standing
+from saros_storage.base.errors import StorageError
+from saros_sync.clustered import catalog as ledger
+from saros_sync.clustered.replica_sets import halves, is_kept, keepers
 from saros_sync.errors import BeginAgain, Unreachable
 from saros_sync.receiver.catalog import SenderEntry
 from saros_sync.receiver.mirror import FOLDER as SYNC

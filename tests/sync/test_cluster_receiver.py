@@ -14,16 +14,16 @@ from storage.store_model import delete_points, delete_series, merge, write_rows
 from sync.sync_world import Edge
 from waiting import wait_until
 
-from saros_cluster.growth.commands import GrowthCommand, Regrouped
-from saros_cluster.growth.worker import Worker
 from saros_cluster.placement.ring import NodeId
-from saros_storage.errors import StorageError
+from saros_cluster.reconfiguration.reconciler import Worker
+from saros_cluster.topology.commands import GrowthCommand, Regrouped
+from saros_storage.base.errors import StorageError
 from saros_sync.clustered.database import SyncedCluster
-from saros_sync.clustered.halves import keepers
-from saros_sync.clustered.keeper import Keeper
 from saros_sync.clustered.receiver import ClusterReceiver
+from saros_sync.clustered.replica_sets import keepers
+from saros_sync.clustered.replica_store import Keeper
 from saros_sync.errors import BeginAgain, NoSuchSender, Unreachable
-from saros_sync.receiver.asking import Speaker
+from saros_sync.receiver.request_checks import Speaker
 from saros_sync.round import Content
 from saros_sync.transport import Answer, Begun
 

@@ -11,9 +11,9 @@ import pytest
 from storage.store_model import delete_points, write_rows
 from sync.sync_world import Centre, Edge, devices_of
 
-from saros_storage.errors import CorruptFile, DiskFull, StorageError
+from saros_storage.base.errors import CorruptFile, DiskFull, StorageError
 from saros_sync.errors import RoundRefused
-from saros_sync.receiver.asking import Speaker
+from saros_sync.receiver.request_checks import Speaker
 from saros_sync.round import Content, Round, content_of, decode_round, encode_round
 from saros_sync.transport import Standing
 

@@ -13,7 +13,7 @@ from storage.crash_disk import CrashDisk
 from sync.sync_world import Late, Unheard
 
 import saros
-from saros_storage.disk import Disk, LocalDisk
+from saros_storage.io.disk import Disk, LocalDisk
 from saros_sync.receiver import incoming as incoming_module
 from saros_sync.receiver.checking import Chores
 from saros_sync.receiver.incoming import Incoming

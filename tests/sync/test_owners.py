@@ -7,7 +7,7 @@ from storage.store_model import delete_series, write_rows
 from sync.sync_world import Centre, Edge, devices_of
 
 from saros_sync.errors import NoSuchSender, RoundRefused
-from saros_sync.receiver.asking import Speaker
+from saros_sync.receiver.request_checks import Speaker
 from saros_sync.transport import Conflict
 
 

@@ -14,16 +14,16 @@ from storage.store_model import delete_database, write_rows
 from storage.store_opening import FOLDER, OPTIONS, open_store
 from sync.sync_world import reads
 
-from saros_storage.errors import CorruptFile
-from saros_storage.rate_limit import RateLimit
+from saros_storage.base.errors import CorruptFile
+from saros_storage.base.types import DEFAULT_ENCODING, Compressor, DataType
+from saros_storage.io.rate_limit import RateLimit
 from saros_storage.schema import CreateDatabase, CreateSeries, DeviceSchema, SchemaTree, SeriesSchema
-from saros_storage.types import DEFAULT_ENCODING, Compressor, DataType
 from saros_sync.framing import decode_framed, encode_framed
 from saros_sync.journal import Journal, Note, decode_notes, encode_note
 from saros_sync.receiver.ownership import claims
 from saros_sync.receiver.reconcile import refused, repair
+from saros_sync.sender.backoff import pause_s
 from saros_sync.sender.live import SchemaFollower
-from saros_sync.sender.pauses import pause_s
 
 NOTES = st.builds(
     Note, st.integers(1, 99), st.text(max_size=9), st.tuples(st.text(max_size=20), st.integers(0, 1 << 60))

@@ -15,8 +15,8 @@ from storage.store_model import (
 )
 from sync.sync_world import Centre, Edge, devices_of
 
-from saros_storage.reading import TimeRange
-from saros_storage.types import DataType
+from saros_storage.base.types import DataType
+from saros_storage.scan.reading import TimeRange
 from saros_sync.errors import SentElsewhere
 
 

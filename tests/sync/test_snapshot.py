@@ -7,7 +7,7 @@ from pathlib import Path
 from few_files import few_files
 
 import saros
-from saros_storage.disk import LocalDisk
+from saros_storage.io.disk import LocalDisk
 from saros_sync.sender.live import LiveFolder
 from saros_sync.sender.snapshot import SnapshotFolder
 

@@ -10,11 +10,11 @@ from storage.store_model import delete_points, write_rows
 from sync.sync_world import Direct, Edge
 
 import saros
+from saros_cluster.users.effective_privileges import Granted, Rights
 from saros_cluster.users.privileges import Privilege
-from saros_cluster.users.rights import Granted, Rights
-from saros_engine.access import Access, NoPermission
-from saros_server.session import EmbeddedSession, open_session
-from saros_storage.disk import LocalDisk
+from saros_engine.base.access import Access, NoPermission
+from saros_server.api.session import EmbeddedSession, open_session
+from saros_storage.io.disk import LocalDisk
 from saros_sync.receiver.synced_store import SyncedStore
 from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 

@@ -15,12 +15,12 @@ from cluster.tcp_proxy import FAIR, HOST, Mode, Weather, running_proxy
 from waiting import wait_until
 
 import saros
-from saros.rounds import RemoteReceiver
-from saros.target import parse_target
-from saros_server.cli import main
-from saros_server.server import Server
-from saros_storage.disk import LocalDisk
-from saros_storage.folder_lock import FolderLock
+from saros.base.target import parse_target
+from saros.transport.sync_client import RemoteReceiver
+from saros_server.grpc.server import Server
+from saros_shell.main import main
+from saros_storage.io.disk import LocalDisk
+from saros_storage.io.folder_lock import FolderLock
 from saros_sync.errors import Unreachable
 from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 from saros_sync.sender.process import Sender, Worker, load_status
@@ -56,7 +56,7 @@ def ask(target: str, statement: str) -> list[tuple[object, ...]]:
 def test_a_round_over_a_link_that_stalls_damages_and_breaks_is_exact(
     centre: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("saros.rounds._CALL_SECONDS", 5.0)
+    monkeypatch.setattr("saros.transport.sync_client._CALL_SECONDS", 5.0)
     total = fill(tmp_path / "edge", "edge")
     host, _, port = centre.address.rpartition(":")
     with running_proxy() as proxy:

@@ -26,7 +26,7 @@ from sync.sync_crashes import (
 from sync.sync_world import CHORES, Edge, devices_of
 
 from saros_cluster.placement.ring import NodeId
-from saros_sync.clustered.contents import ARRIVING
+from saros_sync.clustered.content_store import ARRIVING
 from saros_sync.receiver.checking import Chores
 from saros_sync.receiver.mirror import FOLDER as SYNC
 

@@ -7,7 +7,7 @@ import zlib
 from storage.store_model import write_rows
 from sync.sync_world import Centre, Edge
 
-from saros_sync.receiver.asking import Speaker
+from saros_sync.receiver.request_checks import Speaker
 from saros_sync.round import content_of, encode_round
 from saros_sync.sender.window import Window
 from saros_sync.transport import CHUNK_BYTES_MAX, FLIGHT_BYTES_MAX, Standing

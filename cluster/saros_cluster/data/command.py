@@ -6,8 +6,8 @@
 
 Client 0 asks for no protection against repetition. `drop` is the number of the drop that the mutation carries out, or
 the newest one that its coordinator has seen (`drops`). `epoch` and `inbound` say which table its coordinator knew
-(`ownership`, `requests`). A mutation that loads a file, which came in pieces (`shipments`), does nothing else. Frames
-stay aligned to 8 bytes. Pure: any thread.
+(`ownership`, `applied_requests`). A mutation that loads a file, which came in pieces (`log_shipped_files`), does
+nothing else. Frames stay aligned to 8 bytes. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from saros_cluster.data import shipments
+from saros_cluster.data import log_shipped_files
+from saros_cluster.data.log_shipped_files import Piece, Shipping
 from saros_cluster.data.ownership import Transfer, transfer_of, words_of
-from saros_cluster.data.shipments import Piece, Shipping
-from saros_storage.block import TextArray
-from saros_storage.errors import CorruptFile
-from saros_storage.mutation import Mutation, decode_mutation, encode_mutation
-from saros_storage.paths import parse_pattern, split_path
+from saros_storage.base.block import TextArray
+from saros_storage.base.errors import CorruptFile
+from saros_storage.base.paths import parse_pattern, split_path
+from saros_storage.mutation.mutation import Mutation, decode_mutation, encode_mutation
+from saros_storage.mutation.tablet_codec import decode_tablet
 from saros_storage.schema import SchemaChange
-from saros_storage.tablet_codec import decode_tablet
 
 _HEAD = struct.Struct("<QQQQQ")
 #: No client has these numbers.
@@ -85,7 +85,7 @@ def encode_transfer(transfer: Transfer, changes: Sequence[SchemaChange] = ()) ->
 def encode_shipping(shipping: Shipping) -> bytes:
     """The entry's data."""
     data = [shipping.data] if isinstance(shipping, Piece) else []
-    return _encode_words(_SHIPPING, shipments.words_of(shipping), data)
+    return _encode_words(_SHIPPING, log_shipped_files.words_of(shipping), data)
 
 
 def _encode_words(kind: int, words: Sequence[object], rest: Sequence[bytes | memoryview]) -> bytes:
@@ -104,7 +104,7 @@ def decode_command(data: bytes) -> Command:
         words, rest = _words(data[_HEAD.size : end]), memoryview(data)[end:]
         if client == _TRANSFER:
             return Command(NO_REQUEST, 0, decode_mutation(rest), NOTHING_KNOWN, transfer=transfer_of(words))
-        shipping = shipments.shipping_of(words, rest)
+        shipping = log_shipped_files.shipping_of(words, rest)
         return Command(NO_REQUEST, 0, Mutation(), NOTHING_KNOWN, shipping=shipping)
     mutation = decode_mutation(memoryview(data)[_HEAD.size :])
     return Command(Request(client, sequence), drop, mutation, Known(epoch, inbound))
@@ -146,8 +146,8 @@ def _check_load(mutation: Mutation) -> None:
     if len(mutation.loads) > 1 or mutation.changes or mutation.deletions or mutation.tablets:
         raise CorruptFile("log", 0, "an entry loads one file, and does nothing else")
     name = first.name.partition("/")[0]
-    shipments.check_name(name)
-    if first.name != shipments.staged_name(name) or len(split_path(first.database)) < _DEPTH_MIN:
+    log_shipped_files.check_name(name)
+    if first.name != log_shipped_files.staged_name(name) or len(split_path(first.database)) < _DEPTH_MIN:
         raise CorruptFile("log", 0, f"{first.name!r} cannot be loaded for {first.database!r}")
 
 

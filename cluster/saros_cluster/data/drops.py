@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from saros_storage.mutation import Deletion, Mutation
-from saros_storage.paths import parse_pattern, split_path
-from saros_storage.reading import TimeRange
+from saros_storage.base.paths import parse_pattern, split_path
+from saros_storage.mutation.mutation import Deletion, Mutation
+from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaChange, decode_change, encode_change
 
 #: What a drop takes away.

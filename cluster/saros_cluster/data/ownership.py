@@ -31,12 +31,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from saros_cluster.data.had import Had
-from saros_cluster.growth.change import nodes_of, runs, slots_of_runs
+from saros_cluster.data.applied_ranges import Had
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import slot_of
 from saros_cluster.raft.messages import GroupId
-from saros_storage.errors import CorruptFile, UserMistake
+from saros_cluster.topology.change import nodes_of, runs, slots_of_runs
+from saros_storage.base.errors import CorruptFile, UserMistake
 
 #: Code of the refusal: look at the table again.
 MOVED = 2026

@@ -15,21 +15,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from saros_cluster.data.applied_requests import Requests
 from saros_cluster.data.command import Known
 from saros_cluster.data.drops import Drops
+from saros_cluster.data.log_shipped_files import Shipments
 from saros_cluster.data.ownership import LEFT, MOVED, Arrival, Open, Ownership
-from saros_cluster.data.requests import Requests
-from saros_cluster.data.schema_along import along
-from saros_cluster.data.schema_news import SchemaNews
-from saros_cluster.data.schema_told import SchemaTold, Told
-from saros_cluster.data.shipments import Shipments
+from saros_cluster.data.schema_delta import SchemaNews
+from saros_cluster.data.schema_feed import SchemaTold, Told
+from saros_cluster.data.schema_transfer import along
 from saros_cluster.data.state_file import GroupState
 from saros_cluster.raft.messages import GroupId
-from saros_storage.errors import UserMistake
-from saros_storage.mutation import Mutation
+from saros_storage.base.errors import UserMistake
+from saros_storage.mutation.mutation import Mutation
 from saros_storage.region import Region
+from saros_storage.scan.snapshot import MemorySource, PartitionSnapshot
 from saros_storage.schema import SchemaChange, decode_change
-from saros_storage.snapshot import MemorySource, PartitionSnapshot
 
 Pinned = Mapping[str, Sequence[PartitionSnapshot]]
 #: Reads a partition (database, slice) where it was, until it has arrived.

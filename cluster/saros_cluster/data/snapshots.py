@@ -1,6 +1,6 @@
 """Snapshots of regions: frozen at the member that has the data, pulled by the member that lacks it.
 
-    shelf     the region's capture, and the group's state as its note        (`saros_storage.capture`)
+    shelf     the region's capture, and the group's state as its note        (`saros_storage.checkpoint`)
               "snapshot.list" id                 the state, and each partition's manifest
               "snapshot.pull" id, number, offset, count -> bytes of files, by number: no path is ever on the wire
               "snapshot.done" id                 -> nothing: the snapshot is released
@@ -18,11 +18,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from saros_cluster.data.state_file import GroupState, decode_state
-from saros_cluster.peers import BadRequest, CallHandler
-from saros_storage.capture.capture import Capture, decode_capture
-from saros_storage.capture.pulling import Read, pull_files, pull_partitions
-from saros_storage.capture.shelf import Shelf
-from saros_storage.disk import Disk
+from saros_cluster.multiraft.peers import BadRequest, CallHandler
+from saros_storage.checkpoint.checkpoint import Capture, decode_capture
+from saros_storage.checkpoint.fetch import Read, pull_files, pull_partitions
+from saros_storage.checkpoint.registry import Shelf
+from saros_storage.io.disk import Disk
 
 LIST, PULL, DONE = "snapshot.list", "snapshot.pull", "snapshot.done"
 #: Asks a node: (name, request) -> answer.

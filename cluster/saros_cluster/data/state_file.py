@@ -22,13 +22,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from saros_cluster.data.applied_ranges import Had
 from saros_cluster.data.drops import Drops
-from saros_cluster.data.had import Had
-from saros_cluster.positions import decode_position, encode_position
+from saros_cluster.multiraft.positions import decode_position, encode_position
 from saros_cluster.raft.messages import Position
-from saros_storage.disk import Disk
-from saros_storage.errors import CorruptFile, StorageError
-from saros_storage.layout import write_durably
+from saros_storage.base.errors import CorruptFile, StorageError
+from saros_storage.folder.layout import write_durably
+from saros_storage.io.disk import Disk
 from saros_storage.schema import SchemaTree
 
 _VERSION = 1

@@ -17,18 +17,18 @@ import threading
 import zlib
 from collections.abc import Callable, Sequence
 
+from saros_cluster.data.applied_requests import Requests
 from saros_cluster.data.command import Request
-from saros_cluster.data.requests import Requests
-from saros_cluster.growth.topology import Topology
-from saros_cluster.machine import Outcome
 from saros_cluster.meta.state import MetaCommand, MetaState, decode_meta, encode_meta
+from saros_cluster.multiraft.positions import decode_position, encode_position
+from saros_cluster.multiraft.state_machine import Outcome
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.positions import decode_position, encode_position
 from saros_cluster.raft.messages import Entry, EntryKind, Position, Snapshot
+from saros_cluster.topology.topology import Topology
 from saros_cluster.users.users import Users
-from saros_storage.disk import FULL_ERRNOS, Disk
-from saros_storage.errors import CorruptFile, UserMistake
-from saros_storage.layout import confirm, write_durably
+from saros_storage.base.errors import CorruptFile, UserMistake
+from saros_storage.folder.layout import confirm, write_durably
+from saros_storage.io.disk import FULL_ERRNOS, Disk
 
 #: The state is written after so many entries.
 _SAVED_EVERY = 500

@@ -6,7 +6,7 @@
     EndDrop(number)            all data groups have carried it out: a database's name is free
     ChangeUsers(change)        users, roles, privileges (`users.users`)
     Grow(step)                 nodes, groups, who owns which slots (`growth.topology`)
-    PutNotes(as of, texts)     of those who stand on the cluster (`notes`)
+    PutNotes(as of, texts)     of those who stand on the cluster (`metadata_kv`)
 
 The entry that begins a drop numbers it (`data.drops` says what for). A command is checked when it is applied, so its
 outcome is the same on every node; nothing makes the first user, so a node that lacks it stops. A repeated one changes
@@ -27,14 +27,14 @@ from dataclasses import dataclass
 
 from saros_cluster.data.drops import Drop
 from saros_cluster.data.ownership import MOVED
-from saros_cluster.growth import steps
-from saros_cluster.growth.commands import Go, GrowthCommand, decode_growth, encode_growth
-from saros_cluster.growth.topology import Topology
-from saros_cluster.meta.notes import Notes, PutNotes
+from saros_cluster.meta.metadata_kv import Notes, PutNotes
+from saros_cluster.topology import transitions
+from saros_cluster.topology.commands import Go, GrowthCommand, decode_growth, encode_growth
+from saros_cluster.topology.topology import Topology
 from saros_cluster.users import commands as changes_of_users
 from saros_cluster.users.users import Users
-from saros_storage.errors import CorruptFile, StorageError, UserMistake
-from saros_storage.paths import parse_pattern
+from saros_storage.base.errors import CorruptFile, StorageError, UserMistake
+from saros_storage.base.paths import parse_pattern
 from saros_storage.schema import CreateDatabase as MakeDatabase
 from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaTree, decode_change, encode_change
 
@@ -188,7 +188,7 @@ class MetaState:
             case Grow(Go()) if self._drops:
                 pass
             case Grow(step):
-                before, self.topology = self.topology, steps.apply(self.topology, step, index)
+                before, self.topology = self.topology, transitions.apply(self.topology, step, index)
                 if self.topology is not before:
                     self.notes = self.notes.as_of(index)
         self.version = index

@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.commit_broadcast import News
 from saros_cluster.raft.entry_log import EntryLog
 from saros_cluster.raft.membership import Membership
 from saros_cluster.raft.messages import (
@@ -34,7 +35,6 @@ from saros_cluster.raft.messages import (
     SnapshotResponse,
     TransferNow,
 )
-from saros_cluster.raft.news import News
 from saros_cluster.raft.outbox import Outbox
 from saros_cluster.raft.progress import IN_FLIGHT_BYTES_MAX, Mode, Progress
 from saros_cluster.raft.reads import READS_MAX, LeaderReads, PendingRead

@@ -29,10 +29,10 @@ from __future__ import annotations
 from collections import deque
 
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.raft.checks import is_possible
 from saros_cluster.raft.entry_log import EntryLog
 from saros_cluster.raft.leadership import APPEND_BYTES_MAX, Leadership
 from saros_cluster.raft.membership import Membership, Tally
+from saros_cluster.raft.message_validation import is_possible
 from saros_cluster.raft.messages import (
     TERMS_OF_A_GROUP,
     Append,

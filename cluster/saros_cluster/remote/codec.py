@@ -31,8 +31,9 @@ from typing import TypeAlias
 import numpy as np
 
 from saros_cluster.remote.fields import FieldReader, FieldWriter
-from saros_storage.block import Block, Column, TextArray, Values
-from saros_storage.reading import (
+from saros_storage.base.block import Block, Column, TextArray, Values
+from saros_storage.base.types import NUMPY_DTYPE, TIME_MAX, BoolArray, DataType, NumericArray
+from saros_storage.scan.reading import (
     ReadCounters,
     ScanRequest,
     Summaries,
@@ -41,7 +42,6 @@ from saros_storage.reading import (
     WindowGrid,
     statistics_fields,
 )
-from saros_storage.types import NUMPY_DTYPE, TIME_MAX, BoolArray, DataType, NumericArray
 
 assert sys.byteorder == "little", "batches are views of memory: Saros runs on little-endian machines"
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 
-from saros_cluster.peers import RemoteError
-from saros_storage.errors import CorruptFile, DiskFull, LogFailed, StorageError, StoreClosed, UnsupportedFile
-from saros_storage.retyping import TypeChanged
+from saros_cluster.multiraft.peers import RemoteError
+from saros_storage.base.errors import CorruptFile, DiskFull, LogFailed, StorageError, StoreClosed, UnsupportedFile
+from saros_storage.scan.type_conversion import TypeChanged
 
 _CORRUPT = re.compile(r"corrupt file (.*) at byte (\d+): (.*)", re.DOTALL)
 _UNSUPPORTED = re.compile(r"file (.*) uses (.*), which this version of Saros does not read", re.DOTALL)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from enum import IntEnum
 
-from saros_storage.types import Scalar
+from saros_storage.base.types import Scalar
 
 _NUMBER = struct.Struct("<q")
 _FLOAT = struct.Struct("<d")

@@ -12,7 +12,8 @@ How a reader ends: its last batch is out; its stream is closed or its connection
 a query that nothing was asked of for 60 s, and that did not `renew`, is released by `expire`. What comes for it later
 is answered with ReadLost, never with a new view: a query sees one cut of a group or none.
 
-Of what a reader yields, no more goes out than the request needs (`reduction`); neighbouring summaries go as one.
+Of what a reader yields, no more goes out than the request needs (`partial_aggregation`); neighbouring summaries go as
+one.
 
 Flow control is the transport's: a batch is made when the one before it has been taken. The first answer holds the first
 item only; the others are filled up to about a mebibyte, or for a fifth of a second: then even nothing goes out, so that
@@ -36,12 +37,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from saros_cluster.peers import BadRequest, CallHandler, StreamHandler
+from saros_cluster.multiraft.peers import BadRequest, CallHandler, StreamHandler
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.codec import Batch, encode_batch
 from saros_cluster.remote.errors import ReadLost, TooManyReads
-from saros_cluster.remote.questions import (
+from saros_cluster.remote.messages import (
     CLOSE,
     NEXT,
     OPEN,
@@ -53,11 +54,11 @@ from saros_cluster.remote.questions import (
     ReadTarget,
     decode_query,
 )
-from saros_cluster.remote.reduction import Piece, bytes_of, reduced
+from saros_cluster.remote.partial_aggregation import Piece, bytes_of, reduced
 from saros_scheduler.task import QueryId
-from saros_storage.clock import Clock
-from saros_storage.reading import ReadView, ScanRequest, SeriesReader
-from saros_storage.summaries import joined
+from saros_storage.base.clock import Clock
+from saros_storage.read.window_statistics import joined
+from saros_storage.scan.reading import ReadView, ScanRequest, SeriesReader
 
 #: Long enough for two lost renewals, short enough that a dead coordinator's files do not stay for long.
 LEASE_NS = 60_000_000_000

@@ -22,15 +22,15 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from saros_cluster.peers import Answers, Peers, RemoteError, Unreachable
+from saros_cluster.multiraft.peers import Answers, Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.remote.codec import Item, decode_batch
 from saros_cluster.remote.errors import ReadLost, TooManyReads, local_error
-from saros_cluster.remote.questions import NEXT, OPEN, STREAM, Opened, OpenQuestion, ReaderQuestion, ReadTarget
+from saros_cluster.remote.messages import NEXT, OPEN, STREAM, Opened, OpenQuestion, ReaderQuestion, ReadTarget
 from saros_scheduler.task import QueryId
-from saros_storage.block import Block
-from saros_storage.errors import StoreClosed
-from saros_storage.reading import ReadCounters, ScanRequest
+from saros_storage.base.block import Block
+from saros_storage.base.errors import StoreClosed
+from saros_storage.scan.reading import ReadCounters, ScanRequest
 
 #: Opening may wait until the holder has applied what the query must see.
 OPEN_TIMEOUT_S = 10.0

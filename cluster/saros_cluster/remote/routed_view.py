@@ -34,19 +34,20 @@ from weakref import WeakSet
 
 import numpy as np
 
-from saros_cluster.host import NotHere
-from saros_cluster.peers import Peers, RemoteError, Unreachable
+from saros_cluster.multiraft.host import NotHere
+from saros_cluster.multiraft.peers import Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.remote.questions import CLOSE, RENEW, encode_query
+from saros_cluster.remote.messages import CLOSE, RENEW, encode_query
 from saros_cluster.remote.remote_reader import Holder, RemoteSeriesReader, open_readers
 from saros_scheduler.task import QueryId
-from saros_storage.block import Block
-from saros_storage.errors import StoreClosed
-from saros_storage.latest import points_of
-from saros_storage.latest_cache import Point
-from saros_storage.read_point import ReadPoint
-from saros_storage.reading import (
+from saros_storage.base.block import Block
+from saros_storage.base.errors import StoreClosed
+from saros_storage.base.types import TIME_MIN, DataType, Int64Array
+from saros_storage.read.latest import points_of
+from saros_storage.read.latest_cache import Point
+from saros_storage.scan.read_point import ReadPoint
+from saros_storage.scan.reading import (
     ReadCounters,
     ReadView,
     ScanRequest,
@@ -56,7 +57,6 @@ from saros_storage.reading import (
     TimeRange,
     TogetherReader,
 )
-from saros_storage.types import TIME_MIN, DataType, Int64Array
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import grpc
 
-from saros_cluster.peers import RemoteError, Unreachable
+from saros_cluster.multiraft.peers import RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.transport.channels import (
     CALL_PATH,
@@ -32,7 +32,7 @@ from saros_cluster.transport.channels import (
 )
 from saros_cluster.transport.handshake import Identity, Metadata, PeerCredentials, greeting
 from saros_cluster.transport.watchdog import Watchdog
-from saros_storage.clock import Clock
+from saros_storage.base.clock import Clock
 
 _TOO_LARGE = 2006
 #: What gRPC says of a call that had no connection to go out on.

@@ -16,7 +16,7 @@ from typing import Any
 import grpc
 from grpc.experimental import ChannelOptions
 
-from saros_cluster.peers import Unreachable
+from saros_cluster.multiraft.peers import Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.transport.codec import BATCH_BYTES_MAX
 from saros_cluster.transport.handshake import CredentialSource, Identity, PeerCredentials

@@ -19,18 +19,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 
-from saros_cluster.peers import CallHandler, Receive, StreamHandler
+from saros_cluster.multiraft.peers import CallHandler, Receive, StreamHandler
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import Message
 from saros_cluster.transport.calls import Calls
 from saros_cluster.transport.channels import SERVER_OPTIONS, Dialer, server_credentials
 from saros_cluster.transport.counters import Counters, PeerCounters
 from saros_cluster.transport.handshake import CredentialSource, Identity
-from saros_cluster.transport.lane import Lane
+from saros_cluster.transport.peer_stream import Lane
 from saros_cluster.transport.serving import THREADS_MAX, Serving
-from saros_storage.clock import Clock
+from saros_storage.base.clock import Clock
 from saros_wire.addresses import is_loopback
-from saros_wire.listening import check_address
+from saros_wire.port_check import check_address
 
 
 class CannotListen(Exception):

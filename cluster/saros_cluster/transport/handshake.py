@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from saros_cluster.cluster_file import is_address
+from saros_cluster.node.cluster_file import is_address
 from saros_cluster.placement.ring import NodeId
 
 #: Raised with every change that an older node would not understand: of the handshake, of the codec.

@@ -29,7 +29,7 @@ from typing import NoReturn, TypeVar
 
 import grpc
 
-from saros_cluster.peers import CallHandler, Receive, StreamHandler
+from saros_cluster.multiraft.peers import CallHandler, Receive, StreamHandler
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import Message
 from saros_cluster.transport.channels import (

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from saros_storage.clock import Clock
+from saros_storage.base.clock import Clock
 
 
 class Limit:

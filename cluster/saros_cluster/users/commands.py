@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 
 from saros_cluster.users.privileges import Privilege
-from saros_storage.errors import CorruptFile
+from saros_storage.base.errors import CorruptFile
 
 
 class Kind(Enum):

@@ -17,9 +17,9 @@ from typing import Protocol
 
 from saros_cluster.users.commands import Command
 from saros_cluster.users.users import Users
-from saros_storage.disk import Disk
-from saros_storage.errors import CorruptFile, StorageError
-from saros_storage.layout import confirm, write_durably
+from saros_storage.base.errors import CorruptFile, StorageError
+from saros_storage.folder.layout import confirm, write_durably
+from saros_storage.io.disk import Disk
 
 USERS_FILE = os.path.join("meta", "users")
 _VERSION = 1

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
-from saros_storage.errors import UserMistake
-from saros_storage.paths import parse_pattern
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.paths import parse_pattern
 
 
 class Privilege(Enum):

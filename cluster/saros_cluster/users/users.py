@@ -32,9 +32,9 @@ from saros_cluster.users.commands import (
     RevokeRole,
     SetPassword,
 )
+from saros_cluster.users.effective_privileges import Granted, Rights
 from saros_cluster.users.privileges import Privilege, check_areas, covers, parse_area
-from saros_cluster.users.rights import Granted, Rights
-from saros_storage.errors import UserMistake
+from saros_storage.base.errors import UserMistake
 
 #: More would make every look at the state slow, and are no people.
 PRINCIPALS_MAX = 10_000

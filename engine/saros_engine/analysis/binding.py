@@ -21,10 +21,15 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from saros_engine.aggregates import AGGREGATES, aggregate_named
 from saros_engine.analysis.scope import any_part
-from saros_engine.errors import NotSupportedError, SemanticError
-from saros_engine.expression import (
+from saros_engine.base.errors import NotSupportedError, SemanticError
+from saros_engine.expressions.text import like_pattern
+from saros_engine.expressions.time_filter import Moment, constant_time
+from saros_engine.expressions.times import parse_time
+from saros_engine.functions.aggregates import AGGREGATES, aggregate_named
+from saros_engine.functions.registered_call import RegisteredCall
+from saros_engine.functions.scalar import FUNCTIONS, function_named
+from saros_engine.plan.expression import (
     Bound,
     Choice,
     Constant,
@@ -40,13 +45,8 @@ from saros_engine.expression import (
     Operation,
     PatternMatch,
 )
-from saros_engine.functions import FUNCTIONS, function_named
-from saros_engine.points import POINT_FUNCTIONS
-from saros_engine.registered_call import RegisteredCall
-from saros_engine.text import like_pattern
-from saros_engine.time_filter import Moment, constant_time
-from saros_engine.times import parse_time
-from saros_grammar.ast import (
+from saros_engine.transforms import POINT_FUNCTIONS
+from saros_grammar.syntax.ast import (
     Between,
     Binary,
     BinaryOperator,
@@ -65,9 +65,9 @@ from saros_grammar.ast import (
     TimeReference,
     Unary,
 )
-from saros_grammar.literals import NUMBER_CHARACTERS_MAX
-from saros_storage.dates import date_number
-from saros_storage.types import FLOATING_TYPES, INTEGER_TYPES, NUMERIC_TYPES, STRING_TYPES, DataType, Scalar
+from saros_grammar.syntax.literals import NUMBER_CHARACTERS_MAX
+from saros_storage.base.dates import date_number
+from saros_storage.base.types import FLOATING_TYPES, INTEGER_TYPES, NUMERIC_TYPES, STRING_TYPES, DataType, Scalar
 
 _ARITHMETIC = frozenset(
     {

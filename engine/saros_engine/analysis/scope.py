@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from saros_engine.errors import SemanticError
-from saros_engine.readable_schema import SchemaReader
-from saros_grammar.ast import (
+from saros_engine.base.authorized_schema import SchemaReader
+from saros_engine.base.errors import SemanticError
+from saros_grammar.syntax.ast import (
     Between,
     Binary,
     Call,
@@ -35,7 +35,7 @@ from saros_grammar.ast import (
     PathExpression,
     Unary,
 )
-from saros_storage.paths import parse_pattern, split_path
+from saros_storage.base.paths import parse_pattern, split_path
 from saros_storage.schema import DeviceSchema, SeriesSchema
 
 _ALL = PathExpression(("*",))

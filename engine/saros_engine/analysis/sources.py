@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from saros_engine.analysis.scope import Leaf
-from saros_engine.expression import InputColumn
-from saros_engine.plan import Field, Node, Scan, TimeJoin
-from saros_grammar.ast import PathExpression
-from saros_storage.reading import ScanRequest, TimeRange
+from saros_engine.plan.expression import InputColumn
+from saros_engine.plan.plan import Field, Node, Scan, TimeJoin
+from saros_grammar.syntax.ast import PathExpression
+from saros_storage.scan.reading import ScanRequest, TimeRange
 
 
 @dataclass(frozen=True, slots=True)

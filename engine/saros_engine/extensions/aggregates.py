@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from saros_engine.aggregate import Aggregate, Rows, States
 from saros_engine.extensions.blocks import column_of, guarded, named_rows, values_of
 from saros_engine.extensions.functions import check_attributes, rows_of
 from saros_engine.extensions.interface import AggregateFunction
-from saros_engine.plan import AggregateCall
-from saros_storage.block import Column
-from saros_storage.slices import Slices
-from saros_storage.types import Int64Array, Scalar
+from saros_engine.functions.aggregate import Aggregate, Rows, States
+from saros_engine.plan.plan import AggregateCall
+from saros_storage.base.block import Column
+from saros_storage.base.types import Int64Array, Scalar
+from saros_storage.read.row_ranges import Slices
 
 _State = Sequence[Scalar]
 

@@ -10,10 +10,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from saros_engine.errors import ExtensionFailed
+from saros_engine.base.errors import ExtensionFailed
 from saros_engine.extensions.interface import Answer, Values
-from saros_storage.block import Column, TextArray
-from saros_storage.types import NUMPY_DTYPE, BoolArray, DataType, NumericArray
+from saros_storage.base.block import Column, TextArray
+from saros_storage.base.types import NUMPY_DTYPE, BoolArray, DataType, NumericArray
 
 _Result = TypeVar("_Result")
 

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from saros_engine.expression import FunctionCall
 from saros_engine.extensions.blocks import column_of, guarded, named_rows, values_of
 from saros_engine.extensions.interface import Rows, ScalarFunction, SeriesFunction
-from saros_engine.function import Attributes, Evaluator, Function, FunctionKind, expect
-from saros_storage.block import Block, Column
-from saros_storage.errors import UserMistake
-from saros_storage.types import DataType, Int64Array
+from saros_engine.functions.function import Attributes, Evaluator, Function, FunctionKind, expect
+from saros_engine.plan.expression import FunctionCall
+from saros_storage.base.block import Block, Column
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import DataType, Int64Array
 
 #: What a series function may carry from one block to the next.
 STATE_BYTES_MAX = 1 << 20

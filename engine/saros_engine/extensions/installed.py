@@ -21,7 +21,7 @@ from saros_engine.extensions.interface import (
     SeriesFunction,
     Trigger,
 )
-from saros_storage.errors import UserMistake
+from saros_storage.base.errors import UserMistake
 
 FUNCTIONS, TRIGGERS = "saros.functions", "saros.triggers"
 #: IoTDB's UDF_LOAD_CLASS_ERROR and TRIGGER_LOAD_CLASS_ERROR.

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from saros_storage.types import NUMERIC_TYPES, STRING_TYPES, BoolArray, DataType, Int64Array, NumericArray, Scalar
+from saros_storage.base.types import NUMERIC_TYPES, STRING_TYPES, BoolArray, DataType, Int64Array, NumericArray, Scalar
 
 #: Types that arithmetic takes, and types of text.
 NUMBERS = NUMERIC_TYPES

@@ -14,19 +14,19 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from saros_engine.aggregate import Aggregate
-from saros_engine.aggregates import AGGREGATES
 from saros_engine.analysis.scope import any_part, children_of, rebuilt
 from saros_engine.extensions.aggregates import OwnAggregate
 from saros_engine.extensions.functions import function_of_definition
 from saros_engine.extensions.installed import installed_function
 from saros_engine.extensions.interface import AggregateFunction
-from saros_engine.function import Function
-from saros_engine.functions import FUNCTIONS
-from saros_engine.points import POINT_FUNCTIONS
-from saros_engine.registered_call import RegisteredCall
-from saros_grammar.ast import Call, CreateFunction, Expression
-from saros_storage.errors import UserMistake
+from saros_engine.functions.aggregate import Aggregate
+from saros_engine.functions.aggregates import AGGREGATES
+from saros_engine.functions.function import Function
+from saros_engine.functions.registered_call import RegisteredCall
+from saros_engine.functions.scalar import FUNCTIONS
+from saros_engine.transforms import POINT_FUNCTIONS
+from saros_grammar.syntax.ast import Call, CreateFunction, Expression
+from saros_storage.base.errors import UserMistake
 from saros_storage.schema import Catalogue, SchemaChange, SetEntry
 
 KIND = "function"

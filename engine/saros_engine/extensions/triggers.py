@@ -17,16 +17,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from saros_engine.extensions.after import AfterCalls
 from saros_engine.extensions.blocks import values_of
 from saros_engine.extensions.installed import installed_trigger
 from saros_engine.extensions.interface import Batch, Refused, Trigger
-from saros_grammar.ast import CreateTrigger
-from saros_storage.block import Column
-from saros_storage.errors import UserMistake
-from saros_storage.paths import PathPattern, parse_pattern, split_path
+from saros_engine.extensions.trigger_dispatcher import AfterCalls
+from saros_grammar.syntax.ast import CreateTrigger
+from saros_storage.base.block import Column
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.paths import PathPattern, parse_pattern, split_path
+from saros_storage.base.tablet import Tablet
 from saros_storage.schema import Catalogue, SchemaChange, SetEntry
-from saros_storage.tablet import Tablet
 
 KIND = "trigger"
 #: IoTDB's CREATE_TRIGGER_ERROR, DROP_TRIGGER_ERROR and TRIGGER_FIRE_ERROR.

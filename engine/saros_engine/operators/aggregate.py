@@ -6,21 +6,21 @@ that exceed their share of the query's memory are spilled to a file.
 
 from __future__ import annotations
 
-from saros_engine.aggregation import (
+from saros_engine.aggregation.aggregation import (
     Aggregation,
     Calls,
     GlobalAggregation,
     LabelAggregation,
     TimeAggregation,
 )
+from saros_engine.aggregation.row_windows import RowWindowAggregation
+from saros_engine.aggregation.windows import ends_of, pane_sequence, window_sequence
 from saros_engine.operators.base import PullOperator
-from saros_engine.operators.kept_blocks import KeptBlocks
+from saros_engine.operators.block_buffer import KeptBlocks
 from saros_engine.operators.operator import Operator, OperatorContext
-from saros_engine.plan import Aggregate, Stage, TimeWindows
-from saros_engine.row_windows import RowWindowAggregation
-from saros_engine.windows import ends_of, pane_sequence, window_sequence
-from saros_storage.block import Block
-from saros_storage.types import Int64Array
+from saros_engine.plan.plan import Aggregate, Stage, TimeWindows
+from saros_storage.base.block import Block
+from saros_storage.base.types import Int64Array
 
 
 class AggregateOperator(PullOperator):

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from saros_engine.errors import MemoryExceeded
+from saros_engine.base.errors import MemoryExceeded
 from saros_engine.operators.operator import Operator, OperatorContext, OperatorStatistics
 from saros_scheduler.task import Blocked
-from saros_storage.block import Block
+from saros_storage.base.block import Block
 
 #: What can be put into files may take this part of a query's memory: while rows are moved they are there twice, and
 #: other operators need some too.

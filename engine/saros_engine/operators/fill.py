@@ -16,14 +16,14 @@ from collections import deque
 
 import numpy as np
 
-from saros_engine.evaluate import constant_column
+from saros_engine.evaluation.evaluate import constant_column
 from saros_engine.operators.base import BlockwiseOperator, PullOperator
-from saros_engine.operators.kept_blocks import KeptBlocks
+from saros_engine.operators.block_buffer import KeptBlocks
 from saros_engine.operators.operator import Operator, OperatorContext
-from saros_engine.plan import FillKind, FillNode
-from saros_storage.block import Block, Column
-from saros_storage.dates import dates_of, days_of
-from saros_storage.types import NUMPY_DTYPE, BoolArray, DataType, Int64Array, NumericArray, Scalar
+from saros_engine.plan.plan import FillKind, FillNode
+from saros_storage.base.block import Block, Column
+from saros_storage.base.dates import dates_of, days_of
+from saros_storage.base.types import NUMPY_DTYPE, BoolArray, DataType, Int64Array, NumericArray, Scalar
 
 #: A value, as it lies on a line, and its time.
 _Point = tuple[float, int]

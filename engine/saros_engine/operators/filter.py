@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from saros_engine.evaluate import compile_predicate
+from saros_engine.evaluation.evaluate import compile_predicate
 from saros_engine.operators.base import BlockwiseOperator
 from saros_engine.operators.operator import Operator, OperatorContext
-from saros_engine.plan import Filter
-from saros_storage.block import Block
+from saros_engine.plan.plan import Filter
+from saros_storage.base.block import Block
 
 
 class FilterOperator(BlockwiseOperator):

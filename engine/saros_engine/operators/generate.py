@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from saros_engine.evaluate import compile_expression
+from saros_engine.evaluation.evaluate import compile_expression
 from saros_engine.operators.base import PullOperator
 from saros_engine.operators.operator import Operator, OperatorContext
-from saros_engine.plan import Generate
-from saros_engine.points import POINT_FUNCTIONS, Points
-from saros_storage.block import Block, Column
-from saros_storage.reading import BLOCK_ROWS_MAX
+from saros_engine.plan.plan import Generate
+from saros_engine.transforms import POINT_FUNCTIONS, Points
+from saros_storage.base.block import Block, Column
+from saros_storage.scan.reading import BLOCK_ROWS_MAX
 
 
 class GenerateOperator(PullOperator):

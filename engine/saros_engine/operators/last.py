@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from saros_engine.evaluate import compile_predicate
+from saros_engine.evaluation.evaluate import compile_predicate
 from saros_engine.operators.base import PullOperator
 from saros_engine.operators.operator import OperatorContext
-from saros_engine.plan import LastScan
-from saros_storage.block import Block, Column
-from saros_storage.reading import ReadCounters, ReaderFactory, ScanRequest
-from saros_storage.types import BoolArray, DataType, Scalar
-from saros_storage.value_texts import format_column
+from saros_engine.plan.plan import LastScan
+from saros_storage.base.block import Block, Column
+from saros_storage.base.text_conversion import format_column
+from saros_storage.base.types import BoolArray, DataType, Scalar
+from saros_storage.scan.reading import ReadCounters, ReaderFactory, ScanRequest
 
 #: Series looked up by one `next`, or those of one device.
 _SERIES_PER_BLOCK = 4_096

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from saros_engine.operators.base import BlockwiseOperator
 from saros_engine.operators.operator import Operator, OperatorContext
-from saros_engine.plan import Limit
-from saros_storage.block import Block
+from saros_engine.plan.plan import Limit
+from saros_storage.base.block import Block
 
 
 class LimitOperator(BlockwiseOperator):

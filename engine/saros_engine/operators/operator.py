@@ -21,12 +21,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from saros_engine.spill import QuerySpill
+from saros_engine.memory.spill import QuerySpill
 from saros_scheduler.task import Blocked
-from saros_storage.block import Block
-from saros_storage.clock import Clock, SystemClock
-from saros_storage.reading import ReadCounters
-from saros_storage.types import TimeUnit
+from saros_storage.base.block import Block
+from saros_storage.base.clock import Clock, SystemClock
+from saros_storage.base.types import TimeUnit
+from saros_storage.scan.reading import ReadCounters
 
 
 class MemoryAccount(Protocol):

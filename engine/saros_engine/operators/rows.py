@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from saros_engine.operators.base import PullOperator
 from saros_engine.operators.operator import OperatorContext
-from saros_engine.plan import Rows
-from saros_storage.block import Block
-from saros_storage.reading import BLOCK_ROWS_MAX
+from saros_engine.plan.plan import Rows
+from saros_storage.base.block import Block
+from saros_storage.scan.reading import BLOCK_ROWS_MAX
 
 
 class RowsOperator(PullOperator):

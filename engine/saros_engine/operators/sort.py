@@ -12,16 +12,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from saros_engine.evaluate import Compiled, compile_expression
+from saros_engine.evaluation.evaluate import Compiled, compile_expression
+from saros_engine.expressions.text import text_ranks
 from saros_engine.operators.base import PullOperator
 from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.operators.sorted_runs import SortedRuns
-from saros_engine.plan import Sort, SortItem
-from saros_engine.text import text_ranks
+from saros_engine.plan.plan import Sort, SortItem
 from saros_scheduler import require_wanted
-from saros_storage.block import Block, Column
-from saros_storage.reading import BLOCK_ROWS_MAX
-from saros_storage.types import Int64Array, NumericArray
+from saros_storage.base.block import Block, Column
+from saros_storage.base.types import Int64Array, NumericArray
+from saros_storage.scan.reading import BLOCK_ROWS_MAX
 
 #: Of so many runs, pieces together are as large as the first run; with what is made of them, twice that.
 _PIECES = 64

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from saros_engine.spill import Spilled, SpillFile
-from saros_storage.block import Block
-from saros_storage.types import Int64Array, NumericArray
+from saros_engine.memory.spill import Spilled, SpillFile
+from saros_storage.base.block import Block
+from saros_storage.base.types import Int64Array, NumericArray
 
 #: Arrays that ascend in the wanted order, the most important one first.
 Keys = Callable[[Block], Sequence[NumericArray]]

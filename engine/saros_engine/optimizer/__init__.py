@@ -18,7 +18,7 @@ from saros_engine.optimizer.gather_devices import gather_devices
 from saros_engine.optimizer.gather_scans import gather_scans
 from saros_engine.optimizer.keep_top_rows import keep_top_rows
 from saros_engine.optimizer.push_value_bounds import push_value_bounds
-from saros_engine.plan import Node
+from saros_engine.plan.plan import Node
 
 RULES: tuple[Callable[[Node], Node], ...] = (
     gather_scans,

@@ -8,13 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields, replace
 
-from saros_engine.evaluate import evaluate
-from saros_engine.expression import Bound, Choice, Constant, FunctionCall, InputColumn, InputTime, Membership, Operation
+from saros_engine.evaluation.evaluate import evaluate
 from saros_engine.optimizer.rewrite import bottom_up
-from saros_engine.plan import Filter, Node, Project, Rows
-from saros_grammar.ast import BinaryOperator
-from saros_storage.block import Block, Column
-from saros_storage.errors import UserMistake
+from saros_engine.plan.expression import (
+    Bound,
+    Choice,
+    Constant,
+    FunctionCall,
+    InputColumn,
+    InputTime,
+    Membership,
+    Operation,
+)
+from saros_engine.plan.plan import Filter, Node, Project, Rows
+from saros_grammar.syntax.ast import BinaryOperator
+from saros_storage.base.block import Block, Column
+from saros_storage.base.errors import UserMistake
 
 _ONE_ROW = Block(None, (), 1)
 

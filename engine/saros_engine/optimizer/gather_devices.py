@@ -14,13 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import chain
 
-from saros_engine.aggregation import WINDOW_ROWS_MAX
-from saros_engine.evaluate import looks_back
-from saros_engine.expression import Bound, InputColumn
+from saros_engine.aggregation.aggregation import WINDOW_ROWS_MAX
+from saros_engine.evaluation.evaluate import looks_back
 from saros_engine.optimizer.gather_scans import asking_statistics, gatherable, windows_count
 from saros_engine.optimizer.rewrite import bottom_up
-from saros_engine.plan import AggregateScan, AggregateScans, DeviceMerge, Field, Filter, Node, Project, WindowJoin
-from saros_storage.reading import rows_at_once
+from saros_engine.plan.expression import Bound, InputColumn
+from saros_engine.plan.plan import AggregateScan, AggregateScans, DeviceMerge, Field, Filter, Node, Project, WindowJoin
+from saros_storage.scan.reading import rows_at_once
 
 #: Rows of a block, at most: enough that what a block costs vanishes.
 _ROWS_MAX = 4 * WINDOW_ROWS_MAX

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from saros_engine.aggregates import uses_summaries
-from saros_engine.aggregation import WINDOW_ROWS_MAX
+from saros_engine.aggregation.aggregation import WINDOW_ROWS_MAX
+from saros_engine.aggregation.windows import grid
+from saros_engine.functions.aggregates import uses_summaries
 from saros_engine.optimizer.rewrite import bottom_up
-from saros_engine.plan import AggregateScan, AggregateScans, Node, TimeWindows, WindowJoin
-from saros_engine.windows import grid
+from saros_engine.plan.plan import AggregateScan, AggregateScans, Node, TimeWindows, WindowJoin
 
 #: From so many on, an operator for each costs more than it shows.
 SCANS_MIN = 8

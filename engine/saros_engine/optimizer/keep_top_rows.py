@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from saros_engine.optimizer.rewrite import bottom_up
-from saros_engine.plan import Limit, Node, Project, Sort
+from saros_engine.plan.plan import Limit, Node, Project, Sort
 
 
 def keep_top_rows(root: Node) -> Node:

@@ -16,16 +16,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from saros_engine.evaluate import can_fail, parts_of
-from saros_engine.expression import Bound, Constant, FunctionCall, InputColumn, Operation
-from saros_engine.function import FunctionKind
-from saros_engine.functions import function_of
+from saros_engine.evaluation.evaluate import can_fail, parts_of
+from saros_engine.expressions.integer_bounds import TURNED, among_whole_numbers
+from saros_engine.functions.function import FunctionKind
+from saros_engine.functions.scalar import function_of
 from saros_engine.optimizer.rewrite import bottom_up
-from saros_engine.plan import Filter, Node, Scan, TimeJoin
-from saros_engine.whole_bound import TURNED, among_whole_numbers
-from saros_grammar.ast import BinaryOperator
-from saros_storage.reading import ValueBound
-from saros_storage.types import NUMERIC_TYPES, DataType, Scalar
+from saros_engine.plan.expression import Bound, Constant, FunctionCall, InputColumn, Operation
+from saros_engine.plan.plan import Filter, Node, Scan, TimeJoin
+from saros_grammar.syntax.ast import BinaryOperator
+from saros_storage.base.types import NUMERIC_TYPES, DataType, Scalar
+from saros_storage.scan.reading import ValueBound
 
 _BELOW = (BinaryOperator.LESS, BinaryOperator.LESS_EQUAL)
 _ABOVE = (BinaryOperator.GREATER, BinaryOperator.GREATER_EQUAL)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from operator import is_
 
-from saros_engine.plan import (
+from saros_engine.plan.plan import (
     Aggregate,
     AggregateScan,
     AggregateScans,

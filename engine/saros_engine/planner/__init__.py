@@ -14,16 +14,25 @@ from dataclasses import replace
 
 from saros_engine.analysis.binding import is_known, unknown_function
 from saros_engine.analysis.scope import any_part, children_of, counts_rows
-from saros_engine.errors import SemanticError
-from saros_engine.planner.body import has_own_points, is_aggregate
+from saros_engine.base.errors import SemanticError
 from saros_engine.planner.by_device import plan_by_device
 from saros_engine.planner.by_tags import plan_by_tags
 from saros_engine.planner.by_time import plan_by_time
 from saros_engine.planner.context import LogicalPlan, PlanContext
-from saros_engine.planner.finish import row_count
 from saros_engine.planner.last import LastItem, last_scan, plan_last
+from saros_engine.planner.post_processing import row_count
+from saros_engine.planner.query_core import has_own_points, is_aggregate
 from saros_engine.planner.registered_calls import with_registered
-from saros_grammar.ast import Call, Case, EndTimeReference, Expression, PathExpression, Select, SortKey, TimeReference
+from saros_grammar.syntax.ast import (
+    Call,
+    Case,
+    EndTimeReference,
+    Expression,
+    PathExpression,
+    Select,
+    SortKey,
+    TimeReference,
+)
 
 __all__ = ["LastItem", "LogicalPlan", "PlanContext", "last_scan", "plan_select"]
 

@@ -10,19 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from saros_engine.analysis.scope import DeviceScope, names_series, paths_of, require_suffix
-from saros_engine.errors import SemanticError
-from saros_engine.expression import Bound, Constant
-from saros_engine.plan import DeviceMerge, Field, Node, Project, Rows
-from saros_engine.planner.body import Body, Output, aliases_of, conjunction, is_time, plan_body
+from saros_engine.base.errors import SemanticError
+from saros_engine.catalog.views import BaseSeries
+from saros_engine.plan.expression import Bound, Constant
+from saros_engine.plan.plan import DeviceMerge, Field, Node, Project, Rows
 from saros_engine.planner.context import LogicalPlan, PlanContext
-from saros_engine.planner.finish import cut_columns, extra_keys, filled, limited, sorted_by, without_null
+from saros_engine.planner.post_processing import cut_columns, extra_keys, filled, limited, sorted_by, without_null
+from saros_engine.planner.query_core import Body, Output, aliases_of, conjunction, is_time, plan_body
 from saros_engine.planner.windows import with_expressions
-from saros_engine.views import BaseSeries
-from saros_grammar.ast import Expression, GroupByCondition, Literal, LiteralKind, PathExpression, Select, SortKey
-from saros_storage.block import Block
-from saros_storage.paths import parse_pattern, split_path
+from saros_grammar.syntax.ast import Expression, GroupByCondition, Literal, LiteralKind, PathExpression, Select, SortKey
+from saros_storage.base.block import Block
+from saros_storage.base.paths import parse_pattern, split_path
+from saros_storage.base.types import DataType
 from saros_storage.schema import DeviceSchema
-from saros_storage.types import DataType
 
 _NULL = Literal(LiteralKind.NULL, None, "null")
 _DEVICE = Field("Device", DataType.TEXT)

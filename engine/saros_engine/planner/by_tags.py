@@ -14,18 +14,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from saros_engine.analysis.scope import Scope, any_part, children_of, names_series, paths_of, rebuilt
-from saros_engine.errors import SemanticError
-from saros_engine.expression import InputColumn
-from saros_engine.plan import DeviceMerge, Field, Node, Project, Rows
-from saros_engine.planner.body import Body, Output, is_aggregate, is_time, plan_body
+from saros_engine.base.errors import SemanticError
+from saros_engine.catalog.views import BaseSeries
+from saros_engine.plan.expression import InputColumn
+from saros_engine.plan.plan import DeviceMerge, Field, Node, Project, Rows
 from saros_engine.planner.by_device import same_types
 from saros_engine.planner.context import LogicalPlan, PlanContext
-from saros_engine.planner.finish import filled, limited, without_null
 from saros_engine.planner.levels import MergedScope, measurement_of, members_of_series
-from saros_engine.views import BaseSeries
-from saros_grammar.ast import Call, Expression, GroupByTime, Literal, LiteralKind, Select
-from saros_storage.block import Block
-from saros_storage.types import DataType
+from saros_engine.planner.post_processing import filled, limited, without_null
+from saros_engine.planner.query_core import Body, Output, is_aggregate, is_time, plan_body
+from saros_grammar.syntax.ast import Call, Expression, GroupByTime, Literal, LiteralKind, Select
+from saros_storage.base.block import Block
+from saros_storage.base.types import DataType
 
 #: The values of the keys; None where a series lacks one.
 _Group = tuple[str | None, ...]

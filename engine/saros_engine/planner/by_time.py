@@ -5,23 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from saros_engine.analysis.scope import Scope, names_series, paths_of
-from saros_engine.errors import SemanticError
-from saros_engine.plan import Rows
-from saros_engine.planner.body import Body, Output, aliases_of, conjunction, is_aggregate, is_time, plan_body
+from saros_engine.base.errors import SemanticError
+from saros_engine.catalog.views import BaseSeries
+from saros_engine.expressions.time_filter import conjuncts
+from saros_engine.plan.plan import Rows
 from saros_engine.planner.context import LogicalPlan, PlanContext
-from saros_engine.planner.finish import cut_columns, extra_keys, filled, limited, sorted_by, without_null
 from saros_engine.planner.levels import MergedScope, members_of_series, of_levels
+from saros_engine.planner.post_processing import cut_columns, extra_keys, filled, limited, sorted_by, without_null
+from saros_engine.planner.query_core import Body, Output, aliases_of, conjunction, is_aggregate, is_time, plan_body
 from saros_engine.planner.windows import with_expressions
-from saros_engine.time_filter import conjuncts
-from saros_engine.views import BaseSeries
-from saros_grammar.ast import (
+from saros_grammar.syntax.ast import (
     Expression,
     PathExpression,
     Select,
     SortKey,
 )
-from saros_storage.block import Block
-from saros_storage.paths import split_path
+from saros_storage.base.block import Block
+from saros_storage.base.paths import split_path
 
 
 def plan_by_time(select: Select, context: PlanContext) -> LogicalPlan:

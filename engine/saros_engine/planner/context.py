@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from saros_engine.plan import Field, Node
-from saros_engine.readable_schema import SchemaReader
-from saros_engine.time_filter import Moment, split_time
-from saros_grammar.ast import Expression
-from saros_storage.reading import TimeRange
+from saros_engine.base.authorized_schema import SchemaReader
+from saros_engine.expressions.time_filter import Moment, split_time
+from saros_engine.plan.plan import Field, Node
+from saros_grammar.syntax.ast import Expression
+from saros_storage.scan.reading import TimeRange
 
 
 @dataclass(frozen=True, slots=True)

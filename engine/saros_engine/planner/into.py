@@ -19,11 +19,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from saros_engine.errors import SemanticError
+from saros_engine.base.errors import SemanticError
 from saros_engine.planner.context import LogicalPlan
-from saros_grammar.ast import Expression, Into, IntoItem, PathExpression, Select
-from saros_grammar.literals import quote_name, unquote_name
-from saros_storage.paths import split_path
+from saros_grammar.syntax.ast import Expression, Into, IntoItem, PathExpression, Select
+from saros_grammar.syntax.literals import quote_name, unquote_name
+from saros_storage.base.paths import split_path
 
 _PLACE = re.compile(r"\$\{(\d+)\}")
 

@@ -8,17 +8,17 @@ from itertools import groupby
 
 from saros_engine.analysis.binding import Columns, predicate
 from saros_engine.analysis.scope import Leaf, Scope, paths_of
-from saros_engine.errors import SemanticError
-from saros_engine.expression import Bound
-from saros_engine.plan import Field, LastScan, Node
-from saros_engine.planner.body import Output
+from saros_engine.base.errors import SemanticError
+from saros_engine.catalog.views import BaseSeries
+from saros_engine.plan.expression import Bound
+from saros_engine.plan.plan import Field, LastScan, Node
 from saros_engine.planner.context import LogicalPlan, PlanContext
-from saros_engine.planner.finish import limited, sorted_by
-from saros_engine.views import BaseSeries
-from saros_grammar.ast import PathExpression, Select
-from saros_storage.block import Block, Column
-from saros_storage.reading import ScanRequest, TimeRange
-from saros_storage.types import DataType
+from saros_engine.planner.post_processing import limited, sorted_by
+from saros_engine.planner.query_core import Output
+from saros_grammar.syntax.ast import PathExpression, Select
+from saros_storage.base.block import Block, Column
+from saros_storage.base.types import DataType
+from saros_storage.scan.reading import ScanRequest, TimeRange
 
 _NAMES = ("timeseries", "value", "datatype")
 _FIELDS = (

@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from saros_engine.analysis.scope import Scope, children_of, paths_of, rebuilt, with_paths
-from saros_engine.errors import SemanticError
-from saros_engine.views import BaseSeries
-from saros_grammar.ast import Call, Expression, PathExpression
+from saros_engine.base.errors import SemanticError
+from saros_engine.catalog.views import BaseSeries
+from saros_grammar.syntax.ast import Call, Expression, PathExpression
 
 
 def of_levels(levels: Sequence[int]) -> Callable[[PathExpression], PathExpression]:

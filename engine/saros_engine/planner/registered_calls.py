@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from saros_engine.extensions.registered import resolved
 from saros_engine.planner.windows import with_expressions
-from saros_grammar.ast import Expression, Select
+from saros_grammar.syntax.ast import Expression, Select
 from saros_storage.schema import Catalogue
 
 

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from saros_engine.analysis.binding import NULL, Columns, bind, predicate
-from saros_engine.errors import SemanticError
-from saros_engine.expression import Bound
-from saros_engine.plan import (
+from saros_engine.base.errors import SemanticError
+from saros_engine.expressions.time_filter import Moment, constant_time
+from saros_engine.expressions.times import duration_ticks
+from saros_engine.plan.expression import Bound
+from saros_engine.plan.plan import (
     ConditionWindows,
     CountWindows,
     SessionWindows,
@@ -16,9 +18,7 @@ from saros_engine.plan import (
     VariationWindows,
     Windows,
 )
-from saros_engine.time_filter import Moment, constant_time
-from saros_engine.times import duration_ticks
-from saros_grammar.ast import (
+from saros_grammar.syntax.ast import (
     Duration,
     Expression,
     GroupByCondition,
@@ -28,8 +28,8 @@ from saros_grammar.ast import (
     GroupByVariation,
     GroupByWindow,
 )
-from saros_storage.reading import BLOCK_ROWS_MAX
-from saros_storage.types import TIME_MAX, TIME_MIN, DataType
+from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType
+from saros_storage.scan.reading import BLOCK_ROWS_MAX
 
 #: Windows times columns that scans which aggregate side by side have at hand: some 100 MB with their states.
 _STATES_MAX = 4 << 20

@@ -19,7 +19,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from saros_spark.errors import SourceError
+from saros_spark.base.errors import SourceError
 
 #: As SQL has them.
 _DURATION = re.compile(r"(\d+(y|mo|w|d|h|m|s|ms|us|ns))+", re.IGNORECASE)

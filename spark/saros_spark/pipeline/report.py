@@ -13,7 +13,7 @@ import html
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from saros_spark.errors import SourceError
+from saros_spark.base.errors import SourceError
 from saros_spark.pipeline.definition import Report
 from saros_spark.pipeline.steps import Context, measurements_of
 

@@ -11,8 +11,8 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from saros_spark.base.local_server import serving
 from saros_spark.pipeline.definition import Export, Import, Pipeline, Report, Rollup, SparkSettings
-from saros_spark.served import serving
 from saros_spark.session import register
 
 if TYPE_CHECKING:

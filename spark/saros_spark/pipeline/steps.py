@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from saros_spark.errors import SourceError
+from saros_spark.base.errors import SourceError
 from saros_spark.pipeline.definition import Export, Import, Pipeline, Rollup, TimeColumn
 from saros_spark.session import scan
 

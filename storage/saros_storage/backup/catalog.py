@@ -14,8 +14,8 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from saros_storage.capture.capture import Capture, CapturedFile, decode_capture, encode_capture
-from saros_storage.errors import CorruptFile, StorageError
+from saros_storage.base.errors import CorruptFile, StorageError
+from saros_storage.checkpoint.checkpoint import Capture, CapturedFile, decode_capture, encode_capture
 
 _VERSION = 1
 _FIRST_LINE = re.compile(rb"saros-backup (\d{1,4}) ([0-9a-f]{8}) (\d{1,19})\n")

@@ -22,10 +22,10 @@ from itertools import pairwise
 from saros_storage.backup.catalog import Catalog, FileKey, StoredObject, key_of
 from saros_storage.backup.repository import Repository
 from saros_storage.backup.source import Source
-from saros_storage.capture.capture import Capture, CapturedFile, LogPiece
-from saros_storage.capture.frozen import Frozen
-from saros_storage.clock import Clock
-from saros_storage.errors import CorruptFile
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import CorruptFile
+from saros_storage.checkpoint.checkpoint import Capture, CapturedFile, LogPiece
+from saros_storage.checkpoint.checkpoint_set import Frozen
 from saros_storage.log.record import HEADER_BYTES, scan
 
 #: How far the backup is, is noted whenever so much was copied.

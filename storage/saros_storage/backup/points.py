@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 
 from saros_storage.backup.catalog import Catalog
 from saros_storage.backup.repository import NO_BACKUP
-from saros_storage.errors import UserMistake
+from saros_storage.base.errors import UserMistake
 
 #: (nanoseconds since the epoch, log index) of a catalog's marks of time, oldest first.
 Marks = Callable[[Catalog], Sequence[tuple[int, int]]]

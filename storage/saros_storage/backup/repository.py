@@ -26,9 +26,9 @@ from saros_storage.backup.catalog import (
     stored_object,
     unframed,
 )
-from saros_storage.disk import Disk, File
-from saros_storage.errors import CorruptFile, StorageError, UserMistake
-from saros_storage.layout import TEMPORARY, write_durably
+from saros_storage.base.errors import CorruptFile, StorageError, UserMistake
+from saros_storage.folder.layout import TEMPORARY, write_durably
+from saros_storage.io.disk import Disk, File
 
 _CATALOGS, _OBJECTS, _PARTIAL, _NEW = "backups", "objects", "partial", "partial.new"
 NO_BACKUP = 2052

@@ -19,10 +19,9 @@ from saros_storage.backup.catalog import Catalog, StoredObject
 from saros_storage.backup.making import Progress
 from saros_storage.backup.points import AtIndex, AtTime, Point, find_point
 from saros_storage.backup.repository import NO_BACKUP, Repository
-from saros_storage.capture.capture import CapturedPartition
-from saros_storage.disk import Disk
-from saros_storage.errors import CorruptFile, UserMistake
-from saros_storage.layout import (
+from saros_storage.base.errors import CorruptFile, UserMistake
+from saros_storage.checkpoint.checkpoint import CapturedPartition
+from saros_storage.folder.layout import (
     GROUP_FOLDER,
     LOG_FOLDER,
     NODE_FILE,
@@ -31,12 +30,13 @@ from saros_storage.layout import (
     kind_folder,
     write_durably,
 )
+from saros_storage.folder.node_file import FOLDER_FORMAT
+from saros_storage.folder.schema_file import save_schema
+from saros_storage.io.disk import Disk
 from saros_storage.log.clock_mark import time_of
 from saros_storage.log.record import Record, scan
-from saros_storage.mutation import MUTATION, loads_files
-from saros_storage.node_file import FOLDER_FORMAT
-from saros_storage.partition_files import save_manifest
-from saros_storage.schema_file import save_schema
+from saros_storage.mutation.mutation import MUTATION, loads_files
+from saros_storage.partition.partition_files import save_manifest
 
 _NOT_EMPTY = 2053
 

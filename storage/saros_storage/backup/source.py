@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from saros_storage.capture.frozen import Frozen
-from saros_storage.capture.shelf import Shelf
+from saros_storage.checkpoint.checkpoint_set import Frozen
+from saros_storage.checkpoint.registry import Shelf
 
 
 class Source(Protocol):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from saros_storage.backup.catalog import StoredObject
 from saros_storage.backup.repository import Repository
-from saros_storage.errors import StorageError
+from saros_storage.base.errors import StorageError
 from saros_storage.log.record import scan
 
 

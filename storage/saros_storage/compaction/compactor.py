@@ -8,9 +8,9 @@
     a source that does not go with others             left alone until the next start
     a full disk, another failure                      named in `problem`; tried again after a while
 
-The thread exists while there is work. At every step a job checks whether it was cancelled, and rests as `pace` says; it
-holds no lock that others wait for while it rests. `wake` may be called with any lock held; the compactor's own lock is
-held only for brief reads and updates of its state.
+The thread exists while there is work. At every step a job checks whether it was cancelled, and rests as `time_gaps`
+says; it holds no lock that others wait for while it rests. `wake` may be called with any lock held; the compactor's own
+lock is held only for brief reads and updates of its state.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from saros_storage.clock import Clock
-from saros_storage.compaction.dead import DeadShares
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import CorruptFile, DiskFull, StorageError, StoreClosed, UnsupportedFile
+from saros_storage.compaction.garbage_estimate import DeadShares
 from saros_storage.compaction.merging import Merge, MergeOptions, Unmergeable
-from saros_storage.compaction.pace import Pace
 from saros_storage.compaction.picker import Kind, Limits, Pick, pick, pick_dead
 from saros_storage.compaction.swap import Ground, Overtaken, Swap
-from saros_storage.deletions import may_hold
-from saros_storage.disk import FULL_ERRNOS
-from saros_storage.errors import CorruptFile, DiskFull, StorageError, StoreClosed, UnsupportedFile
-from saros_storage.layout import TEMPORARY, FileName
-from saros_storage.partition import Partition
-from saros_storage.snapshot import FileSource, Tombstone
-from saros_storage.store_options import StoreOptions
+from saros_storage.compaction.throttle import Pace
+from saros_storage.folder.layout import TEMPORARY, FileName
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import FULL_ERRNOS
+from saros_storage.partition.partition import Partition
+from saros_storage.read.deletions import may_hold
+from saros_storage.scan.snapshot import FileSource, Tombstone
 
 logger = logging.getLogger(__name__)
 _SECOND_NS = 1_000_000_000

@@ -12,8 +12,8 @@ it is not expired and it is large enough. Since a copy would carry damage along,
 its checksum.
 
 Two sources may hold a series with different types if its type was changed. Everything is then written with the type
-that the other types can be read as (`retyping`), and chunks of other types are not copied. Two sources may hold a
-device in incompatible ways (aligned and not, or with types that cannot be read as one another) if it was dropped and
+that the other types can be read as (`type_conversion`), and chunks of other types are not copied. Two sources may hold
+a device in incompatible ways (aligned and not, or with types that cannot be read as one another) if it was dropped and
 created again; the part that tombstones hide is left out here. If more than one form remains, the files cannot be
 merged: `Unmergeable`.
 
@@ -27,28 +27,29 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from saros_storage.block import Block, Column
-from saros_storage.chunk_cache import ChunkCache
-from saros_storage.deletions import deleted_times, relevant
-from saros_storage.disk import Disk, File
-from saros_storage.errors import CorruptFile, StorageError
-from saros_storage.flush_files import Storing
-from saros_storage.opened_file import OpenedFile
-from saros_storage.reader_sources import FilePieces, Piece
-from saros_storage.reading import BLOCK_ROWS_MAX, ScanRequest, TimeRange
-from saros_storage.retyping import reads_as
-from saros_storage.series_reader import LocalSeriesReader
-from saros_storage.snapshot import FileSource, PartitionSnapshot, Tombstone
-from saros_storage.tsfile.access import DeviceIndex
+from saros_storage.base.block import Block, Column
+from saros_storage.base.errors import CorruptFile, StorageError
+from saros_storage.base.types import DataType
+from saros_storage.cache.chunk_cache import ChunkCache
+from saros_storage.folder.lazy_file import OpenedFile
+from saros_storage.io.disk import Disk, File
+from saros_storage.partition.flush_files import Storing
+from saros_storage.read.deletions import deleted_times, relevant
+from saros_storage.read.reader_sources import FilePieces, Piece
+from saros_storage.read.series_reader import LocalSeriesReader
+from saros_storage.scan.reading import BLOCK_ROWS_MAX, ScanRequest, TimeRange
+from saros_storage.scan.snapshot import FileSource, PartitionSnapshot, Tombstone
+from saros_storage.scan.tsfile_access import DeviceIndex
+from saros_storage.scan.type_conversion import reads_as
 from saros_storage.tsfile.chunk import RawChunk
-from saros_storage.tsfile.statistics import StoredStatistics
+from saros_storage.tsfile.structure.statistics import StoredStatistics
 from saros_storage.tsfile.writer import AlignedColumn, TsFileSummary, TsFileWriter
-from saros_storage.types import DataType
 
 #: Pages of a chunk that is written, or its bytes in memory, whichever comes first.
 _CHUNK_PAGES = 10
 _CHUNK_BYTES = 32 << 20
-#: A chunk of which less than one of so many parts is expired may be copied. (A file is rewritten for more, see `dead`.)
+#: A chunk of which less than one of so many parts is expired may be copied. (A file is rewritten for more, see
+#: `garbage_estimate`.)
 _EXPIRED_PARTS = 8
 #: What the pages that are loaded at a time may take, as far as pages are small enough.
 _LOADED_BYTES = 64 << 20

@@ -19,7 +19,7 @@ Inner merges take at least `files_min` files, none of them larger than all other
 at most once per doubling of its file. `everything` asks for every merge that reduces the number of files, or of
 unsequence files, at any cost.
 
-    rewriting           one file, when half of it is dead (`dead`): it gives back what it costs at least
+    rewriting           one file, when half of it is dead (`garbage_estimate`): it gives back what it costs at least
 
 Pure.
 """
@@ -30,7 +30,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from saros_storage.snapshot import DeviceSpan, FileSource, Rank
+from saros_storage.scan.snapshot import DeviceSpan, FileSource, Rank
 
 #: Late bytes times this must reach the bytes of the job, so that a late byte costs no more than so many ...
 _LATE_SHARE = 4

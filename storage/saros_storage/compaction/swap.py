@@ -19,23 +19,23 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from saros_storage.clock import Clock
+from saros_storage.base.clock import Clock
 from saros_storage.compaction.merging import MergedFile
-from saros_storage.compaction.needless import needless
 from saros_storage.compaction.picker import Pick, is_closed, overlap
-from saros_storage.disk import Disk
-from saros_storage.flush_files import Storing
-from saros_storage.layout import MANIFEST, RESOURCE, TEMPORARY, kind_folder, write_synced
-from saros_storage.manifest import FileEntry, Manifest, encode_manifest
-from saros_storage.opened_file import OpenedFile, Report
-from saros_storage.partition import Partition
-from saros_storage.partition_files import save_manifest
-from saros_storage.partitions import Partitions
-from saros_storage.resource import encode_resource
+from saros_storage.compaction.tombstone_gc import needless
+from saros_storage.folder.layout import MANIFEST, RESOURCE, TEMPORARY, kind_folder, write_synced
+from saros_storage.folder.lazy_file import OpenedFile, Report
+from saros_storage.folder.manifest import FileEntry, Manifest, encode_manifest
+from saros_storage.folder.resource import encode_resource
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import Disk
+from saros_storage.partition.flush_files import Storing
+from saros_storage.partition.partition import Partition
+from saros_storage.partition.partition_files import save_manifest
+from saros_storage.partition.partitions import Partitions
+from saros_storage.scan.snapshot import FileSource, Tombstone
 from saros_storage.schema import TtlRules
-from saros_storage.snapshot import FileSource, Tombstone
-from saros_storage.store_options import StoreOptions
-from saros_storage.ttl import Expiry
+from saros_storage.schema.ttl import Expiry
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,19 +6,8 @@ from operator import le
 
 import numpy as np
 
-from saros_storage.block import TextArray, Values
-from saros_storage.encoding.errors import DecodeError, UnsupportedEncoding
-from saros_storage.encoding.foreign import foreign_decoder
-from saros_storage.encoding.pieces import PageDecoder, read_rle, read_uvar, read_varints, uvar
-from saros_storage.encoding.scaled import EXACT_POWERS, scaled
-from saros_storage.kernels.chimp import chimp_decode, chimp_encode
-from saros_storage.kernels.gorilla import gorilla_decode, gorilla_encode
-from saros_storage.kernels.points import plain_decode
-from saros_storage.kernels.rle import rle_bytes_max, rle_encode
-from saros_storage.kernels.ts2diff import BLOCK_DELTAS, scaled_decode, ts2diff_decode, ts2diff_encode
-from saros_storage.kernels.varint import text_decode, text_encode, varint_encode
-from saros_storage.kernels.words import Stream, UInt64Array, bytes_of
-from saros_storage.types import (
+from saros_storage.base.block import TextArray, Values
+from saros_storage.base.types import (
     FLOATING_TYPES,
     NUMERIC_TYPES,
     NUMPY_DTYPE,
@@ -29,6 +18,17 @@ from saros_storage.types import (
     Int64Array,
     NumericArray,
 )
+from saros_storage.encoding.compat_decoders import foreign_decoder
+from saros_storage.encoding.errors import DecodeError, UnsupportedEncoding
+from saros_storage.encoding.primitives import PageDecoder, read_rle, read_uvar, read_varints, uvar
+from saros_storage.encoding.scaled import EXACT_POWERS, scaled
+from saros_storage.kernels.codecs.bit_reader import Stream, UInt64Array, bytes_of
+from saros_storage.kernels.codecs.chimp import chimp_decode, chimp_encode
+from saros_storage.kernels.codecs.gorilla import gorilla_decode, gorilla_encode
+from saros_storage.kernels.codecs.points import plain_decode
+from saros_storage.kernels.codecs.rle import rle_bytes_max, rle_encode
+from saros_storage.kernels.codecs.ts2diff import BLOCK_DELTAS, scaled_decode, ts2diff_decode, ts2diff_encode
+from saros_storage.kernels.codecs.varint import text_decode, text_encode, varint_encode
 
 #: A page's text may not grow beyond this when a dictionary is expanded.
 TEXT_BYTES_MAX = 1 << 30

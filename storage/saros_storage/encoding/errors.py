@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from saros_storage.types import DataType, Encoding
+from saros_storage.base.types import DataType, Encoding
 
 
 class DecodeError(ValueError):

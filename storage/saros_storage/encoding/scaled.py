@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from saros_storage.kernels.decimals import scale_exactly
-from saros_storage.types import DataType, Int64Array, NumericArray
+from saros_storage.base.types import DataType, Int64Array, NumericArray
+from saros_storage.kernels.codecs.decimals import scale_exactly
 
 #: Whole numbers up to here, times a power of ten, are rounded to the right one.
 _WHOLE_MAX = {DataType.FLOAT: 2.0**31 - 1, DataType.DOUBLE: 2.0**50}

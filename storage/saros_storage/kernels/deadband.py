@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from math import inf, isfinite
 
+from saros_storage.base.types import BoolArray, Float64Array, Int64Array
 from saros_storage.kernels.jit import kernel
-from saros_storage.types import BoolArray, Float64Array, Int64Array
 
 
 def _kept_plain(

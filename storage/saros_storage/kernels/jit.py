@@ -3,7 +3,8 @@
     @kernel("i64(u8r[], i64[])", twin=_decode_numpy)
     def decode(data, out): ...
 
-`@part` marks a function that kernels call, mostly those of its own module; `wide` has such functions for all modules.
+`@part` marks a function that kernels call, mostly those of its own module; `unaligned` has such functions for all
+modules.
 
 Signature letters: i8 i32 i64 u8 u32 u64 f32 f64 b1 are scalars, `x[]` is a contiguous 1-D array, a trailing `r` before
 the brackets means read-only (it accepts writable arrays too). Nothing is imported or compiled before the first call, so
@@ -21,7 +22,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from saros_storage.kernels.wide import teach_copies
+from saros_storage.kernels.unaligned import teach_copies
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -21,8 +21,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from saros_storage.base.types import Int64Array
 from saros_storage.kernels.jit import kernel
-from saros_storage.types import Int64Array
 
 
 def _rises_plain(times: Int64Array) -> bool:

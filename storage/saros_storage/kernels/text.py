@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from saros_storage.base.types import ByteArray, Int32Array, Int64Array
 from saros_storage.kernels.jit import kernel
-from saros_storage.types import ByteArray, Int32Array, Int64Array
 
 
 def _text_extremes_plain(offsets: Int32Array, data: ByteArray, out: Int64Array) -> None:

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from saros_storage.base.types import BoolArray, Float64Array, Int64Array, NumericArray
 from saros_storage.kernels.jit import kernel, part
-from saros_storage.types import BoolArray, Float64Array, Int64Array, NumericArray
 
 U = np.uint64
 

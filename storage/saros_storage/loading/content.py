@@ -14,8 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from saros_storage.errors import CorruptFile, UnsupportedFile, UserMistake
-from saros_storage.paths import join_nodes, split_path
+from saros_storage.base.errors import CorruptFile, UnsupportedFile, UserMistake
+from saros_storage.base.paths import join_nodes, split_path
+from saros_storage.base.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, TIME_MAX, TIME_MIN
+from saros_storage.scan.snapshot import DeviceSpan
+from saros_storage.scan.tsfile_access import DeviceIndex, SeriesIndex
 from saros_storage.schema import (
     LEGAL_ENCODINGS,
     CreateDatabase,
@@ -25,11 +28,8 @@ from saros_storage.schema import (
     SchemaTree,
     SeriesSchema,
 )
-from saros_storage.snapshot import DeviceSpan
-from saros_storage.tsfile.access import DeviceIndex, SeriesIndex
-from saros_storage.tsfile.choice import declared_encoding
+from saros_storage.tsfile.encoding_selection import declared_encoding
 from saros_storage.tsfile.reader import TsFileReader
-from saros_storage.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, TIME_MAX, TIME_MIN
 
 #: Conflicts that an error names.
 _CONFLICTS_MAX = 10

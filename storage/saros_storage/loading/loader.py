@@ -12,17 +12,17 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from saros_storage.disk import Disk
-from saros_storage.errors import UnsupportedFile, UserMistake
+from saros_storage.base.errors import UnsupportedFile, UserMistake
+from saros_storage.folder.resource import devices_of_file
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import Disk
 from saros_storage.loading.content import ForeignDevice, changes_for, content_of, databases_of
 from saros_storage.loading.splitting import Chunk, chunks_of, partitions_of, write_chunk
-from saros_storage.loading.staged import StagedFile
 from saros_storage.loading.staging import Staging
-from saros_storage.resource import devices_of_file
+from saros_storage.mutation.staged import StagedFile
 from saros_storage.schema import Catalogue, CreateSeries, SchemaChange, SchemaTree
-from saros_storage.store_options import StoreOptions
-from saros_storage.tsfile.checking import check_tsfile
 from saros_storage.tsfile.reader import TsFileReader
+from saros_storage.tsfile.verifier import check_tsfile
 from saros_storage.tsfile.writer import TsFileWriter
 
 #: Files beside a TsFile that say what was deleted of it (IoTDB 1 and 2).

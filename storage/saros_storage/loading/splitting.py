@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saros_storage.block import Block
-from saros_storage.errors import UserMistake
+from saros_storage.base.block import Block
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import Int64Array
 from saros_storage.loading.content import ForeignDevice
+from saros_storage.scan.tsfile_access import ChunkMeta, DeviceIndex
 from saros_storage.schema import SeriesSchema, stored_encoding
-from saros_storage.tsfile.access import ChunkMeta, DeviceIndex
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
-from saros_storage.types import Int64Array
 
 #: More is a file with times of another unit.
 PARTITIONS_MAX = 10_000

@@ -17,13 +17,13 @@ import zlib
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 
-from saros_storage.disk import Disk
-from saros_storage.errors import CorruptFile, UnsupportedFile
-from saros_storage.layout import RESOURCE, STAGING_FOLDER, write_synced
-from saros_storage.loading.staged import LoadedFile, StagedFile
-from saros_storage.opened_file import OpenedFile, Report
-from saros_storage.resource import decode_resource, devices_of_file, encode_resource
-from saros_storage.snapshot import DeviceSpan, FileSource, Rank
+from saros_storage.base.errors import CorruptFile, UnsupportedFile
+from saros_storage.folder.layout import RESOURCE, STAGING_FOLDER, write_synced
+from saros_storage.folder.lazy_file import OpenedFile, Report
+from saros_storage.folder.resource import decode_resource, devices_of_file, encode_resource
+from saros_storage.io.disk import Disk
+from saros_storage.mutation.staged import LoadedFile, StagedFile
+from saros_storage.scan.snapshot import DeviceSpan, FileSource, Rank
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.writer import TsFileSummary
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from saros_storage.disk import Disk
+from saros_storage.io.disk import Disk
 
 _SUFFIX = ".log"
 

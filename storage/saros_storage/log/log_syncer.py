@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from saros_storage.errors import StorageError
+from saros_storage.base.errors import StorageError
 
 
 class LogSyncer:

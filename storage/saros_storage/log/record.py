@@ -41,7 +41,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saros_storage.errors import UserMistake
+from saros_storage.base.errors import UserMistake
 
 #: Payload bytes, crc32, index and check, tag: group, kind, unsynced.
 _HEADER = struct.Struct("<IIQQ")

@@ -39,8 +39,8 @@ from functools import partial
 
 import numpy as np
 
-from saros_storage.disk import FULL_ERRNOS, Disk, File
-from saros_storage.errors import CorruptFile, DiskFull, LogFailed, StoreClosed
+from saros_storage.base.errors import CorruptFile, DiskFull, LogFailed, StoreClosed
+from saros_storage.io.disk import FULL_ERRNOS, Disk, File
 from saros_storage.log.record import Draft, Record, check_payload, scan
 
 _logger = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from saros_storage.errors import UserMistake
+from saros_storage.base.errors import UserMistake
 
 #: Keys that have or had an entry: the whole catalogue is copied with every change.
 ENTRIES_MAX = 10_000

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from dataclasses import astuple, dataclass, field
 
-from saros_storage.errors import CorruptFile
+from saros_storage.base.errors import CorruptFile
+from saros_storage.base.types import Compressor, DataType, Encoding
 from saros_storage.schema.model import Deadband, SeriesSchema
-from saros_storage.types import Compressor, DataType, Encoding
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class AlterSeries:
 
 @dataclass(frozen=True, slots=True)
 class AlterType:
-    """Give a series another type and encoding; see `retyping`."""
+    """Give a series another type and encoding; see `type_conversion`."""
 
     device: str
     measurement: str

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from saros_storage.encoding import encodings_for
-from saros_storage.errors import UserMistake
-from saros_storage.types import (
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import (
     DEFAULT_ENCODING,
     FLOATING_TYPES,
     NUMERIC_TYPES,
@@ -16,6 +15,7 @@ from saros_storage.types import (
     DataType,
     Encoding,
 )
+from saros_storage.encoding import encodings_for
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from operator import itemgetter
 
-from saros_storage.errors import UserMistake
-from saros_storage.paths import PathPattern, check_length, join_nodes, parse_pattern, split_path
-from saros_storage.retyping import check_change
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.paths import PathPattern, check_length, join_nodes, parse_pattern, split_path
+from saros_storage.base.types import DataType, Encoding
+from saros_storage.scan.type_conversion import check_change
 from saros_storage.schema.catalogue import Catalogue, Entry
 from saros_storage.schema.changes import (
     OF_ONE_DEVICE,
@@ -40,7 +41,6 @@ from saros_storage.schema.changes import (
 )
 from saros_storage.schema.model import LEGAL_ENCODINGS, DeviceSchema, SeriesSchema, check_deadband, retyped
 from saros_storage.schema.ttl_rules import TtlRule, TtlRules
-from saros_storage.types import DataType, Encoding
 
 State = frozenset[int]
 

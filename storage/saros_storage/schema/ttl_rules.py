@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from saros_storage.errors import UserMistake
-from saros_storage.paths import join_nodes, parse_pattern, split_path
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.paths import join_nodes, parse_pattern, split_path
 
 #: Patterns with a rule; as many as IoTDB takes.
 RULES_MAX = 1_000

@@ -12,7 +12,7 @@ From the bytes up:
     lru         the bounded cache of what was parsed
     metadata    the tail of the file
     writer      `TsFileWriter`: chunks in, file out
-    reader      `TsFileReader`: implements `access.TsFileAccess`
+    reader      `TsFileReader`: implements `tsfile_access.TsFileAccess`
     survey      what a file holds, down to the page
     checking    every page decoded, every statistic counted again
 """

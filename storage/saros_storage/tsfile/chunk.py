@@ -20,12 +20,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from saros_storage.errors import CorruptFile, UnsupportedFile
-from saros_storage.reading import Statistics
-from saros_storage.tsfile import statistics as stats
-from saros_storage.tsfile.access import ChunkMeta, PageSpan
-from saros_storage.tsfile.device_id import canonical_measurement
-from saros_storage.tsfile.format import (
+from saros_storage.base.errors import CorruptFile, UnsupportedFile
+from saros_storage.base.types import Compressor, DataType, Encoding, Int64Array, NumericArray
+from saros_storage.scan.reading import Statistics
+from saros_storage.scan.tsfile_access import ChunkMeta, PageSpan
+from saros_storage.tsfile.series import decode_type
+from saros_storage.tsfile.structure import statistics as stats
+from saros_storage.tsfile.structure.device_id import canonical_measurement
+from saros_storage.tsfile.structure.format import (
     MANY_PAGES,
     ONE_PAGE,
     PAGE_BYTES_MAX,
@@ -34,9 +36,7 @@ from saros_storage.tsfile.format import (
     VALUE_MASK,
     Cursor,
 )
-from saros_storage.tsfile.series import decode_type
-from saros_storage.tsfile.statistics import StoredStatistics
-from saros_storage.types import Compressor, DataType, Encoding, Int64Array, NumericArray
+from saros_storage.tsfile.structure.statistics import StoredStatistics
 
 #: The most that a byte can grow to, by the algorithm's design; absent: no bound below the page's.
 _GROWTH_MAX = {Compressor.UNCOMPRESSED: 1, Compressor.SNAPPY: 64, Compressor.LZ4: 256, Compressor.GZIP: 1_100}

@@ -22,23 +22,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from saros_storage.block import Column, TextArray, Values
-from saros_storage.compression import decompress_pages_into
-from saros_storage.encoding import (
-    DecodeError,
-    UnsupportedEncoding,
-    decode,
-    decode_pages_into,
-)
-from saros_storage.errors import CorruptFile, StorageError, UnsupportedFile
-from saros_storage.kernels.merge import rises
-from saros_storage.kernels.points import point_sections
-from saros_storage.kernels.words import Stream
-from saros_storage.tsfile.chunk import ChunkLayout, PageTable
-from saros_storage.tsfile.format import READ_BYTES_MAX, READ_ROWS_MAX
-from saros_storage.tsfile.points_at_once import reader_at_once
-from saros_storage.tsfile.same_times import check_bounds, decode_times
-from saros_storage.types import (
+from saros_storage.base.block import Column, TextArray, Values
+from saros_storage.base.errors import CorruptFile, StorageError, UnsupportedFile
+from saros_storage.base.types import (
     NUMPY_DTYPE,
     BoolArray,
     Compressor,
@@ -47,6 +33,20 @@ from saros_storage.types import (
     Int64Array,
     NumericArray,
 )
+from saros_storage.encoding import (
+    DecodeError,
+    UnsupportedEncoding,
+    decode,
+    decode_pages_into,
+)
+from saros_storage.encoding.compression import decompress_pages_into
+from saros_storage.kernels.codecs.bit_reader import Stream
+from saros_storage.kernels.codecs.points import point_sections
+from saros_storage.kernels.merge import rises
+from saros_storage.tsfile.chunk import ChunkLayout, PageTable
+from saros_storage.tsfile.fused_decode import reader_at_once
+from saros_storage.tsfile.shared_timestamps import check_bounds, decode_times
+from saros_storage.tsfile.structure.format import READ_BYTES_MAX, READ_ROWS_MAX
 
 #: Decompressed bytes from which a batch is decoded: the pages of a block, about what the second cache holds.
 _BATCH_BYTES = 1 << 20

@@ -1,4 +1,4 @@
-"""Reading a TsFile (v4, v3) from a mapped file: implements `access.TsFileAccess`.
+"""Reading a TsFile (v4, v3) from a mapped file: implements `tsfile_access.TsFileAccess`.
 
 Opening reads the tail only. A device is found by binary search through the index. Its index and the headers of its
 chunks are kept in bounded caches, so that a query that reads a series again pays only for its pages. Decoded pages are
@@ -16,19 +16,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from saros_storage.block import Block, Column
-from saros_storage.errors import CorruptFile
-from saros_storage.lru import LruCache
-from saros_storage.tsfile.access import ChunkMeta, DeviceIndex, PageSpan, SeriesIndex
+from saros_storage.base.block import Block, Column
+from saros_storage.base.errors import CorruptFile
+from saros_storage.base.lru import LruCache
+from saros_storage.scan.tsfile_access import ChunkMeta, DeviceIndex, PageSpan, SeriesIndex
 from saros_storage.tsfile.chunk import ChunkLayout, RawChunk, read_layout
-from saros_storage.tsfile.device_id import path_of_segments, segments_of_path
-from saros_storage.tsfile.format import VERSION_3, Cursor
-from saros_storage.tsfile.index import Span
-from saros_storage.tsfile.metadata import OWN_PROPERTY, FileMetadata, read_metadata
+from saros_storage.tsfile.multi_series_decode import read_points_together
 from saros_storage.tsfile.pages import read_column, read_points, read_times
-from saros_storage.tsfile.points_together import read_points_together
 from saros_storage.tsfile.series import read_device, read_stored
-from saros_storage.tsfile.statistics import StoredStatistics
+from saros_storage.tsfile.structure.device_id import path_of_segments, segments_of_path
+from saros_storage.tsfile.structure.format import VERSION_3, Cursor
+from saros_storage.tsfile.structure.index import Span
+from saros_storage.tsfile.structure.metadata import OWN_PROPERTY, FileMetadata, read_metadata
+from saros_storage.tsfile.structure.statistics import StoredStatistics
 
 #: Series and chunks in the cached device indexes of one file: some 10 MB.
 _CACHED_CHUNKS_MAX = 20_000

@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from saros_storage.errors import UnsupportedFile
-from saros_storage.tsfile import statistics as stats
-from saros_storage.tsfile.access import ChunkMeta, DeviceIndex, SeriesIndex
-from saros_storage.tsfile.device_id import canonical_measurement
-from saros_storage.tsfile.format import HEAD_BYTES, PAGES_MASK, VECTOR_TYPE, Cursor, i64, uvar, vstr
-from saros_storage.tsfile.statistics import StoredStatistics
-from saros_storage.types import DataType
+from saros_storage.base.errors import UnsupportedFile
+from saros_storage.base.types import DataType
+from saros_storage.scan.tsfile_access import ChunkMeta, DeviceIndex, SeriesIndex
+from saros_storage.tsfile.structure import statistics as stats
+from saros_storage.tsfile.structure.device_id import canonical_measurement
+from saros_storage.tsfile.structure.format import HEAD_BYTES, PAGES_MASK, VECTOR_TYPE, Cursor, i64, uvar, vstr
+from saros_storage.tsfile.structure.statistics import StoredStatistics
 
 _DATA_TYPES = {int(t): t for t in DataType}
 

@@ -14,7 +14,8 @@ column. A column that a call leaves out gets an empty chunk there. A column that
 empty chunks in a chunk group of their own, just before that of the call. Neither happens if every call gives all
 columns.
 
-Where GORILLA is declared, the writer may choose PLAIN or TS_2DIFF (`choice.py`); each chunk names its encoding.
+Where GORILLA is declared, the writer may choose PLAIN or TS_2DIFF (`encoding_selection.py`); each chunk names its
+encoding.
 
 Memory: encoded data is written out in batches of about 1 MiB; only statistics and offsets of each chunk remain. Not
 here: syncing and closing the file. Belongs to one thread.
@@ -29,17 +30,20 @@ from itertools import pairwise
 
 import numpy as np
 
-from saros_storage.block import Column, TextArray, Values
-from saros_storage.compression import compress
-from saros_storage.disk import File
+from saros_storage.base.block import Column, TextArray, Values
+from saros_storage.base.types import BoolArray, Compressor, DataType, Encoding, Int64Array
 from saros_storage.encoding import encode, encode_times
-from saros_storage.reading import Statistics
-from saros_storage.snapshot import DeviceSpan
-from saros_storage.tsfile import statistics as stats
-from saros_storage.tsfile.bloom import BloomFilter
-from saros_storage.tsfile.choice import chosen_encoding
+from saros_storage.encoding.compression import compress
+from saros_storage.io.disk import File
+from saros_storage.scan.reading import Statistics
+from saros_storage.scan.snapshot import DeviceSpan
 from saros_storage.tsfile.chunk import RawChunk
-from saros_storage.tsfile.device_id import (
+from saros_storage.tsfile.encoding_selection import chosen_encoding
+from saros_storage.tsfile.pages import full_bitmap
+from saros_storage.tsfile.series import encode_series
+from saros_storage.tsfile.structure import statistics as stats
+from saros_storage.tsfile.structure.bloom import BloomFilter
+from saros_storage.tsfile.structure.device_id import (
     Segments,
     bloom_key,
     encode_segments,
@@ -47,7 +51,7 @@ from saros_storage.tsfile.device_id import (
     segments_key,
     segments_of_path,
 )
-from saros_storage.tsfile.format import (
+from saros_storage.tsfile.structure.format import (
     CHUNK_BYTES_MAX,
     MAGIC,
     MANY_PAGES,
@@ -61,12 +65,9 @@ from saros_storage.tsfile.format import (
     uvar,
     vstr,
 )
-from saros_storage.tsfile.index import build_index
-from saros_storage.tsfile.metadata import encode_metadata
-from saros_storage.tsfile.pages import full_bitmap
-from saros_storage.tsfile.series import encode_series
-from saros_storage.tsfile.statistics import NOTHING, StoredStatistics
-from saros_storage.types import BoolArray, Compressor, DataType, Encoding, Int64Array
+from saros_storage.tsfile.structure.index import build_index
+from saros_storage.tsfile.structure.metadata import encode_metadata
+from saros_storage.tsfile.structure.statistics import NOTHING, StoredStatistics
 
 DEFAULT_PAGE_ROWS = 10_000
 #: Texts of a page may sum up to this much (a single longer text still makes a page).

@@ -5,7 +5,7 @@
     root.b      sender A   A's last round: here, or at a node that has it       refused (2061)
 
 A view asks for owners and rounds once, when it is made: so a query sees of each sender one round, whole. A thread of
-its own keeps what this node is to keep (`keeper`). Thread-safe.
+its own keeps what this node is to keep (`replica_store`). Thread-safe.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from saros_cluster.database import ClusterDatabase, Parts
-from saros_cluster.growth.topology import META, Standing
-from saros_cluster.peers import Answers, CallHandler, StreamHandler, Unreachable
+from saros_cluster.database.database import ClusterDatabase, Parts
+from saros_cluster.database.synced_devices import SENDER
+from saros_cluster.multiraft.peers import Answers, CallHandler, StreamHandler, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.routed_view import RoutedView
-from saros_cluster.sent import SENDER
-from saros_storage.errors import StorageError
+from saros_cluster.topology.topology import META, Standing
+from saros_storage.base.errors import StorageError
+from saros_storage.base.tablet import Tablet
 from saros_storage.loading.loader import LoadOptions
-from saros_storage.read_point import ReadPoint
-from saros_storage.reading import ReadView, TimeRange
+from saros_storage.read.view import LocalReadView
+from saros_storage.scan.read_point import ReadPoint
+from saros_storage.scan.reading import ReadView, TimeRange
 from saros_storage.schema import AlterSeries, CreateSeries, SchemaChange
-from saros_storage.tablet import Tablet
-from saros_storage.view import LocalReadView
-from saros_sync.clustered.contents import Contents
-from saros_sync.clustered.halves import Halves, halves, keepers
-from saros_sync.clustered.keeper import Keeper
-from saros_sync.clustered.ledger import Ledger
+from saros_sync.clustered.catalog import Ledger
+from saros_sync.clustered.content_store import Contents
 from saros_sync.clustered.receiver import ClusterReceiver
+from saros_sync.clustered.replica_sets import Halves, halves, keepers
+from saros_sync.clustered.replica_store import Keeper
 from saros_sync.errors import SentElsewhere
 from saros_sync.receiver.checking import Beside
-from saros_sync.receiver.guard import Guard
 from saros_sync.receiver.mirror import Mirror
 from saros_sync.receiver.synced_view import SyncedView
+from saros_sync.receiver.write_guard import Guard
 from saros_sync.round import Content, is_sender
 
 logger = logging.getLogger(__name__)

@@ -2,9 +2,9 @@
 
     begin     what no node has is wanted: a round that another node took in hand goes on here with what that one has
     chunk     arrives at this node (`receiver.incoming`); those who keep the sender fetch what has come meanwhile
-    commit    1  more than half of those who keep the sender have all of it, durable and checked       (`keeper`)
+    commit    1  more than half of those who keep the sender have all of it, durable and checked       (`replica_store`)
               2  devices that nobody has are made, marked as the sender's                              (`schema`)
-              3  the notes of the meta group get the round: this is the moment                         (`ledger`)
+              3  the notes of the meta group get the round: this is the moment                         (`catalog`)
               4  the schema gets what else it lacks, and loses what the sender has no longer
 
 The moment is one entry of one log, whatever the number of groups: who reads by a table of senders as of that entry
@@ -25,19 +25,24 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
-from saros_cluster.meta.notes import CHANGED, Notes
-from saros_storage.clock import Clock
-from saros_storage.disk import Disk
-from saros_storage.errors import StorageError, UserMistake
+from saros_cluster.meta.metadata_kv import CHANGED, Notes
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import Disk
 from saros_storage.schema import DeviceSchema
-from saros_storage.store_options import StoreOptions
 from saros_sync.clustered import schema
-from saros_sync.clustered.contents import Contents, names_of
-from saros_sync.clustered.halves import Halves, is_kept, keepers
-from saros_sync.clustered.keeper import Keeper
-from saros_sync.clustered.ledger import Known, Ledger, encode_entry, key_of
+from saros_sync.clustered.catalog import Known, Ledger, encode_entry, key_of
+from saros_sync.clustered.content_store import Contents, names_of
+from saros_sync.clustered.replica_sets import Halves, is_kept, keepers
+from saros_sync.clustered.replica_store import Keeper
 from saros_sync.errors import BeginAgain, Unreachable
-from saros_sync.receiver.asking import (
+from saros_sync.receiver.catalog import Catalog, SenderEntry, entry_after, transferred
+from saros_sync.receiver.checking import Chores
+from saros_sync.receiver.incoming import Incoming
+from saros_sync.receiver.mirror import devices_of_schema
+from saros_sync.receiver.ownership import Claims, claims
+from saros_sync.receiver.request_checks import (
     SenderLocks,
     Speaker,
     check_room,
@@ -46,11 +51,6 @@ from saros_sync.receiver.asking import (
     in_hand,
     printable,
 )
-from saros_sync.receiver.catalog import Catalog, SenderEntry, entry_after, transferred
-from saros_sync.receiver.checking import Chores
-from saros_sync.receiver.incoming import Incoming
-from saros_sync.receiver.mirror import devices_of_schema
-from saros_sync.receiver.ownership import Claims, claims
 from saros_sync.round import Content, Round, decode_round
 from saros_sync.transport import Begun, Standing, Want
 

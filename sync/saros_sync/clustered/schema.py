@@ -1,4 +1,6 @@
-"""Senders' devices in the schema of a cluster: marked as theirs (`saros_cluster.sent`), as the sender has them.
+"""Senders' devices in the schema of a cluster.
+
+Marked as theirs (`saros_cluster.database.synced_devices`), as the sender has them.
 
     before the commit    devices that are nobody's yet are made, marked: whoever of client and sender is first has it
     after it             all granted devices become what the sender has; marked ones that it has no longer go
@@ -12,9 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from saros_cluster.sent import SENDER, sender_of
-from saros_storage.errors import UserMistake
-from saros_storage.paths import parse_pattern
+from saros_cluster.database.synced_devices import SENDER, sender_of
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.paths import parse_pattern
 from saros_storage.schema import DeleteSeries, DeviceSchema, SchemaChange, SchemaTree
 from saros_sync.receiver.reconcile import refused, repair
 

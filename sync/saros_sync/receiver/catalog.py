@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from saros_storage.clock import Clock
-from saros_storage.errors import CorruptFile
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import CorruptFile
 from saros_sync.errors import NoSuchSender, RoundRefused
 from saros_sync.framing import decode_framed, encode_framed
 from saros_sync.receiver.incoming import Incoming

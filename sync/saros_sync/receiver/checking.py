@@ -15,12 +15,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
-from saros_storage.errors import CorruptFile
+from saros_storage.base.errors import CorruptFile
+from saros_storage.folder.resource import devices_of_file
 from saros_storage.loading.content import content_of
-from saros_storage.resource import devices_of_file
-from saros_storage.snapshot import DeviceSpan
-from saros_storage.tsfile.checking import check_tsfile
+from saros_storage.scan.snapshot import DeviceSpan
 from saros_storage.tsfile.reader import TsFileReader
+from saros_storage.tsfile.verifier import check_tsfile
 
 T = TypeVar("T")
 #: One that looks at a file, and one that waits for the disk.

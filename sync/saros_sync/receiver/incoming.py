@@ -25,10 +25,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from saros_storage.disk import Disk, File
-from saros_storage.errors import CorruptFile, StorageError
-from saros_storage.layout import RESOURCE, write_durably
-from saros_storage.resource import encode_resource
+from saros_storage.base.errors import CorruptFile, StorageError
+from saros_storage.folder.layout import RESOURCE, write_durably
+from saros_storage.folder.resource import encode_resource
+from saros_storage.io.disk import Disk, File
 from saros_sync.errors import BeginAgain, RoundRefused
 from saros_sync.journal import Journal, Note
 from saros_sync.receiver.checking import Chores, Found, check_file

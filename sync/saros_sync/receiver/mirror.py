@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from saros_storage.disk import Disk
-from saros_storage.errors import CorruptFile, UnsupportedFile, UserMistake
-from saros_storage.layout import RESOURCE
-from saros_storage.opened_file import OpenedFile, Report
-from saros_storage.resource import decode_resource, devices_of_file
+from saros_storage.base.errors import CorruptFile, UnsupportedFile, UserMistake
+from saros_storage.folder.layout import RESOURCE
+from saros_storage.folder.lazy_file import OpenedFile, Report
+from saros_storage.folder.resource import decode_resource, devices_of_file
+from saros_storage.io.disk import Disk
+from saros_storage.scan.snapshot import FileSource, PartitionSnapshot
 from saros_storage.schema import CreateDatabase, CreateSeries, DeviceSchema, SchemaTree, decode_change
-from saros_storage.snapshot import FileSource, PartitionSnapshot
 from saros_sync.round import Content, Round, SentFile, decode_round
 
 #: Below a data folder: all that senders sent.

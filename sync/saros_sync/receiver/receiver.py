@@ -23,21 +23,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from saros_storage.clock import Clock
-from saros_storage.disk import Disk
-from saros_storage.errors import CorruptFile
-from saros_storage.layout import confirm, write_durably
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import CorruptFile
+from saros_storage.folder.layout import confirm, write_durably
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import Disk
 from saros_storage.schema import SchemaChange, SchemaTree
-from saros_storage.store_options import StoreOptions
-from saros_sync.receiver.asking import (
-    SenderLocks,
-    Speaker,
-    check_room,
-    check_speaker,
-    disk_errors,
-    in_hand,
-    printable,
-)
 from saros_sync.receiver.catalog import (
     Catalog,
     SenderEntry,
@@ -51,6 +42,15 @@ from saros_sync.receiver.incoming import Incoming
 from saros_sync.receiver.mirror import FOLDER, Mirror, MirrorFolder, load_document, open_mirror, set_aside, without
 from saros_sync.receiver.ownership import Claims, claims
 from saros_sync.receiver.reconcile import refused, repair
+from saros_sync.receiver.request_checks import (
+    SenderLocks,
+    Speaker,
+    check_room,
+    check_speaker,
+    disk_errors,
+    in_hand,
+    printable,
+)
 from saros_sync.round import Content, Round, is_sender
 from saros_sync.transport import Begun, Standing
 

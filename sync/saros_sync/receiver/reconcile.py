@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from saros_storage.errors import UserMistake
-from saros_storage.paths import join_nodes, split_path
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.paths import join_nodes, split_path
 from saros_storage.schema import (
     AlterSeries,
     CreateDatabase,

@@ -13,23 +13,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from saros_storage.clock import Clock
-from saros_storage.disk import Disk
-from saros_storage.folder_lock import FolderLock
+from saros_storage.base.clock import Clock
+from saros_storage.base.tablet import Tablet
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import Disk
+from saros_storage.io.folder_lock import FolderLock
 from saros_storage.loading.loader import LoadOptions
-from saros_storage.read_point import HERE, ReadPoint
-from saros_storage.reading import ReadView, TimeRange
+from saros_storage.read.view import LocalReadView
 from saros_storage.region import StoreStatus
+from saros_storage.scan.read_point import HERE, ReadPoint
+from saros_storage.scan.reading import ReadView, TimeRange
 from saros_storage.schema import SchemaChange
 from saros_storage.store import Store
-from saros_storage.store_options import StoreOptions
-from saros_storage.tablet import Tablet
-from saros_storage.view import LocalReadView
 from saros_sync.receiver.checking import Beside, Chores
-from saros_sync.receiver.guard import Guard
 from saros_sync.receiver.mirror import Mirror
 from saros_sync.receiver.receiver import Receiver
 from saros_sync.receiver.synced_view import SyncedView
+from saros_sync.receiver.write_guard import Guard
 
 
 class SyncedStore(Store):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from saros_storage.latest_cache import Point
-from saros_storage.reading import ReadCounters, ReadView, ScanRequest, SeriesReader, TogetherReader
+from saros_storage.read.latest_cache import Point
+from saros_storage.scan.reading import ReadCounters, ReadView, ScanRequest, SeriesReader, TogetherReader
 
 
 class SyncedView:

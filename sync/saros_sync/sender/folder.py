@@ -20,9 +20,9 @@ import os
 import secrets
 from dataclasses import asdict, dataclass, fields
 
-from saros_storage.disk import Disk
-from saros_storage.errors import CorruptFile, UserMistake
-from saros_storage.layout import write_durably
+from saros_storage.base.errors import CorruptFile, UserMistake
+from saros_storage.folder.layout import write_durably
+from saros_storage.io.disk import Disk
 from saros_sync.framing import decode_framed, encode_framed
 from saros_sync.round import is_sender
 

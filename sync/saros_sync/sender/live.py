@@ -22,9 +22,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from saros_storage.disk import Disk
-from saros_storage.errors import CorruptFile, UserMistake
-from saros_storage.layout import (
+from saros_storage.base.errors import CorruptFile, UserMistake
+from saros_storage.base.types import TimeUnit
+from saros_storage.folder.layout import (
     GROUP_FOLDER,
     LOG_FOLDER,
     MANIFEST,
@@ -33,12 +33,12 @@ from saros_storage.layout import (
     STAGING_FOLDER,
     TRASH_PREFIX,
 )
+from saros_storage.folder.manifest import Manifest, decode_manifest
+from saros_storage.folder.schema_file import load_schema
+from saros_storage.io.disk import Disk
 from saros_storage.log.record import Head, ReadPiece, heads, whole_record
-from saros_storage.manifest import Manifest, decode_manifest
-from saros_storage.mutation import MUTATION, decode_mutation, is_one_tablet
+from saros_storage.mutation.mutation import MUTATION, decode_mutation, is_one_tablet
 from saros_storage.schema import SchemaTree
-from saros_storage.schema_file import load_schema
-from saros_storage.types import TimeUnit
 
 #: (path, offset, bytes) -> so many bytes from there on, less at the end; copied, as a log may be cut meanwhile.
 ReadAt = Callable[[str, int, int], bytes]

@@ -15,10 +15,10 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from saros_storage.disk import Disk
-from saros_storage.errors import FolderInUse, StorageError, UserMistake
-from saros_storage.folder_lock import FolderLock
-from saros_storage.layout import write_synced
+from saros_storage.base.errors import FolderInUse, StorageError, UserMistake
+from saros_storage.folder.layout import write_synced
+from saros_storage.io.disk import Disk
+from saros_storage.io.folder_lock import FolderLock
 from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 from saros_sync.sender.live import LiveFolder
 from saros_sync.sender.sending import Progress, Retrying, Sending, Sent, Stopped

@@ -23,17 +23,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from saros_storage.disk import Disk
-from saros_storage.errors import StorageError
-from saros_storage.layout import write_durably
-from saros_storage.rate_limit import RateLimit
+from saros_storage.base.errors import StorageError
+from saros_storage.folder.layout import write_durably
+from saros_storage.io.disk import Disk
+from saros_storage.io.rate_limit import RateLimit
 from saros_sync.errors import BeginAgain, RoundRefused, Unreachable
 from saros_sync.framing import decode_framed, encode_framed
 from saros_sync.journal import Journal, Note
 from saros_sync.round import Content, Round, content_of, encode_round
+from saros_sync.sender.backoff import pause_s
 from saros_sync.sender.folder import ReceiverFolder, ReceiverOptions
 from saros_sync.sender.live import LiveFolder, ReadAt, SchemaFollower, read_at
-from saros_sync.sender.pauses import pause_s
 from saros_sync.sender.snapshot import FileKey, Snapshot, SnapshotFolder, keys_of
 from saros_sync.sender.window import Window
 from saros_sync.transport import Answer, Begun, Conflict, Standing, Transport

@@ -18,10 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from saros_storage.disk import Disk
-from saros_storage.errors import CorruptFile
-from saros_storage.layout import kind_folder, write_durably, write_synced
-from saros_storage.manifest import FileEntry, Manifest
+from saros_storage.base.errors import CorruptFile
+from saros_storage.folder.layout import kind_folder, write_durably, write_synced
+from saros_storage.folder.manifest import FileEntry, Manifest
+from saros_storage.io.disk import Disk
 from saros_sync.framing import decode_framed, encode_framed
 from saros_sync.round import Content, Round, SentFile, SentPartition, content_of, decode_round, encode_round
 from saros_sync.sender.live import ATTEMPTS_MAX, LiveFolder, LivePartition

@@ -26,15 +26,15 @@ from engine.model.expressions import Value
 from engine.model.history import TYPES, Database, Delete, Write
 from engine.model.queries import Answer, answer
 
-import saros_engine.distribution as distribution
-from saros_engine.errors import EngineError
+import saros_engine.planning.distribution as distribution
+from saros_engine.base.errors import EngineError
+from saros_engine.memory.options import EngineOptions
 from saros_engine.operators import base, sorted_runs
-from saros_engine.options import EngineOptions
-from saros_storage.block import Column
-from saros_storage.errors import UserMistake
-from saros_storage.reading import BLOCK_ROWS_MAX, ScanRequest, TimeRange
-from saros_storage.store_options import StoreOptions
-from saros_storage.types import DataType
+from saros_storage.base.block import Column
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import DataType
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.scan.reading import BLOCK_ROWS_MAX, ScanRequest, TimeRange
 
 _WIDE = 1 << 62
 

@@ -13,9 +13,9 @@ from engine.model.drawing import QueryDrawing, draw_history
 from engine.model.history import Database
 from grammar.hardly_sql import draw_text
 
-from saros_engine.errors import EngineError
-from saros_grammar.errors import SqlError
-from saros_storage.errors import StorageError
+from saros_engine.base.errors import EngineError
+from saros_grammar.syntax.errors import SqlError
+from saros_storage.base.errors import StorageError
 
 #: Of computing, in all threads: far more than any of the texts needs.
 _SECONDS_MAX = 10.0

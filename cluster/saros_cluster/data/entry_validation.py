@@ -1,0 +1,211 @@
+"""The outcome of a client's entry, given the state that earlier entries made: its effect, or why it is refused.
+
+    its request had its effect before, on all it is about     nothing
+    a drop that is not newer than the last                    nothing
+    for a slot that is not the group's                        refused (2026)
+    written without having seen a drop                        refused (2021): see `drops`
+    does not fit the schema                                   refused, with the reason
+    else                                                      the part that is new: tablets, changes, and the
+                                                              databases that they lie in
+
+All members reach the same outcome. Judging changes nothing. Under the region's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from saros_cluster.data.command import Command, Known, Request
+from saros_cluster.data.drops import OVERTAKEN, drop_of
+from saros_cluster.data.replica import Replica
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.paths import join_nodes, split_path
+from saros_storage.mutation.mutation import Mutation, Placed
+from saros_storage.mutation.tablet_codec import TabletFrame
+from saros_storage.mutation.tablet_validation import Fitting
+from saros_storage.schema import (
+    OF_ALL_GROUPS,
+    OF_ONE_DEVICE,
+    AlterSeries,
+    AlterStorage,
+    AlterType,
+    CreateDatabase,
+    CreateSeries,
+    DeleteDatabase,
+    SchemaChange,
+    SchemaTree,
+)
+
+_CACHED_DATABASES = 65_536
+
+
+class Effect(NamedTuple):
+    """What is carried out.
+
+    `places`: of which of the entry's tablets; None: of all. `spared`: slots that have had its deletions before.
+    """
+
+    mutation: Mutation
+    places: list[int] | None
+    spared: frozenset[int]
+
+
+class Judge:
+    """Judges entries for one replica."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._fitting = Fitting()
+
+    def judge(self, index: int, command: Command, lost: UserMistake | None = None) -> Effect | None:
+        """The effect of entry `index`; None: it had it before. `lost`: why its file cannot be loaded.
+
+        Raises UserMistake (2026, 2021, what the schema says), and `lost`.
+        """
+        replica, request = self._replica, command.request
+        mutation = _looked_into(command.mutation)
+        if drop_of(mutation.changes) is not None and command.drop <= replica.drops.newest:
+            return None
+        places: list[int] | None = None
+        spared: frozenset[int] = frozenset()
+        if replica.requests.is_known(request, index):
+            places, creates = self._unseen(request, index, mutation)
+            deletions = mutation.deletions
+            if deletions:
+                spared, are_others = self._seen_slots(request, index)
+                deletions = deletions if are_others else ()
+            if not (places or creates or deletions or self._unseen_loads(request, index, mutation)):
+                return None
+            tablets = [mutation.tablets[place] for place in places]
+            mutation = replace(mutation, changes=creates, deletions=deletions, tablets=tablets)
+        self._check_slots(mutation, command.known)
+        if lost is not None:
+            raise lost
+        return Effect(self._checked(mutation, command.drop), places, spared)
+
+    # ------------------------------------------------------------------ slots and requests
+
+    def slots_of(self, placed: Placed) -> list[int]:
+        """The slots of a tablet's rows; as a rule it is one."""
+        frame, interval = placed.known, self._replica.region.options.time_partition_interval
+        assert frame is not None
+        database = _database(frame.head.device, placed.depth)
+        numbers = range(frame.span.start // interval, frame.span.end // interval + 1)
+        return [self._replica.ownership.slot(database, number) for number in numbers]
+
+    def _unseen(self, request: Request, index: int, mutation: Mutation) -> tuple[list[int], list[SchemaChange]]:
+        """What a repeated request brings for slots that have not had it: places of its tablets, what it makes."""
+        covers, since = self._replica.requests.covers, self._replica.ownership.since
+
+        def is_unseen(slots: Sequence[int]) -> bool:
+            return not all(covers(request, index, slot, since(slot)) for slot in slots)
+
+        places = [place for place, placed in enumerate(mutation.tablets) if is_unseen(self.slots_of(placed))]
+        return places, [change for change, slots in self._slots_of_made(mutation.changes) if is_unseen(slots)]
+
+    def _slots_of_made(self, changes: Sequence[SchemaChange]) -> list[tuple[SchemaChange, list[int]]]:
+        """Databases and series that are made, and where their schema is kept; nowhere, if they are in no database."""
+        ownership, schema = self._replica.ownership, self._replica.region.schema
+        made = [change.path for change in changes if isinstance(change, CreateDatabase)]
+        found: list[tuple[SchemaChange, list[int]]] = []
+        for change in changes:
+            match change:
+                case CreateDatabase(path):
+                    found.append((change, [ownership.slot(path, 0)]))
+                case CreateSeries(device) | AlterSeries(device) | AlterType(device) | AlterStorage(device):
+                    new = [path for path in made if device.startswith(f"{path}.")]
+                    database = new[0] if new else schema.database_of(device)
+                    found.append((change, [] if database is None else [ownership.slot(database, 0)]))
+        return found
+
+    def _seen_slots(self, request: Request, index: int) -> tuple[frozenset[int], bool]:
+        """The group's slots that have had a repeated request, as far as something is here; whether there are others.
+
+        What is here does not decide: in a replay it may be more than when the entry was judged first.
+        """
+        ownership, covered = self._replica.ownership, self._replica.requests.covered
+        owned = ownership.owned()
+        seen = {since: covered(request, index, slots, since) for since, slots in owned.items()}
+        here = {ownership.slot(*partition.key) for partition in self._replica.region.partitions}
+        return frozenset(here).intersection(frozenset().union(*seen.values())), seen != owned
+
+    def _unseen_loads(self, request: Request, index: int, mutation: Mutation) -> bool:
+        """Whether it brings a file for a slot that has not had it."""
+        covers, ownership = self._replica.requests.covers, self._replica.ownership
+        slots = [ownership.slot(staged.database, staged.slice) for staged in mutation.loads]
+        return any(not covers(request, index, slot, ownership.since(slot)) for slot in slots)
+
+    def _check_slots(self, mutation: Mutation, known: Known) -> None:
+        """Raise UserMistake (MOVED) if the entry is another group's, or passes by what is on its way."""
+        ownership = self._replica.ownership
+        slots = {slot for _, slots in self._slots_of_made(mutation.changes) for slot in slots}
+        for placed in mutation.tablets:
+            slots.update(self.slots_of(placed))
+        slots.update(ownership.slot(staged.database, staged.slice) for staged in mutation.loads)
+        ownership.check(sorted(slots), known.inbound)
+        concerns_all = mutation.deletions or any(isinstance(c, OF_ALL_GROUPS) for c in mutation.changes)
+        if concerns_all and drop_of(mutation.changes) is None:  # drops wait for moves, and moves for drops
+            ownership.check_epoch(known.epoch, known.inbound)
+
+    # ------------------------------------------------------------------ the schema
+
+    def _checked(self, mutation: Mutation, seen: int) -> Mutation:
+        """The mutation as it is carried out: databases known. Raises UserMistake."""
+        replica = self._replica
+        schema, tablets = replica.region.schema, mutation.tablets
+        if seen < replica.drops.newest:
+            self._check_seen(seen, mutation)
+        databases = [_database(p.known.head.device, p.depth) for p in tablets if p.known is not None]
+        loaded = [staged.database for staged in mutation.loads]
+        changes = needed(schema, mutation.changes, [*databases, *loaded])
+        if changes:
+            schema = schema.rehearse(changes, [p.known.head.device for p in tablets if p.known is not None])
+        for placed, database in zip(tablets, databases, strict=True):
+            if placed.known is not None and replica.ownership.owns_schema(database):
+                self._fitting.depth(placed.known.head, schema)
+        return Mutation(changes, mutation.deletions, tablets, mutation.loads)
+
+    def _check_seen(self, seen: int, mutation: Mutation) -> None:
+        devices = {p.known.head.device for p in mutation.tablets if p.known is not None}
+        devices |= {change.device for change in mutation.changes if isinstance(change, OF_ONE_DEVICE)}
+        devices |= {d for staged in mutation.loads if staged.known is not None for d in staged.known.devices}
+        if self._replica.drops.overtake(seen, devices):
+            raise UserMistake("series were dropped since the write was prepared: look at them again", code=OVERTAKEN)
+
+
+def needed(known: SchemaTree, changes: Sequence[SchemaChange], databases: Sequence[str]) -> list[SchemaChange]:
+    """The changes without what is known or gone already, and with the databases that are written to."""
+    found: list[SchemaChange] = []
+    created = set()
+    for wanted in changes:
+        change = wanted
+        if isinstance(change, CreateSeries) and change.if_missing:
+            device = known.device(change.device)
+            left = tuple(s for s in change.series if device is None or s.measurement not in device.series)
+            if not left:
+                continue
+            change = CreateSeries(change.device, change.aligned, left)
+        if isinstance(change, CreateDatabase):
+            if known.is_database(change.path):
+                continue
+            created.add(change.path)
+        if isinstance(change, DeleteDatabase) and not known.is_database(change.path):
+            continue
+        found.append(change)
+    missing = {d for d in databases if not known.is_database(d)} - created
+    return [*(CreateDatabase(database) for database in sorted(missing)), *found]
+
+
+def _looked_into(mutation: Mutation) -> Mutation:
+    """With the heads of its tablets read, once for all who look at them."""
+    if not mutation.tablets:
+        return mutation
+    return replace(mutation, tablets=[Placed(p.depth, p.frame, TabletFrame(p.frame)) for p in mutation.tablets])
+
+
+@lru_cache(_CACHED_DATABASES)
+def _database(device: str, depth: int) -> str:
+    return join_nodes(split_path(device)[:depth])

@@ -1,0 +1,422 @@
+"""The state machine of a data group: its log's entries become a region of storage.
+
+    entry i    fences, opens, lets go of slots                 see `slot_transfer`
+               a piece of a file that is to be loaded          see `log_shipped_files`
+               loads a file that has not come as a whole       no effect, refused (2027): see `log_shipped_files`
+               not for this group, or not any more             no effect: see `entry_validation`
+               else                                            schema tree, tombstones, MemTables; answered None
+
+What an entry does follows from the entries before it and nothing else, so all members agree; after a restart too, when
+entries up to `state.index` come again (`state_file`): those are not judged a second time.
+
+The schema of a database's series is kept by the group that owns the database's first slice; only there are tablets
+checked against it. Other groups trust a tablet's own types: its writer has asked the owner.
+
+`apply` is called by one thread; the group's local state (`replica`) is thread-safe; the region's flusher calls
+`release`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from saros_cluster.data.command import Command, decode_command
+from saros_cluster.data.drops import drop_of
+from saros_cluster.data.entry_validation import Effect, Judge
+from saros_cluster.data.log_shipped_files import LOST, Abandon, Piece, Shipments, Shipping
+from saros_cluster.data.ownership import LEFT, LetGo, Ownership
+from saros_cluster.data.replica import Replica, Underlay
+from saros_cluster.data.schema_feed import Told
+from saros_cluster.data.slot_transfer import move, remove_left
+from saros_cluster.data.snapshots import pull_snapshot
+from saros_cluster.data.state_file import GroupState, encode_state, load_state, save_state
+from saros_cluster.multiraft.state_machine import Outcome
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import Entry, EntryKind, GroupId, Snapshot
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.cache.chunk_cache import ChunkCache
+from saros_storage.checkpoint.checkpoint import Chosen, everything
+from saros_storage.checkpoint.registry import CAPTURED_NS, Shelf
+from saros_storage.compaction.compactor import Compactor
+from saros_storage.folder.layout import confirm
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import FULL_ERRNOS, Disk
+from saros_storage.mutation.mutation import Mutation
+from saros_storage.region import Region
+from saros_storage.schema import DeleteDatabase
+
+#: A flush lets the log be cut when it frees so many entries at least: the state is written each time.
+_RELEASE_ENTRIES = 2_000
+#: Or so much of files that came through the log.
+_RELEASE_SHIPPED_BYTES = 16 << 20
+_FULL_DISK_SECONDS = 1.0
+#: The folder that a snapshot is fetched into.
+_STAGING = "staging"
+#: A member that is offered a snapshot and does not fetch it, or stops to, is offered another one.
+_OFFERED_NS = 30_000_000_000
+Compact = Callable[[int], None]
+
+
+class RegionMachine:
+    """See the module. Implements `StateMachine` and the region's `Journal`."""
+
+    def __init__(
+        self,
+        group: GroupId,
+        folder: str,
+        state_path: str,
+        options: StoreOptions,
+        disk: Disk,
+        clock: Clock,
+        cache: ChunkCache,
+        owned: npt.NDArray[np.bool_],
+        underlay: Underlay,
+        told: Told,
+        shelf: Shelf,
+        ask: Callable[[NodeId, str, bytes], bytes],
+        compactor: Compactor | None = None,
+    ) -> None:
+        """Load the region that lies below `folder`. `told` hears what becomes of the schema. Raises CorruptFile.
+
+        `owned`: bool[slots], what the group begins with; `underlay`: reads what lies elsewhere of slots that came.
+        """
+        self.group = group
+        self._folder = folder
+        self._options = options
+        self._disk = disk
+        self._clock = clock
+        self._cache = cache
+        self._path = state_path
+        self._owned = owned
+        self._underlay = underlay
+        self._told = told
+        self._shelf = shelf
+        self._ask = ask
+        self._compactor = compactor
+        self._compact: Compact = lambda _: None
+        #: The last entry that was there at the start; None once it has taken effect.
+        self._last: Entry | None = None
+        self._sync: Callable[[], None] = lambda: None
+        self._saving = threading.Lock()
+        #: Held while entries are applied, and while the region is replaced.
+        self._applying = threading.Lock()
+        #: What `stage` fetched: the state that goes with it.
+        self._staged: GroupState | None = None
+        if disk.exists(state_path):
+            confirm(disk, state_path)
+        self._load(load_state(disk, state_path))
+        for name in disk.list(folder):
+            if name != str(self._generation):
+                disk.remove_tree(os.path.join(folder, name))
+
+    def _load(self, state: GroupState) -> None:
+        self._generation = state.generation
+        words = state.ownership
+        ownership = Ownership(self._owned) if words is None else Ownership.of_words(words)
+        region = Region(
+            self._folder_of(state.generation),
+            self._options,
+            self._disk,
+            self._clock,
+            state.tree(),
+            state.index,
+            self._cache,
+            self._compactor,
+        )
+        shipments = Shipments(region.staging, self._disk)
+        #: What pieces of files have brought since the state was saved because of them.
+        self._shipped_bytes = 0
+        #: Others look at any time: a snapshot puts another one in its place.
+        self.replica = Replica(state, region, ownership, shipments, self._underlay, self._told)
+        self._judge = Judge(self.replica)
+        self._told(self.replica.news_since(-1))
+
+    @property
+    def region(self) -> Region:
+        """The region of now."""
+        return self.replica.region
+
+    def _folder_of(self, generation: int) -> str:
+        return os.path.join(self._folder, str(generation))
+
+    def start(self, compact: Compact, sync: Callable[[], None], last: Entry | None = None) -> None:
+        """Begin: `compact(index)` frees the log up to an entry, `sync` makes it durable; `last` is the log's last."""
+        self._compact, self._sync = compact, sync
+        installed = self.replica.installed
+        if last is not None and (installed is None or installed.index < last.index):
+            self._last = last
+        self._start_region()
+
+    def _start_region(self) -> None:
+        self.region.start(self)
+        if self._last is None:
+            self.region.trust_rules()
+        self.region.start_compacting()
+
+    # ------------------------------------------------------------------ entries
+
+    def apply(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
+        """See `StateMachine.apply`. Waits while the MemTables hold too much."""
+        with self._applying:
+            self._wait_for_memory()
+            outcomes = [self._apply(entry) for entry in entries]
+            last = self._last
+            # Of the entries that were there at the start, those that are not committed may have gone.
+            if last is not None and entries and (entries[-1].index >= last.index or entries[-1].term > last.term):
+                self._last = None
+                self.region.trust_rules()
+            return outcomes
+
+    def _wait_for_memory(self) -> None:
+        """Until there is room: an entry that is committed must be applied, however long the disk is full."""
+        while not self.region.closed:
+            try:
+                self.region.wait_for_memory()
+            except StorageError:
+                self._wait_for_disk()
+            else:
+                return
+
+    def _wait_for_disk(self) -> bool:
+        """A while; False if the region was closed."""
+        with self.region.lock:
+            self.region.lock.wait(_FULL_DISK_SECONDS)
+        return not self.region.closed
+
+    def _apply(self, entry: Entry) -> Outcome:
+        region = self.region
+        if entry.kind is not EntryKind.DATA:
+            with region.lock:
+                self.replica.pass_by(entry.index)
+            return None
+        command = decode_command(entry.data)
+        if command.shipping is not None:
+            return self._ship(entry.index, command.shipping)
+        if command.mutation.loads:
+            return self._load_shipped(entry.index, command)
+        if isinstance(command.transfer, LetGo):
+            return self._let_go(entry.index, command)
+        if any(isinstance(change, DeleteDatabase) for change in command.mutation.changes):
+            with region.flusher.folders, region.lock:
+                return self._apply_command(entry.index, command)
+        with region.lock:
+            return self._apply_command(entry.index, command)
+
+    def _ship(self, index: int, shipping: Shipping) -> Outcome:
+        """A file grows, or goes."""
+        replica, shipments = self.replica, self.replica.shipments
+        if isinstance(shipping, Piece):
+            shipments.write(index, shipping, self._wait_for_disk)
+        with replica.region.lock:
+            is_new = replica.pass_by(index)
+            if isinstance(shipping, Abandon):
+                shipments.drop(shipping.name)
+            elif shipments.fits(shipping):
+                shipments.note(index, shipping, self._clock.monotonic_ns())
+                self._shipped_bytes += len(shipping.data)
+            elif is_new:
+                return UserMistake("what comes before this piece of the file is not here: send it again", code=LOST)
+        return None
+
+    def _let_go(self, index: int, command: Command) -> Outcome:
+        """Slots are elsewhere: the state file says so before their files go.
+
+        Else who has started again would show nothing of them to a table of before the move, and call it all there is.
+        """
+        replica = self.replica
+        with replica.region.lock:
+            is_new = index > replica.judged
+            replica.removing = index
+            outcome = self._apply_command(index, command)
+        if is_new:
+            self._save_soon()
+        with replica.region.flusher.folders, replica.region.lock:
+            remove_left(replica, index)
+            replica.removing = None
+        return outcome
+
+    def _save_soon(self) -> None:
+        """Write the state, as soon as there is room for it."""
+        while True:
+            try:
+                with self._saving:
+                    state = self.replica.state(None)
+                    self._write(replace(state, released=max(state.released, self.replica.released)))
+            except OSError as error:
+                if error.errno not in FULL_ERRNOS or not self._wait_for_disk():
+                    raise
+            else:
+                return
+
+    def _load_shipped(self, index: int, command: Command) -> Outcome:
+        """A file that has come takes effect, if it is here and the entry is not refused."""
+        (wanted,) = command.mutation.loads
+        lost: UserMistake | None = None
+        try:
+            wanted = self.replica.shipments.complete(wanted)
+        except UserMistake as error:
+            lost = error
+        mutation = replace(command.mutation, loads=(wanted,))
+        with self.region.lock:
+            return self._apply_command(index, command._replace(mutation=mutation), lost)
+
+    def _apply_command(self, index: int, command: Command, lost: UserMistake | None = None) -> Outcome:
+        """Under the region's lock. `lost`: why a file cannot be loaded."""
+        replica = self.replica
+        if command.transfer is not None:
+            move(replica, index, command.transfer, command.mutation.changes)
+            return None
+        replica.reached = max(replica.reached, index)
+        if index <= replica.judged:
+            self._replay(index, command.mutation, is_lost=lost is not None)
+            return None
+        replica.judged = index
+        try:
+            effect = self._judge.judge(index, command, lost)
+        except UserMistake as error:
+            refused: Outcome = error
+        else:
+            if effect is not None:
+                if effect.places is not None:
+                    replica.partly[index] = effect.places
+                if effect.spared:
+                    replica.spared[index] = effect.spared
+                self._carry_out(index, command, effect)
+                return None
+            refused = None
+        replica.skip(index, command.mutation)
+        replica.skipped.append(index)
+        return refused
+
+    def _replay(self, index: int, mutation: Mutation, *, is_lost: bool) -> None:
+        """An entry that was judged before the start."""
+        replica = self.replica
+        if index <= replica.released or index in replica.skipped or is_lost:
+            replica.skip(index, mutation)  # a file that is lost in a replay has its place in a manifest, or had
+            return
+        places = replica.partly.get(index)
+        if places is not None:
+            mutation = replace(mutation, tablets=[mutation.tablets[place] for place in places])
+        replica.take_effect(index, mutation, replica.spared.get(index, frozenset()))
+
+    def _carry_out(self, index: int, command: Command, effect: Effect) -> None:
+        replica, mutation = self.replica, effect.mutation
+        for change in mutation.changes:
+            if isinstance(change, DeleteDatabase):
+                replica.ownership.forget(change.path)
+        schema = replica.region.schema
+        told = [exact for change in mutation.changes for exact in replica.told.exactly(change, schema)]
+        replica.take_effect(index, mutation, effect.spared)
+        replica.requests.remember(command.request, index, command.known.inbound)
+        drop = drop_of(command.mutation.changes)  # what it drops may not be here
+        if drop is not None:
+            replica.drops.note(command.drop, drop)
+        if told or drop is not None:
+            replica.told.note(index, told)
+
+    # ------------------------------------------------------------------ the log, for the region's flusher
+
+    def sync_due(self) -> None:
+        """See `flusher.Journal`."""
+        self._sync()
+
+    def release(self, first: int) -> None:
+        """See `flusher.Journal`."""
+        if first - 1 - self.replica.released >= _RELEASE_ENTRIES or self._shipped_bytes >= _RELEASE_SHIPPED_BYTES:
+            self._shipped_bytes = 0
+            self.save(first)
+
+    def save(self, first: int | None = None) -> None:
+        """Write the state, and free the log before entry `first`: by default, whatever no partition needs."""
+        with self._saving:
+            state = self.replica.state(first)
+            if state.released > self.replica.released:
+                self._write(state)
+
+    def _write(self, state: GroupState) -> None:
+        """With `_saving` held."""
+        save_state(self._disk, self._path, state)
+        self.replica.released = state.released
+        self._compact(state.released)
+
+    # ------------------------------------------------------------------ snapshots
+
+    def take_snapshot(self) -> tuple[int, bytes]:
+        """See `StateMachine.take_snapshot`: everything is flushed, so that the files say it all."""
+        self.region.flush()
+        return self._capture(everything, _OFFERED_NS)
+
+    def forget_snapshot(self, token: bytes) -> None:
+        """See `StateMachine.forget_snapshot`."""
+        self._shelf.release(token)
+
+    def capture(self, chosen: Chosen = everything) -> bytes:
+        """A capture of exactly one index, on this group's shelf; entries wait while what came meanwhile is flushed.
+
+        Raises DiskFull, StoreClosed, CorruptFile.
+        """
+        self.region.flush_chosen(chosen)
+        with self._applying:
+            self.region.flush_chosen(chosen)
+            return self._capture(chosen, CAPTURED_NS)[1]
+
+    def capture_left(self, epoch: int) -> bytes:
+        """A capture of the slots that a move took away here. Raises what `capture` does, and UserMistake (MOVED)."""
+        replica = self.replica
+        replica.check_left(epoch)
+        shows, slot = replica.ownership.shows, replica.ownership.slot
+        return self.capture(lambda database, number: shows(slot(database, number), epoch, LEFT))
+
+    def _capture(self, chosen: Chosen, lease_ns: int) -> tuple[int, bytes]:
+        region = self.region
+        with region.flusher.folders:
+            with region.lock:
+                state = self.replica.state(None)
+                taken = region.capture(chosen)
+            note = encode_state(replace(state, schema=b""))
+            return state.released, self._shelf.put(replace(taken, note=note), lease_ns=lease_ns)
+
+    def stage(self, sender: NodeId, snapshot: Snapshot) -> None:
+        """See `StateMachine.stage`."""
+        self._staged = None
+        folder = os.path.join(self._folder, _STAGING)
+        self._staged = pull_snapshot(partial(self._ask, sender), snapshot.token, folder, self._disk)
+
+    def install(self, snapshot: Snapshot) -> None:
+        """See `StateMachine.install`. Until the state file is replaced, the old region is in effect."""
+        installed = self.replica.installed
+        if installed is not None and installed.index >= snapshot.position.index:
+            return
+        assert self._staged is not None
+        assert self._staged.released == snapshot.position.index
+        with self._applying:
+            state = replace(self._staged, generation=self._generation + 1, installed=snapshot.position)
+            old, old_folder = self.region, self._folder_of(self._generation)
+            staging = os.path.join(self._folder, _STAGING)
+            if self._disk.exists(staging):  # else there was no room for the state the last time
+                self._disk.replace(staging, self._folder_of(state.generation))
+                self._disk.sync_folder(self._folder)
+            with self._saving:
+                save_state(self._disk, self._path, state)
+                self._staged = None
+                is_to_stop = old.refuse_all()
+                self._load(state)
+                self._last = None
+                self._start_region()
+            if is_to_stop:
+                old.stop()  # it waits for the flush at hand, which may wait for `_saving`
+            old.keep_for_views()
+            self._disk.remove_tree(old_folder)
+
+    def close(self) -> None:
+        """End; what is in memory stays in the log. Idempotent."""
+        if self.region.refuse_all():
+            self.region.stop()

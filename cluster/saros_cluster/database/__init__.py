@@ -1,0 +1,13 @@
+"""The cluster as one database, as the engine sees it.
+
+database             the facade
+write_coordinator    tablets as entries of the groups' logs
+schema_coordinator   creating databases and series; changes sent to all groups
+drop_coordinator     drops; retries after drops or moves of slots
+load_coordinator     LOAD: the parts of a file into the groups of their slices
+read_views           reads at three consistency levels
+read_index           how far a read must see
+partial_failure      a request over several groups that was carried out only in part
+synced_devices       devices owned by senders of `saros sync`
+cluster_directory    users and roles of a cluster
+"""

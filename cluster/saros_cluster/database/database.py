@@ -1,0 +1,411 @@
+"""The cluster as one database, seen from one node: any node takes any request.
+
+    write         new databases -> meta group; new series -> their schema's group; rows -> the groups of their slices
+    load          pieces of files -> the groups of their slices, whose entries take them in      (`load_coordinator`)
+    schema        to the group that keeps it, or to all groups                                   (`schema_coordinator`)
+    drop          to all groups, by the meta group's number                                      (`drop_coordinator`)
+    read          three consistencies; the regions of this node, and readers at others           (`read_views`)
+
+Writes are entries in the logs of groups (`write_coordinator`). Thread-safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, replace
+
+from saros_cluster.data.command import NO_REQUEST, Request, check_command, encode_command
+from saros_cluster.database.drop_coordinator import Dropping
+from saros_cluster.database.load_coordinator import Here, abandon, load_file
+from saros_cluster.database.partial_failure import refused_at_last
+from saros_cluster.database.read_index import CatchingUp
+from saros_cluster.database.read_views import STRONG_SECONDS, Views
+from saros_cluster.database.schema_coordinator import Registering, devices_of
+from saros_cluster.database.synced_devices import refuse_sent, sender_of
+from saros_cluster.database.write_coordinator import Entries
+from saros_cluster.meta.machine import decode_meta_entry, encode_meta_entry
+from saros_cluster.meta.metadata_kv import Notes, PutNotes
+from saros_cluster.meta.state import BeginDrop, BeginDropSeries, ChangeUsers, Grow
+from saros_cluster.multiraft.host import Busy, GroupHost, NotHere, NotLeader
+from saros_cluster.multiraft.peers import CallHandler, Peers
+from saros_cluster.multiraft.state_machine import Lost, Outcome, Overtaken
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.routing.merges import MergeHere, Stopped
+from saros_cluster.routing.no_leader import NoLeader
+from saros_cluster.routing.proposer import PROPOSE, Proposer
+from saros_cluster.routing.replicas import Replicas
+from saros_cluster.routing.routes import Routes
+from saros_cluster.routing.routing import Routing
+from saros_cluster.routing.schema_view import ClusterSchema
+from saros_cluster.topology.commands import GrowthCommand
+from saros_cluster.topology.topology import META
+from saros_cluster.users.commands import Command as UsersCommand
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.base.paths import parse_pattern
+from saros_storage.base.tablet import Tablet
+from saros_storage.checkpoint.checkpoint_set import Frozen
+from saros_storage.checkpoint.registry import Shelf
+from saros_storage.compaction.compactor import CompactionCounters, Compactor
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import Disk
+from saros_storage.loading.loader import LoadOptions
+from saros_storage.loading.staging import Staging
+from saros_storage.mutation.mutation import Deletion, Mutation, Placed
+from saros_storage.mutation.tablet_codec import TabletFrame
+from saros_storage.mutation.tablet_validation import Fitting, frames_of
+from saros_storage.partition.partition_status import PartitionStatus
+from saros_storage.read.latest_cache import LatestCache
+from saros_storage.region import StoreStatus
+from saros_storage.scan.read_point import Horizon, ReadPoint
+from saros_storage.scan.reading import ReadView, TimeRange
+from saros_storage.schema import SchemaChange, SchemaTree
+
+#: To be told of series elsewhere, in the background.
+_REFRESH_SECONDS = 1.0
+#: Groups that one request talks to at a time, for all requests of the node.
+_THREADS = 16
+#: A file of which nothing more has come for so long is given up.
+_SHIPMENT_LEASE_NS = 600_000_000_000
+#: Devices of which it is known where they were written last.
+_WRITTEN_MAX = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the cluster is made of, as this node has it."""
+
+    node: NodeId
+    client: int
+    routes: Routes
+    host: GroupHost
+    peers: Peers
+    proposer: Proposer
+    replicas: Replicas
+    schema: ClusterSchema
+    options: StoreOptions
+    clock: Clock
+    #: Whether a node has not answered lately.
+    is_down: Callable[[NodeId], bool]
+    #: Asks all nodes to flush some databases.
+    flush_all: Callable[[Sequence[str] | None], None]
+    #: Asks all nodes to merge files of some databases: (databases, full, stopped).
+    merge_all: MergeHere
+    compactor: Compactor
+    shelf: Shelf
+    disk: Disk
+    #: Of files that are loaded at this node, until their groups have them.
+    staging: Staging
+    #: As the meta group has them, as far as this node has applied it.
+    notes: Callable[[], Notes] = Notes
+
+
+class HandedOver:
+    """A batch that was proposed to a group here, with its client's request."""
+
+    def __init__(self, outcome: Future[Outcome]) -> None:
+        self._outcome = outcome
+
+    def wait(self, seconds: float) -> bool | None:
+        """Whether it has had its effect. False: it has not, or nobody knows; None: not yet."""
+        try:
+            self._outcome.result(seconds)
+        except FutureTimeoutError:
+            return None
+        except (StorageError, NotLeader, Busy, NotHere, Lost, Overtaken):
+            return False
+        return True
+
+
+class ClusterDatabase:
+    """See the module. Implements the engine's `Database`."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._fitting = Fitting()
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="saros-groups")
+        #: By device: the group of its newest rows.
+        self._written: dict[str, GroupId] = {}
+        schema, routes, replicas, clock = parts.schema, parts.routes, parts.replicas, parts.clock
+        self._catching_up = catching_up = CatchingUp(
+            parts.host, parts.peers, clock, routes, replicas, schema, self._pool, parts.is_down, parts.node
+        )
+        self.entries = Entries(parts.client, parts.proposer, catching_up, self._pool, clock)
+        self.dropping = Dropping(schema, routes, parts.proposer, self.entries, catching_up, clock)
+        self._registering = Registering(schema, routes, self.entries, self.dropping, catching_up)
+        self.views = Views(parts.node, parts.client, routes, replicas, schema, parts.peers, catching_up, self.dropping)
+
+    @property
+    def routing(self) -> Routing:
+        """As of now: it may be another one the next time."""
+        return self._parts.routes.now
+
+    @property
+    def schema(self) -> SchemaTree:
+        """The schema as this node knows it."""
+        return self._parts.schema.tree
+
+    @property
+    def options(self) -> StoreOptions:
+        """Those of this node's regions."""
+        return self._parts.options
+
+    # ------------------------------------------------------------------ writing
+
+    def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = ()) -> None:
+        """See `Database.write`. Raises PartlyDone."""
+        request = self.entries.request()
+        frames = frames_of(tablets)
+        devices = [*(frame.head.device for frame in frames), *devices_of(creates)]
+        written: dict[GroupId, Mutation] = {}
+        try:
+            self.dropping.until_taken(lambda: self._write(request, frames, creates, written), devices)
+        except UserMistake as error:
+            if written:
+                raise refused_at_last(written, error) from error
+            raise
+
+    def hand_over(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> list[HandedOver | None]:
+        """See `Database.hand_over`: those that are one entry of a group which is led here."""
+        drops = self._parts.schema.seen  # before the tree is looked at: what it says must show there
+        tree, routing = self.schema, self.routing
+        ready = [self._ready(tablet, Request(*request), drops, tree, routing) for tablet, request in writes]
+        futures = iter(self._parts.host.propose_all([command for command in ready if command is not None]))
+        return [None if command is None else HandedOver(next(futures)) for command in ready]
+
+    def _ready(
+        self, tablet: Tablet, request: Request, drops: Mapping[GroupId, int], tree: SchemaTree, routing: Routing
+    ) -> tuple[GroupId, bytes] | None:
+        """The entry that a batch is; None if it is another number of entries, or not for this node to say."""
+        try:
+            placed = self._fitting.place(frames_of([tablet]), tree)
+        except UserMistake:
+            return None
+        parts = [part for whole in placed for part in routing.hand_out(whole)]
+        if len(parts) != 1 or request == NO_REQUEST or sender_of(tree.device(tablet.device)) is not None:
+            return None
+        ((group, part),) = parts
+        if self._parts.proposer.leader_of(group) != self._parts.node:
+            return None
+        self._note_written(tablet.device, group)
+        seen = self.dropping.seen(drops, placed) if drops else 0
+        return group, encode_command(request, Mutation(tablets=[part]), seen, routing.known(group))
+
+    def _write(
+        self,
+        request: Request,
+        frames: Sequence[TabletFrame],
+        creates: Sequence[SchemaChange],
+        written: dict[GroupId, Mutation],
+    ) -> None:
+        if creates:
+            self._registering.look(creates)
+        drops = self._parts.schema.seen  # before the tree is looked at: what it says must show there
+        tree = self.schema
+        if creates:
+            tree = tree.rehearse(creates, [frame.head.device for frame in frames])
+        refuse_sent(tree, (frame.head.device for frame in frames))
+        placed = self._fitting.place(frames, tree)
+        seen = self.dropping.seen(drops, placed) if drops else 0
+        rows: dict[GroupId, list[Placed]] = {}
+        routing = self.routing
+        for frame, tablet in zip(frames, placed, strict=True):
+            for group, part in routing.hand_out(tablet):
+                rows.setdefault(group, []).append(part)
+                self._note_written(frame.head.device, group)
+        if creates:
+            self._registering.create(request, creates, rows, tree, drops, routing, written)
+            # What was created may have been dropped since: rows that went with it are gone too, others are refused.
+            heads = [part.tablet.head for parts in rows.values() for part in parts]
+            for head in heads:
+                self._fitting.depth(head, self.schema)
+            refuse_sent(self.schema, (head.device for head in heads))
+        mutations = {group: Mutation(tablets=parts) for group, parts in rows.items()}
+        self.entries.propose_all(mutations, request, routing, seen, written)
+
+    def _note_written(self, device: str, group: GroupId) -> None:
+        if len(self._written) >= _WRITTEN_MAX:
+            self._written.clear()
+        self._written[device] = group
+
+    def last_leader(self, device: str) -> NodeId | None:
+        """Who led the group that a device was last written to here, as far as this node knows."""
+        group = self._written.get(device)
+        return None if group is None else self._parts.proposer.leader_of(group)
+
+    def change_schema(self, changes: Sequence[SchemaChange]) -> None:
+        """See `Database.change_schema`, and `schema_coordinator`. Raises PartlyDone."""
+        self._registering.change(changes)
+
+    def load(self, path: str, options: LoadOptions) -> int:
+        """See `Database.load`, and `load_coordinator`. Raises LoadedInPart too."""
+        parts = self._parts
+        here = Here(parts.staging, parts.disk, parts.clock, parts.options, parts.proposer, self.entries, self.dropping)
+        return load_file(path, options, self.entries.request(), self, here)
+
+    def abandon_loads(self, led: Iterable[GroupId]) -> None:
+        """In the groups that this node leads, give up files that nobody has continued to send for long."""
+        before_ns = self._parts.clock.monotonic_ns() - _SHIPMENT_LEASE_NS
+        for group in led:
+            machine = self._parts.replicas.machines.get(group)
+            for name in () if machine is None else machine.replica.stale_shipments(before_ns):
+                abandon(self._parts.proposer, group, name)
+
+    def drops_seen(self) -> Mapping[GroupId, int]:
+        """By group, the newest drop that shows in the schema (`ClusterSchema.seen`)."""
+        return self._parts.schema.seen
+
+    # ------------------------------------------------------------------ deleting
+
+    def delete(self, patterns: Sequence[str], time: TimeRange) -> None:
+        """See `Database.delete`."""
+        for pattern in patterns:
+            parse_pattern(pattern)
+        if patterns and not time.empty:
+            deletion = Mutation(deletions=[Deletion(tuple(patterns), time)])
+            self._registering.tell_all(deletion, self.entries.request())
+
+    def delete_series(self, pattern: str) -> int:
+        """See `Database.delete_series`. Raises PartlyDone; what is begun will be ended."""
+        found = self.schema.match_series(parse_pattern(pattern))
+        if found:
+            with self.entries.showing({self.routing.schema_group(device.database) for device, _ in found}):
+                self.dropping.drop(BeginDropSeries(pattern))
+        else:
+            self.dropping.await_shown(STRONG_SECONDS)
+        return len(found)
+
+    def delete_database(self, path: str) -> None:
+        """See `Database.delete_database`. Raises PartlyDone; what is begun will be ended."""
+        self.dropping.drop(BeginDrop(path))
+
+    # ------------------------------------------------------------------ the meta group
+
+    def change_users(self, change: UsersCommand, seconds: float) -> None:
+        """Change users; it shows here when this returns. Raises UserMistake, NoLeader, OutcomeUnknown."""
+        entry = encode_meta_entry(self.entries.own_request(), ChangeUsers(change))
+        self._parts.proposer.propose(META, entry, seconds)
+        try:
+            self.see_users(seconds)
+        except NoLeader as error:
+            raise error.unknown() from error
+
+    def grow(self, step: GrowthCommand) -> None:
+        """Take a step of a change of the cluster; it shows here when this returns.
+
+        Raises UserMistake, NoLeader, OutcomeUnknown.
+        """
+        self.entries.change_meta(Grow(step))
+
+    def see_all(self) -> None:
+        """Wait until all notes, and all of the schema, that were acknowledged show here. Raises NoLeader."""
+        self.entries.see([META, *self.routing.groups])
+
+    def see_notes(self) -> Notes:
+        """All notes that were acknowledged. Raises NoLeader."""
+        self.entries.see([META])
+        return self._parts.notes()
+
+    def put_notes(self, version: int, texts: Mapping[str, str]) -> None:
+        """Write notes (`meta.metadata_kv`).
+
+        Raises UserMistake 2064 (another one was faster), NoLeader, OutcomeUnknown.
+        """
+        self.entries.change_meta(PutNotes(version, texts))
+
+    def see_users(self, seconds: float) -> None:
+        """Wait until all changes of users that were acknowledged show here. Raises NoLeader."""
+        self._catching_up.catch_up([META], seconds)
+
+    # ------------------------------------------------------------------ reading
+
+    def catch_up(self, consistency: str, horizon: Horizon | None = None) -> ReadPoint:
+        """See `Database.catch_up`, and `Views.catch_up`."""
+        return self.views.catch_up(consistency, horizon)
+
+    def looked_at_schema(self, point: ReadPoint) -> None:
+        """See `Database.looked_at_schema`."""
+        self.views.looked_at_schema(point)
+
+    def refresh_schema(self) -> None:
+        """Learn what is new in the schema of groups that are elsewhere. Raises SchemaUnknown."""
+        self._catching_up.refresh(self.routing.groups, _REFRESH_SECONDS)
+
+    def view(self, point: ReadPoint) -> ReadView:
+        """See `Database.view`."""
+        return self.views.view(point)
+
+    def hold(self, point: ReadPoint) -> ReadView:
+        """See `Database.hold`: the holders of all groups are asked."""
+        return self.views.hold(point)
+
+    # ------------------------------------------------------------------ the rest
+
+    def flush(self, databases: Sequence[str] | None = None) -> None:
+        """See `Database.flush`: on all nodes that answer."""
+        self._parts.flush_all(databases)
+
+    def merge(
+        self, databases: Sequence[str] | None = None, *, full: bool = False, stopped: Stopped = lambda: False
+    ) -> None:
+        """See `Database.merge`: on all nodes that answer."""
+        self._parts.merge_all(databases, full, stopped)
+
+    def call_handlers(self) -> Mapping[str, CallHandler]:
+        """What other nodes ask this one, by name."""
+        return {PROPOSE: self._parts.proposer.handler(_check_entry), **self._catching_up.handlers()}
+
+    @property
+    def compaction(self) -> CompactionCounters:
+        """See `Database.compaction`: of this node."""
+        return self._parts.compactor.counters
+
+    @property
+    def latest(self) -> LatestCache:
+        """See `Database.latest`."""
+        return self._parts.replicas.latest
+
+    def status(self) -> StoreStatus:
+        """Figures of this node's regions; databases and devices of the cluster."""
+        here = self._parts.replicas.status()
+        return replace(here, databases=len(self.schema.databases()), devices=self.schema.device_count)
+
+    @property
+    def shelf(self) -> Shelf:
+        """See `Database.shelf`."""
+        return self._parts.shelf
+
+    def freeze(self, since: int | None = None) -> Frozen:  # noqa: ARG002 (a group's log stays in its group)
+        """See `Database.freeze`: what this node has, each group as of one entry; then the schema of the cluster."""
+        ids, captures = self._parts.replicas.capture(self.shelf)
+        self.entries.see(self.routing.groups)
+        options = self.options
+        unit = options.time_unit.suffix
+        return Frozen(unit, options.time_partition_interval, False, self.schema.dump(), ids, captures)
+
+    def clear_caches(self) -> None:
+        """See `Database.clear_caches`."""
+        self._parts.replicas.clear_caches()
+
+    def partitions(self) -> list[PartitionStatus]:
+        """See `Database.partitions`."""
+        return self._parts.replicas.partitions()
+
+    def blocked_by(self) -> str | None:
+        """See `Database.blocked_by`."""
+        return self._parts.host.blocked_by() or self._parts.replicas.blocked_by()
+
+    def close(self) -> None:
+        """Wait for what is under way."""
+        self._pool.shutdown()
+
+
+def _check_entry(group: GroupId, data: bytes) -> None:
+    """Raise StorageError if the bytes are no entry: every member of the group would stumble over them."""
+    if group == META:
+        decode_meta_entry(data)
+    else:
+        check_command(data)

@@ -1,0 +1,184 @@
+"""Drops as a coordinator sees them: it begins and ends them, and prepares anew what they, or moves of slots, overtake.
+
+    drop         meta group numbers it -> all groups carry it out -> meta group ends it          (`data.drops`)
+    overtaken    a group refuses what has not seen a drop (2021), or is for slots that moved (2026): learn, try again
+
+Thread-safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from saros_cluster.data.command import NO_REQUEST, encode_command
+from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of, reaches
+from saros_cluster.data.ownership import MOVED
+from saros_cluster.database.read_index import CatchingUp
+from saros_cluster.database.write_coordinator import Entries
+from saros_cluster.meta.state import BeginDrop, BeginDropSeries, EndDrop
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.routing.no_leader import NoLeader
+from saros_cluster.routing.proposer import DEADLINE_SECONDS, Proposer
+from saros_cluster.routing.routes import Routes
+from saros_cluster.routing.routing import Routing
+from saros_cluster.routing.schema_view import ClusterSchema
+from saros_cluster.topology.topology import META
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.base.paths import join_nodes, split_path
+from saros_storage.mutation.mutation import Placed
+
+#: How often something is prepared anew because drops overtake it, or slots move.
+RENEWALS_MAX = 100
+#: How often somebody who waits for a drop looks whether it is over, before it helps.
+_OTHERS_TURNS = 5
+#: Who is about to end a drop, or to learn of a move, takes a few trips from node to node.
+TRIPS_SECONDS = 0.02
+#: A write waits so long for its slots, which are on their way, until it asks how far they are.
+_MOVE_SECONDS = 0.25
+
+
+class Dropping:
+    """See the module."""
+
+    def __init__(
+        self,
+        schema: ClusterSchema,
+        routes: Routes,
+        proposer: Proposer,
+        entries: Entries,
+        catching_up: CatchingUp,
+        clock: Clock,
+    ) -> None:
+        self._schema = schema
+        self._routes = routes
+        self._proposer = proposer
+        self._entries = entries
+        self._catching_up = catching_up
+        self._clock = clock
+
+    # ------------------------------------------------------------------ drops
+
+    def drop(self, command: BeginDrop | BeginDropSeries) -> None:
+        """Begin it, as soon as no slots move, and carry it out; groups may end meanwhile. Raises PartlyDone."""
+        deadline_ns = self._clock.monotonic_ns() + int(DEADLINE_SECONDS * 1e9)
+        self._while_slots_move(lambda: self._entries.change_meta(command), deadline_ns)
+        self._while_slots_move(self.finish, deadline_ns)
+
+    def _while_slots_move(self, act: Callable[[], None], deadline_ns: int) -> None:
+        while True:
+            routing = self._routes.now
+            try:
+                act()
+            except UserMistake as error:
+                if self._clock.monotonic_ns() > deadline_ns:
+                    raise
+                self.prepare_anew(error, (), routing)
+            else:
+                return
+
+    def finish(self, seconds: float | None = None) -> None:
+        """Carry out all drops that are begun, in their order in each group. May be repeated, and done by several nodes.
+
+        The meta group's leader does so now and then, for those who could not.
+        """
+        pending = sorted(self._schema.pending.items())
+        if not pending:
+            return
+        self._entries.in_all(
+            {group: effect_of(pending[-1][1]) for group in self._routes.now.groups},
+            lambda group: self._carry_out(group, pending, seconds),
+        )
+        for number, _ in pending:
+            self._entries.change_meta(EndDrop(number))
+
+    def _carry_out(self, group: GroupId, pending: Sequence[tuple[int, Drop]], seconds: float | None) -> None:
+        for number, drop in pending:
+            self._proposer.propose(group, encode_command(NO_REQUEST, effect_of(drop), number), seconds)
+
+    def await_over(self, paths: Sequence[str]) -> None:
+        """Nothing is made under a drop that is not over: end it. `paths`: databases and devices that are to be."""
+        self._hear_of_all()
+        if any(reaches(drop, path) for drop in self._schema.pending.values() for path in paths):
+            self.finish()
+
+    def await_shown(self, seconds: float) -> None:
+        """What shows here as dropped is gone in all groups when this returns. Raises StorageError (2017).
+
+        The schema goes at one place, points at others, and until then these take points of whoever does not know yet:
+        written after somebody has found that the series is gone, and acknowledged, they would go with the rest.
+        """
+        self._hear_of_all()
+        # A database shows no more from the first step on, a series as soon as its group has dropped it.
+        begun = self._schema.pending.keys()
+        for _ in range(_OTHERS_TURNS):
+            if begun.isdisjoint(self._schema.pending):
+                return
+            self._catching_up.pause(TRIPS_SECONDS)  # whoever began it is about to end it
+            self._entries.see([META])
+        deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
+        try:
+            self._while_slots_move(lambda: self.finish(seconds), deadline_ns)
+        except StorageError as error:
+            raise StorageError(f"what was dropped may not be gone everywhere yet: {error}", code=2017) from error
+
+    def _hear_of_all(self) -> None:
+        """Have been told by the meta group of what shows as dropped."""
+        if max(self._schema.drops.values(), default=0) > self._schema.version:
+            self._entries.see([META])
+
+    # ------------------------------------------------------------------ what is overtaken
+
+    def until_taken(self, act: Callable[[], None], devices: Sequence[str]) -> None:
+        """Let something be prepared and done, again as often as it is overtaken. Raises what it does at last."""
+        overtaken: UserMistake | None = None
+        try:
+            for _ in range(RENEWALS_MAX):
+                routing = self._routes.now
+                try:
+                    act()
+                except UserMistake as error:
+                    overtaken = error
+                else:
+                    return
+                self.prepare_anew(overtaken, devices, routing)
+        except NoLeader as error:
+            if overtaken is None:
+                raise
+            # Some groups may have done their part before.
+            raise error.unknown() from error
+        assert overtaken is not None
+        raise overtaken
+
+    def prepare_anew(self, error: UserMistake, devices: Sequence[str], routing: Routing) -> None:
+        """Learn why groups refused what was prepared for them; raises the error if it is another mistake.
+
+        `routing`: that of before. What is sent while slots are on their way is refused again, and costs a write each.
+        """
+        if error.code == MOVED:
+            if not self._routes.await_open(routing, _MOVE_SECONDS):
+                self._entries.see([META])
+        elif error.code == OVERTAKEN:
+            self._see(devices)
+        else:
+            raise error
+
+    def _see(self, devices: Sequence[str]) -> None:
+        """Learn what was dropped of these devices' databases; help, if somebody did not get to the end of it."""
+        groups = self.schema_groups(devices)
+        before = self._schema.drops
+        self._entries.see(groups)
+        if before == self._schema.drops:
+            self._entries.see([META])
+            self.finish()
+            self._entries.see(groups)
+
+    def schema_groups(self, devices: Sequence[str]) -> set[GroupId]:
+        """Who keeps the schema of these devices' databases, of those that are known."""
+        databases = {found for device in devices if (found := self._schema.tree.database_of(device)) is not None}
+        return {self._routes.now.schema_group(database) for database in databases}
+
+    def seen(self, drops: Mapping[GroupId, int], placed: Sequence[Placed]) -> int:
+        """The newest drop that shows in what is known of all these tablets' series."""
+        databases = {join_nodes(split_path(p.known.head.device)[: p.depth]) for p in placed if p.known is not None}
+        return min((drops.get(self._routes.now.schema_group(d), 0) for d in databases), default=0)

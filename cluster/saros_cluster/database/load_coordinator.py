@@ -1,0 +1,204 @@
+"""LOAD on a cluster: a file that one node can read goes to the groups that own its slices.
+
+    file ─copy, check─▶ staged here ─split─▶ one file for each (database, slice), or several of some 64 MiB
+    schema             what is missing is created, as for a write; what does not fit refuses all of it
+    each staged file   ─pieces─▶ the log of the group that owns the slice ─▶ one entry loads it   (`log_shipped_files`)
+
+So all replicas reach the same state, whoever leads or lags, and each staged file becomes visible as a whole. Its entry
+carries a request derived from the client's request and the file's identity, so a repeated LOAD has no second effect.
+Pieces that the group has lost, or whose slice has a new owner, are sent again. If a LOAD fails halfway, the error says
+how far it came.
+
+Runs on the caller's thread; any thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from saros_cluster.data.command import Request, carrying_out, encode_command, encode_shipping
+from saros_cluster.data.drops import OVERTAKEN
+from saros_cluster.data.log_shipped_files import LOST, PIECE_BYTES, Abandon, Piece, shipment_name, staged_name
+from saros_cluster.database.drop_coordinator import Dropping
+from saros_cluster.database.synced_devices import refuse_sent
+from saros_cluster.database.write_coordinator import Entries
+from saros_cluster.multiraft.peers import Unreachable
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown
+from saros_cluster.routing.proposer import Proposer
+from saros_cluster.routing.routing import Routing
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import DiskFull, StorageError, UserMistake
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import FULL_ERRNOS, Disk
+from saros_storage.loading.loader import FileLoad, LoadOptions
+from saros_storage.loading.staging import Staging
+from saros_storage.mutation.mutation import Mutation
+from saros_storage.mutation.staged import StagedFile
+from saros_storage.schema import SchemaChange, SchemaTree
+
+#: A staged file ends there: until it has its place, each replica keeps it in its log, and the log in memory.
+FILE_BYTES = 64 << 20
+#: How often a file is sent anew.
+_ATTEMPTS_MAX = 100
+#: How long a group is tried that is to forget what is left of a file.
+_ABANDON_SECONDS = 2.0
+_EXISTS, _SERIES_EXISTS = 501, 503
+
+
+class LoadedInPart(StorageError):
+    """Some files of a LOAD are in their places, others are not."""
+
+    code = 2020
+
+    def __init__(self, path: str, done: int, count: int, failed: StagedFile, why: StorageError) -> None:
+        where = f"slice {failed.slice} of {failed.database}"
+        super().__init__(f"{path} is loaded in part: {done} of {count} parts are, {where} is not: {why.message}")
+
+
+class Cluster(Protocol):
+    """What a LOAD needs of the cluster's database."""
+
+    @property
+    def schema(self) -> SchemaTree:
+        """As this node knows it."""
+        ...
+
+    def drops_seen(self) -> Mapping[GroupId, int]:
+        """By group, the newest drop that shows in the schema."""
+        ...
+
+    @property
+    def routing(self) -> Routing:
+        """As of now: it may be another one the next time."""
+        ...
+
+    def change_schema(self, changes: Sequence[SchemaChange]) -> None:
+        """Make what is missing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """What this node has of its own for it."""
+
+    staging: Staging
+    disk: Disk
+    clock: Clock
+    options: StoreOptions
+    proposer: Proposer
+    entries: Entries
+    dropping: Dropping
+
+
+def load_file(path: str, options: LoadOptions, request: Request, cluster: Cluster, here: Here) -> int:
+    """Take in a file; how many files it became.
+
+    Raises UserMistake (2051 the file; 507, 509, 511, 2007 what it holds), CorruptFile, UnsupportedFile, DiskFull,
+    LoadedInPart, NoLeader, OutcomeUnknown.
+    """
+    try:
+        load = FileLoad(path, options, here.staging, here.disk, here.options, here.clock.now_ns(), FILE_BYTES)
+        try:
+            return _Load(path, load, request, cluster, here).run()
+        finally:
+            load.cancel()
+    except OSError as error:
+        if error.errno in FULL_ERRNOS:
+            raise DiskFull(f"no space left to load {path}") from error
+        raise StorageError(f"{path} cannot be loaded: {error}") from error
+
+
+class _Load:
+    """One file's LOAD."""
+
+    def __init__(self, path: str, load: FileLoad, request: Request, cluster: Cluster, here: Here) -> None:
+        self._path = path
+        self._load = load
+        self._request = request
+        self._cluster = cluster
+        self._here = here
+
+    def run(self) -> int:
+        """See `load_file`."""
+        self._load.stage(self._cluster.schema)
+        seen = self._make_schema()
+        for done, staged in enumerate(self._load.staged):
+            try:
+                seen = self._place(staged, seen)
+            except StorageError as error:
+                if not done:
+                    raise
+                raise LoadedInPart(self._path, done, len(self._load.staged), staged, error) from error
+        return len(self._load.staged)
+
+    def _make_schema(self) -> Mapping[GroupId, int]:
+        """Until the schema has what the file needs; by group, the newest drop that it shows then."""
+        for _ in range(_ATTEMPTS_MAX):
+            seen = self._cluster.drops_seen()  # before the tree is looked at: what it says must show there
+            schema = self._cluster.schema
+            if not self._load.fits(schema):
+                raise UserMistake("databases were created or dropped during the LOAD: try again", code=OVERTAKEN)
+            for staged in self._load.staged:
+                refuse_sent(schema, staged.known.devices if staged.known is not None else ())
+            changes = self._load.changes(schema)
+            if not changes:
+                return seen
+            with carrying_out(self._here.entries.own_request()):
+                try:
+                    self._cluster.change_schema(changes)
+                except UserMistake as error:
+                    if error.code not in (_EXISTS, _SERIES_EXISTS):
+                        raise  # else somebody else was faster
+        raise UserMistake(f"the series of {self._path} are dropped again and again: try later", code=OVERTAKEN)
+
+    def _place(self, staged: StagedFile, seen: Mapping[GroupId, int]) -> Mapping[GroupId, int]:
+        """Bring a staged file to where it belongs; the drops that the schema shows afterwards."""
+        request = part_of(self._request, self._path, staged)
+        for _ in range(_ATTEMPTS_MAX):
+            routing = self._cluster.routing
+            try:
+                self._ship(staged, request, seen)
+            except UserMistake as error:
+                refused = error
+                if error.code != LOST:
+                    assert staged.known is not None
+                    self._here.dropping.prepare_anew(error, list(staged.known.devices), routing)
+                    seen = self._make_schema()
+            else:
+                return seen
+        raise refused
+
+    def _ship(self, staged: StagedFile, request: Request, seen: Mapping[GroupId, int]) -> None:
+        """Send it to the group that owns its slice. Raises UserMistake if that has lost or refused it."""
+        routing = self._cluster.routing
+        group = routing.group_at(staged.database, staged.slice)
+        name = shipment_name(*self._here.entries.own_request())
+        data = self._here.disk.map(self._here.staging.path(staged.name))
+        sent = StagedFile(staged.database, staged.slice, staged_name(name), staged.size, staged.crc32, 0)
+        drop = seen.get(routing.schema_group(staged.database), 0)
+        propose = self._here.proposer.propose
+        try:
+            for offset in range(0, len(data), PIECE_BYTES):
+                propose(group, encode_shipping(Piece(name, offset, data[offset : offset + PIECE_BYTES])))
+            propose(group, encode_command(request, Mutation(loads=[sent]), drop, routing.known(group)))
+        except BaseException:
+            abandon(self._here.proposer, group, name)
+            raise
+
+
+def part_of(request: Request, path: str, staged: StagedFile) -> Request:
+    """The request of one staged file: the same whenever the client's brings the same file."""
+    words = [*request, path, staged.database, staged.slice, staged.size, staged.crc32]
+    digest = hashlib.blake2b(repr(words).encode(), digest_size=8).digest()
+    return Request(int.from_bytes(digest, "little") >> 1 | 1, request.sequence)
+
+
+def abandon(proposer: Proposer, group: GroupId, name: str) -> None:
+    """A group may forget what it has of a file. If it cannot be told, its leader notices in time."""
+    with suppress(NoLeader, OutcomeUnknown, UserMistake, Unreachable):
+        proposer.propose(group, encode_shipping(Abandon(name)), _ABANDON_SECONDS)

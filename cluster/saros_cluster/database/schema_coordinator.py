@@ -1,0 +1,152 @@
+"""What is to be known to the cluster before rows are: databases, series, and what all groups are told.
+
+    databases          meta group
+    series             the group that keeps their database's schema; rows for it go into the same entry
+    TTL, catalogue     an entry in every group
+
+Nothing is made under a drop that is not over. What drops or moves of slots overtake is prepared anew
+(`drop_coordinator`). Thread-safe.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+from saros_cluster.data.command import NO_REQUEST, Request, current_request
+from saros_cluster.database.drop_coordinator import Dropping
+from saros_cluster.database.read_index import CatchingUp
+from saros_cluster.database.write_coordinator import Entries
+from saros_cluster.meta.state import CreateDatabase
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.routing.routes import Routes
+from saros_cluster.routing.routing import Routing
+from saros_cluster.routing.schema_view import ClusterSchema
+from saros_cluster.topology.topology import META
+from saros_storage import schema as changes_of
+from saros_storage.base.errors import UserMistake
+from saros_storage.mutation.mutation import Mutation, Placed
+from saros_storage.schema import SchemaChange, SchemaTree
+
+_EXISTS, _SERIES_EXISTS = 501, 503
+
+
+class Registering:
+    """See the module."""
+
+    def __init__(
+        self, schema: ClusterSchema, routes: Routes, entries: Entries, dropping: Dropping, catching_up: CatchingUp
+    ) -> None:
+        self._schema = schema
+        self._routes = routes
+        self._entries = entries
+        self._dropping = dropping
+        self._catching_up = catching_up
+
+    def change(self, changes: Sequence[SchemaChange]) -> None:
+        """See `Database.change_schema`. Raises PartlyDone of what all groups are told."""
+        request = self._entries.request()
+        if any(isinstance(change, changes_of.OF_ALL_GROUPS) for change in changes):
+            self._change_all(request, changes)
+            return
+        devices = devices_of(changes)
+        self._entries.see([META])
+        self._entries.see(self._dropping.schema_groups(devices))
+        if len(changes) > 1:  # a database that is made on the way may be there by now
+            changes = [change for change in changes if not self._is_known_database(change)]
+
+        asked_before = itertools.chain([current_request.get() != NO_REQUEST], itertools.repeat(True))
+
+        def make() -> None:
+            drops = self._schema.seen
+            tree = self._rehearse(changes, asked_before=next(asked_before))
+            self.create(request, changes, {}, tree, drops, self._routes.now)
+
+        self._dropping.until_taken(make, devices)
+
+    def _change_all(self, request: Request, changes: Sequence[SchemaChange]) -> None:
+        """Rules of TTL and the catalogue are known to all groups. Raises PartlyDone."""
+        self._entries.see(self._routes.now.groups)
+        numbered = self._schema.tree.numbered(changes)
+        self._schema.tree.rehearse(numbered)
+        with self._entries.showing(self._routes.now.groups):
+            self.tell_all(Mutation(numbered), request)
+
+    def tell_all(self, mutation: Mutation, request: Request) -> None:
+        """An entry in each group. One that meets a move of slots is sent to all again.
+
+        What came too early for slots that were about to come, or too late for some that were gone, missed them. A
+        deletion has its effect on these only: what was written elsewhere since the first time is to stay.
+        """
+        again = itertools.repeat(request) if mutation.deletions else iter(self._entries.own_request, None)
+        requests = itertools.chain([request], again)
+
+        def tell() -> None:
+            routing = self._routes.now
+            self._entries.propose_all(dict.fromkeys(routing.groups, mutation), next(requests), routing)
+
+        self._dropping.until_taken(tell, ())
+
+    def look(self, creates: Sequence[SchemaChange]) -> None:
+        """Learn what others have made, where nothing tells this node; a database that is new has no series yet."""
+        if not any(isinstance(change, changes_of.CreateDatabase) for change in creates):
+            groups = self._dropping.schema_groups(devices_of(creates))
+            self._entries.see({group for group in groups if not self._catching_up.is_here(group)})
+
+    def create(
+        self,
+        request: Request,
+        changes: Sequence[SchemaChange],
+        rows: dict[GroupId, list[Placed]],
+        tree: SchemaTree,
+        drops: Mapping[GroupId, int],
+        routing: Routing,
+        written: dict[GroupId, Mutation] | None = None,
+    ) -> None:
+        """Make databases, then series. Rows of a group that gets series go into the same entry, and leave `rows`.
+
+        `tree`: the schema afterwards; `drops`: those seen before it was looked at; `routing`: who gets what; `written`:
+        see `Entries.propose_all`.
+        """
+        made_databases = [c for c in changes if isinstance(c, changes_of.CreateDatabase)]
+        devices = devices_of(changes)
+        self._dropping.await_over([*(c.path for c in made_databases), *devices])
+        for created in made_databases:
+            self._create_database(created.path, None if devices else request)
+        by_group: dict[GroupId, list[SchemaChange]] = {}
+        for change in changes:
+            if isinstance(change, changes_of.OF_ONE_DEVICE):
+                database = tree.database_of(change.device)
+                assert database is not None
+                known = by_group.setdefault(routing.schema_group(database), [])
+                made = changes_of.CreateDatabase(database)
+                known += [change] if made in known else [made, change]
+        mutations = {group: Mutation(found, (), rows.pop(group, ())) for group, found in by_group.items()}
+        seen = min((drops.get(group, 0) for group in mutations), default=0)
+        with self._entries.showing(mutations):
+            self._entries.propose_all(mutations, request, routing, seen, written)
+
+    def _create_database(self, path: str, wanted: Request | None) -> None:
+        """Make a database; unless a request asked for it (`wanted`), it does not matter who made it."""
+        try:
+            self._entries.change_meta(CreateDatabase(path), wanted)
+        except UserMistake as error:
+            if wanted or error.code != _EXISTS or not self._schema.tree.is_database(path):
+                raise
+
+    def _is_known_database(self, change: SchemaChange) -> bool:
+        return isinstance(change, changes_of.CreateDatabase) and self._schema.tree.is_database(change.path)
+
+    def _rehearse(self, changes: Sequence[SchemaChange], *, asked_before: bool) -> SchemaTree:
+        """The schema afterwards. What may have been asked for before may be there: its group knows if that is wrong."""
+        try:
+            return self._schema.tree.rehearse(changes)
+        except UserMistake as error:
+            if error.code not in (_EXISTS, _SERIES_EXISTS) or not asked_before:
+                raise
+            return self._schema.tree
+
+
+def devices_of(changes: Sequence[SchemaChange]) -> list[str]:
+    """Whose series are made or altered."""
+    return [c.device for c in changes if isinstance(c, changes_of.OF_ONE_DEVICE)]

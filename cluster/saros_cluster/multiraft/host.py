@@ -1,0 +1,642 @@
+"""The host of a node's Raft groups: turns input into messages, log writes and applied entries.
+
+    messages, proposals, reads, time --> inbox --turn--> RaftNode.step ... ready
+                                                           |- messages   -> peers, one batch for each
+                                                           |- persist    -> log queue --sync--> one fsync for all groups
+                                                           |- committed  -> apply queue --apply--> state machines
+                                                           '- reads      -> their futures
+    sync and apply put `persisted` and `applied` into the inbox again
+
+    snapshots, made for others or fetched: on threads of their own, their outcomes into the inbox too
+
+Three steps, each for a thread of its own (`host_threads`), or for a simulator that calls them in any order: `turn`,
+`sync_some`, `apply_some`. Each processes everything that is pending: a slow disk makes larger batches, not longer
+queues. The groups' nodes belong to `turn`; the other steps only see values. `propose`, `read` and `receive` may be
+called by any thread.
+
+A group that breaks an invariant, or whose machine fails, is stopped here with the reason in `failures`; the others go
+on. If the log fails, all of them stop: what is not durable must not be promised.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+
+from saros_cluster.multiraft.peers import Peers
+from saros_cluster.multiraft.raft_log import RaftLog
+from saros_cluster.multiraft.state_machine import Lost, Outcome, Overtaken, StateMachine
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.membership import Membership
+from saros_cluster.raft.messages import Entry, GroupId, Message, Snapshot
+from saros_cluster.raft.node import RaftNode
+from saros_cluster.raft.ready import (
+    Accepted,
+    Persist,
+    RaftOptions,
+    Randomness,
+    Ready,
+    Refusal,
+    Refused,
+    Restored,
+    Role,
+    Status,
+)
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import DiskFull, StorageError
+from saros_storage.io.disk import FULL_ERRNOS
+
+logger = logging.getLogger(__name__)
+
+#: A tick: heartbeats go every fourth one, elections begin after 20 to 40.
+TICK_NS = 50_000_000
+#: Ticks that are made up for after a pause; a longer one counts as this much.
+_TICKS_MAX = 40
+#: A full disk is tried again after this.
+RETRY_SECONDS = 1.0
+
+
+class NotLeader(Exception):
+    """This node does not lead the group; nothing happened. `leader` may."""
+
+    code = 2017
+
+    def __init__(self, group: GroupId, leader: NodeId | None, reason: str) -> None:
+        super().__init__(f"group {group}: {reason}")
+        self.group = group
+        self.leader = leader
+
+
+class Busy(Exception):
+    """The group takes no more at the moment; nothing happened."""
+
+    code = 606
+
+    def __init__(self, group: GroupId) -> None:
+        super().__init__(f"group {group} has too much that is not replicated yet: slow down and try again")
+
+
+class NotHere(Exception):
+    """This node has no replica of the group (or it was stopped)."""
+
+    code = 2017
+
+    def __init__(self, group: GroupId, why: str) -> None:
+        super().__init__(f"group {group}: {why}")
+
+
+@dataclass(slots=True)
+class _Group:
+    """One group here. `node` and what waits belong to `turn`."""
+
+    node: RaftNode
+    machine: StateMachine
+    #: By index: the term and the future of a proposal.
+    proposals: dict[int, tuple[int, Future[Outcome]]] = field(default_factory=dict)
+    #: By number: futures of reads.
+    reads: dict[int, Future[int | None]] = field(default_factory=dict)
+    #: Tokens of the snapshots that were made for others.
+    snapshots: set[bytes] = field(default_factory=set)
+    #: Up to which entry a snapshot is in the place of what was applied, or is about to be; under the host's lock.
+    overtaken: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """What a group wants in the log."""
+
+    group: GroupId
+    persist: Persist
+
+
+Event = Callable[[], None]
+
+
+def _start_thread(work: Callable[[], None]) -> None:
+    """Run something that takes long."""
+    threading.Thread(target=work, name="saros-snapshot", daemon=True).start()
+
+
+class GroupHost:
+    """See the module."""
+
+    def __init__(
+        self,
+        node: NodeId,
+        log: RaftLog,
+        peers: Peers,
+        clock: Clock,
+        randomness: Randomness,
+    ) -> None:
+        self._id = node
+        self._log = log
+        self._peers = peers
+        self._clock = clock
+        self._randomness = randomness
+        self._groups: dict[GroupId, _Group] = {}
+        self._ticked_ns = clock.monotonic_ns()
+        self._dirty: dict[GroupId, None] = {}
+        #: Guards the three queues and `closed`.
+        self._lock = threading.Lock()
+        #: Notified when there is something to do for each step; all on the one lock.
+        self.turning = threading.Condition(self._lock)
+        self.syncing = threading.Condition(self._lock)
+        self.applying = threading.Condition(self._lock)
+        self._inbox: deque[tuple[GroupId | None, Event]] = deque()
+        self._to_sync: list[Write] = []
+        self._to_apply: deque[tuple[GroupId, _Group, tuple[Entry, ...]]] = deque()
+        self.closed = False
+        #: Held while writes, and entries, are at hand.
+        self._sync_at_hand = threading.Lock()
+        self._apply_at_hand = threading.Lock()
+        #: Groups that were stopped, and why.
+        self.failures: dict[GroupId, str] = {}
+        #: As of the last turn.
+        self._statuses: dict[GroupId, Status] = {}
+
+    # ------------------------------------------------------------------ anyone
+
+    def add(self, group: GroupId, restored: Restored, machine: StateMachine, options: RaftOptions) -> None:
+        """Take part in a group; before the first turn."""
+        node = RaftNode(group, self._id, restored, options, self._randomness)
+        self._groups[group] = _Group(node, machine)
+        self._statuses[group] = node.status
+        self._dirty[group] = None
+
+    def join(self, group: GroupId, restored: Restored, machine: StateMachine, options: RaftOptions) -> None:
+        """The same while the host runs. Its log is there."""
+        self._put(group, lambda: self.add(group, restored, machine, options), None)
+
+    def leave(self, group: GroupId, reason: str) -> None:
+        """Take part in a group no longer; when this returns, nothing of it is under way to the log or the machine."""
+        gone: Future[Outcome] = Future()
+
+        def remove() -> None:
+            found = self._groups.pop(group, None)
+            self._statuses.pop(group, None)
+            if found is not None:
+                _fail(found, NotHere(group, reason))
+                self._let_go(found, found.snapshots)
+            gone.set_result(None)
+
+        self._put(None, remove, gone)
+        gone.result()
+        with self._sync_at_hand, self._lock:
+            self._to_sync = [write for write in self._to_sync if write.group != group]
+        with self._apply_at_hand, self._lock:
+            self._to_apply = deque(item for item in self._to_apply if item[0] != group)
+
+    def receive(self, sender: NodeId, messages: Sequence[Message]) -> None:
+        """Messages of a peer, in order."""
+        by_group: dict[GroupId, list[Message]] = {}
+        for message in messages:
+            if message.sender == sender:
+                by_group.setdefault(message.group, []).append(message)
+        self._put_all([(group, self._stepping(group, found)) for group, found in by_group.items()])
+
+    def propose(self, group: GroupId, data: bytes) -> Future[Outcome]:
+        """The outcome of a command, once it is applied here. Fails with NotLeader, Busy, Lost, Overtaken, NotHere."""
+        (future,) = self.propose_all([(group, data)])
+        return future
+
+    def propose_all(self, commands: Sequence[tuple[GroupId, bytes]]) -> list[Future[Outcome]]:
+        """The same of several, in one turn."""
+        futures: list[Future[Outcome]] = [Future() for _ in commands]
+        with self._lock:
+            if not self.closed:
+                for (group, data), future in zip(commands, futures, strict=True):
+                    self._inbox.append((group, partial(self._propose, group, data, future)))
+                self.turning.notify()
+                return futures
+        for (group, _), future in zip(commands, futures, strict=True):
+            future.set_exception(NotHere(group, "the node is stopping"))
+        return futures
+
+    def change_membership(self, group: GroupId, target: Membership) -> Future[Outcome]:
+        """Done (None) when the change is applied here. Fails as `propose` does."""
+        future: Future[Outcome] = Future()
+        self._put(group, lambda: self._change_membership(group, target, future), future)
+        return future
+
+    def read(self, group: GroupId) -> Future[int | None]:
+        """Resolved once all is applied here that was committed when this was called; None: nobody could tell."""
+        future: Future[int | None] = Future()
+        self._put(group, lambda: self._read(group, future), future)
+        return future
+
+    def transfer(self, group: GroupId, to: NodeId) -> None:
+        """Hand the leadership over, if this node has it."""
+        self._put(group, lambda: self._transfer(group, to), None)
+
+    def compact(self, group: GroupId, index: int) -> None:
+        """Entries up to there are durable in the state machine."""
+        self._put(group, lambda: self._compact(group, index), None)
+
+    def status(self, group: GroupId) -> Status | None:
+        """As of the last turn; None if the group is not here."""
+        return self._statuses.get(group)
+
+    def statuses(self) -> Mapping[GroupId, Status]:
+        """Of all groups here."""
+        return dict(self._statuses)
+
+    def blocked_by(self) -> str | None:
+        """Why groups take nothing here at the moment, or None."""
+        for group, why in self.failures.items():
+            return f"group {group} was stopped: {why}"
+        return self._log.blocked_by()
+
+    def leads(self, group: GroupId) -> bool:
+        """Whether this node leads the group, as far as it knows."""
+        status = self._statuses.get(group)
+        return status is not None and status.leads
+
+    def leader_of(self, group: GroupId) -> NodeId | None:
+        """Who leads the group, as far as this node knows."""
+        status = self._statuses.get(group)
+        return None if status is None else status.leader
+
+    def campaign(self, group: GroupId) -> None:
+        """Lead a group that nobody leads, if the others want that; for one that is new. Ask again if nobody answers."""
+        self._put(group, lambda: self._campaign(group), None)
+
+    def go_on_alone(self, group: GroupId, target: Membership) -> None:
+        """See `RaftNode.go_on_alone`."""
+        self._put(group, lambda: self._go_on_alone(group, target), None)
+
+    def _put(self, group: GroupId | None, event: Event, future: Future[Outcome] | Future[int | None] | None) -> None:
+        with self._lock:
+            if not self.closed:
+                self._inbox.append((group, event))
+                self.turning.notify()
+                return
+        if future is not None:
+            future.set_exception(NotHere(group or GroupId(0), "the node is stopping"))
+
+    def _put_all(self, events: Sequence[tuple[GroupId | None, Event]]) -> None:
+        with self._lock:
+            self._inbox.extend(events)
+            self.turning.notify()
+
+    # ------------------------------------------------------------------ turn
+
+    def next_tick_ns(self) -> int:
+        """When a turn is due although nothing came."""
+        return self._ticked_ns + TICK_NS
+
+    @property
+    def has_events(self) -> bool:
+        """Whether a turn has something to do; under `turning`."""
+        return bool(self._inbox) or bool(self._dirty)
+
+    def turn(self) -> None:
+        """Handle everything that came, and the time that passed."""
+        with self._lock:
+            events, self._inbox = self._inbox, deque()
+        for group, event in events:
+            self._run(group, event)
+        self._tick()
+        self._collect()
+
+    def _run(self, group: GroupId | None, event: Event) -> None:
+        try:
+            event()
+        except AssertionError as error:
+            if group is None:
+                raise
+            self._stop_group(group, f"an invariant does not hold: {error!r}", error)
+        if group is not None:
+            self._dirty[group] = None
+
+    def _tick(self) -> None:
+        now = self._clock.monotonic_ns()
+        ticks = (now - self._ticked_ns) // TICK_NS
+        if ticks <= 0:
+            return
+        self._ticked_ns += ticks * TICK_NS
+        for _ in range(min(ticks, _TICKS_MAX)):
+            for group, found in self._groups.items():
+                self._run(group, found.node.tick)
+
+    def _collect(self) -> None:
+        """Take what the groups want done, until they want no more."""
+        outgoing: dict[NodeId, list[Message]] = {}
+        writes: list[Write] = []
+        applies: list[tuple[GroupId, _Group, tuple[Entry, ...]]] = []
+        while self._dirty:
+            dirty, self._dirty = self._dirty, {}
+            for group in dirty:
+                found = self._groups.get(group)
+                if found is None:
+                    continue
+                ready = found.node.ready()
+                for message in ready.messages:
+                    outgoing.setdefault(message.receiver, []).append(message)
+                if ready.persist is not None:
+                    writes.append(Write(group, ready.persist))
+                if ready.committed:
+                    applies.append((group, found, ready.committed))
+                self._move_snapshots(group, found, ready)
+                for result in ready.reads:
+                    future = found.reads.pop(result.read, None)
+                    if future is not None:
+                        future.set_result(result.index)
+                status = found.node.status
+                _tell_of_role(self._statuses[group], status)
+                self._statuses[group] = status
+        for node, messages in outgoing.items():
+            self._peers.send(node, messages)
+        if writes or applies:
+            with self._lock:
+                self._to_sync += writes
+                self._to_apply.extend(applies)
+                if writes:
+                    self.syncing.notify()
+                if applies:
+                    self.applying.notify()
+
+    # ------------------------------------------------------------------ events, in a turn
+
+    def _stepping(self, group: GroupId, messages: Sequence[Message]) -> Event:
+        def step() -> None:
+            found = self._groups.get(group)
+            if found is not None:
+                for message in messages:
+                    found.node.step(message)
+
+        return step
+
+    def _propose(self, group: GroupId, data: bytes, future: Future[Outcome]) -> None:
+        found = self._group_for(group, future)
+        if found is not None:
+            self._note(group, found, found.node.propose(data), future)
+
+    def _change_membership(self, group: GroupId, target: Membership, future: Future[Outcome]) -> None:
+        found = self._group_for(group, future)
+        if found is not None:
+            self._note(group, found, found.node.propose_membership(target), future)
+
+    def _group_for(self, group: GroupId, future: Future[Outcome] | Future[int | None]) -> _Group | None:
+        found = self._groups.get(group)
+        if found is None:
+            future.set_exception(NotHere(group, self.failures.get(group, "this node has no replica of it")))
+        return found
+
+    def _note(self, group: GroupId, found: _Group, answer: Accepted | Refused, future: Future[Outcome]) -> None:
+        if isinstance(answer, Accepted):
+            found.proposals[answer.index] = (answer.term, future)
+        elif answer.reason is Refusal.BUSY:
+            future.set_exception(Busy(group))
+        else:
+            future.set_exception(NotLeader(group, answer.leader, answer.reason.value))
+
+    def _read(self, group: GroupId, future: Future[int | None]) -> None:
+        found = self._group_for(group, future)
+        if found is not None:
+            found.reads[found.node.read_index()] = future
+
+    def _transfer(self, group: GroupId, to: NodeId) -> None:
+        found = self._groups.get(group)
+        if found is not None:
+            found.node.transfer(to)
+
+    def _campaign(self, group: GroupId) -> None:
+        found = self._groups.get(group)
+        if found is not None:
+            found.node.campaign()
+
+    def _go_on_alone(self, group: GroupId, target: Membership) -> None:
+        found = self._groups.get(group)
+        if found is not None:
+            found.node.go_on_alone(target)
+
+    def _compact(self, group: GroupId, index: int) -> None:
+        found = self._groups.get(group)
+        if found is not None:
+            base = found.node.compact(index)
+            if base is not None:
+                self._log.release(group, base)
+
+    # ------------------------------------------------------------------ sync
+
+    @property
+    def has_writes(self) -> bool:
+        """Whether `sync_some` has something to do; under `syncing`."""
+        return bool(self._to_sync)
+
+    def sync_some(self) -> bool:
+        """Make everything durable that waits for it; False if the disk is full and it is to be tried again later."""
+        with self._sync_at_hand:
+            return self._sync()
+
+    def _sync(self) -> bool:
+        with self._lock:
+            writes, self._to_sync = self._to_sync, []
+        if not writes:
+            return True
+        try:
+            for write in writes:
+                self._install(write)
+            tickets = [self._log.append(write.group, write.persist) for write in writes]
+            self._log.wait(tickets[-1])
+        except DiskFull:
+            with self._lock:
+                self._to_sync = writes + self._to_sync
+            self._step_down_all()
+            return False
+        except (StorageError, OSError) as error:
+            logger.critical("the log failed", extra={"why": str(error)})
+            self._put_all([(None, partial(self._stop_all, f"the log failed: {error}", error))])
+            return True
+        self._put_all([(w.group, self._persisting(w)) for w in writes])
+        return True
+
+    def _install(self, write: Write) -> None:
+        """Before the log begins anew: a crash in between leaves a state that is ahead of the log, which is looked for.
+
+        What was handed out to be applied is not wanted any more, and nobody learns what came of it. Twice is as good as
+        once.
+        """
+        snapshot = write.persist.snapshot
+        found = self._groups.get(write.group)
+        if snapshot is None or found is None:
+            return
+        with self._lock:
+            self._to_apply = deque(item for item in self._to_apply if item[0] != write.group)
+            found.overtaken = snapshot.position.index
+        try:
+            found.machine.install(snapshot)
+        except OSError as error:
+            if error.errno not in FULL_ERRNOS:
+                raise
+            raise DiskFull(f"no space left to install a snapshot of group {write.group}") from error
+
+    def _persisting(self, write: Write) -> Event:
+        def persisted() -> None:
+            found = self._groups.get(write.group)
+            if found is not None:
+                found.node.persisted(write.persist.index)
+
+        return persisted
+
+    def _step_down_all(self) -> None:
+        """A node that cannot log should not lead; it keeps what it has, and follows."""
+
+        def step_down() -> None:
+            for group, found in self._groups.items():
+                found.node.step_down()
+                self._dirty[group] = None
+
+        self._put_all([(None, step_down)])
+
+    # ------------------------------------------------------------------ apply
+
+    @property
+    def has_entries(self) -> bool:
+        """Whether `apply_some` has something to do; under `applying`."""
+        return bool(self._to_apply)
+
+    def apply_some(self) -> None:
+        """Apply the entries that wait longest."""
+        with self._apply_at_hand:
+            self._apply()
+
+    def _apply(self) -> None:
+        with self._lock:
+            if not self._to_apply:
+                return
+            group, found, entries = self._to_apply.popleft()
+        try:
+            outcomes = found.machine.apply(entries)
+        except Exception as error:  # noqa: BLE001 (the top of a thread's work)
+            text = f"applying entry {entries[0].index} failed: {error}"
+            self._put_all([(None, partial(self._stop_group, group, text, error))])
+            return
+        with self._lock:  # a snapshot may have come after these were taken; then the machine passed by them
+            overtaken = found.overtaken
+        self._put_all([(group, self._applying(found, entries, outcomes, overtaken))])
+
+    def _applying(self, found: _Group, entries: Sequence[Entry], outcomes: Sequence[Outcome], overtaken: int) -> Event:
+        def applied() -> None:
+            found.node.applied(entries[-1].index)
+            _give_up(found, [index for index in found.proposals if index <= overtaken], Overtaken)
+            for entry, outcome in zip(entries, outcomes, strict=True):
+                term, future = found.proposals.pop(entry.index, (0, None))
+                if future is not None:
+                    _answer(future, outcome if term == entry.term else Lost())
+            # Terms never fall in a log: behind an entry of a term, none of an earlier one will come.
+            older = [index for index, (term, _) in found.proposals.items() if term < entries[-1].term]
+            _give_up(found, older, Lost)
+
+        return applied
+
+    # ------------------------------------------------------------------ snapshots
+
+    def _move_snapshots(self, group: GroupId, found: _Group, ready: Ready) -> None:
+        """Fetch one, make some, let go of those that were fetched."""
+        if ready.fetch is not None:
+            _start_thread(partial(self._stage, group, found, ready.fetch))
+        for node in ready.snapshots_wanted:
+            _start_thread(partial(self._take_snapshot, group, found, node))
+        if found.snapshots and found.node.is_leader:
+            # Else a member may still be fetching one: it would have to begin anew with every election.
+            self._let_go(found, found.snapshots - found.node.offered)
+
+    def _take_snapshot(self, group: GroupId, found: _Group, to: NodeId) -> None:
+        """For a member that lags."""
+        try:
+            index, token = found.machine.take_snapshot()
+        except Exception as error:  # noqa: BLE001 (the top of a thread's work)
+            logger.warning("no snapshot could be made", extra={"group": group, "why": str(error)})
+            self._put_all([(group, partial(found.node.no_snapshot, to))])
+            return
+
+        def offer() -> None:
+            found.snapshots.add(token)
+            position = found.node.position(index)
+            if position is None:
+                found.node.no_snapshot(to)
+            else:
+                logger.info("a snapshot is offered", extra={"group": group, "to": to, "index": index})
+                found.node.offer_snapshot(to, Snapshot(position, token))
+
+        self._put_all([(group, offer)])
+
+    def _let_go(self, found: _Group, tokens: Collection[bytes]) -> None:
+        """Of snapshots that nobody is to fetch any more."""
+        for token in list(tokens):
+            found.snapshots.discard(token)
+            _start_thread(partial(found.machine.forget_snapshot, token))
+
+    def _stage(self, group: GroupId, found: _Group, snapshot: Snapshot) -> None:
+        """Fetch what a leader offered."""
+        leader = self.leader_of(group)
+        try:
+            if leader is None:
+                raise NotHere(group, "nobody leads it")
+            found.machine.stage(leader, snapshot)
+        except Exception as error:  # noqa: BLE001 (the top of a thread's work)
+            logger.warning("a snapshot could not be fetched", extra={"group": group, "why": str(error)})
+            self._put_all([(group, partial(found.node.staging_failed, snapshot))])
+        else:
+            logger.info("a snapshot was fetched", extra={"group": group, "index": snapshot.position.index})
+            self._put_all([(group, partial(found.node.staged, snapshot))])
+
+    # ------------------------------------------------------------------ ends
+
+    def _stop_group(self, group: GroupId, why: str, error: BaseException) -> None:
+        logger.critical("a group was stopped", extra={"group": group, "why": why}, exc_info=error)
+        self.failures[group] = why
+        found = self._groups.pop(group, None)
+        self._statuses.pop(group, None)
+        if found is not None:
+            _fail(found, NotHere(group, why))
+
+    def _stop_all(self, why: str, error: BaseException) -> None:
+        for group in list(self._groups):
+            self._stop_group(group, why, error)
+
+    def close(self) -> None:
+        """Refuse what comes, and fail what waits. After the threads have ended."""
+        with self._lock:
+            self.closed = True
+            events, self._inbox = self._inbox, deque()
+        for group, event in events:
+            self._run(group, event)
+        for group, found in self._groups.items():
+            _fail(found, NotHere(group, "the node is stopping"))
+
+
+def _answer(future: Future[Outcome], outcome: Outcome) -> None:
+    if isinstance(outcome, BaseException):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)
+
+
+def _give_up(group: _Group, indices: Sequence[int], why: Callable[[], Exception]) -> None:
+    for index in indices:
+        group.proposals.pop(index)[1].set_exception(why())
+
+
+def _fail(group: _Group, error: Exception) -> None:
+    for _, future in group.proposals.values():
+        future.set_exception(error)
+    for read in group.reads.values():
+        read.set_exception(error)
+    group.proposals.clear()
+    group.reads.clear()
+
+
+def _tell_of_role(before: Status, now: Status) -> None:
+    """For whoever reads the log after a failure: who led when."""
+    if before.role is now.role:
+        return
+    of_leader = Role.LEADER in (before.role, now.role)
+    extra = {"group": now.group, "role": now.role.value, "was": before.role.value, "term": now.term}
+    logger.log(logging.INFO if of_leader else logging.DEBUG, "another role in a group", extra=extra)

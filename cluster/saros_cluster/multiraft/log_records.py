@@ -1,0 +1,227 @@
+"""What Raft groups write into their node's log: records as bytes, and what a group has when all are read again.
+
+    kind           payload                                    what it says
+    1 hard state   u64 term | u8 voted | u64 vote             the group's term and vote are these
+    2 restart      u64 index | u64 term | membership          its log begins anew behind there: forget what it had
+    3 base         the same                                   entries up to there are not needed; those behind stay
+    4 entries      u64 first | u32 count | head* | data*      they replace what it has from the first one's index on
+    5 drop         nothing                                    the group is not here any more: forget all of it
+                   head = u8 kind | u64 term | u32 bytes
+
+Little-endian. A conflict cut needs no record of its own: entries of a lower index say it. One record holds all entries
+of one write, so they are there together or not at all.
+
+What is read may begin in the middle, since old segments go: a group's first record can be of any kind. So a base may
+come that is older than the entries before it (a newer one follows), and only the end tells whether all fits.
+
+Pure: any thread; one thread for a `Replay`.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.membership import Membership
+from saros_cluster.raft.messages import Entry, EntryKind, HardState, Position
+from saros_storage.base.errors import StorageError
+
+_HARD_STATE = struct.Struct("<QBQ")
+_POSITION = struct.Struct("<QQ")
+_ENTRIES = struct.Struct("<QI")
+_ENTRY = struct.Struct("<BQI")
+_ENTRY_KINDS = {kind.value: kind for kind in EntryKind}
+_NEWER = 2015
+
+
+class RecordKind(IntEnum):
+    """See the module; the numbers are stored."""
+
+    HARD_STATE = 1
+    RESTART = 2
+    BASE = 3
+    ENTRIES = 4
+    DROP = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """The group's log begins anew behind `base`: it is new here, or a snapshot was installed."""
+
+    base: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """Entries up to `base` are in the state machine."""
+
+    base: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """At least one entry, without gaps."""
+
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The group left."""
+
+
+Change = HardState | Restart | Base | Entries | Drop
+
+
+@dataclass(frozen=True, slots=True)
+class LogContents:
+    """What a group finds: the entries follow the base without a gap, and terms never fall."""
+
+    base: Position
+    hard_state: HardState
+    entries: tuple[Entry, ...]
+
+
+# ---------------------------------------------------------------------- bytes
+
+
+def encode_change(change: Change) -> tuple[RecordKind, list[bytes]]:
+    """The record's kind, and its payload in parts; the entries' data are parts of their own and are not copied."""
+    match change:
+        case HardState(term=term, vote=vote):
+            return RecordKind.HARD_STATE, [_HARD_STATE.pack(term, vote is not None, vote or 0)]
+        case Restart(base=base):
+            return RecordKind.RESTART, _encode_position(base)
+        case Base(base=base):
+            return RecordKind.BASE, _encode_position(base)
+        case Entries(entries=entries):
+            return RecordKind.ENTRIES, _encode_entries(entries)
+        case Drop():
+            return RecordKind.DROP, []
+
+
+def _encode_position(position: Position) -> list[bytes]:
+    return [_POSITION.pack(position.index, position.term), position.membership.encode()]
+
+
+def _encode_entries(entries: tuple[Entry, ...]) -> list[bytes]:
+    assert entries
+    assert all(entry.index == index for index, entry in enumerate(entries, entries[0].index))
+    heads = [_ENTRY.pack(entry.kind, entry.term, len(entry.data)) for entry in entries]
+    head = b"".join((_ENTRIES.pack(entries[0].index, len(entries)), *heads))
+    return [head, *[entry.data for entry in entries if entry.data]]
+
+
+def decode_change(kind: int, payload: memoryview) -> Change:
+    """The inverse, with the data copied. Raises ValueError, or StorageError 2015 for what a newer version wrote."""
+    try:
+        match kind:
+            case RecordKind.HARD_STATE:
+                return _decode_hard_state(payload)
+            case RecordKind.RESTART:
+                return Restart(_decode_position(payload))
+            case RecordKind.BASE:
+                return Base(_decode_position(payload))
+            case RecordKind.ENTRIES:
+                return _decode_entries(payload)
+            case RecordKind.DROP if not payload:
+                return Drop()
+            case RecordKind.DROP:
+                raise ValueError("a drop that holds something")
+    except struct.error as error:
+        raise ValueError(f"a record that is too short: {error}") from error
+    raise _newer(f"records of kind {kind}")
+
+
+def _newer(what: str) -> StorageError:
+    return StorageError(f"the log was written by a newer Saros: it has {what}", code=_NEWER)
+
+
+def _decode_hard_state(payload: memoryview) -> HardState:
+    term, voted, vote = _HARD_STATE.unpack(payload)
+    if voted > 1 or (vote and not voted):
+        raise ValueError("a vote that is none")
+    return HardState(term, NodeId(vote) if voted else None)
+
+
+def _decode_position(payload: memoryview) -> Position:
+    index, term = _POSITION.unpack_from(payload)
+    return Position(index, term, Membership.decode(bytes(payload[_POSITION.size :])))
+
+
+def _decode_entries(payload: memoryview) -> Entries:
+    first, count = _ENTRIES.unpack_from(payload)
+    place = _ENTRIES.size + count * _ENTRY.size
+    heads = payload[_ENTRIES.size : place]
+    if count == 0 or len(heads) < count * _ENTRY.size:
+        raise ValueError(f"{count} entries in {len(payload)} bytes")
+    entries = []
+    for index, (kind, term, size) in enumerate(_ENTRY.iter_unpack(heads), first):
+        if kind not in _ENTRY_KINDS:
+            raise _newer(f"entries of kind {kind}")
+        entries.append(Entry(index, term, _ENTRY_KINDS[kind], bytes(payload[place : place + size])))
+        place += size
+    if place != len(payload):
+        raise ValueError(f"entries of {place} bytes in {len(payload)}")
+    return Entries(tuple(entries))
+
+
+# ---------------------------------------------------------------------- reading again
+
+
+class Replay:
+    """One group, record by record in the order of the log."""
+
+    def __init__(self) -> None:
+        #: The newest; None: not seen yet.
+        self._base: Position | None = None
+        self._hard_state = HardState()
+        #: Without gaps. Invariant: all are behind the base.
+        self._entries: list[Entry] = []
+
+    def apply(self, change: HardState | Restart | Base | Entries) -> None:
+        """The group's next record. Raises ValueError if it does not fit to those before it."""
+        match change:
+            case HardState():
+                self._hard_state = change
+            case Restart(base=base):
+                self._base = base
+                self._entries.clear()
+            case Base(base=base):
+                self._forget(base)
+            case Entries(entries=entries):
+                self._replace(entries)
+
+    def _forget(self, base: Position) -> None:
+        self._base = base
+        if not self._entries or base.index < self._entries[0].index:
+            return
+        count = base.index - self._entries[0].index + 1
+        if count <= len(self._entries) and self._entries[count - 1].term != base.term:
+            raise ValueError(f"entry {base.index} has term {self._entries[count - 1].term}, the base {base.term}")
+        del self._entries[:count]
+
+    def _replace(self, entries: tuple[Entry, ...]) -> None:
+        first = entries[0].index
+        if self._base is not None and first <= self._base.index:
+            raise ValueError(f"entry {first} is not behind the base at {self._base.index}")
+        if self._entries:
+            if first > self._entries[-1].index + 1:
+                raise ValueError(f"entry {first} follows entry {self._entries[-1].index}")
+            del self._entries[max(first - self._entries[0].index, 0) :]
+        self._entries += entries
+
+    def contents(self) -> LogContents:
+        """What the group has after the last record. Raises ValueError if that is no log."""
+        if self._base is None:
+            raise ValueError("nothing says where its log begins")
+        index, term = self._base.index, self._base.term
+        for entry in self._entries:
+            if entry.index != index + 1 or entry.term < term:
+                raise ValueError(f"entry {entry.index} of term {entry.term} follows entry {index} of term {term}")
+            index, term = entry.index, entry.term
+        if self._entries and self._hard_state.term < term:
+            raise ValueError(f"its term is {self._hard_state.term}, and entry {index} has term {term}")
+        return LogContents(self._base, self._hard_state, tuple(self._entries))

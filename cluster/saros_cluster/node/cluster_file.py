@@ -1,0 +1,281 @@
+"""`<data>/cluster.json`: which node of which cluster a folder is. A folder without it is a database of its own.
+
+    {"format": 1, "cluster": "<uuid>", "node": 2, "replicas": 3, "slots": 10000,
+     "nodes": {"1": {"peer": "hostA:6668", "client": "hostA:6667"}, "2": ...},
+     "joined": {"peer": "hostD:6668", "client": "hostD:6667", "rack": "b"}        of a node that was not there at first
+     "administrator": {"name": "root", "hash": "$scrypt$...", "must_change": true}}    or without: then nobody logs in
+
+Written once, when the cluster is made, and the same for all its nodes but for `node`: it says how the cluster began.
+What it has become since then stands in the meta group. Every mistake in it is an error that names the file and the key.
+
+A `ClusterFile` is a value and always valid. `load` and `save` may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.users.commands import CreateUser
+from saros_cluster.users.users import Users
+from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.folder.layout import write_durably
+from saros_storage.io.disk import Disk
+
+CLUSTER_FILE = "cluster.json"
+_FORMAT = 1
+#: 1000 slots for each of a thousand nodes: past it, tables only get slow.
+_SLOTS_MAX = 1_000_000
+_ADMINISTRATOR, _JOINED = "administrator", "joined"
+_KEYS = ("format", "cluster", "node", "replicas", "slots", "nodes")
+_ADDRESS = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(?P<port>[0-9]{1,5})")
+#: How a password was hashed, and the hash; which ways there are, is not known here.
+_PHC = re.compile(r"\$[a-z0-9-]{1,32}(\$[A-Za-z0-9+/=,.-]+){1,4}")
+_ID = re.compile(r"0|[1-9][0-9]{0,8}")
+_PORT_MAX = 65_535
+_RACK, _RACK_WORDS = re.compile(r"[A-Za-z0-9._-]{1,64}"), "letters, digits and ._- (at most 64), or nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAddress:
+    """Where a node listens: `host:port` for the other nodes, and for clients; its rack, if it is known."""
+
+    peer: str
+    client: str
+    rack: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Administrator:
+    """The user that a cluster begins with; `must_change`: the password is good for setting another one only."""
+
+    name: str
+    hash: str = field(repr=False)
+    must_change: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFile:
+    """See the module. Making one raises UserMistake 2004, which names the key, if it is not valid."""
+
+    #: A UUID, in its usual form: nodes of different clusters never talk.
+    cluster: str
+    #: The node that the folder is.
+    node: NodeId
+    #: Copies of everything.
+    replicas: int
+    slots: int
+    #: The cluster's first nodes.
+    nodes: Mapping[NodeId, NodeAddress]
+    #: None: the cluster keeps no users.
+    administrator: Administrator | None = None
+    #: Of a node that joined later: where it listens.
+    joined: NodeAddress | None = None
+
+    def __post_init__(self) -> None:
+        _require(is_uuid(self.cluster), "cluster", self.cluster, "a UUID such as 123e4567-e89b-12d3-a456-426614174000")
+        _require(len(self.nodes) > 0, "nodes", {}, "at least one node")
+        for node, address in self.nodes.items():
+            _require(node >= 1, "nodes", node, "ids from 1")
+            _check_address(address, f"nodes.{node}")
+        addresses = [text for address in self.nodes.values() for text in (address.peer, address.client)]
+        for text in addresses:
+            _require(addresses.count(text) == 1, "nodes", text, "every address once")
+        if self.joined is None:
+            _require(self.node in self.nodes, "node", self.node, f"one of the nodes {_ids(self.nodes)}")
+        else:
+            _require(self.node not in self.nodes, "node", self.node, f"none of the first nodes {_ids(self.nodes)}")
+            _check_address(self.joined, _JOINED)
+        _require(
+            1 <= self.replicas <= len(self.nodes), "replicas", self.replicas, f"from 1 to {len(self.nodes)} (nodes)"
+        )
+        _require(len(self.nodes) <= self.slots <= _SLOTS_MAX, "slots", self.slots, f"{len(self.nodes)} to {_SLOTS_MAX}")
+        if self.administrator is not None:
+            _check_administrator(self.administrator)
+
+    @property
+    def users(self) -> Users:
+        """Those that the cluster begins with."""
+        first = self.administrator
+        if first is None:
+            return Users()
+        return Users().apply(CreateUser(first.name, first.hash, administrator=True, must_change=first.must_change))
+
+    @property
+    def address(self) -> NodeAddress:
+        """Where the folder's node listens."""
+        return self.nodes[self.node] if self.joined is None else self.joined
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is host:port; an IPv6 address stands in brackets."""
+    match = _ADDRESS.fullmatch(text)
+    return match is not None and 1 <= int(match["port"]) <= _PORT_MAX
+
+
+def is_rack(text: str) -> bool:
+    """Whether a text can name a rack."""
+    return _RACK.fullmatch(text) is not None
+
+
+def load(folder: str, disk: Disk) -> ClusterFile | None:
+    """The folder's file; None if it is no cluster node's.
+
+    Raises UserMistake 2004 for a mistake in it, StorageError 2015 if a newer Saros wrote it.
+    """
+    path = os.path.join(folder, CLUSTER_FILE)
+    if not disk.exists(path):
+        return None
+    try:
+        return decode(bytes(disk.map(path)))
+    except StorageError as error:
+        raise type(error)(f"{path}: {error.message}", code=error.code) from error
+
+
+def save(folder: str, file: ClusterFile, disk: Disk) -> None:
+    """Write the folder's file, durably; the folder exists and has none."""
+    path = os.path.join(folder, CLUSTER_FILE)
+    assert not disk.exists(path)
+    write_durably(disk, path, encode(file))
+
+
+def rewrite(folder: str, file: ClusterFile, disk: Disk) -> None:
+    """Put another file in the place of the folder's, durably; no node has the folder."""
+    write_durably(disk, os.path.join(folder, CLUSTER_FILE), encode(file))
+
+
+def encode(file: ClusterFile) -> bytes:
+    """The file's bytes."""
+    words: dict[str, object] = {
+        "format": _FORMAT,
+        "cluster": file.cluster,
+        "node": file.node,
+        "replicas": file.replicas,
+        "slots": file.slots,
+        "nodes": {str(node): _address_words(file.nodes[node]) for node in sorted(file.nodes)},
+    }
+    if file.administrator is not None:
+        words[_ADMINISTRATOR] = asdict(file.administrator)
+    if file.joined is not None:
+        words[_JOINED] = _address_words(file.joined)
+    return json.dumps(words, indent=2).encode() + b"\n"
+
+
+def _address_words(address: NodeAddress) -> dict[str, str]:
+    return {key: value for key, value in asdict(address).items() if value}
+
+
+def decode(data: bytes) -> ClusterFile:
+    """The inverse. Raises UserMistake 2004, StorageError 2015."""
+    try:
+        words = json.loads(data)
+    except ValueError as error:
+        raise UserMistake(f"not JSON: {error}", code=2004) from error
+    fields = _fields(words, "", _KEYS, (_ADMINISTRATOR, _JOINED), newer_first=True)
+    nodes = _object(fields["nodes"], "nodes")
+    return ClusterFile(
+        cluster=_text(fields["cluster"], "cluster"),
+        node=NodeId(_number(fields["node"], "node")),
+        replicas=_number(fields["replicas"], "replicas"),
+        slots=_number(fields["slots"], "slots"),
+        nodes={_node_id(key): _node_address(words, f"nodes.{key}.") for key, words in nodes.items()},
+        administrator=_administrator(fields[_ADMINISTRATOR]) if _ADMINISTRATOR in fields else None,
+        joined=_node_address(fields[_JOINED], f"{_JOINED}.") if _JOINED in fields else None,
+    )
+
+
+def _fields(
+    words: object, prefix: str, keys: tuple[str, ...], more: tuple[str, ...] = (), *, newer_first: bool = False
+) -> dict[str, object]:
+    """An object with these keys, and perhaps with `more`. A newer format is told first: it may have others."""
+    found = _object(words, prefix.removesuffix(".") or "the file")
+    if newer_first:
+        format_ = _number(found.get("format"), "format")
+        if format_ > _FORMAT:
+            raise StorageError(f"format is {format_}: written by a newer Saros, open it with that", code=2015)
+        _require(format_ == _FORMAT, "format", format_, str(_FORMAT))
+    for key in found:
+        if key not in (*keys, *more):
+            raise UserMistake(f"unknown key {prefix}{key}: there are {', '.join((*keys, *more))}", code=2004)
+    for key in keys:
+        if key not in found:
+            raise UserMistake(f"key {prefix}{key} is missing", code=2004)
+    return found
+
+
+def _administrator(words: object) -> Administrator:
+    prefix = f"{_ADMINISTRATOR}."
+    fields = _fields(words, prefix, ("name", "hash", "must_change"))
+    must_change = fields["must_change"]
+    if not isinstance(must_change, bool):
+        raise _mistake(f"{prefix}must_change", must_change, "true or false")
+    return Administrator(_text(fields["name"], prefix + "name"), _text(fields["hash"], prefix + "hash"), must_change)
+
+
+def _check_address(found: NodeAddress, key: str) -> None:
+    _require(is_address(found.peer), f"{key}.peer", found.peer, "host:port")
+    _require(is_address(found.client), f"{key}.client", found.client, "host:port")
+    _require(not found.rack or is_rack(found.rack), f"{key}.rack", found.rack, _RACK_WORDS)
+
+
+def _check_administrator(found: Administrator) -> None:
+    if _PHC.fullmatch(found.hash) is None:  # which is not for everybody's eyes
+        raise UserMistake("administrator.hash is no hash of a password: make one with saros user hash", code=2004)
+    try:
+        Users().apply(CreateUser(found.name, found.hash))
+    except UserMistake as error:
+        raise UserMistake(f"administrator.name: {error.message}", code=2004) from error
+
+
+def _node_address(words: object, prefix: str) -> NodeAddress:
+    fields = _fields(words, prefix, ("peer", "client"), ("rack",))
+    return NodeAddress(**{name: _text(value, prefix + name) for name, value in fields.items()})
+
+
+def _node_id(key: str) -> NodeId:
+    _require(_ID.fullmatch(key) is not None, "nodes", key, "whole numbers as ids")
+    return NodeId(int(key))
+
+
+def _object(value: object, key: str) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise _mistake(key, value, "an object")
+    return value
+
+
+def _text(value: object, key: str) -> str:
+    if not isinstance(value, str):
+        raise _mistake(key, value, "a text")
+    return value
+
+
+def _number(value: object, key: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _mistake(key, value, "a whole number")
+    return value
+
+
+def is_uuid(text: str) -> bool:
+    """Whether a text is a UUID in its usual form."""
+    try:
+        return str(uuid.UUID(text)) == text
+    except ValueError:
+        return False
+
+
+def _ids(nodes: Mapping[NodeId, NodeAddress]) -> str:
+    return ", ".join(str(node) for node in sorted(nodes))
+
+
+def _require(holds: bool, key: str, value: object, expected: str) -> None:
+    if not holds:
+        raise _mistake(key, value, expected)
+
+
+def _mistake(key: str, value: object, expected: str) -> UserMistake:
+    return UserMistake(f"{key} is {json.dumps(value)}: expected {expected}", code=2004)

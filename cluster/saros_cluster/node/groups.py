@@ -1,0 +1,250 @@
+"""The groups that a node has replicas of, by the topology: opened when it joins one, removed when it leaves.
+
+    topology says      here                      then
+    group 4            nothing                   its log begins: with its members if the group is new, else with nobody
+    nothing            group 2                   it is left: state first, so that a crash does not leave half a replica
+                                                 that is taken for a whole one; then the region, durably: without a log,
+                                                 nobody would remove what came back; then the log
+
+A node may learn late that it should leave a group, when it has become a member again. Its log is newer then, so it
+stays: the group may count on the replica.
+
+A group's log begins after an entry that nobody has (`founding`). So a later member gets the state as a snapshot and
+never replays earlier entries: these may have opened slots whose files no longer exist anywhere else.
+
+A group that is new in a change may have been new, with the same number, in an earlier change that was aborted. Each
+begins above all entries and terms of its predecessor, so the two are never confused; a node first removes what it
+still has of the predecessor.
+
+`settle` compares topology and node, and does what is missing. It may be called at any time, by one thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from saros_cluster.data.ownership import Arrival
+from saros_cluster.data.region_apply import RegionMachine
+from saros_cluster.multiraft.host import GroupHost
+from saros_cluster.multiraft.peers import Peers
+from saros_cluster.multiraft.raft_log import LogContents, RaftLog
+from saros_cluster.node.receive_throttle import Inflow
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.membership import Membership
+from saros_cluster.raft.messages import TERMS_OF_A_GROUP, EntryKind, GroupId, HardState, Position
+from saros_cluster.raft.ready import RaftOptions, Restored
+from saros_cluster.routing.replicas import Replicas
+from saros_cluster.routing.schema_view import ClusterSchema
+from saros_cluster.topology.topology import FIRST_VERSION, META, Topology
+from saros_storage.base.clock import Clock
+from saros_storage.cache.chunk_cache import ChunkCache
+from saros_storage.checkpoint.registry import Shelf
+from saros_storage.compaction.compactor import Compactor
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import Disk
+from saros_storage.scan.snapshot import MemorySource
+
+logger = logging.getLogger(__name__)
+
+_PULL_SECONDS = 10.0
+_NOBODY = Position(0, 0, Membership(0, ()))
+#: Where the logs of the cluster's first groups begin.
+_FOUNDED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What groups are made of, as this node has it."""
+
+    node: NodeId
+    folder: str
+    options: StoreOptions
+    disk: Disk
+    clock: Clock
+    cache: ChunkCache
+    schema: ClusterSchema
+    shelf: Shelf
+    compactor: Compactor
+    raft: RaftOptions
+    log: RaftLog
+    host: GroupHost
+    peers: Peers
+    #: How the cluster began.
+    first: Topology
+    #: Reads a partition where it was, until it is here.
+    underlay: Callable[[Arrival, str, int], MemorySource]
+    inflow: Inflow
+
+
+class Groups:
+    """See the module."""
+
+    def __init__(self, ground: Ground, replicas: Replicas, contents: Mapping[GroupId, LogContents]) -> None:
+        """`contents`: what was found in the log."""
+        self._ground = ground
+        self._replicas = replicas
+        #: Logs without a replica, which is still to be made.
+        self._contents = {group: found for group, found in contents.items() if group != META}
+        #: What is left, and not gone yet.
+        self._leaving: set[GroupId] = set()
+
+    def open(self, topology: Topology) -> None:
+        """The groups that were here at the end, or that the node begins with; before the host's first turn."""
+        for group in self._wanted(topology):
+            found = self._contents.get(group)
+            if found is not None and _last_index(found) < founding(group, topology).index and found.base != _NOBODY:
+                self._remove(group)
+            self._add(group, topology, self._ground.host.add)
+        for group in list(self._contents):
+            self._remove(group)  # it was being left
+
+    def is_settled(self, topology: Topology) -> bool:
+        """Whether nothing is to be done."""
+        wanted = self._wanted(topology)
+        is_there = not self._leaving and set(self._replicas.machines) == set(wanted)
+        return is_there and not any(self._is_former(group, topology) for group in wanted)
+
+    def _is_former(self, group: GroupId, topology: Topology) -> bool:
+        """Whether what is here is of another group, that had the number before."""
+        status = self._ground.host.status(group)
+        if status is None or not status.membership.nodes:
+            return False
+        return status.last_index < founding(group, topology).index
+
+    def settle(self, topology: Topology) -> None:
+        """Join and leave groups. Raises StorageError, OSError; then it is to be done again."""
+        for group in sorted(self._leaving):
+            self._remove(group)
+        wanted = set(self._wanted(topology))
+        for group in sorted(self._replicas.machines.keys()):
+            if group not in wanted or self._is_former(group, topology):
+                logger.info("leaving a group", extra={"group": group})
+                self._leave(group)
+        for group in sorted(wanted - self._replicas.machines.keys()):
+            logger.info("joining a group", extra={"group": group})
+            self._add(group, topology, self._ground.host.join)
+
+    def _wanted(self, topology: Topology) -> list[GroupId]:
+        statuses = {group: self._ground.host.status(group) for group in self._replicas.machines}
+        logs = {group: _membership(contents) for group, contents in self._contents.items()}
+        logs |= {group: status.membership for group, status in statuses.items() if status is not None}
+        return [group for group in topology.groups_of(self._ground.node, logs) if group != META]
+
+    def _add(
+        self,
+        group: GroupId,
+        topology: Topology,
+        add: Callable[[GroupId, Restored, RegionMachine, RaftOptions], None],
+    ) -> None:
+        ground = self._ground
+        contents = self._contents.get(group) or self._begin(group, topology)
+        machine = RegionMachine(
+            group,
+            self._folder(group),
+            self._state_path(group),
+            ground.options,
+            ground.disk,
+            ground.clock,
+            ground.cache,
+            ground.first.table.owners == group,
+            ground.underlay,
+            partial(ground.schema.learn_news, group),
+            ground.shelf,
+            ground.inflow.paced(lambda node, name, request: ground.peers.call(node, name, request, _PULL_SECONDS)),
+            ground.compactor,
+        )
+        hard_state = begun(contents.hard_state, topology.terms.get(group, 0))  # that is durable with the topology
+        restored = Restored(contents.base, hard_state, contents.entries, machine.replica.installed)
+        try:
+            last = contents.entries[-1] if contents.entries else None
+            machine.start(partial(ground.host.compact, group), ground.log.sync_due, last)
+            add(group, restored, machine, ground.raft)
+        except BaseException:
+            machine.close()
+            raise
+        del self._contents[group]
+        self._replicas.put(group, machine)  # who finds it here may ask the host for it
+
+    def _begin(self, group: GroupId, topology: Topology) -> LogContents:
+        """The beginning of a group's log here, durably."""
+        base = founding(group, topology) if self._founds(group, topology) else _NOBODY
+        self._ground.log.wait(self._ground.log.create(group, base))
+        contents = self._contents[group] = LogContents(base, HardState(), ())
+        return contents
+
+    def _founds(self, group: GroupId, topology: Topology) -> bool:
+        """Whether the node is one of those with which the group begins."""
+        wanted, change = topology.wanted[group], topology.change
+        is_new = change is not None and group in change.new_groups
+        begins_at = change.anew.get(group, change.id) if change is not None and is_new else FIRST_VERSION
+        return wanted.version == begins_at and self._ground.node in wanted.voters
+
+    def _leave(self, group: GroupId) -> None:
+        ground = self._ground
+        machine = self._replicas.take(group)  # before the host does without: who finds it here asks the host for it
+        self._leaving.add(group)
+        ground.host.leave(group, "this node has left the group")
+        machine.close()
+        machine.region.keep_for_views()
+        self._remove(group)
+
+    def _remove(self, group: GroupId) -> None:
+        disk, log = self._ground.disk, self._ground.log
+        disk.remove(self._state_path(group))
+        disk.sync_folder(os.path.dirname(self._state_path(group)))
+        regions = os.path.dirname(self._folder(group))
+        disk.remove_tree(self._folder(group))
+        disk.make_folder(regions)
+        disk.sync_folder(regions)
+        log.wait(log.drop(group))
+        self._contents.pop(group, None)
+        self._leaving.discard(group)
+
+    def _folder(self, group: GroupId) -> str:
+        return os.path.join(self._ground.folder, "groups", str(group))
+
+    def _state_path(self, group: GroupId) -> str:
+        return os.path.join(self._ground.folder, "meta", f"group-{group}")
+
+    def close(self) -> None:
+        """End all; what is in memory stays in the log. Idempotent."""
+        for machine in self._replicas.machines.values():
+            machine.close()
+
+
+def founding(group: GroupId, topology: Topology) -> Position:
+    """Where the log of a group begins, as far as a change says that it does. It says nothing of what was before."""
+    change = topology.change
+    if change is None or group not in change.new_groups:
+        return Position(_FOUNDED, 0, topology.wanted[group])
+    first = change.anew.get(group, change.id) * TERMS_OF_A_GROUP
+    return Position(first, first, topology.wanted[group])
+
+
+def begun(hard_state: HardState, term: int) -> HardState:
+    """What a log tells, but not of an earlier term than one in which the group is known to have been."""
+    return hard_state if hard_state.term >= term else HardState(term)
+
+
+def counted(term: int, index: int) -> int:
+    """An entry, or a term, of a group in `term`, as the group counts it: from its beginning (`founding`)."""
+    return max(index - term // TERMS_OF_A_GROUP * TERMS_OF_A_GROUP, 0)
+
+
+def is_founding(position: Position) -> bool:
+    """Whether nothing was ever before a log that begins there."""
+    return position.index == _FOUNDED or position.index % TERMS_OF_A_GROUP == 0
+
+
+def _membership(contents: LogContents) -> Membership:
+    """The newest in a log, committed or not."""
+    told = (entry.data for entry in reversed(contents.entries) if entry.kind is EntryKind.MEMBERSHIP)
+    return next(map(Membership.decode, told), contents.base.membership)
+
+
+def _last_index(contents: LogContents) -> int:
+    return contents.base.index + len(contents.entries)

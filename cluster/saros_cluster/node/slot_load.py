@@ -1,0 +1,123 @@
+"""Each slot's recent writes and reads, and its size: the measurements by which a cluster can be balanced.
+
+    look      now and then: points of this node's partitions since the last look -> points a second, by slot
+    LOADS     what another node asks: the slots of this one
+    united    what all nodes told, as one
+
+A measurement that is `HALVED_SECONDS` old counts half. Written points and bytes are the same at all members of a group,
+so the largest count is taken. A read goes to one member, so reads are added up. `LoadMeter` is thread-safe.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from saros_cluster.data.region_apply import RegionMachine
+from saros_cluster.multiraft.peers import CallHandler
+from saros_cluster.placement.balancer import Loads
+from saros_cluster.placement.slots import slot_of
+from saros_cluster.raft.messages import GroupId
+from saros_storage.base.clock import Clock
+
+LOADS = "loads"
+HALVED_SECONDS = 300.0
+_PART = tuple[GroupId, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SlotLoads:
+    """By slot: points a second that are written and that scans deliver, bytes of files."""
+
+    written: Loads
+    read: Loads
+    stored: Loads
+
+    @staticmethod
+    def nothing(slots: int) -> SlotLoads:
+        """Of a node that has nothing."""
+        return SlotLoads(*(np.zeros(slots) for _ in range(3)))
+
+    def encode(self) -> bytes:
+        """As one line of JSON: slots that have anything."""
+        columns = np.stack([self.written, self.read, self.stored])
+        slots = np.flatnonzero(columns.any(axis=0))
+        return json.dumps([slots.tolist(), *np.round(columns[:, slots], 3).tolist()]).encode()
+
+    @staticmethod
+    def decode(data: bytes, slots: int) -> SlotLoads:
+        """The inverse. Raises ValueError, TypeError, IndexError if it is none of a cluster with so many slots."""
+        places, *columns = json.loads(data)
+        found = SlotLoads.nothing(slots)
+        for column, values in zip((found.written, found.read, found.stored), columns, strict=True):
+            column[np.array(places, np.int64)] = values
+        return found
+
+
+def united(told: Iterable[SlotLoads], slots: int) -> SlotLoads:
+    """Of the cluster, by what its nodes told."""
+    found = SlotLoads.nothing(slots)
+    for loads in told:
+        np.maximum(found.written, loads.written, out=found.written)
+        np.maximum(found.stored, loads.stored, out=found.stored)
+        found.read[:] += loads.read
+    return found
+
+
+class LoadMeter:
+    """See the module."""
+
+    def __init__(self, machines: Callable[[], Mapping[GroupId, RegionMachine]], slots: int, clock: Clock) -> None:
+        self._machines = machines
+        self._slots = slots
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._looked_ns = clock.monotonic_ns()
+        #: Points written and read, at the last look.
+        self._seen: dict[_PART, tuple[int, int]] = {}
+        self._now = SlotLoads.nothing(slots)
+
+    def look(self) -> None:
+        """Bring the rates up to date."""
+        with self._lock:
+            now_ns = self._clock.monotonic_ns()
+            seconds = (now_ns - self._looked_ns) / 1e9
+            if seconds <= 0:
+                return
+            since = self._since()
+            kept = 0.5 ** (seconds / HALVED_SECONDS)
+            self._looked_ns = now_ns
+            self._now = SlotLoads(
+                kept * self._now.written + (1 - kept) / seconds * since.written,
+                kept * self._now.read + (1 - kept) / seconds * since.read,
+                since.stored,
+            )
+
+    def _since(self) -> SlotLoads:
+        """Points since the last look, and bytes of now."""
+        found, seen = SlotLoads.nothing(self._slots), self._seen
+        self._seen = {}
+        for group, machine in self._machines().items():
+            for part in machine.region.activity():
+                key, slot = (group, part.database, part.slice), slot_of(part.database, part.slice, self._slots)
+                written, read = seen.get(key, (0, 0))
+                if part.written < written or part.read < read:
+                    written = read = 0  # it was opened anew, and counts from the beginning
+                self._seen[key] = (part.written, part.read)
+                found.written[slot] += part.written - written
+                found.read[slot] += part.read - read
+                found.stored[slot] += part.bytes
+        return found
+
+    def here(self) -> SlotLoads:
+        """Of this node, as of now."""
+        self.look()
+        return self._now
+
+    def handlers(self) -> Mapping[str, CallHandler]:
+        """What other nodes ask this one, by name."""
+        return {LOADS: lambda _, __: self.here().encode()}

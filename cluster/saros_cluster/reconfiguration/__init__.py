@@ -1,0 +1,7 @@
+"""Carries out changes of the topology: nodes join and leave, slots move.
+
+reconciler         drives the change in progress, on the meta group's leader
+slot_moves         moves slots from group to group
+peer_requests      what the reconciler asks of other nodes
+unsafe_recovery    groups that have lost most of their members
+"""

@@ -1,0 +1,292 @@
+"""A node's part in a cluster change: step by step, it does whatever the topology shows is missing.
+
+    every node           joins and leaves groups; fetches the slots that moved to its groups; if it hears nothing from
+                         the meta group, which does not contact removed nodes, asks whether it is still a member, and
+                         reports it if nobody answers
+    a group's leader     gives the group its target members, and reports when that is done
+    meta group's leader  moves slots between groups (`slot_moves`); recovers groups that have lost most of their members
+                         (`unsafe_recovery`)
+
+Between two steps only the logs hold state, so a step may be done by another node, again, or late. One thread calls
+`step` repeatedly; what fails is tried again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+from saros_cluster.data.command import Request
+from saros_cluster.data.ownership import Arrival
+from saros_cluster.data.region_apply import RegionMachine
+from saros_cluster.data.snapshots import DONE, call_handlers, pull_capture
+from saros_cluster.meta.machine import encode_meta_entry
+from saros_cluster.meta.state import Grow
+from saros_cluster.multiraft.host import Busy, GroupHost, NotHere, NotLeader
+from saros_cluster.multiraft.peers import CallHandler, Peers, RemoteError, Unreachable
+from saros_cluster.multiraft.state_machine import Lost, Overtaken
+from saros_cluster.node.groups import Groups
+from saros_cluster.node.receive_throttle import Inflow
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.membership import Membership, membership
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.reconfiguration.peer_requests import TROUBLE, Asking, first_answer
+from saros_cluster.reconfiguration.slot_moves import Moves, fenced
+from saros_cluster.reconfiguration.unsafe_recovery import Rescue
+from saros_cluster.routing.proposer import Proposer
+from saros_cluster.routing.replicas import Replicas
+from saros_cluster.routing.routes import Routes
+from saros_cluster.routing.schema_view import ClusterSchema
+from saros_cluster.topology.change import Stage
+from saros_cluster.topology.commands import (
+    GrowthCommand,
+    Loaded,
+    Ready,
+    Regrouped,
+)
+from saros_cluster.topology.topology import META, Standing, Topology
+from saros_storage.base.clock import Clock
+from saros_storage.checkpoint.registry import Shelf
+from saros_storage.io.disk import Disk
+
+logger = logging.getLogger(__name__)
+
+CAPTURE, STANDING = "growth.capture", "growth.standing"
+_PROPOSE_SECONDS = 5.0
+_CHANGE_SECONDS = 2.0
+#: Then it is said that nobody answers.
+_SILENCE_NS = 3_000_000_000
+
+
+class Worker:
+    """See the module."""
+
+    def __init__(
+        self,
+        node: NodeId,
+        folder: str,
+        disk: Disk,
+        clock: Clock,
+        routes: Routes,
+        groups: Groups,
+        replicas: Replicas,
+        host: GroupHost,
+        peers: Peers,
+        proposer: Proposer,
+        own_request: Callable[[], Request],
+        save_meta: Callable[[], None],
+        schema: ClusterSchema,
+        shelf: Shelf,
+        inflow: Inflow,
+        guests_arrived: Callable[[], bool],
+        guests_at: Callable[[GroupId, Collection[NodeId]], bool],
+    ) -> None:
+        """`folder`: where files lie that are on their way; it is emptied.
+
+        Guests are what lies with slots and is not the groups': `guests_arrived`, whether this node has all that it is
+        to have; `guests_at`, whether each of these nodes has all that lies with a group's slots.
+        """
+        self._node = node
+        self._folder = folder
+        self._disk = disk
+        self._clock = clock
+        self._routes = routes
+        self._groups = groups
+        self._replicas = replicas
+        self._host = host
+        self._proposer = proposer
+        self._own_request = own_request
+        self._save_meta = save_meta
+        self._shelf = shelf
+        self._inflow = inflow
+        self._guests_arrived = guests_arrived
+        self._guests_at = guests_at
+        #: When another node was heard last, and whether it was said that none is.
+        self._heard_ns = clock.monotonic_ns()
+        self._is_alone = False
+        calls_here = dict(call_handlers(shelf))
+        self._asking = Asking(node, peers, calls_here)
+        ask = self._asking.ask
+        self._ask_paced = inflow.paced(ask)
+        self._moves = Moves(routes, host, schema, replicas, clock, ask, self._propose, self._tell)
+        #: For groups that have lost most of their members.
+        self.rescue = Rescue(node, host, routes, ask, self._tell)
+        calls_here.update(self.handlers())
+        disk.remove_tree(folder)
+
+    def stop(self) -> None:
+        """The node stops: nothing is asked any more, and no answer is waited for."""
+        self._asking.stop()
+
+    @property
+    def _topology(self) -> Topology:
+        return self._routes.now.topology
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether something is to be done soon."""
+        return self._topology.change is not None or any(self._arrivals())
+
+    def step(self) -> None:
+        """Do what can be done now, and log what cannot: it is tried again in the next step."""
+        change = self._topology.change
+        if change is not None:
+            self._inflow.begin(change.id)
+        parts: list[Callable[[], None]] = [self._ask_standing, self._settle]
+        parts += [partial(self._regroup, group) for group in (META, *self._replicas.machines)]
+        parts += [self._moves.step]
+        if self._topology.lost:
+            parts += [partial(self.rescue.step, group) for group in self._topology.wanted]
+        parts += [partial(self._fetch, machine, arrival) for machine, arrival in self._arrivals()]
+        for part in parts:
+            try:
+                part()
+            except (*TROUBLE, OSError) as error:
+                logger.info("a step of a change is tried again", extra={"why": str(error)})
+
+    def _ask_standing(self) -> None:
+        """Whether this node was removed, if nobody of the meta group speaks to it any more."""
+        if self._routes.is_removed:
+            return
+        if self._host.leader_of(META) is not None:
+            self._hear()
+            return
+        # Those that it knows may be gone too, and not know of this; who joined since may still seem to wait.
+        known = {*self._topology.nodes} - {*self._topology.standing(Standing.GONE), self._node}
+        for other in sorted(known):
+            with suppress(*TROUBLE):
+                standing = json.loads(self._asking.ask(other, STANDING, b""))
+                self._hear()
+                if standing == Standing.GONE.value:
+                    logger.warning("this node was removed from the cluster: stop it, and delete its folder")
+                    self._routes.is_removed = True
+                    return
+        if not self._is_alone and known and self._clock.monotonic_ns() - self._heard_ns >= _SILENCE_NS:
+            self._is_alone = True
+            addresses = ", ".join(self._topology.nodes[node].peer for node in sorted(known))
+            logger.warning("no other node answers: trying again until one does", extra={"nodes": addresses})
+
+    def _hear(self) -> None:
+        self._heard_ns = self._clock.monotonic_ns()
+        if self._is_alone:
+            self._is_alone = False
+            logger.info("another node answers again")
+
+    def _settle(self) -> None:
+        topology = replace(self._topology, wanted={}, change=None) if self._routes.is_removed else self._topology
+        if not self._groups.is_settled(topology):
+            self._save_meta()  # what is done because of it must not be forgotten before it
+            self._groups.settle(topology)
+
+    def _tell(self, step: GrowthCommand) -> None:
+        """A step into the meta group's log."""
+        self._propose(META, encode_meta_entry(self._own_request(), Grow(step)))
+
+    def _propose(self, group: GroupId, data: bytes) -> None:
+        self._proposer.propose(group, data, _PROPOSE_SECONDS)
+
+    # ------------------------------------------------------------------ a group's leader: its members
+
+    def _regroup(self, group: GroupId) -> None:
+        topology, status = self._topology, self._host.status(group)
+        wanted = topology.wanted.get(group)
+        if wanted is None or status is None:
+            return
+        if topology.goes_on_alone(group) and self._node in wanted.voters:
+            self._host.go_on_alone(group, wanted)
+        change = topology.change
+        is_awaited = change is not None and not change.new_groups.get(group, True)
+        if is_awaited and status.leader is None and NodeId(group) == self._node:
+            self._host.campaign(group)  # until the others have joined it, too
+        if not status.leads or status.membership.is_joint:
+            return
+        known = status.membership
+        if known.version < wanted.version or (known.version == wanted.version and known.voters != wanted.voters):
+            # Another one leads, or a learner lags.
+            with suppress(NotLeader, Busy, NotHere, Lost, Overtaken, FutureTimeoutError):
+                self._host.change_membership(group, _next(known, wanted)).result(_CHANGE_SECONDS)
+            return
+        if change is None or known.version != wanted.version or not status.is_membership_committed:
+            return
+        if is_awaited:
+            self._tell(Ready(change.id, group))
+        regroup = change.regroups.get(group)
+        if regroup is not None and not regroup.done and change.stage in (Stage.REGROUPING, Stage.ABORTING):
+            staying = set(wanted.voters) - change.given_up - topology.lost
+            if self._guests_at(group, staying):  # who leaves may be the only one that has them
+                self._tell(Regrouped(change.id, group, wanted.version, status.term))
+
+    # ------------------------------------------------------------------ what came to groups that are here
+
+    def _arrivals(self) -> list[tuple[RegionMachine, Arrival]]:
+        change = self._topology.change
+        if change is None or change.stage is not Stage.LOADING:
+            return []  # first all slots are to be open
+        return [
+            (machine, arrival)
+            for machine in self._replicas.machines.values()
+            for arrival in machine.replica.arrivals()
+            if arrival.change == change.id
+            # A snapshot may come, of a member that is behind, in which something is on its way that was here.
+            and (self._node not in change.moves[arrival.move].loaded or machine.replica.is_arriving(arrival))
+        ]
+
+    def _fetch(self, machine: RegionMachine, arrival: Arrival) -> None:
+        """Fetch what is not here yet; say so when all is."""
+        if machine.replica.is_arriving(arrival):
+            members = self._routes.now.members(machine.group)
+            place = members.index(self._node) if self._node in members else 0
+            holders = [*arrival.holders[place:], *arrival.holders[:place]]
+            if self._node in holders:
+                holders = [self._node, *(node for node in holders if node != self._node)]
+            first_answer(holders, lambda node: self._fetch_from(node, machine, arrival))
+        if not self._guests_arrived():
+            return  # the next step
+        self._tell(Loaded(arrival.change, arrival.move, self._node))
+
+    def _fetch_from(self, node: NodeId, machine: RegionMachine, arrival: Arrival) -> None:
+        question = json.dumps([arrival.source, arrival.epoch]).encode()
+        id_ = self._asking.ask_work(node, CAPTURE, question)
+        folder = os.path.join(self._folder, str(arrival.epoch))
+        try:
+            if node == self._node:
+                capture, place = self._shelf.capture(id_), self._shelf.folder_of(id_)
+            else:
+                capture, place = pull_capture(partial(self._ask_paced, node), id_, folder, self._disk), folder
+            machine.region.arrive(set(arrival.partitions), capture, place)
+        finally:  # what fails is tried again with another capture, if it has not come by a snapshot meanwhile
+            with suppress(Unreachable, RemoteError):  # its lease will end
+                self._asking.ask(node, DONE, id_)
+            self._disk.remove_tree(folder)
+
+    # ------------------------------------------------------------------ being asked
+
+    def handlers(self) -> Mapping[str, CallHandler]:
+        """What other nodes ask this one, by name."""
+        return {
+            CAPTURE: self._capture,
+            STANDING: self._tell_standing,
+            **self._moves.handlers(),
+            **self.rescue.handlers(),
+        }
+
+    def _tell_standing(self, node: NodeId, _: bytes) -> bytes:
+        found = self._topology.nodes.get(node)
+        return json.dumps(None if found is None else found.standing.value).encode()
+
+    def _capture(self, _: NodeId, request: bytes) -> bytes:
+        machine, (epoch,) = fenced(self._replicas, CAPTURE, request, 1)
+        return machine.capture_left(epoch)
+
+
+def _next(known: Membership, wanted: Membership) -> Membership:
+    """The next step to the membership that a group is to have: who is to vote, and is not there yet, learns first."""
+    if set(wanted.voters) <= set(known.nodes):
+        return wanted
+    return membership(wanted.version, known.voters, set(wanted.nodes) - set(known.voters))

@@ -1,0 +1,184 @@
+"""Moving slots between groups: what the meta group's leader does, and what it asks the source's members.
+
+    source   Fence                                                               LetGo
+    target          what it must know: Bring ..., Open    its members fetch    Settle
+
+Moves are opened one after the other. The source lets go of a move's slots once reads that began before the move have
+found their readers. The only state beyond the logs is when all slots were first seen to have arrived. One thread steps;
+any thread answers.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from saros_cluster.data.command import encode_transfer
+from saros_cluster.data.drops import Drops
+from saros_cluster.data.ownership import Arrival, Bring, Fence, LetGo, Open, Settle, transfer_of, words_of
+from saros_cluster.data.region_apply import RegionMachine
+from saros_cluster.data.schema_transfer import along
+from saros_cluster.multiraft.host import GroupHost, NotHere
+from saros_cluster.multiraft.peers import BadRequest, CallHandler
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.reconfiguration.peer_requests import first_answer
+from saros_cluster.routing.replicas import Replicas
+from saros_cluster.routing.routes import Routes
+from saros_cluster.routing.schema_view import ClusterSchema
+from saros_cluster.topology.change import Change, Move, Stage
+from saros_cluster.topology.commands import Dropped, Fenced, Go, GrowthCommand, Opened
+from saros_cluster.topology.topology import META, Topology
+from saros_storage.base.clock import Clock
+from saros_storage.schema import SchemaChange, decode_change, encode_change
+
+DESCRIBE = "growth.describe"
+#: A read looks at the table, and asks a holder; so much later it has done so, or is told that slots have moved.
+_READ_NS = 3_000_000_000
+#: Schema that goes along with slots is brought in pieces: much less than an entry, or an answer, may be.
+_PIECE_BYTES = 4 << 20
+#: So many devices, of those that nobody else has any more.
+_PIECE_CHANGES = 100
+
+
+class Moves:
+    """See the module."""
+
+    def __init__(
+        self,
+        routes: Routes,
+        host: GroupHost,
+        schema: ClusterSchema,
+        replicas: Replicas,
+        clock: Clock,
+        ask: Callable[[NodeId, str, bytes], bytes],
+        propose: Callable[[GroupId, bytes], object],
+        tell: Callable[[GrowthCommand], None],
+    ) -> None:
+        self._routes = routes
+        self._host = host
+        self._schema = schema
+        self._replicas = replicas
+        self._clock = clock
+        self._ask = ask
+        self._propose = propose
+        self._tell = tell
+        #: By epoch: when it was first seen here that all had arrived.
+        self._arrived_ns: dict[int, int] = {}
+
+    @property
+    def _topology(self) -> Topology:
+        return self._routes.now.topology
+
+    def step(self) -> None:
+        """Go on with the moves of a change, if this node leads the meta group. Raises what asking and telling do."""
+        change = self._topology.change
+        if change is None or not self._host.leads(META):
+            return
+        if change.stage is Stage.PREPARING and change.is_prepared and not self._schema.pending:
+            self._tell(Go(change.id))
+            change = self._topology.change or change
+        if not change.going:
+            return
+        for number, move in enumerate(change.moves):
+            if not move.opened:
+                self._open(change, number, move)
+                return  # one after the other; the next one in the next step
+        for number, move in enumerate(change.moves):
+            if move.arrived and not move.dropped and self._is_forgotten(move.epoch):
+                self._propose(move.target, encode_transfer(Settle(move.epoch)))
+                if not move.lost:
+                    self._propose(move.source, encode_transfer(LetGo(move.epoch)))
+                self._tell(Dropped(change.id, number))
+
+    def _is_forgotten(self, epoch: int) -> bool:
+        """Whether a read that began before the move has found its readers by now."""
+        now = self._clock.monotonic_ns()
+        return now - self._arrived_ns.setdefault(epoch, now) >= _READ_NS
+
+    def _open(self, change: Change, number: int, move: Move) -> None:
+        version = self._topology.wanted[move.target].version
+        if not move.lost:
+            self._propose(move.source, encode_transfer(Fence(move.epoch, move.slots)))
+            fence, found, schema = first_answer(move.holders, partial(self._describe, move))
+        else:
+            fence, found, schema = self._nothing(move)
+        if move.fence is None:
+            self._tell(Fenced(change.id, number, fence))
+        else:
+            fence = move.fence
+        arrival = replace(
+            found.arrival,
+            change=change.id,
+            move=number,
+            source=move.source,
+            fence=fence,
+            holders=move.holders,
+            slots=move.slots,
+        )
+        *before, last = schema
+        for piece in before:
+            self._propose(move.target, encode_transfer(Bring(move.epoch), piece))
+        self._propose(move.target, encode_transfer(Open(arrival, found.requests, found.drops), last))
+        self._tell(Opened(change.id, number, version))
+
+    def _nothing(self, move: Move) -> tuple[int, Open, list[list[SchemaChange]]]:
+        """What `_describe` would say of slots that nobody has: no points, and the series that this node knows of."""
+        arrival = Arrival(move.epoch, 0, 0, move.source, 0, (), move.slots, ())
+        tree, table = self._schema.tree, self._topology.table
+        changes = [decode_change(line) for line in tree.dump().splitlines()]
+        known = along(tree, changes, lambda database: table.slot(database, 0) in set(move.slots))
+        pieces = [known[at : at + _PIECE_CHANGES] for at in range(0, len(known), _PIECE_CHANGES)]
+        return 0, Open(arrival, (), Drops().words()), pieces or [[]]
+
+    def _describe(self, move: Move, node: NodeId) -> tuple[int, Open, list[list[SchemaChange]]]:
+        """Of fenced slots: as of which entry, what their new group must know, and the schema that goes, in pieces."""
+        pieces: list[list[SchemaChange]] = []
+        while True:
+            known = sum(map(len, pieces))
+            answer = json.loads(self._ask(node, DESCRIBE, json.dumps([move.source, move.epoch, known]).encode()))
+            pieces.append([decode_change(text.encode()) for text in answer["schema"]])
+            if not answer["more"]:
+                break
+        found = transfer_of(answer["open"])
+        assert isinstance(found, Open)
+        return int(answer["index"]), found, pieces
+
+    # ------------------------------------------------------------------ being asked
+
+    def handlers(self) -> Mapping[str, CallHandler]:
+        """What other nodes ask this one, by name."""
+        return {DESCRIBE: self._tell_of}
+
+    def _tell_of(self, _: NodeId, request: bytes) -> bytes:
+        machine, (epoch, known) = fenced(self._replicas, DESCRIBE, request, 2)
+        index, found, schema = machine.replica.describe(epoch)
+        texts = [encode_change(change).decode() for change in schema[known:]]
+        sizes = list(itertools.accumulate(map(len, texts)))
+        count = max(bisect.bisect_right(sizes, _PIECE_BYTES), 1)
+        words: dict[str, Any] = {
+            "index": index,
+            "open": words_of(found),
+            "schema": texts[:count],
+            "more": count < len(texts),
+        }
+        return json.dumps(words).encode()
+
+
+def fenced(replicas: Replicas, name: str, request: bytes, count: int) -> tuple[RegionMachine, list[int]]:
+    """The replica of a group that has fenced slots by a move, and `count` numbers: first the move's epoch."""
+    try:
+        group, *numbers = map(int, json.loads(request))
+        if len(numbers) != count or min(numbers) < 0:
+            raise ValueError(f"{len(numbers)} numbers")
+    except (ValueError, TypeError) as error:
+        raise BadRequest(name, error) from error
+    machine = replicas.machines.get(GroupId(group))
+    if machine is None:
+        raise NotHere(GroupId(group), "this node has no replica of it")
+    return machine, numbers

@@ -1,0 +1,157 @@
+"""Recovery of groups that have lost most of their members for good (`GiveUp`).
+
+    some are left      the one whose log is newest goes on alone, and the others learn from it       (`Alone`)
+                       of two members, one lost: it has all that was acknowledged
+                       of three, two lost: what only those had acknowledged is lost
+    nobody is left     a group that is new in this change begins once more, and what is still at the
+                       old holders goes there; the others have what they had lost, and REMOVE NODE
+                       lets other groups have their slots, with nothing in them              (`Anew`)
+
+No quorum votes on this: it rests on the operator's word. So all remaining nodes are asked first, and messages from lost
+nodes are ignored from then on (`Topology.lost`). The meta group must agree on all this; if it has lost most of its own
+members, it is recovered first, by whichever node is asked to give up the others. `step` is called by the worker; the
+rest by any thread.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from saros_cluster.multiraft.host import GroupHost
+from saros_cluster.multiraft.peers import BadRequest, CallHandler, RemoteError, Unreachable
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.membership import Membership, membership
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.routing.routes import Routes
+from saros_cluster.topology.commands import Alone, Anew, GrowthCommand
+from saros_cluster.topology.topology import META, Topology
+from saros_cluster.topology.transitions import NOT_NOW
+from saros_storage.base.errors import UserMistake
+
+logger = logging.getLogger(__name__)
+
+HOLDING, GO_ON = "growth.holding", "growth.go on"
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What a node has of a group's log: where it ends, and who is in the group as of there."""
+
+    node: NodeId
+    last_term: int
+    last_index: int
+    membership: Membership
+
+    def words(self) -> list[object]:
+        """As values that JSON knows."""
+        return [self.node, self.last_term, self.last_index, self.membership.encode().decode()]
+
+    @staticmethod
+    def of_words(words: Any) -> Holding:
+        """The inverse. Raises ValueError, TypeError."""
+        node, term, index, membership = words
+        return Holding(NodeId(int(node)), int(term), int(index), Membership.decode(str(membership).encode()))
+
+
+class Rescue:
+    """See the module."""
+
+    def __init__(
+        self,
+        node: NodeId,
+        host: GroupHost,
+        routes: Routes,
+        ask: Callable[[NodeId, str, bytes], bytes],
+        tell: Callable[[GrowthCommand], None],
+    ) -> None:
+        self._node = node
+        self._host = host
+        self._routes = routes
+        self._ask = ask
+        self._tell = tell
+
+    def step(self, group: GroupId) -> None:
+        """Let a group go on, if this node leads the meta group. Raises what asking and telling do."""
+        topology = self._routes.now.topology
+        if group == META or group not in topology.wanted or not self._host.leads(META):
+            return  # it may have ended since it was seen
+        if not topology.is_broken(group):
+            return
+        best = self._best(group, topology.members_of(group) - topology.lost)
+        if best is not None:
+            self._go_on(topology, group, best)
+        else:
+            self._begin_anew(topology, group)
+
+    def _best(self, group: GroupId, left: Collection[NodeId]) -> Holding | None:
+        """Whose log is newest, of all who are left. Raises what asking does: none may be passed by."""
+        told = [json.loads(self._ask(node, HOLDING, json.dumps(group).encode())) for node in sorted(left)]
+        holding = [Holding.of_words(words) for words in told if words is not None]
+        return max(holding, key=lambda found: (found.last_term, found.last_index, found.node), default=None)
+
+    def _go_on(self, topology: Topology, group: GroupId, best: Holding) -> None:
+        if not best.membership.has_quorum(set(best.membership.nodes) - topology.lost):
+            logger.warning("most of a group is lost: one member goes on", extra={"group": group, "node": best.node})
+            self._tell(Alone(group, best.node, topology.wanted[group].version))
+
+    def _begin_anew(self, topology: Topology, group: GroupId) -> None:
+        change = topology.change
+        if change is None or not change.going or group not in change.new_groups:
+            return
+        staying = set(self._routes.now.nodes) - topology.lost - set(change.leaving)
+        if staying:
+            node = min(staying)
+            logger.warning("all of a new group is lost: it begins anew", extra={"group": group, "node": node})
+            self._tell(Anew(change.id, group, node, topology.wanted[group].version))
+
+    # ------------------------------------------------------------------ the meta group
+
+    def regain_meta(self, lost: Collection[NodeId]) -> None:
+        """Let the meta group go on without these, if they are most of it. It has a leader a moment later.
+
+        Raises UserMistake if one of the others does not answer.
+        """
+        lost = {*lost, *self._routes.now.topology.lost}
+        left = self._routes.now.topology.members_of(META) - lost
+        try:
+            best = self._best(META, left)
+            if best is not None and not best.membership.has_quorum(set(best.membership.nodes) - lost):
+                self._ask(best.node, GO_ON, json.dumps(sorted(lost)).encode())
+        except (Unreachable, RemoteError) as error:
+            raise UserMistake(
+                f"most of the meta group would be lost, and of those that are left one does not answer ({error}):"
+                " start it, or give it up too",
+                code=NOT_NOW,
+            ) from error
+
+    def _go_on_in_meta(self, _: NodeId, request: bytes) -> bytes:
+        try:
+            lost = {NodeId(int(node)) for node in json.loads(request)}
+        except (ValueError, TypeError) as error:
+            raise BadRequest(GO_ON, error) from error
+        status = self._host.status(META)
+        if status is not None and not status.membership.has_quorum(set(status.membership.nodes) - lost):
+            left = self._routes.now.topology.members_of(META) - lost - {self._node}
+            logger.warning("most of the meta group is lost: this node goes on", extra={"node": self._node})
+            self._host.go_on_alone(META, membership(status.last_index + 1, [self._node], left))
+        return b""
+
+    # ------------------------------------------------------------------ being asked
+
+    def handlers(self) -> Mapping[str, CallHandler]:
+        """What other nodes ask this one, by name."""
+        return {HOLDING: self._tell_holding, GO_ON: self._go_on_in_meta}
+
+    def _tell_holding(self, _: NodeId, request: bytes) -> bytes:
+        try:
+            group = GroupId(int(json.loads(request)))
+        except (ValueError, TypeError) as error:
+            raise BadRequest(HOLDING, error) from error
+        status = self._host.status(group)
+        if status is None or not status.membership.nodes:  # who is only coming to be has nothing
+            return json.dumps(None).encode()
+        return json.dumps(Holding(status.node, status.last_term, status.last_index, status.membership).words()).encode()

@@ -1,0 +1,66 @@
+"""A partition's data that is still at the old holder, as one of its sources, until its files have arrived.
+
+    new holder       what was written here      rank (5, ...)
+                     underlay                   rank (0, 0)   -> the old holder's view of the slots that left it
+
+Its data no longer changes. A scan of it is read completely when it is opened: one device's columns of one slice.
+Implements `MemorySource`. Any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from saros_storage.base.block import Block
+from saros_storage.base.types import DataType
+from saros_storage.read.latest import points_of
+from saros_storage.read.latest_cache import Point
+from saros_storage.scan.reading import ScanRequest, SeriesReader, TimeRange
+from saros_storage.scan.snapshot import DeviceSpan, Rank
+
+#: Opens a scan where the partition was. Raises Unreachable, RemoteError, and errors of storage.
+OpenThere = Callable[[ScanRequest], SeriesReader]
+
+
+class Underlay:
+    """See the module."""
+
+    rank = Rank(0, 0)
+
+    def __init__(self, time: TimeRange, open_there: OpenThere) -> None:
+        """`time`: the partition's slice."""
+        self._time = time
+        self._open_there = open_there
+
+    def span(self, device: str) -> DeviceSpan | None:  # noqa: ARG002 (nobody knows what is there)
+        """See `MemorySource.span`."""
+        return DeviceSpan(self._time.start, self._time.end - 1)
+
+    def newer(self, request: ScanRequest) -> Mapping[str, DataType]:  # noqa: ARG002 (whoever reads there finds out)
+        """See `MemorySource.newer`."""
+        return {}
+
+    def latest(self, request: ScanRequest) -> list[Point | None]:
+        """See `MemorySource.latest`."""
+        block = self.read(request)
+        if block is None:
+            return [None] * len(request.measurements)
+        return points_of(block.take(np.arange(block.rows - 1, -1, -1)))
+
+    def read(self, request: ScanRequest) -> Block | None:
+        """See `MemorySource.read`. Raises what opening does, and ReadLost."""
+        time = request.time.intersect(self._time)
+        if time.empty:
+            return None
+        reader = self._open_there(replace(request, time=time, descending=False, bounds=(), grid=None))
+        blocks: list[Block] = []
+        try:
+            while (item := reader.next()) is not None:
+                assert isinstance(item, Block)  # no grid, no summaries
+                blocks.append(item)
+        finally:
+            reader.close()
+        return Block.concat(blocks) if blocks else None

@@ -1,0 +1,97 @@
+"""Reads moved slots at their old place: from this node's replica of the old group, or at one of that group's holders.
+
+The holder must have applied the fence, after which the slots no longer change; then all holders are equally good.
+Thread-safe.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+from saros_cluster.data.command import Known
+from saros_cluster.data.ownership import LEFT, MOVED, Arrival
+from saros_cluster.multiraft.host import NotHere
+from saros_cluster.multiraft.peers import Peers, RemoteError, Unreachable
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.remote.errors import ReadLost
+from saros_cluster.remote.messages import CLOSE, ReadTarget, encode_query
+from saros_cluster.remote.migration_source import Underlay
+from saros_cluster.remote.remote_reader import Holder, open_readers
+from saros_cluster.routing.replicas import Replicas
+from saros_scheduler.task import QueryId
+from saros_storage.base.block import Block
+from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.scan.reading import ReadCounters, ScanRequest, SeriesReader, Summaries, Summary, TimeRange
+
+_CLOSE_SECONDS = 1.0
+
+
+class Underlays:
+    """See the module."""
+
+    def __init__(self, node: NodeId, replicas: Replicas, peers: Peers, interval: int, life: int) -> None:
+        """`life`: a number that this process alone has."""
+        self._node = node
+        self._replicas = replicas
+        self._peers = peers
+        self._interval = interval
+        self._life = life
+        self._queries = itertools.count(1)
+
+    def underlay(self, arrival: Arrival, database: str, number: int) -> Underlay:  # noqa: ARG002
+        """What a partition held before it came here."""
+        time = TimeRange(number * self._interval, (number + 1) * self._interval)
+        return Underlay(time, partial(self._open, arrival))
+
+    def _open(self, arrival: Arrival, request: ScanRequest) -> SeriesReader:
+        machine = self._replicas.machines.get(arrival.source)
+        if machine is not None and machine.replica.has_left(arrival.epoch):
+            with suppress(NotHere):  # the group was left meanwhile
+                view = self._replicas.view({arrival.source: Known(arrival.epoch, LEFT)})
+                return _Borrowed(view.open(request), view.close)
+        failure: Exception = UserMistake("nobody else has slots that moved: run the query again", code=MOVED)
+        for node in arrival.holders:
+            if node != self._node:
+                try:
+                    return self._open_there(node, arrival, request)
+                except (Unreachable, RemoteError, ReadLost, StorageError) as error:
+                    failure = error
+        raise failure
+
+    def _open_there(self, node: NodeId, arrival: Arrival, request: ScanRequest) -> SeriesReader:
+        query = QueryId(f"{self._life:016x}-underlay-{next(self._queries)}")
+        target = ReadTarget(arrival.source, arrival.fence, arrival.epoch, LEFT)
+        _, (reader,) = open_readers(self._peers, query, Holder(node, target), [request], pinned=False)
+
+        def close() -> None:
+            with suppress(Unreachable, RemoteError):  # its lease will end
+                self._peers.call(node, CLOSE, encode_query(query), _CLOSE_SECONDS)
+
+        return _Borrowed(reader, close)
+
+
+class _Borrowed:
+    """A reader, and what is to be given back after it. Implements `SeriesReader`."""
+
+    def __init__(self, reader: SeriesReader, give_back: Callable[[], None]) -> None:
+        self._reader = reader
+        self._give_back = give_back
+
+    @property
+    def counters(self) -> ReadCounters:
+        """See `SeriesReader.counters`."""
+        return self._reader.counters
+
+    def next(self) -> Block | Summary | Summaries | None:
+        """See `SeriesReader.next`."""
+        return self._reader.next()
+
+    def close(self) -> None:
+        """See `SeriesReader.close`."""
+        try:
+            self._reader.close()
+        finally:
+            self._give_back()

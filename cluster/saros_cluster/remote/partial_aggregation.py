@@ -1,0 +1,73 @@
+"""Reduction: the least that has to travel of what a holder's reader yields.
+
+    bounds          rows that lie within them: the asker filters exactly, and would throw the others away
+    grid            statistics of each window's rows, if that is less; those of files as they are
+    neither         all rows
+
+Blocks are cut, so that a message stays below the transport's limit. Pure, but for the reader: one thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from saros_storage.base.block import Block
+from saros_storage.read.window_statistics import summarised
+from saros_storage.scan.reading import ScanRequest, SeriesReader, Summaries, Summary, ValueBound
+
+#: Larger items are cut by rows.
+ITEM_BYTES_MAX = 4 << 20
+#: What the statistics of a column count for, without texts.
+_STATISTICS_BYTES = 64
+
+Piece = Block | Summary | Summaries
+
+
+def reduced(source: SeriesReader, request: ScanRequest) -> Iterator[Piece | None]:
+    """What is to be sent; None where a piece of work was done and nothing came of it."""
+    while (item := source.next()) is not None:
+        if isinstance(item, Summary):
+            yield item
+        elif isinstance(item, Block) and request.bounds:
+            kept = within(item, request.bounds)
+            yield from _cut(kept) if kept.rows else [None]
+        elif isinstance(item, Block) and request.grid is not None:
+            yield from _cut(summarised(item, request.grid, descending=request.descending))
+        else:
+            yield from _cut(item)
+
+
+def within(block: Block, bounds: Sequence[ValueBound]) -> Block:
+    """The rows that have a value within each bound."""
+    wanted = np.ones(block.rows, np.bool_)
+    for bound in bounds:
+        column = block.columns[bound.column]
+        values = column.numbers
+        if column.valid is not None:
+            wanted &= column.valid
+        if bound.low is not None:
+            wanted &= values >= bound.low
+        if bound.high is not None:
+            wanted &= values <= bound.high
+    return block.compress(wanted)
+
+
+def _cut(item: Block | Summaries) -> Iterator[Block | Summaries]:
+    """The item in halves of halves, until each is small enough or one row."""
+    if item.nbytes <= ITEM_BYTES_MAX or item.rows == 1:
+        yield item
+        return
+    half = item.rows // 2
+    yield from _cut(item.slice(0, half))
+    yield from _cut(item.slice(half, item.rows))
+
+
+def bytes_of(item: Piece) -> int:
+    """About what an item takes in a batch."""
+    if not isinstance(item, Summary):
+        return item.nbytes
+    known = [column for column in item.columns if column is not None]
+    texts = [value for column in known for value in (column.first, column.last) if isinstance(value, (str, bytes))]
+    return _STATISTICS_BYTES * len(known) + sum(map(len, texts))

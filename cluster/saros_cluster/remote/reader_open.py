@@ -1,0 +1,53 @@
+"""What a holder opens for another node's query: its replica, once that has what the query must see.
+
+applied      the entry that the coordinator was told of, and the moves to and from the group that its table knows of
+not in time  it lags behind: the coordinator asks another holder
+kept         what is no region, but lies here by a name: it is here or it is not
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from saros_cluster.multiraft.host import GroupHost, NotHere
+from saros_cluster.remote.messages import PATIENCE_MS_MAX, ReadTarget
+from saros_cluster.routing.replicas import Replicas
+from saros_storage.base.clock import Clock
+from saros_storage.scan.reading import ReadView
+
+_POLL_SECONDS = 0.002
+
+
+def opener(
+    host: GroupHost, replicas: Replicas, clock: Clock, kept: Callable[[str], ReadView | None] = lambda _: None
+) -> Callable[[ReadTarget], ReadView]:
+    """Opens a region for another node's query, once it has applied enough; or what is kept here under a name."""
+
+    def open_view(target: ReadTarget) -> ReadView:
+        if target.kept:
+            view = kept(target.kept)
+            if view is None:
+                raise NotHere(target.group, f"this node does not have {target.kept}: ask another one")
+            return view
+        machine = replicas.machines.get(target.group)
+        if machine is None:
+            raise NotHere(target.group, "this node has no replica of it")
+        known = target.known
+        deadline_ns = clock.monotonic_ns() + min(target.patience_ms, PATIENCE_MS_MAX) * 1_000_000
+        if not _has_applied(host, target):
+            host.read(target.group)  # the leader tells at once what is committed
+        while not (_has_applied(host, target) and machine.replica.has_heard(known)):
+            if clock.monotonic_ns() > deadline_ns:
+                raise NotHere(target.group, "this replica lags behind: ask another one")
+            time.sleep(_POLL_SECONDS)
+        return replicas.view({target.group: known})
+
+    return open_view
+
+
+def _has_applied(host: GroupHost, target: ReadTarget) -> bool:
+    if target.minimum_applied is None:
+        return True
+    status = host.status(target.group)
+    return status is not None and status.applied >= target.minimum_applied

@@ -1,0 +1,10 @@
+"""From rows to slices, slots, groups and nodes.
+
+routing        rows to slices, slices to groups: pure
+routes         the routing in force
+schema_view    databases and series of all groups in one tree
+replicas       this node's regions, read as one
+no_leader      groups without a leader: how long a request waits, and the errors
+proposer       proposes a command from any node, with one effect
+merges         MERGE on every node
+"""

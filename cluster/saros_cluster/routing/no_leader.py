@@ -1,0 +1,120 @@
+"""Groups without a leader: how long a request waits for one, and the errors of what they could not do.
+
+    NoLeader        2017  nothing was done
+    OutcomeUnknown  2018  it may have been done, or may still be
+
+Both name the group, its nodes, those that are silent, and the databases that are concerned, if that is known:
+`root.plant (group 3: nodes 1, 2, 3) has no leader: 2 of 3 nodes do not answer (1, 3)`. A step waits as long as it likes
+for a leader, unless the client, which will try elsewhere, says for how long (`leader_wait`). Any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Self
+
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.topology.topology import META
+from saros_storage.base.errors import StorageError
+
+#: Databases that an error names.
+_NAMED_MAX = 5
+#: A step that begins when `leader_wait` is almost over has this long: enough to ask each member that answers.
+_LEFT_MIN_NS = 200_000_000
+#: Until when (monotonic, ns) this thread, or task, waits for groups; None: as long as each step likes.
+_leaders_until_ns: ContextVar[int | None] = ContextVar("leaders_until_ns", default=None)
+
+
+@contextmanager
+def leader_wait(until_ns: int | None) -> Iterator[None]:
+    """Shorten the waits for leaders; None: not."""
+    token = _leaders_until_ns.set(until_ns)
+    try:
+        yield
+    finally:
+        _leaders_until_ns.reset(token)
+
+
+def is_leader_wait_short() -> bool:
+    """Whether a caller has shortened the waits for leaders."""
+    return _leaders_until_ns.get() is not None
+
+
+def leader_deadline_ns(now_ns: int, seconds: float) -> int:
+    """The end of a wait for a leader that lasts so long, or of what `leader_wait` leaves of it."""
+    until_ns, full_ns = _leaders_until_ns.get(), now_ns + int(seconds * 1e9)
+    return full_ns if until_ns is None else min(max(until_ns, now_ns + _LEFT_MIN_NS), full_ns)
+
+
+class _GroupFailed(StorageError):
+    """A group could not do it, as far as is known; `named` tells whose data it keeps.
+
+    `members`: the group's nodes; `silent`: those of them that did not answer; `why`: what else is known.
+    """
+
+    code = 2017
+    sentence = ""
+
+    def __init__(
+        self,
+        group: GroupId,
+        why: str,
+        members: Sequence[NodeId] = (),
+        silent: Collection[NodeId] = (),
+        databases: Collection[str] = (),
+    ) -> None:
+        members = sorted(members)
+        subject = _name(group, members, databases)
+        super().__init__(f"{subject} {self.sentence}: {_reason(why, members, silent)}", code=self.code)
+        self.group = group
+        self.why = why
+        self._members, self._silent, self._databases = members, silent, databases
+
+    def named(self, databases: Collection[str]) -> Self:
+        """The same error, which names the databases that it concerns."""
+        return type(self)(self.group, self.why, self._members, self._silent, databases)
+
+
+class NoLeader(_GroupFailed):
+    """No leader of a group was found in time; the command had no effect."""
+
+    sentence = "has no leader"
+
+    def unknown(self) -> OutcomeUnknown:
+        """The error of a request of which another part may have had its effect."""
+        return OutcomeUnknown(self.group, self.why, self._members, self._silent, self._databases)
+
+
+class OutcomeUnknown(_GroupFailed):
+    """A command may have had its effect, or may still have it."""
+
+    code = 2018
+    sentence = "has not confirmed the change in time"
+
+
+def _name(group: GroupId, members: Sequence[NodeId], databases: Collection[str]) -> str:
+    name = "the meta group" if group == META else f"group {group}"
+    nodes = f"node{'s' if len(members) > 1 else ''} {_list(members)}" if members else ""
+    if not databases:
+        return f"{name} ({nodes})" if nodes else name
+    more = len(databases) - _NAMED_MAX
+    paths = _list(sorted(databases)[:_NAMED_MAX]) + (f" and {more} more databases" if more > 0 else "")
+    return f"{paths} ({name}: {nodes})" if nodes else f"{paths} ({name})"
+
+
+def _reason(why: str, members: Sequence[NodeId], silent: Collection[NodeId]) -> str:
+    """Too many silent nodes are a reason by themselves; fewer come after what else is known."""
+    down = [node for node in members if node in silent]
+    if not down:
+        return why or "no member was asked in time"
+    told = f"{len(down)} of {len(members)} nodes {'does' if len(down) == 1 else 'do'} not answer ({_list(down)})"
+    if len(members) == 1:
+        told = f"node {down[0]} does not answer"
+    return told if 2 * len(down) >= len(members) or not why else f"{why}; {told}"
+
+
+def _list(things: Sequence[object]) -> str:
+    return ", ".join(map(str, things))

@@ -1,0 +1,205 @@
+"""Getting a command into a group, from any node: find who leads, hand it over, try again until its outcome is known.
+
+    this node leads          host.propose
+    another one does         peers.call "propose"      -> DONE | NOT_LEADER, who then | BUSY | MISTAKE code, text
+    nobody knows             the members in turn
+
+A command carries its request, so that handing it over twice has one effect; therefore everything but an outcome is
+tried again until the deadline. Then: NoLeader if it surely had no effect, OutcomeUnknown if it may have. A caller that
+tries again elsewhere shortens the deadline (`leader_wait`).
+
+Thread-safe; runs on the caller's thread.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import struct
+from collections.abc import Callable
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, field
+
+from saros_cluster.data.ownership import MOVED
+from saros_cluster.multiraft.host import Busy, GroupHost, NotHere, NotLeader
+from saros_cluster.multiraft.peers import BadRequest, CallHandler, Peers, RemoteError, Unreachable
+from saros_cluster.multiraft.state_machine import Lost, Overtaken
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.raft.node import ENTRY_BYTES_MAX
+from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown, leader_deadline_ns
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import StorageError, UserMistake
+
+PROPOSE = "propose"
+#: A command that has no outcome after this is given up.
+DEADLINE_SECONDS = 20.0
+#: One node gets this long before another is asked: longer than a slow disk, shorter than the deadline.
+_ATTEMPT_SECONDS = 2.0
+_PAUSE_SECONDS = 0.02
+_HEAD = struct.Struct("<q")
+_DONE, _NOT_LEADER, _BUSY, _MISTAKE = b"d", b"n", b"b", b"m"
+
+
+@dataclass(slots=True)
+class _Search:
+    """Who leads, as far as it is known, and what went wrong last, other than silence."""
+
+    node: NodeId | None
+    why: str = ""
+    #: True once a command was handed over and no outcome came back.
+    unknown: bool = False
+    #: Nodes that did not answer when they were asked last.
+    silent: set[NodeId] = field(default_factory=set)
+
+    def note_silence(self, error: Unreachable, *, is_down: bool) -> None:
+        """A node gave no answer. One that was reached may just be waiting for other members of the group."""
+        if error.sent and not is_down:
+            self.why = f"node {error.node} has not confirmed it yet"
+            self.silent.discard(error.node)
+        else:
+            self.silent.add(error.node)
+
+
+class Proposer:
+    """See the module."""
+
+    def __init__(
+        self,
+        node: NodeId,
+        host: GroupHost,
+        peers: Peers,
+        clock: Clock,
+        members: Callable[[GroupId], tuple[NodeId, ...]],
+        sleep: Callable[[float], None],
+        is_down: Callable[[NodeId], bool],
+    ) -> None:
+        """`members`: the nodes of a group; `sleep`: waits some seconds; `is_down`: for errors, see `Parts.is_down`."""
+        self._id = node
+        self._host = host
+        self._peers = peers
+        self._clock = clock
+        self._members = members
+        self._sleep = sleep
+        self._is_down = is_down
+        #: Who answered last, for groups that have no replica here.
+        self._leaders: dict[GroupId, NodeId] = {}
+
+    def leader_of(self, group: GroupId) -> NodeId | None:
+        """Who leads a group, as far as this node knows."""
+        return self._host.leader_of(group) or self._leaders.get(group)
+
+    def propose(self, group: GroupId, data: bytes, seconds: float | None = None) -> None:
+        """Return once the command had its effect. Raises UserMistake (it never will), NoLeader, OutcomeUnknown.
+
+        Gives up after some seconds, by default DEADLINE_SECONDS, and when `leader_wait` ends.
+        """
+        if len(data) > ENTRY_BYTES_MAX:
+            raise UserMistake(
+                f"{len(data)} bytes for one group are above {ENTRY_BYTES_MAX}: split the write", code=2006
+            )
+        deadline_ns = leader_deadline_ns(self._clock.monotonic_ns(), seconds or DEADLINE_SECONDS)
+        search = _Search(self.leader_of(group))
+        for turn in itertools.count():
+            left = (deadline_ns - self._clock.monotonic_ns()) / 1e9
+            if left <= 0:
+                failure = OutcomeUnknown if search.unknown else NoLeader
+                raise failure(group, search.why, self._members(group), search.silent)
+            if self._attempt(group, data, search, min(left, _ATTEMPT_SECONDS)):
+                return
+            self._sleep(min(_PAUSE_SECONDS, left))
+            if search.node is None:
+                members = self._members(group)
+                if not members:
+                    raise UserMistake(f"group {group} has ended: look at the table again", code=MOVED)
+                # In turn what is known here, and whoever else may know.
+                search.node = (self.leader_of(group) if turn % 2 else None) or members[turn // 2 % len(members)]
+
+    def _attempt(self, group: GroupId, data: bytes, search: _Search, seconds: float) -> bool:
+        """Hand the command to `search.node`; True if it had its effect. Sets whom to ask next."""
+        node, search.node = search.node, None
+        if node is None:
+            return False
+        try:
+            if node == self._id:
+                self._here(group, data, seconds)
+                return True
+            return self._there(group, data, node, search, seconds)
+        except NotLeader as error:
+            search.why, search.node = str(error), error.leader
+        except (Lost, NotHere) as error:
+            search.why = str(error)
+        except Busy as error:
+            search.why, search.node = str(error), node
+        except Unreachable as error:
+            search.unknown = search.unknown or error.sent
+            search.note_silence(error, is_down=self._is_down(node))
+            self._leaders.pop(group, None)
+        except Overtaken as error:
+            search.why, search.unknown = str(error), True
+        except FutureTimeoutError:
+            search.why, search.unknown = "too few replicas answered", True
+            self._leaders.pop(group, None)
+        return False
+
+    def _here(self, group: GroupId, data: bytes, seconds: float) -> None:
+        outcome = self._host.propose(group, data).result(seconds)
+        assert outcome is None
+
+    def _there(self, group: GroupId, data: bytes, node: NodeId, search: _Search, seconds: float) -> bool:
+        try:
+            answer = self._peers.call(node, PROPOSE, _HEAD.pack(group) + data, seconds)
+        except RemoteError as error:
+            search.why, search.unknown = str(error), True
+            search.silent.discard(node)
+            return False
+        search.silent.discard(node)
+        kind, rest = answer[:1], answer[1:]
+        if kind == _DONE:
+            self._leaders[group] = node
+            return True
+        if kind == _MISTAKE:
+            code, text = json.loads(rest)
+            raise UserMistake(text, code=code)
+        if kind == _NOT_LEADER:
+            leader = int(_HEAD.unpack(rest)[0])
+            search.why = f"node {node} does not lead it"
+            search.node = NodeId(leader) if leader >= 0 else None
+            self._leaders.pop(group, None)
+        else:
+            search.why, search.node = "too much is not replicated yet", node
+        return False
+
+    def handler(self, check: Callable[[GroupId, bytes], None]) -> CallHandler:
+        """What answers `PROPOSE` here. `check` raises StorageError for what must not get into a group's log."""
+
+        def propose(_: NodeId, request: bytes) -> bytes:
+            group, data = _read(request, check)
+            try:
+                self._here(group, data, _ATTEMPT_SECONDS)
+            except NotLeader as error:
+                return _NOT_LEADER + _HEAD.pack(-1 if error.leader is None else error.leader)
+            except (Lost, NotHere):
+                return _NOT_LEADER + _HEAD.pack(-1)
+            except Busy:
+                return _BUSY
+            except UserMistake as error:
+                return _MISTAKE + json.dumps([error.code, str(error)]).encode()
+            except Overtaken as error:
+                raise OutcomeUnknown(group, str(error)) from error
+            except FutureTimeoutError:
+                raise OutcomeUnknown(group, "too few replicas answered") from None
+            return _DONE
+
+        return propose
+
+
+def _read(request: bytes, check: Callable[[GroupId, bytes], None]) -> tuple[GroupId, bytes]:
+    """The group and the command. Raises BadRequest."""
+    try:
+        (number,) = _HEAD.unpack_from(request)
+        group, data = GroupId(number), request[_HEAD.size :]
+        check(group, data)
+    except (struct.error, StorageError) as error:
+        raise BadRequest(PROPOSE, error) from error
+    return group, data

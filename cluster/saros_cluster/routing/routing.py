@@ -1,0 +1,94 @@
+"""Routing of writes: the groups of a node's table; tablets are cut at slices and assigned to groups.
+
+    tablet --slices--> rows of one slice --slot--> group          a tablet within one slice goes as it is
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from saros_cluster.data.command import Known
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.topology.topology import META, Standing, Topology
+from saros_storage.base.paths import join_nodes, split_path
+from saros_storage.base.tablet import Tablet
+from saros_storage.mutation.mutation import Placed
+from saros_storage.mutation.tablet_codec import TabletFrame, decode_tablet, encode_tablet
+from saros_storage.scan.reading import TimeRange
+
+
+class Routing:
+    """See the module. An immutable value: a new table makes a new one."""
+
+    def __init__(self, topology: Topology, interval: int) -> None:
+        self.topology = topology
+        self.table = topology.table
+        self._interval = interval
+        #: All nodes of the cluster, by id.
+        self.nodes = topology.standing(Standing.IN)
+        #: All data groups, by id.
+        self.groups = tuple(GroupId(head) for head in sorted(self.table.groups))
+        #: Those that own slots: one that is new, or about to end, does not.
+        self._owning = tuple(GroupId(head) for head in np.unique(self.table.owners).tolist())
+
+    @property
+    def is_open(self) -> bool:
+        """Whether each slot is taken by its group: none has left one, and not come to another yet."""
+        return self.topology.change is None or self.topology.change.is_settled
+
+    def members(self, group: GroupId) -> tuple[NodeId, ...]:
+        """The nodes of a group; nobody, if there is none."""
+        if group == META:
+            return self.topology.wanted[META].voters
+        found = self.table.groups.get(NodeId(group))
+        return () if found is None else found.members
+
+    def known(self, group: GroupId) -> Known:
+        """What an entry or a reader says of this table to a group."""
+        head = NodeId(group)
+        return Known(self.table.epoch, self.table.inbound.get(head, 0), self.table.outbound.get(head, 0))
+
+    def groups_of(self, node: NodeId) -> tuple[GroupId, ...]:
+        """The data groups that a node is a member of."""
+        return tuple(GroupId(group.head) for group in self.table.groups_of(node))
+
+    def schema_group(self, database: str) -> GroupId:
+        """The group that owns a database's schema: that of its slice 0."""
+        return GroupId(self.table.route(database, 0).head)
+
+    def group_at(self, database: str, slice_: int) -> GroupId:
+        """The group that owns a slice."""
+        return GroupId(self.table.route(database, slice_).head)
+
+    def groups_for(self, database: str, time: TimeRange) -> Sequence[GroupId]:
+        """The groups that may have points of a database in a range of time; all, if it spans many slices."""
+        first, last = time.start // self._interval, (time.end - 1) // self._interval
+        if last - first >= 2 * len(self.groups):
+            return self._owning
+        return sorted({self.group_at(database, slice_) for slice_ in range(first, last + 1)})
+
+    def hand_out(self, placed: Placed) -> Iterator[tuple[GroupId, Placed]]:
+        """A tablet's rows, by group; one tablet for each slice if it spans several."""
+        frame = placed.known
+        assert frame is not None
+        database = join_nodes(split_path(frame.head.device)[: placed.depth])
+        first, last = frame.span.start // self._interval, frame.span.end // self._interval
+        if first == last:
+            yield self.group_at(database, first), placed
+            return
+        tablet = decode_tablet(placed.frame)
+        numbers = tablet.times // self._interval
+        for number in np.unique(numbers).tolist():
+            places = np.flatnonzero(numbers == number)
+            part = TabletFrame(encode_tablet(_rows(tablet, places)))
+            yield self.group_at(database, number), Placed(placed.depth, part.frame, part)
+
+
+def _rows(tablet: Tablet, places: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Tablet:
+    columns = tuple(column.take(places) for column in tablet.columns)
+    return Tablet(tablet.device, tablet.measurements, tablet.times[places], columns, tablet.aligned)

@@ -1,0 +1,208 @@
+"""The schema as this node knows it: all databases, and the series of all groups, in one tree.
+
+    meta group       which databases there are, which drops are under way
+    group, here      each change as its entry is applied
+    group, elsewhere what its members tell, from the last change known here on
+
+Series belong to the group that owns their database's first slice. While slots move, two groups announce them for a
+while, and the announcements arrive in any order: the later move counts, and a group that has let go of a database
+removes no series of the new owner. A change that is already known is ignored.
+
+Thread-safe; `tree` may be read without a lock (see `SchemaTree`), and drops that `drops` reports are visible in a tree
+that is read afterwards.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from saros_cluster.data.drops import Drop
+from saros_cluster.data.schema_delta import SchemaNews
+from saros_cluster.raft.messages import GroupId
+from saros_storage.base.errors import UserMistake
+from saros_storage.schema import (
+    OF_ONE_DEVICE,
+    AlterSeries,
+    AlterStorage,
+    AlterType,
+    CreateDatabase,
+    CreateSeries,
+    DeleteDatabase,
+    DeleteSeries,
+    SchemaChange,
+    SchemaTree,
+    decode_change,
+)
+
+
+class ClusterSchema:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self.tree = SchemaTree()
+        self._lock = threading.Lock()
+        #: As the meta group had them last; a group may know of a database earlier, or of an earlier one's end later.
+        self._agreed: frozenset[str] = frozenset()
+        #: By database: the group whose its series are, since it told of them, and the move that brought them there. The
+        #: group is None from when it has let go of them until the next one tells.
+        self._told_by: dict[str, tuple[GroupId | None, int]] = {}
+        #: Of these, the former have let go, and the next have not told. Never changed in place.
+        self.orphans: frozenset[str] = frozenset()
+        #: By group: the entry up to which it has told.
+        self._known: dict[GroupId, int] = {}
+        #: The entry of the meta group as of which it is known here.
+        self.version = 0
+        #: Drops that are begun and not ended, by rising number. Never changed in place.
+        self.pending: Mapping[int, Drop] = {}
+        #: By data group: the newest drop that shows here; 0 is left out. Never changed in place.
+        self.drops: Mapping[GroupId, int] = {}
+
+    def agree(self, databases: Iterable[str], pending: Mapping[int, Drop], version: int) -> None:
+        """The databases and drops as the meta group has them as of entry `version`."""
+        with self._lock:
+            self.pending, self.version = pending, version
+            before, self._agreed = self._agreed, frozenset(databases)
+            for path in sorted(before - self._agreed):
+                if not self._is_made_anew(path):
+                    _apply(self.tree, DeleteDatabase(path))
+            for path in sorted(self._agreed):
+                if not self.tree.is_database(path):
+                    _apply(self.tree, CreateDatabase(path))
+
+    def _is_made_anew(self, path: str) -> bool:
+        """Whether a dropped database is not the one that its group tells of: the meta group's log may be behind.
+
+        Of a drop whose number nobody says here any more, the group will tell.
+        """
+        group, _ = self._told_by.get(path, _NOBODY)
+        numbers = [number for number, drop in self.pending.items() if drop == DeleteDatabase(path)]
+        return group is not None and self.drops.get(group, 0) >= max(numbers, default=0)
+
+    @property
+    def seen(self) -> Mapping[GroupId, int]:
+        """By group, the newest drop that whoever writes by the tree has seen: one that the meta group has told of, too.
+
+        What that has not told of lies behind moves of which it has not told either: series that such a drop took may be
+        another group's to tell of by now, and still be in the tree.
+        """
+        return {group: min(number, self.version) for group, number in self.drops.items()}
+
+    def known(self, group: GroupId) -> int:
+        """The entry up to which a group has told; 0: it has not."""
+        return self._known.get(group, 0)
+
+    def learn_news(self, group: GroupId, news: SchemaNews, behind: int | None = None) -> bool:
+        """What a group tells, in its order: a replica that is only coming to be knows less than others have told.
+
+        `behind`: what was known when it was asked; False if that is another entry by now, and nothing is learned.
+        """
+        with self._lock:
+            known = self.known(group)
+            if behind is not None and behind != known:
+                return False
+            if news.index >= known:
+                self._known[group] = news.index
+                self._learn(group, news)
+                self.orphans = frozenset(path for path, (by, _) in self._told_by.items() if by is None)
+                if news.drop > self.drops.get(group, 0):
+                    self.drops = {**self.drops, group: news.drop}
+            return True
+
+    def forget(self, orphans: Collection[str]) -> None:
+        """All groups have told since these were orphans: those that still are have no series."""
+        with self._lock:
+            gone = self.orphans.intersection(orphans)
+            if gone:
+                for path in gone:
+                    del self._told_by[path]
+                self.orphans -= gone
+                self.tree = self._without(gone)
+
+    def _learn(self, group: GroupId, news: SchemaNews) -> None:
+        made = {c.path: news.since.get(c.path, 0) for c in news.changes if isinstance(c, CreateDatabase)}
+        told = {path: (group, at) for path, at in made.items() if at >= self._told_by.get(path, _NOBODY)[1]}
+        if news.whole:
+            replaced = told.keys() | self._silent(group, told, news.left)
+        else:
+            replaced = {path for path in told if self._told_by.get(path, (group, 0))[0] != group}
+        tree = self._without(replaced) if replaced else self.tree
+        self._told_by |= told
+        passed_by = made.keys() - told.keys()
+        for change in news.changes:
+            if isinstance(change, CreateDatabase):
+                _apply(tree, change)
+                if not tree.is_database(change.path):  # it overlaps others: the meta group knows more
+                    passed_by.add(change.path)
+                elif change.path in told:  # an end that it was told with is over
+                    self._told_by[change.path] = told[change.path]
+            elif isinstance(change, DeleteDatabase):
+                self._end(tree, group, change)
+            elif not isinstance(change, _OF_SERIES) or self._may_speak(group, _path(change), tree, passed_by):
+                _apply(tree, _new_in(tree, change) if isinstance(change, CreateSeries) else change)
+        self.tree = tree
+
+    def _silent(self, group: GroupId, told: Collection[str], left: int) -> set[str]:
+        """The databases that a group had series of and has no more; those that went with a move become orphans."""
+        gone = set()
+        for path, (by, at) in list(self._told_by.items()):
+            if by == group and path not in told:
+                if left > at and path in self._agreed:
+                    self._told_by[path] = None, at
+                else:
+                    del self._told_by[path]
+                    gone.add(path)
+        return gone
+
+    def _may_speak(self, group: GroupId, path: str, tree: SchemaTree, passed_by: Collection[str]) -> bool:
+        """Whether the group's word counts for a series or device: another one may have it by now."""
+        if any(path == other or path.startswith(f"{other}.") for other in passed_by):
+            return False
+        database = tree.database_of(path)
+        return database is None or self._told_by.get(database, (group, 0))[0] == group
+
+    def _end(self, tree: SchemaTree, group: GroupId, change: DeleteDatabase) -> None:
+        if self._told_by.get(change.path, _NOBODY)[0] in (group, None):
+            self._told_by.pop(change.path, None)
+            _apply(tree, change)
+            if change.path in self._agreed:
+                _apply(tree, CreateDatabase(change.path))
+
+    def _without(self, databases: Collection[str]) -> SchemaTree:
+        """A new tree, whose readers never see half of it: this one without the series of some databases.
+
+        They themselves stay if the meta group has them.
+        """
+        tree = SchemaTree()
+        for line in self.tree.dump().splitlines():
+            change = decode_change(line)
+            if isinstance(change, CreateDatabase):
+                stays = change.path not in databases or change.path in self._agreed
+            else:
+                stays = not isinstance(change, CreateSeries) or self.tree.database_of(change.device) not in databases
+            if stays:
+                tree.apply(change)
+        tree.version += self.tree.version + 1
+        return tree
+
+
+_NOBODY = None, 0
+_OF_SERIES = (*OF_ONE_DEVICE, DeleteSeries)
+
+
+def _path(change: CreateSeries | AlterSeries | AlterType | AlterStorage | DeleteSeries) -> str:
+    """The device, or the series: groups tell of each that goes."""
+    return change.pattern if isinstance(change, DeleteSeries) else change.device
+
+
+def _new_in(tree: SchemaTree, change: CreateSeries) -> CreateSeries:
+    known = tree.device(change.device)
+    return replace(change, series=tuple(s for s in change.series if known is None or s.measurement not in known.series))
+
+
+def _apply(tree: SchemaTree, change: SchemaChange) -> None:
+    with suppress(UserMistake):  # known already, or of something that is gone
+        tree.check(change)
+        tree.apply(change)

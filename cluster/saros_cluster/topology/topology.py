@@ -1,0 +1,192 @@
+"""The meta group's agreed state of nodes and groups: who is a member, who owns what, what is changing.
+
+    nodes     1: hostA in    2: hostB in    4: hostD waiting    3: gone           an id is never used again
+    table     which group owns which slots, with a version
+    wanted    the target membership of each group: its leader compares it with its own log's, and changes that
+    change    see `change`; at most one at a time
+
+`transitions` defines the effect of each command. A value: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.table import PartitionTable
+from saros_cluster.raft.membership import Membership, membership
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.topology.change import Change, Move, nodes_of
+
+#: The group of all nodes, which agrees on this.
+META = GroupId(0)
+#: The version of the memberships that a cluster begins with.
+FIRST_VERSION = 1
+
+
+class Standing(Enum):
+    """Whether a node is one of the cluster."""
+
+    #: It gets the meta group's log, and nothing else.
+    WAITING = "waiting"
+    IN = "in"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Where a node listens (host:port), and what it is."""
+
+    peer: str
+    client: str
+    standing: Standing = Standing.IN
+    #: See `Admit.token`.
+    token: str = ""
+    #: Nodes of one rack are lost together; empty: it is not known.
+    rack: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """See the module."""
+
+    nodes: Mapping[NodeId, Node]
+    table: PartitionTable
+    wanted: Mapping[GroupId, Membership] = field(repr=False)
+    change: Change | None = None
+    #: The last change that is over, and whether it was aborted.
+    last: tuple[int, bool] | None = None
+    #: Nodes that are lost for good, also when they are gone: what they say counts for nothing.
+    lost: frozenset[NodeId] = frozenset()
+    #: Groups that go on with one member, and the version of the membership that says so: that member need not be
+    #: elected. It means nothing any more when the group is to have another one.
+    alone: Mapping[GroupId, int] = field(default_factory=dict)
+    #: Of groups whose members have changed: the term in which the last change was committed. Who comes to a group
+    #: begins with it, for a leader of an earlier one may not know that it had left, and would count on its answers.
+    terms: Mapping[GroupId, int] = field(default_factory=dict)
+
+    @staticmethod
+    def first(nodes: Mapping[NodeId, Node], replicas: int, slots: int) -> Topology:
+        """Of a new cluster."""
+        table = PartitionTable.first(sorted(nodes), replicas, slots, _racks_of(nodes))
+        wanted = {GroupId(head): membership(FIRST_VERSION, group.members) for head, group in table.groups.items()}
+        return Topology(dict(nodes), table, {META: membership(FIRST_VERSION, nodes), **wanted})
+
+    # ------------------------------------------------------------------ looking
+
+    def standing(self, standing: Standing) -> list[NodeId]:
+        """The nodes that are so, by id."""
+        return sorted(node for node, found in self.nodes.items() if found.standing is standing)
+
+    @property
+    def racks(self) -> Mapping[NodeId, str]:
+        """Of all nodes."""
+        return _racks_of(self.nodes)
+
+    def node_of(self, token: str) -> NodeId | None:
+        """The node that was admitted under a token."""
+        return next((node for node, found in self.nodes.items() if token and found.token == token), None)
+
+    def groups_of(self, node: NodeId, logs: Mapping[GroupId, Membership] = {}) -> list[GroupId]:
+        """The groups that a node is to have a replica of: as a member now, or as one to be.
+
+        `logs`: the memberships that the node's logs tell. One that is newer than what it has heard of here counts: the
+        group may have it for a voter again before it hears that it was to leave.
+        """
+        found = {group for group, members in self.wanted.items() if node in members.nodes}
+        newer = {g: m for g, m in logs.items() if g in self.wanted and m.version > self.wanted[g].version}
+        found |= {group for group, members in newer.items() if node in members.nodes}
+        if self.change is not None:
+            found |= {g for g, r in self.change.regroups.items() if not r.done and node in (*r.before, *r.after)}
+        return sorted(found)
+
+    def members_of(self, group: GroupId) -> frozenset[NodeId]:
+        """All that may have a replica of a group, as far as the meta group knows."""
+        found = set(self.wanted[group].nodes)
+        if NodeId(group) in self.table.groups:
+            found |= {*self.table.groups[NodeId(group)].members}
+        if self.change is not None and group in self.change.regroups:
+            regroup = self.change.regroups[group]
+            found |= {*regroup.before, *regroup.after}
+        return frozenset(found)
+
+    def is_broken(self, group: GroupId) -> bool:
+        """Whether a group may have lost too many of its members: now, or while they are being changed."""
+        halves = [self.wanted[group].voters]
+        if self.change is not None and group in self.change.regroups:
+            regroup = self.change.regroups[group]
+            halves += [] if regroup.done else [regroup.before, regroup.after]
+        return any(2 * len(set(half) & self.lost) >= len(half) for half in halves)
+
+    def goes_on_alone(self, group: GroupId) -> bool:
+        """Whether the member that a group is to have goes on with it without being elected."""
+        return self.alone.get(group) == self.wanted[group].version
+
+    def needed(self, move: Move) -> frozenset[NodeId]:
+        """Who must have a move's files before its source lets go of them; if nobody is left to have them, it waits."""
+        assert self.change is not None
+        if move.lost:
+            return frozenset()
+        regroup = self.change.regroups.get(move.target)
+        members = self.table.groups[NodeId(move.target)].members if regroup is None else regroup.after
+        return frozenset(members) - self.change.given_up - self.lost or frozenset(members)
+
+    # ------------------------------------------------------------------ changing
+
+    def with_change(self, change: Change) -> Topology:
+        """With a change that is further."""
+        return replace(self, change=change)
+
+    def with_standing(self, nodes: Iterable[NodeId], standing: Standing) -> Topology:
+        """With nodes that are something else."""
+        changed = {node: replace(self.nodes[node], standing=standing) for node in nodes}
+        return replace(self, nodes={**self.nodes, **changed})
+
+    def with_wanted(
+        self, group: GroupId, version: int, voters: Collection[NodeId], learners: Collection[NodeId] = ()
+    ) -> Topology:
+        """With other members that a group is to have. The meta group's log goes to all who wait, too."""
+        if group == META:
+            learners = {*learners, *self.standing(Standing.WAITING)} - set(voters)
+        return replace(self, wanted={**self.wanted, group: membership(version, voters, learners)})
+
+    # ------------------------------------------------------------------ words
+
+    def words(self) -> dict[str, object]:
+        """As values that JSON knows."""
+        return {
+            "nodes": [
+                [node, n.peer, n.client, n.standing.value, n.token, n.rack] for node, n in sorted(self.nodes.items())
+            ],
+            "table": self.table.words(),
+            "wanted": [[group, wanted.encode().decode()] for group, wanted in sorted(self.wanted.items())],
+            "change": None if self.change is None else self.change.words(),
+            "last": self.last,
+            "lost": sorted(self.lost),
+            "alone": sorted(self.alone.items()),
+            "terms": sorted(self.terms.items()),
+        }
+
+    @staticmethod
+    def of_words(words: Mapping[str, Any]) -> Topology:
+        """The inverse. Raises ValueError, TypeError, KeyError."""
+        return Topology(
+            {
+                NodeId(int(node)): Node(str(peer), str(client), Standing(standing), str(token), str(rack))
+                for node, peer, client, standing, token, rack in words["nodes"]
+            },
+            PartitionTable.of_words(words["table"]),
+            {GroupId(int(group)): Membership.decode(str(wanted).encode()) for group, wanted in words["wanted"]},
+            None if words["change"] is None else Change.of_words(words["change"]),
+            None if words["last"] is None else (int(words["last"][0]), bool(words["last"][1])),
+            frozenset(nodes_of(words["lost"])),
+            {GroupId(int(group)): int(version) for group, version in words["alone"]},
+            {GroupId(int(group)): int(term) for group, term in words.get("terms", ())},
+        )
+
+
+def _racks_of(nodes: Mapping[NodeId, Node]) -> Mapping[NodeId, str]:
+    return {node: found.rack for node, found in nodes.items()}

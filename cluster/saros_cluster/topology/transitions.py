@@ -1,0 +1,405 @@
+"""The effect of a command on a topology: the rules of growing and shrinking.
+
+A command is checked here, when its entry of the meta group's log is applied: so of two conflicting commands sent at
+once, only one passes. A step of a change that is over, or a repeated step, has no effect: a driver may repeat steps, be
+late, and work beside others. `placement.members` chooses the members of groups, the balancer the owners of slots.
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from saros_cluster.placement.balancer import Owners, rebalanced
+from saros_cluster.placement.members import Members, chosen_members
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.table import Group
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.topology.change import Change, Move, Regroup, Stage
+from saros_cluster.topology.commands import (
+    Abort,
+    Admit,
+    Alone,
+    Anew,
+    Begin,
+    Dismiss,
+    Dropped,
+    Fenced,
+    GiveUp,
+    Go,
+    GrowthCommand,
+    Loaded,
+    Opened,
+    Ready,
+    Regrouped,
+)
+from saros_cluster.topology.topology import META, Node, Standing, Topology
+from saros_storage.base.errors import UserMistake
+
+#: Codes of refusals.
+CHANGE_UNDER_WAY, NO_SUCH_NODE, TOO_FEW_NODES, NOT_NOW = 2022, 2023, 2024, 2025
+
+#: Of a group that is to change: its voters, and its learners.
+_Halves = Callable[[Regroup], tuple[Collection[NodeId], Collection[NodeId]]]
+
+
+def apply(topology: Topology, command: GrowthCommand, index: int) -> Topology:
+    """The topology after entry `index` of the meta group. Raises UserMistake; then nothing changed."""
+    match command:
+        case Admit():
+            return _admit(topology, command, index)
+        case Dismiss(node):
+            return _dismiss(topology, node, index)
+        case GiveUp(nodes):
+            return _give_up(topology, nodes, index)
+        case Alone():
+            return _alone(topology, command, index)
+        case Begin():
+            return _settled(_begin(topology, command, index), None, index)
+    change = topology.change
+    if change is None or change.id != command.change:
+        if isinstance(command, Abort):
+            raise UserMistake(f"change {command.change} of the cluster is over", code=NOT_NOW)
+        return topology
+    return _settled(_step(topology, change, command, index), change.stage, index)
+
+
+def _step(topology: Topology, change: Change, command: GrowthCommand, index: int) -> Topology:
+    match command:
+        case Abort():
+            return _abort(topology, change, index)
+        case Ready(group=group):
+            known = change.new_groups
+            return (
+                topology.with_change(replace(change, new_groups={**known, group: True})) if group in known else topology
+            )
+        case Go():
+            return topology.with_change(replace(change, going=True)) if change.is_prepared else topology
+        case Regrouped():
+            return _regrouped(topology, change, command, index)
+        case Anew():
+            return _anew(topology, change, command, index)
+        case Fenced() | Opened() | Loaded() | Dropped():
+            return _move_on(topology, change, command, index)
+        case _:
+            return topology
+
+
+def _check(topology: Topology, nodes: Collection[NodeId], standing: Standing, mistake: str) -> None:
+    for node in nodes:
+        found = topology.nodes.get(node)
+        if found is None or found.standing is not standing:
+            raise UserMistake(f"node {node} {mistake}: look with SHOW CLUSTER", code=NO_SUCH_NODE)
+
+
+# ---------------------------------------------------------------------- who may join
+
+
+def _admit(topology: Topology, command: Admit, index: int) -> Topology:
+    if topology.node_of(command.token) is not None:
+        return topology
+    for node, found in topology.nodes.items():
+        used = {found.peer, found.client} & {command.peer, command.client}
+        if used and found.standing is not Standing.GONE:
+            raise UserMistake(f"{min(used)} is the address of node {node}", code=NO_SUCH_NODE)
+    node = NodeId(max(topology.nodes) + 1)
+    admitted = Node(command.peer, command.client, Standing.WAITING, command.token, command.rack)
+    nodes = {**topology.nodes, node: admitted}
+    return _with_waiting(replace(topology, nodes=nodes), index)
+
+
+def _dismiss(topology: Topology, node: NodeId, index: int) -> Topology:
+    _check(topology, [node], Standing.WAITING, "is not waiting to join")
+    if topology.change is not None and node in topology.change.joining:
+        raise UserMistake(f"node {node} is joining: abort the change first", code=CHANGE_UNDER_WAY)
+    return _with_waiting(topology.with_standing([node], Standing.GONE), index)
+
+
+def _with_waiting(topology: Topology, index: int) -> Topology:
+    return topology.with_wanted(META, index, topology.wanted[META].voters)
+
+
+# ---------------------------------------------------------------------- beginning
+
+
+def _begin(topology: Topology, command: Begin, index: int) -> Topology:
+    if topology.change is not None:
+        raise UserMistake(
+            f"the cluster is changing (change {topology.change.id}, {topology.change.stage.value}):"
+            " look with SHOW CLUSTER CHANGE, wait for its end, or abort it",
+            code=CHANGE_UNDER_WAY,
+        )
+    _check(topology, command.joining, Standing.WAITING, "is not waiting to join")
+    _check(topology, command.leaving, Standing.IN, "is not in the cluster")
+    table = topology.table
+    heads = sorted({*topology.standing(Standing.IN), *command.joining} - set(command.leaving))
+    if len(heads) < table.replicas:
+        raise UserMistake(
+            f"{len(heads)} nodes would be left for {table.replicas} copies of everything: add one first",
+            code=TOO_FEW_NODES,
+        )
+    moves = _moves(topology, _owners(topology, command, heads))
+    live = set(heads) - topology.lost
+    members = _members(topology, command, heads, live)
+    new = [Group(members[head]) for head in sorted(command.joining)]
+    regroups = {META: Regroup(topology.wanted[META].voters, tuple(sorted(live)))}
+    for head in sorted(table.groups.keys() & set(heads)):
+        before = topology.wanted[GroupId(head)].voters
+        regroups[GroupId(head)] = Regroup(before, members[head] or before)
+    change = Change(
+        index,
+        tuple(sorted(command.joining)),
+        tuple(sorted(command.leaving)),
+        {GroupId(group.head): False for group in new},
+        {group: regroup for group, regroup in regroups.items() if set(regroup.before) != set(regroup.after)},
+        moves,
+    )
+    found = replace(topology, table=table.with_groups(new, index), change=change)
+    for group in new:
+        found = found.with_wanted(GroupId(group.head), index, group.members)
+    return _wanting(found, index, _prepared)
+
+
+def _members(topology: Topology, command: Begin, heads: Collection[NodeId], live: Collection[NodeId]) -> Members:
+    """Who is to be in each head's group: only nodes that live, though it may be named by one that does not."""
+    known = {head: topology.wanted[GroupId(head)].voters if head in topology.table.groups else () for head in heads}
+    for head, nodes in command.members.items():
+        if head not in known:
+            raise UserMistake(f"there is no group {head}: look with SHOW REGIONS", code=NO_SUCH_NODE)
+        if head in live and head not in nodes:
+            raise UserMistake(f"group {head} is named by node {head}, which cannot leave it", code=NO_SUCH_NODE)
+        if len(set(nodes)) != len(nodes) or len(nodes) != len(known[head]):
+            raise UserMistake(f"group {head} is to have {len(known[head])} members, each once", code=NO_SUCH_NODE)
+        _check(topology, nodes, Standing.IN, "is not in the cluster")
+    if command.members:
+        return {head: tuple(command.members.get(head, nodes)) for head, nodes in known.items()}
+    only_join = bool(command.joining) and not command.leaving
+    takers = () if command.owners else command.joining if only_join else live
+    return chosen_members(known, live, topology.table.replicas, topology.racks, takers)
+
+
+def _owners(topology: Topology, command: Begin, heads: Collection[NodeId]) -> Owners:
+    owners = topology.table.owners
+    if (command.owners or command.members) and (command.joining or command.leaving):
+        raise UserMistake("slots and members cannot be chosen while nodes join or leave", code=CHANGE_UNDER_WAY)
+    if command.members:
+        return owners
+    if not command.owners:
+        return rebalanced(owners, heads)
+    named = [slot for slots in command.owners.values() for slot in slots]
+    if len(named) != len(set(named)) or not all(0 <= slot < len(owners) for slot in named):
+        raise UserMistake("a slot is named twice, or is none of this cluster's", code=NO_SUCH_NODE)
+    wanted = owners.copy()
+    for head, slots in command.owners.items():
+        if head not in topology.table.groups:
+            raise UserMistake(f"there is no group {head}: look with SHOW REGIONS", code=NO_SUCH_NODE)
+        wanted[list(slots)] = head
+    return wanted
+
+
+def _moves(topology: Topology, wanted: Owners) -> tuple[Move, ...]:
+    table = topology.table
+    slots: dict[tuple[int, int], list[int]] = {}
+    for slot in np.flatnonzero(table.owners != wanted).tolist():
+        slots.setdefault((int(table.owners[slot]), int(wanted[slot])), []).append(slot)
+    return tuple(
+        _move(topology, GroupId(source), GroupId(target), tuple(found), epoch)
+        for epoch, ((source, target), found) in enumerate(sorted(slots.items()), table.epoch + 1)
+    )
+
+
+def _move(topology: Topology, source: GroupId, target: GroupId, slots: tuple[int, ...], epoch: int) -> Move:
+    holders = tuple(n for n in topology.table.groups[NodeId(source)].members if n not in topology.lost)
+    return Move(source, target, slots, holders, epoch, lost=not holders)
+
+
+def _wanting(topology: Topology, index: int, halves: _Halves) -> Topology:
+    """Each group that has not done so is to get voters and learners as `halves` says."""
+    assert topology.change is not None
+    found = topology
+    for group, regroup in topology.change.regroups.items():
+        if not regroup.done:
+            found = found.with_wanted(group, index, *halves(regroup))
+    return found
+
+
+# ---------------------------------------------------------------------- going on
+
+
+def _move_on(topology: Topology, change: Change, command: Fenced | Opened | Loaded | Dropped, index: int) -> Topology:
+    if not (change.going and 0 <= command.move < len(change.moves)):
+        return topology
+    move, table = change.moves[command.move], topology.table
+    match command:
+        case Fenced(fence=fence) if move.epoch == table.epoch + 1 and change.is_settled:
+            move = replace(move, fence=fence)
+            table = table.moved(move.slots, NodeId(move.target), index)
+        case Opened(version=version) if version == topology.wanted[move.target].version:
+            move = replace(move, opened=move.fence is not None)
+        case Loaded(node=node) if move.opened and not move.arrived:
+            move = replace(move, loaded=move.loaded | {node})
+        case Dropped():
+            move = replace(move, dropped=move.arrived)
+    return replace(topology, table=table, change=change.with_move(command.move, move))
+
+
+def _regrouped(topology: Topology, change: Change, command: Regrouped, index: int) -> Topology:
+    group, regroup = command.group, change.regroups.get(command.group)
+    may_end = change.stage in (Stage.REGROUPING, Stage.ABORTING)
+    if regroup is None or regroup.done or not may_end or topology.wanted[group].version != command.version:
+        return topology
+    found = topology.with_change(change.with_regroup(group, replace(regroup, done=True)))
+    found = replace(found, terms={**found.terms, group: max(command.term, found.terms.get(group, 0))})
+    if change.aborting or group == META:
+        return found
+    head = NodeId(group)
+    members = (head, *(node for node in regroup.after if node != head))  # named by its head, also if that one is lost
+    return replace(found, table=topology.table.with_groups([Group(members)], index))
+
+
+def _abort(topology: Topology, change: Change, index: int) -> Topology:
+    if change.going:
+        raise UserMistake("slots are moving: the change can only go forward now", code=NOT_NOW)
+    return _wanting(topology.with_change(replace(change, aborting=True)), index, _before)
+
+
+def _before(regroup: Regroup) -> tuple[Collection[NodeId], Collection[NodeId]]:
+    return regroup.before, ()
+
+
+def _prepared(regroup: Regroup) -> tuple[Collection[NodeId], Collection[NodeId]]:
+    return regroup.before, set(regroup.after) - set(regroup.before)
+
+
+def _after(regroup: Regroup) -> tuple[Collection[NodeId], Collection[NodeId]]:
+    return regroup.after, ()
+
+
+#: By stage, what groups are to have.
+_HALVES: Mapping[Stage, _Halves] = {
+    Stage.PREPARING: _prepared,
+    Stage.MOVING: _prepared,
+    Stage.LOADING: _prepared,
+    Stage.REGROUPING: _after,
+    Stage.ABORTING: _before,
+}
+
+
+# ---------------------------------------------------------------------- what is lost
+
+
+def _give_up(topology: Topology, nodes: Collection[NodeId], index: int) -> Topology:
+    """A change that is under way ends without them, and they are not heard any more; another change removes them."""
+    change, members = topology.change, {*topology.standing(Standing.IN)}
+    joining = set() if change is None else {*change.joining}
+    for node in nodes:
+        if node in joining and change is not None and not change.going:
+            raise UserMistake(f"node {node} is joining: abort the change, it can still go back", code=NOT_NOW)
+    _check(topology, set(nodes) - joining, Standing.IN, "is not in the cluster")
+    lost = topology.lost | set(nodes)
+    if not members - lost:
+        raise UserMistake("no node would be left", code=TOO_FEW_NODES)
+    found = replace(topology, lost=lost)
+    if change is None:
+        return found.with_wanted(META, index, members - lost)
+    found = _settled(found.with_change(_without_lost(found, change)), change.stage, index)
+    return found if found.change is None else _wanting(found, index, _HALVES[found.change.stage])
+
+
+def _without_lost(topology: Topology, change: Change) -> Change:
+    """Groups get other members in their place. Slots that nobody has any more begin with nothing.
+
+    Whoever was to leave a group, and has not fetched what has arrived there, cannot stay instead: the source may have
+    let go of it by now. The next change brings such a node in as a new member, with all that there is.
+    """
+    lost = topology.lost
+    left = (({*topology.standing(Standing.IN)} - set(change.leaving)) | set(change.joining)) - lost
+    for group, regroup in change.regroups.items():
+        if group == META and not regroup.done:
+            before = tuple(node for node in regroup.before if node not in lost)
+            change = change.with_regroup(META, Regroup(before, tuple(sorted(left))))
+        elif not regroup.done and lost & set(regroup.after):
+            members = chosen_members({NodeId(group): regroup.after}, left, topology.table.replicas, topology.racks)[
+                NodeId(group)
+            ]
+            whole = tuple(node for node in members if change.has_arrived_at(node, group))
+            change = change.with_regroup(group, replace(regroup, after=whole or members or regroup.after))
+    for number, move in enumerate(change.moves):
+        holders = tuple(node for node in move.holders if node not in lost)
+        if not move.opened and holders != move.holders:
+            change = change.with_move(number, replace(move, holders=holders, lost=not holders))
+    return replace(change, given_up=change.given_up | (lost & set(change.joining)))
+
+
+def _alone(topology: Topology, command: Alone, index: int) -> Topology:
+    """The member goes on; those that are left of the group learn from it what there is."""
+    group, node, wanted = command.group, command.node, topology.wanted.get(command.group)
+    if wanted is None or wanted.version != command.version or node in topology.lost:
+        return topology
+    known = topology.members_of(group)
+    if node not in known or not known & topology.lost:
+        return topology
+    found = topology.with_wanted(group, index, (node,), known - topology.lost - {node})
+    change = topology.change
+    if change is not None and group in change.regroups and not change.regroups[group].done:
+        found = found.with_change(change.with_regroup(group, replace(change.regroups[group], before=(node,))))
+    return replace(found, alone={**topology.alone, group: index})
+
+
+def _anew(topology: Topology, change: Change, command: Anew, index: int) -> Topology:
+    """What is still where it was goes to the group once more. What has left there is lost with the group."""
+    group, node, wanted = command.group, command.node, topology.wanted.get(command.group)
+    head = NodeId(group)
+    if not change.going or group not in change.new_groups or wanted is None or wanted.version != command.version:
+        return topology
+    if node in topology.lost or node in change.leaving or topology.nodes[node].standing is not Standing.IN:
+        return topology
+    if not topology.members_of(group) <= topology.lost:
+        return topology
+    moves = tuple(
+        replace(move, opened=False, loaded=frozenset(), lost=move.lost or move.arrived)
+        if move.target == group
+        else move
+        for move in change.moves
+    )
+    found = topology.with_wanted(group, index, (node,))
+    table = found.table.with_groups([Group((head, node))], index)
+    return replace(found, table=table, change=replace(change, moves=moves, anew={**change.anew, group: index}))
+
+
+# ---------------------------------------------------------------------- what follows
+
+
+def _settled(topology: Topology, before: Stage | None, index: int) -> Topology:
+    """What follows by itself: slots have arrived, members are to change, the change is over."""
+    found, change = topology, topology.change
+    assert change is not None
+    arrived = [n for n, m in enumerate(change.moves) if m.opened and not m.arrived and found.needed(m) <= m.loaded]
+    if arrived:
+        slots = [slot for number in arrived for slot in change.moves[number].slots]
+        for number in arrived:
+            change = change.with_move(number, replace(change.moves[number], arrived=True))
+        found = replace(found, table=found.table.arrived(slots, index), change=change)
+    if change.stage is Stage.REGROUPING and before is not Stage.REGROUPING:
+        found = _wanting(found, index, _after)
+    return _ended(found, change, index) if change.is_over else found
+
+
+def _ended(topology: Topology, change: Change, index: int) -> Topology:
+    gone = change.joining if change.aborting else change.leaving
+    ended = {GroupId(head) for head in gone}
+    found = replace(
+        topology,
+        table=topology.table.without_groups(gone, index),
+        wanted={group: wanted for group, wanted in topology.wanted.items() if group not in ended},
+        terms={group: term for group, term in topology.terms.items() if group not in ended},
+        change=None,
+        last=(change.id, change.aborting),
+    )
+    if change.aborting:
+        return found
+    return found.with_standing(change.leaving, Standing.GONE).with_standing(change.joining, Standing.IN)

@@ -1,0 +1,109 @@
+"""What one user may: privileges of their own and of their roles, compiled into sets of texts.
+
+    granted READ_DATA on root.a.** and root.b.d.s      below {root.a}   exactly {root.b.d.s}
+
+A path is allowed if it is granted exactly, or if one of the paths above it is granted with all below it: one look-up
+per node, whatever the number of grants. An administrator may everything.
+
+Paths are canonical texts. A cut at a dot inside back-quotes gives a text that is no path, so looking at every dot is
+looking at every node. Immutable: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from saros_cluster.users.privileges import CONTAINS, EVERYWHERE, ON_PATHS, Privilege, covers, top_of
+from saros_storage.base.paths import join_nodes, parse_pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """One privilege on one area; `option`: it may be passed on."""
+
+    privilege: Privilege
+    area: str
+    option: bool = False
+
+
+@dataclass(slots=True)
+class _Areas:
+    """The areas of one privilege."""
+
+    exactly: set[str] = field(default_factory=set)
+    #: Paths below which everything is allowed.
+    below: set[str] = field(default_factory=set)
+    #: All paths above something that is allowed.
+    above: set[str] = field(default_factory=set)
+
+    def add(self, area: str) -> None:
+        path, everything = top_of(area)
+        (self.below if everything else self.exactly).add(path)
+        self.above.update(_above(path))
+        if everything:
+            self.above.add(path)
+
+
+class Rights:
+    """See the module."""
+
+    def __init__(self, grants: Iterable[Granted], *, administrator: bool = False) -> None:
+        self.administrator = administrator
+        self.grants = tuple(grants)
+        self._areas: dict[Privilege, _Areas] = {}
+        for granted in self.grants:
+            self._areas.setdefault(granted.privilege, _Areas()).add(granted.area)
+            contained = CONTAINS.get(granted.privilege)
+            if contained is not None:
+                self._areas.setdefault(contained, _Areas()).add(granted.area)
+
+    def may(self, privilege: Privilege, path: str = EVERYWHERE) -> bool:
+        """Whether the privilege is held for a path; of a privilege that is not about paths, at all."""
+        if self.administrator:
+            return True
+        areas = self._areas.get(privilege)
+        if areas is None:
+            return False
+        return privilege not in ON_PATHS or path in areas.exactly or not areas.below.isdisjoint(_above(path))
+
+    def may_below(self, privilege: Privilege, path: str) -> bool:
+        """Whether the privilege is held for all below a path."""
+        if self.administrator:
+            return True
+        areas = self._areas.get(privilege)
+        return areas is not None and (path in areas.below or not areas.below.isdisjoint(_above(path)))
+
+    def may_all(self, privilege: Privilege, pattern: str) -> bool:
+        """Whether the privilege is held for all that a pattern can match, be it there or not."""
+        if self.administrator:
+            return True
+        parsed = parse_pattern(pattern)
+        if not parsed.has_wildcard:
+            return self.may(privilege, parsed.text)
+        areas = self._areas.get(privilege)
+        if areas is None:
+            return False
+        fixed = next(i for i, node in enumerate(parsed.nodes) if "*" in node and not node.startswith("`"))
+        return any(join_nodes(parsed.nodes[:count]) in areas.below for count in range(1, fixed + 1))
+
+    def sees(self, privilege: Privilege, path: str) -> bool:
+        """Whether the privilege is held for the path, or for something below it."""
+        if self.may(privilege, path):
+            return True
+        areas = self._areas.get(privilege)
+        return areas is not None and path in areas.above
+
+    def may_pass_on(self, privilege: Privilege, area: str) -> bool:
+        """Whether the user may grant the privilege on the area to others."""
+        return self.administrator or any(
+            granted.option and granted.privilege is privilege and covers(granted.area, area) for granted in self.grants
+        )
+
+
+def _above(path: str) -> Iterator[str]:
+    """The paths above one, from the root down."""
+    end = path.find(".")
+    while end >= 0:
+        yield path[:end]
+        end = path.find(".", end + 1)

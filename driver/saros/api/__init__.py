@@ -1,0 +1,1 @@
+"""Connections, cursors, prepared statements and bulk writers."""

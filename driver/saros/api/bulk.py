@@ -1,0 +1,325 @@
+"""Writing in bulk: rows and columns of many devices, collected to batches, sent by several threads at once.
+
+    add, add_row --> BulkQueue --> max_in_flight threads --> Session.insert
+         └ waits while POINTS_MAX points are held                └ refused: BulkFailure, which holds the rows
+
+Every row that was added is acknowledged, or is in a failure that `flush`, `close` or a later `add` raises: none is lost
+silently. A refused batch is not sent again by itself; if it failed with 2018 OUTCOME_UNKNOWN its rows may be there.
+
+Threads may share a writer. `progress` is called by the threads that add and flush, not by those that send.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from saros.api.bulk_queue import POINTS_MAX, Batch, BulkQueue, Part
+from saros.api.session import Session
+from saros.base.fork_guard import Owner
+from saros.errors import BulkError, InterfaceError
+from saros.transport.insert_message import batch_of
+
+
+@dataclass(frozen=True, slots=True)
+class BulkProgress:
+    """What became of the rows so far; `points` counts acknowledged ones."""
+
+    rows: int = 0
+    points: int = 0
+    failed_rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BulkFailure:
+    """Rows of a device that were not acknowledged, as `Connection.insert` takes them, and why."""
+
+    device: str
+    times: object
+    columns: Mapping[str, object]
+    aligned: bool | None
+    rows: int
+    error: Exception
+
+    def __str__(self) -> str:
+        return f"{self.rows} rows of {self.device}: {self.error}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """A part that came by columns: times, then values."""
+
+    batch: pa.RecordBatch
+    aligned: bool | None
+
+    @property
+    def rows(self) -> int:
+        return int(self.batch.num_rows)
+
+    @property
+    def points(self) -> int:
+        return int(self.batch.num_rows * (self.batch.num_columns - 1))
+
+
+class _Rows:
+    """A part that came row by row."""
+
+    def __init__(self, aligned: bool | None) -> None:
+        self.aligned = aligned
+        self.times: list[object] = []
+        #: Values by name, None where a row has none; filled up to the row of the last value.
+        self.columns: dict[str, list[object]] = {}
+        self.points = 0
+
+    @property
+    def rows(self) -> int:
+        return len(self.times)
+
+    def append(self, time: object, values: Mapping[str, object]) -> int:
+        """One more row; how many points it has."""
+        points = 0
+        for name, value in values.items():
+            if value is None:
+                continue
+            column = self.columns.setdefault(name, [])
+            column += [None] * (len(self.times) - len(column))
+            column.append(value)
+            points += 1
+        self.times.append(time)
+        self.points += points
+        return points
+
+    def filled(self) -> dict[str, list[object]]:
+        """All columns at full length."""
+        for column in self.columns.values():
+            column.extend([None] * (len(self.times) - len(column)))
+        return self.columns
+
+
+class BulkWriter:
+    """See the module. Made by `Connection.bulk_writer`."""
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        batch_rows: int,
+        max_in_flight: int,
+        progress: Callable[[BulkProgress], object] | None,
+    ) -> None:
+        if batch_rows < 1 or max_in_flight < 1:
+            raise InterfaceError("batch_rows and max_in_flight are at least 1")
+        self._session = session
+        self._owner = Owner()
+        self._callback = progress
+        #: Guards what follows; notified when something was put or is over.
+        self._changed = threading.Condition()
+        self._queue = BulkQueue(batch_rows)
+        self._progress = self._reported = BulkProgress()
+        self._failures: list[BulkFailure] = []
+        self._failed_points = 0
+        self._closed = False
+        self._threads = [
+            threading.Thread(target=self._work, name="saros-bulk", daemon=True) for _ in range(max_in_flight)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    # ------------------------------------------------------------------ for users
+
+    @property
+    def progress(self) -> BulkProgress:
+        """What became of the rows so far."""
+        return self._progress
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    def add(self, device: str, times: object, columns: object, *, aligned: bool | None = None) -> None:
+        """Columns of a device, as `Connection.insert` takes them; they are copied. Waits while too much is held.
+
+        Raises DataError, ProgrammingError (nothing was added), BulkError (too many rows failed).
+        """
+        from saros.api.connection import as_mapping, translated_errors
+
+        self._owner.check()
+        with translated_errors():
+            batch = batch_of(times, as_mapping(device, columns))
+        if not batch.num_rows:
+            return
+        copied = pa.ipc.read_record_batch(batch.serialize(), batch.schema)
+        with self._changed:
+            self._wait_for_room()
+            self._queue.put(device, _Columns(copied, aligned))
+            if self._queue.is_due:
+                self._changed.notify_all()
+        self._report()
+
+    def add_row(self, device: str, time: object, values: Mapping[str, object], *, aligned: bool | None = None) -> None:
+        """One row of a device; None is an absent point. Waits while too much is held. Raises BulkError."""
+        self._owner.check()
+        if all(value is None for value in values.values()):
+            return
+        with self._changed:
+            self._wait_for_room()
+            part = self._queue.last_part(device)
+            if not isinstance(part, _Rows) or part.aligned != aligned:
+                part = _Rows(aligned)
+                self._queue.put(device, part)
+            self._queue.grown(device, 1, part.append(time, values))
+            if self._queue.is_due:
+                self._changed.notify_all()
+        self._report()
+
+    def flush(self) -> None:
+        """Send everything and wait for it. Raises BulkError with what failed since it was last raised."""
+        self._owner.check()
+        with self._changed:
+            self._queue.begin_flush()
+            self._changed.notify_all()
+        try:
+            self._wait_until_empty()
+        finally:
+            with self._changed:
+                self._queue.end_flush()
+        self._report()
+        self._raise_failures()
+
+    def close(self) -> None:
+        """Flush and end. Raises BulkError. Idempotent."""
+        if self._closed or not self._owner.is_here:
+            return
+        try:
+            self.flush()
+        finally:
+            with self._changed:
+                self._closed = True
+                self._changed.notify_all()
+            for thread in self._threads:
+                thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except BulkError as failed:
+            if error is None:
+                raise
+            error.add_note(str(failed))
+
+    # ------------------------------------------------------------------ the threads of the users
+
+    def _wait_for_room(self) -> None:
+        if self._closed:
+            raise InterfaceError("the bulk writer is closed")
+        if self._failed_points >= POINTS_MAX:
+            self._raise_failures()
+        self._changed.wait_for(lambda: not self._queue.is_full)
+
+    def _wait_until_empty(self) -> None:
+        """Wait, and report what becomes of the rows meanwhile."""
+        with self._changed:
+            empty = self._queue.is_empty
+        while not empty:
+            self._report()
+            with self._changed:
+                self._changed.wait_for(lambda: self._queue.is_empty or self._progress is not self._reported)
+                empty = self._queue.is_empty
+
+    def _report(self) -> None:
+        if self._progress is self._reported:
+            return
+        with self._changed:
+            progress, news = self._progress, self._progress is not self._reported
+            self._reported = progress
+        if news and self._callback is not None:
+            self._callback(progress)
+
+    def _raise_failures(self) -> None:
+        with self._changed:
+            failures, self._failures, self._failed_points = tuple(self._failures), [], 0
+        if failures:
+            raise BulkError(failures)
+
+    # ------------------------------------------------------------------ the threads that send
+
+    def _work(self) -> None:
+        while (batch := self._next()) is not None:
+            progress = BulkProgress()
+            failures: list[BulkFailure] = []
+            for insert in _inserts(batch):
+                progress = _sum(progress, self._send(insert, failures))
+            with self._changed:
+                self._queue.done(batch)
+                self._progress = _sum(self._progress, progress)
+                self._failures += failures
+                self._failed_points += batch.points if failures else 0
+                self._changed.notify_all()
+
+    def _next(self) -> Batch | None:
+        with self._changed:
+            while (batch := self._queue.take()) is None:
+                if self._closed:
+                    return None
+                self._changed.wait()
+            return batch
+
+    def _send(self, insert: _Insert, failures: list[BulkFailure]) -> BulkProgress:
+        """One insert; what became of it."""
+        from saros.api.connection import translated_errors
+
+        try:
+            with translated_errors():
+                points = self._session.insert(insert.device, insert.times, insert.columns, aligned=insert.aligned)
+        except Exception as error:  # noqa: BLE001 (the top of a thread)
+            failures.append(
+                BulkFailure(insert.device, insert.times, insert.columns, insert.aligned, insert.rows, error)
+            )
+            return BulkProgress(failed_rows=insert.rows)
+        return BulkProgress(rows=insert.rows, points=points)
+
+
+@dataclass(frozen=True, slots=True)
+class _Insert:
+    """Rows of one shape."""
+
+    device: str
+    times: object
+    columns: Mapping[str, object]
+    aligned: bool | None
+    rows: int
+
+
+def _inserts(batch: Batch) -> Iterator[_Insert]:
+    """The batch in order; neighbours of the same shape go together."""
+    for shape, parts in groupby(batch.parts, _shape):
+        if shape is None:
+            for part in parts:
+                assert isinstance(part, _Rows)
+                yield _Insert(batch.device, part.times, part.filled(), part.aligned, part.rows)
+            continue
+        together = [part for part in parts if isinstance(part, _Columns)]
+        table = pa.Table.from_batches([part.batch for part in together])
+        names = table.column_names[1:]
+        columns = {name: table.column(number) for number, name in enumerate(names, 1)}
+        yield _Insert(batch.device, table.column(0), columns, together[0].aligned, table.num_rows)
+
+
+def _shape(part: Part) -> tuple[pa.Schema, bool | None] | None:
+    return (part.batch.schema, part.aligned) if isinstance(part, _Columns) else None
+
+
+def _sum(a: BulkProgress, b: BulkProgress) -> BulkProgress:
+    return BulkProgress(a.rows + b.rows, a.points + b.points, a.failed_rows + b.failed_rows)

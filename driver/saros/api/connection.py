@@ -1,0 +1,310 @@
+"""Connections: `connect` opens a database, a `Connection` is one session of it.
+
+Connections to the same folder in one process share one node, which closes with the last of them. Every statement is
+durable when it returns (as the folder's `durability` says): there are no transactions, so `commit` does nothing and
+`rollback` is refused.
+
+Threads may share a connection; a cursor belongs to one thread (`Cursor.cancel` may be called from any). A process that
+was forked connects anew: its parent's connections are refused there (`fork_guard.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self, TypedDict
+
+from saros.api.cursor import Cursor
+from saros.base.fork_guard import Owner
+from saros.base.target import meant_target, parse_target, without_password
+from saros.errors import Error, InterfaceError, NotSupportedError, database_error
+from saros_wire.grpc_log import quieten
+
+if TYPE_CHECKING:
+    from saros.api.bulk import BulkProgress, BulkWriter
+    from saros.api.session import Session
+    from saros_wire.read_point import ReadPoint
+
+Timestamps = Literal["datetime", "epoch"]
+Consistency = Literal["strong", "mid", "weak"]
+
+
+class Options(TypedDict, total=False):
+    """What `connect` takes beside the target, for functions that pass it on."""
+
+    user: str | None
+    password: str | None
+    consistency: Consistency | None
+    tls_ca: str | None
+    failover_s: float
+    timestamps: Timestamps
+    time_zone: str | None
+    timeout: float | None
+    options: Mapping[str, object] | None
+
+
+def connect(
+    target: str | os.PathLike[str],
+    *,
+    user: str | None = None,
+    password: str | None = None,
+    consistency: Consistency | None = None,
+    tls_ca: str | None = None,
+    failover_s: float = 30.0,
+    timestamps: Timestamps = "datetime",
+    time_zone: str | None = None,
+    timeout: float | None = None,
+    options: Mapping[str, object] | None = None,
+) -> Connection:
+    """Open the database in folder `target`, which is made if it does not exist, or connect to a server or cluster.
+
+    target      a folder, or saros://[user[:password]@]host[:port][,host[:port]...][/?consistency=...&tls=ca.pem]
+    user, password, consistency, tls_ca   go before what the target says; only with saros://
+                consistency "strong", "mid" or "weak" (default: as the nodes are configured); tls_ca: file of the
+                authority that signed the nodes' certificates (default: no TLS)
+    failover_s  seconds for which a call looks for a node that answers, before it raises OperationalError
+    timestamps  "datetime": aware `datetime`s in the session's zone; "epoch": integers in the database's unit
+    time_zone   name of the session's zone (default: the configuration's, UTC); SET TIME ZONE changes it
+    timeout     seconds a statement may take (default: the configuration's `query_timeout_ms`)
+    options     configuration keys for a folder that no connection of this process has open, such as
+                {"durability": "os"}; see docs/configuration.md
+
+    Raises OperationalError (folder in use, newer format, nobody answers), ProgrammingError (bad option),
+    InterfaceError (bad target).
+    """
+    if timestamps not in ("datetime", "epoch"):
+        raise InterfaceError(f'timestamps is "datetime" or "epoch", not {timestamps!r}')
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+        raise InterfaceError(f"timeout is a number of seconds above 0, not {timeout!r}")
+    if time_zone is not None and not isinstance(time_zone, str):
+        raise InterfaceError(f"time_zone is a name such as 'Europe/Berlin' or '+08:00', not {time_zone!r}")
+    if not isinstance(target, str | os.PathLike) or target == "":
+        raise InterfaceError(f"the target is a folder's path or saros://host:port, not {target!r}")
+    target = os.fspath(target)
+    session: Session
+    if "://" in target:
+        if options:
+            raise InterfaceError("options belong to the node: give them where it is started")
+        where = parse_target(target).override(user=user, password=password, consistency=consistency, tls_ca=tls_ca)
+        quieten()
+        from saros.transport.remote import RemoteSession
+
+        session = RemoteSession(where, time_zone=time_zone, failover_s=failover_s)
+        return Connection(session, timestamps=timestamps, timeout=timeout)
+    if any(value is not None for value in (user, password, consistency, tls_ca)):
+        raise InterfaceError("user, password, consistency and tls_ca are for saros:// targets; a folder has none")
+    meant = meant_target(target)
+    if meant is not None and not os.path.exists(target):
+        shown = without_password(meant)
+        raise InterfaceError(f"this looks like an address: write {shown}, or begin with ./ for a folder")
+    from saros_server.api.session import open_session  # the engine is loaded when it is first needed
+
+    with translated_errors():
+        session = open_session(target, time_zone=time_zone, options=dict(options or {}))
+    return Connection(session, timestamps=timestamps, timeout=timeout)
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Turn any exception with a status `code` into its PEP 249 class; others are our bugs and pass as they are.
+
+    Halves of characters, as they come from files that were read with `errors="surrogateescape"`, are the caller's.
+    """
+    try:
+        yield
+    except Error:
+        raise
+    except UnicodeEncodeError as error:
+        half, start = error.object[error.start], max(error.start - 20, 0)
+        message = (
+            f"{error.object[start : error.end]!r} ends with {half!r}, which is no character: the text was not UTF-8"
+        )
+        raise database_error(f"{message} where it was read", 2003) from error
+    except Exception as error:
+        code = getattr(error, "code", None)
+        if not isinstance(code, int):
+            raise
+        caret = getattr(error, "caret", None)  # a statement's mistake: its line and a mark below it
+        message = str(error) if caret is None else f"{error}\n{caret()}"
+        raise database_error(message, code) from error
+
+
+class Connection:
+    """One session; see the module. Made by `connect`."""
+
+    def __init__(self, session: Session, *, timestamps: Timestamps, timeout: float | None) -> None:
+        self._session = session
+        self._timestamps = timestamps
+        self._timeout = timeout
+        #: Where the connection is of use.
+        self.owner = Owner()
+        self._lock = threading.Lock()
+        self._cursors: weakref.WeakSet[Cursor] = weakref.WeakSet()
+        #: Held until the end: none may vanish with rows in it.
+        self._writers: list[BulkWriter] = []
+        self._closed = False
+
+    def cursor(self) -> Cursor:
+        """A new cursor."""
+        session = self._open_session()
+        cursor = Cursor(self, session, epoch=self._timestamps == "epoch", timeout=self._timeout)
+        with self._lock:
+            self._cursors.add(cursor)
+        return cursor
+
+    def execute(self, statement: str, parameters: Sequence[object] = (), *, at: ReadPoint | None = None) -> Cursor:
+        """A new cursor that has executed `statement`; `at`: the moment that a SELECT sees."""
+        return self.cursor().execute(statement, parameters, at=at)
+
+    def hold(self, lease_s: float = 600.0, *, name: str | None = None, like: ReadPoint | None = None) -> ReadPoint:
+        """A moment that later SELECTs, of other connections and processes too, see alike: give it to `execute`.
+
+        What is written or deleted after it does not show there; series that are dropped do. The node keeps it until
+        nothing was read at it for `lease_s` seconds, or `let_go`. `name`: who first holds a name decides the moment;
+        `like`: at the node of that one.
+
+        Raises OperationalError (2032: the node of `like` was started anew), ProgrammingError (2003).
+        """
+        with translated_errors():
+            return self._open_session().hold(secrets.token_hex(16) if name is None else name, lease_s, like)
+
+    def let_go(self, point: ReadPoint) -> None:
+        """Have the node keep a moment no longer. Idempotent. Raises OperationalError."""
+        with translated_errors():
+            self._open_session().let_go(point)
+
+    def insert(
+        self,
+        device: str,
+        times: object,
+        columns: object,
+        *,
+        aligned: bool | None = None,
+    ) -> int:
+        """Write columns of one device; returns the number of points.
+
+        times    int64 in the database's unit, datetime64, aware datetimes, a pandas index or an Arrow array: shape (n,)
+        columns  {measurement: n values} of NumPy, Arrow, pandas or lists; or a whole DataFrame or Arrow table
+        aligned  what a new device becomes (default: not aligned); must agree with an existing one if given
+
+        Missing series are registered with the type of their column. Nulls (Arrow nulls, None, masked values, NaN in a
+        DataFrame) are absent points, and columns of nulls only are left out; NaN in a NumPy array is a value. Of equal
+        times the later row wins.
+        Raises DataError (type, length, time), ProgrammingError (path), IntegrityError.
+        """
+        with translated_errors():
+            return self._open_session().insert(device, times, as_mapping(device, columns), aligned=aligned)
+
+    def bulk_writer(
+        self,
+        *,
+        batch_rows: int = 10_000,
+        max_in_flight: int = 4,
+        progress: Callable[[BulkProgress], object] | None = None,
+    ) -> BulkWriter:
+        """A writer for many devices: collects `batch_rows` of each, sends `max_in_flight` batches at once.
+
+        Use it as a context manager: at its end everything is written, or BulkError says what is not.
+        """
+        from saros.api.bulk import BulkWriter
+
+        writer = BulkWriter(self._open_session(), batch_rows=batch_rows, max_in_flight=max_in_flight, progress=progress)
+        with self._lock:
+            self._writers = [*(known for known in self._writers if not known.closed), writer]
+        return writer
+
+    def commit(self) -> None:
+        """Nothing: every statement is durable when it returns."""
+        self._open_session()
+
+    def rollback(self) -> None:
+        """Refused: there are no transactions."""
+        raise NotSupportedError("rollback: Saros has no transactions; each statement is durable when it returns", 2002)
+
+    def close(self) -> None:
+        """Close the connection and its cursors; what still runs is cancelled. Idempotent.
+
+        Bulk writers are closed first, and may raise BulkError. In a process that was forked the parent's stays open.
+        """
+        if not self.owner.is_here:
+            self._closed = True
+            return
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            cursors = list(self._cursors)
+        with ExitStack() as closing:
+            closing.callback(self._close_session)
+            for cursor in cursors:
+                closing.callback(cursor.close)
+            for writer in self._writers:
+                closing.callback(writer.close)
+
+    def _close_session(self) -> None:
+        with translated_errors():
+            self._session.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    def __enter__(self) -> Self:
+        self._open_session()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _open_session(self) -> Session:
+        if self._closed:
+            raise InterfaceError("the connection is closed", 2014)
+        self.owner.check()
+        return self._session
+
+
+def as_mapping(device: object, columns: object) -> Mapping[str, object]:
+    """A device's columns by name: a mapping as it is, a DataFrame's or an Arrow table's columns.
+
+    Raises InterfaceError for what is none, for names that are no texts, and for those of a table that stand for two
+    things: two columns, or the times.
+    """
+    named = columns if isinstance(columns, Mapping) else ()
+    for name in (device, *named):
+        if not isinstance(name, str):
+            raise InterfaceError(f"paths of devices and names of columns are texts, not {name!r}", 2003)
+    if isinstance(columns, Mapping):
+        return columns
+    names = getattr(columns, "column_names", None)  # pyarrow.Table, RecordBatch
+    if names is not None and hasattr(columns, "column"):
+        _check_names(names)
+        return {name: columns.column(i) for i, name in enumerate(names)}
+    names = getattr(columns, "columns", None)  # pandas.DataFrame
+    if names is not None and hasattr(columns, "__getitem__"):
+        _check_names(names)
+        return {str(name): columns[name] for name in names}
+    raise InterfaceError(
+        f"columns must be a mapping, a DataFrame or an Arrow table, not {type(columns).__name__}", 2003
+    )
+
+
+def _check_names(names: Iterable[object]) -> None:
+    seen: set[object] = set()
+    for name in names:
+        if name in seen:
+            raise InterfaceError(f"two columns are called {name}: each is a series, with a name of its own", 2003)
+        if str(name).lower() == "time":
+            raise InterfaceError(
+                f"column {name} would be a series: give times as the second argument, and the table without them"
+                f" (a series that is called so goes in a mapping)",
+                2003,
+            )
+        seen.add(name)

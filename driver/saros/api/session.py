@@ -1,0 +1,85 @@
+"""What the driver needs from a database, embedded or remote: a `Session` that returns `Outcome`s in Arrow.
+
+Protocols only. The embedded one is `saros_server.api.session`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from saros_wire.read_point import ReadPoint
+
+
+class Outcome(Protocol):
+    """What one statement gave: rows (`names` not None) or the fact that it was done."""
+
+    @property
+    def query_id(self) -> str:
+        """For SHOW QUERIES and KILL QUERY; empty for statements that are not queries."""
+        ...
+
+    @property
+    def names(self) -> Sequence[str] | None:
+        """Column names; None: the statement gives no rows."""
+        ...
+
+    @property
+    def type_names(self) -> Sequence[str]:
+        """Saros type name of each column."""
+        ...
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the batches."""
+        ...
+
+    @property
+    def update_count(self) -> int:
+        """Points written or things changed; -1 if not known."""
+        ...
+
+    @property
+    def stale(self) -> bool:
+        """Whether the rows may be old: see `Cursor.stale`."""
+        ...
+
+    def next_batch(self) -> pa.RecordBatch | None:
+        """The next non-empty batch; None at the end."""
+        ...
+
+    def close(self) -> None:
+        """Release what is left; cancels a query that still runs. Any thread; idempotent."""
+        ...
+
+
+class Session(Protocol):
+    """One client's conversation: its time zone, its time-out, its statements."""
+
+    def execute(
+        self, text: str, parameters: Sequence[object], timeout_s: float | None, *, at: ReadPoint | None = None
+    ) -> Outcome:
+        """Run one statement; errors carry a status `code`. `at`: the moment that a SELECT sees."""
+        ...
+
+    def hold(self, name: str, lease_s: float, like: ReadPoint | None) -> ReadPoint:
+        """Keep the moment of now under a name, or find the one that is kept under it.
+
+        `like`: at that one's node, which must be the same process.
+        """
+        ...
+
+    def let_go(self, point: ReadPoint) -> None:
+        """Keep it no longer."""
+        ...
+
+    def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:
+        """Columnar write; returns the number of points."""
+        ...
+
+    def close(self) -> None:
+        """End the conversation and what still runs in it. Idempotent."""
+        ...

@@ -1,0 +1,1 @@
+"""Addresses, kinds of statements, rows from Arrow, and the guard of forked processes."""

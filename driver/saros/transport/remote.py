@@ -1,0 +1,561 @@
+"""A session on nodes elsewhere: the driver's `Session` over gRPC, on one node or a cluster.
+
+    connect -> Open at the first address that answers; the reply names the others
+    call    -> a node (`node_selector.py`) -> its session, opened on first use -> Ask (old nodes: Execute) or Insert
+                  └ failed: another node, or this one later, as long as it is safe (`retry_policy.py`)
+
+A session of a node is opened with the same client id and the time zone that the user set, wherever and however often:
+users see one conversation. Numbers of writes: `sequences.py`. Reads are retried until their
+first rows have arrived. Later reads that are not strong carry the point that earlier results showed: a node shows at
+least that, or reports that it cannot.
+
+Columns that are too long for one message go in several, in order; if one is refused, those before it are written.
+Threads may share a session.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import grpc
+import pyarrow as pa
+
+from saros.base.sequences import Sequences
+from saros.base.statement_kind import Kind, kind_of
+from saros.base.target import Target
+from saros.errors import DatabaseError, InterfaceError, database_error
+from saros.transport.channels import Lease, read_authority
+from saros.transport.connection_hints import remedy
+from saros.transport.insert_batching import leader_wait
+from saros.transport.insert_message import Plain, message, parts_of
+from saros.transport.node_selector import Nodes
+from saros.transport.retry_policy import SESSION_LOST, Attempts, Failure, Memory, cancelled, failure_of
+from saros_wire import protocol
+from saros_wire.generated import client_pb2
+from saros_wire.read_point import ReadPoint
+
+_OPEN_SECONDS = 10.0
+#: A node of a cluster that has not answered an insert after this may hang: another one is asked, which is safe there.
+_HANGS_SECONDS = 5.0
+#: A node looks so long for the leader of an insert's group, so that its answer comes before it is taken for hanging. An
+#: election takes two seconds at most; if one takes longer, the insert is sent again.
+_LEADER_SECONDS = 3.0
+#: An answer may take this much longer than the wait for a leader.
+_ANSWER_SECONDS = 2.0
+#: The first node has at least this, however short the fail-over: it may have to ask all members of a group.
+_LEADER_MIN_SECONDS = 1.0
+#: Saying goodbye is a courtesy.
+_CLOSE_SECONDS = 1.0
+#: Keeping a moment may wait for other nodes to catch up.
+_HOLD_SECONDS = 30.0
+#: So many schemas of so many bytes are kept.
+_SCHEMAS_KEPT, _SMALL_SCHEMA_BYTES = 256, 4_096
+#: Before a node is asked again in whose place no other one may be.
+_SAME_NODE_PAUSE_SECONDS = 0.2
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Zone:
+    """The SET TIME ZONE that holds; compared by identity."""
+
+    request: client_pb2.ExecuteRequest
+
+
+class _Window:
+    """The time in which an insert may be tried: the fail-over time from now on, but once in any case."""
+
+    def __init__(self, failover_s: float) -> None:
+        self.deadline = time.monotonic() + failover_s
+        #: Whether an attempt has begun.
+        self.tried = False
+
+    def begin(self) -> tuple[float, float]:
+        """Begin an attempt: the seconds that it has, and those that the node may wait for a leader."""
+        left_s = max(self.deadline - time.monotonic(), 0.0)
+        first, self.tried = not self.tried, True
+        wait_s = min(max(left_s, _LEADER_MIN_SECONDS if first else 0.0), _LEADER_SECONDS)
+        return max(left_s, _HANGS_SECONDS if first else 0.0), wait_s
+
+
+class _Opened:
+    """A session of one node."""
+
+    def __init__(self, address: str, lease: Lease, reply: client_pb2.OpenReply) -> None:
+        channel = lease.channel
+        self.address = address
+        self._token = reply.session
+        self._together = lease.together
+        self._takes_several = reply.protocol >= protocol.PROTOCOL_TOGETHER
+        self.metadata = ((protocol.SESSION_KEY, reply.session),)
+        self.memory = Memory(reply.memory, reply.protocol >= protocol.PROTOCOL_SEQUENCES)
+        #: The zone that is set here; None: the one it was opened with.
+        self.zone: _Zone | None = None
+        self._hold = _unary(channel, protocol.HOLD, client_pb2.HoldReply.FromString)
+        self._close = _unary(channel, protocol.CLOSE, client_pb2.CloseReply.FromString)
+        self._asks = reply.protocol >= protocol.PROTOCOL_ASK
+        self._ask = _unary(channel, protocol.ASK, client_pb2.Answer.FromString)
+        self._rest = _stream(channel, protocol.REST)
+        self._discard_rest = _unary(channel, protocol.DISCARD_REST, client_pb2.DiscardRestReply.FromString)
+        self._execute = _stream(channel, protocol.EXECUTE)
+
+    def insert(self, request: bytes, left_s: float, leader_wait_s: float, *, alone: bool) -> client_pb2.InsertReply:
+        """`left_s`: until the driver gives up; `alone`: not with others. Raises grpc.RpcError, as the others do."""
+        timeout_s = left_s
+        if self.memory.is_shared:
+            timeout_s = min(leader_wait_s + _ANSWER_SECONDS, _HANGS_SECONDS)
+        together = self._together
+        insert = together.insert if self._takes_several and not alone else together.insert_alone
+        return insert(self._token, request, timeout_s, leader_wait_s)
+
+    def execute(self, request: client_pb2.ExecuteRequest, leader_wait_s: float | None = None) -> _Answer:
+        metadata = self.metadata if leader_wait_s is None else (*self.metadata, leader_wait(leader_wait_s))
+        if not self._asks:
+            stream = self._execute(request, metadata=metadata)
+            return _Answer(self, client_pb2.ResultHead.FromString(next(stream)), stream)
+        answer = self._ask(request, metadata=metadata)
+        if answer.rest:
+            stream = self._rest(client_pb2.RestRequest(rest=answer.rest), metadata=self.metadata)
+            return _Answer(self, answer.head, stream, deque(answer.batches), rest=answer.rest)
+        end = answer.end if answer.HasField("end") else None
+        return _Answer(self, answer.head, None, deque(answer.batches), end)
+
+    def discard_rest(self, number: int) -> None:
+        """Nobody will come for a rest; the node ends it by itself in seconds if it is not told."""
+        with suppress(grpc.RpcError, ValueError):
+            request = client_pb2.RestRequest(rest=number)
+            self._discard_rest(request, metadata=self.metadata, timeout=_CLOSE_SECONDS)
+
+    def hold(self, request: client_pb2.HoldRequest) -> int:
+        reply = self._hold(request, metadata=self.metadata, timeout=_HOLD_SECONDS)
+        return int(reply.instance)
+
+    def close(self) -> None:
+        self._close(client_pb2.CloseRequest(), metadata=self.metadata, timeout=_CLOSE_SECONDS)
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What a node says to a statement: messages of rows that came with the head, then those of a stream, if any."""
+
+    opened: _Opened
+    head: client_pb2.ResultHead
+    stream: Any | None
+    messages: deque[bytes] = field(default_factory=deque)
+    #: What the node said at the end, if there is no stream.
+    end: client_pb2.ResultEnd | None = None
+    #: The number of the rest, until something of the stream has come: the node may not know yet that it is wanted.
+    rest: int = 0
+
+    def next_message(self) -> bytes | None:
+        """The next message of rows; None at the end. Raises grpc.RpcError."""
+        if self.messages:
+            return self.messages.popleft()
+        message: bytes | None = None if self.stream is None else next(self.stream, None)
+        self.rest = 0
+        return message
+
+    def ended(self) -> client_pb2.ResultEnd | None:
+        """What the node said at the end, which has come; None: nothing."""
+        if self.stream is None:
+            return self.end
+        found = dict(self.stream.trailing_metadata() or ()).get(protocol.END_KEY)
+        return client_pb2.ResultEnd.FromString(found) if isinstance(found, bytes) else None
+
+    def cancel(self) -> None:
+        """Nobody wants more of it."""
+        if self.stream is not None:
+            self.stream.cancel()
+        rest, self.rest = self.rest, 0
+        if rest:
+            self.opened.discard_rest(rest)
+
+
+def _unary(channel: grpc.Channel, name: str, decode: Any) -> Any:
+    return channel.unary_unary(protocol.path_of(name), request_serializer=_encoded, response_deserializer=decode)
+
+
+def _stream(channel: grpc.Channel, name: str) -> Any:
+    return channel.unary_stream(protocol.path_of(name), request_serializer=_encoded, response_deserializer=bytes)
+
+
+def _named(point: ReadPoint) -> client_pb2.ReadPoint:
+    return client_pb2.ReadPoint(name=point.name, instance=point.instance)
+
+
+def _encoded(request: Any) -> bytes:
+    encoded: bytes = request if isinstance(request, bytes) else request.SerializeToString()
+    return encoded
+
+
+class RemoteSession:
+    """Implements the driver's `Session`."""
+
+    def __init__(
+        self, target: Target, *, time_zone: str | None, failover_s: float, client_id: int | None = None
+    ) -> None:
+        """Connect. Raises OperationalError (nobody answers, wrong password), InterfaceError (no such CA file).
+
+        `client_id`: who sends the same writes in the same order under one number has one effect, over processes too.
+        """
+        self._target = target
+        self._time_zone = time_zone or ""
+        self._failover_s = failover_s
+        self._authority = read_authority(target.tls_ca)
+        self._client_id = client_id or secrets.randbits(64) or 1
+        self._sequences = Sequences()
+        self._random = random.SystemRandom()
+        self._closed = threading.Event()
+        #: Guards what follows.
+        self._lock = threading.Lock()
+        start = self._random.randrange(len(target.addresses))
+        self._nodes = Nodes(target.addresses, start=start, spread=target.consistency == "weak")
+        self._opened: dict[str, _Opened] = {}
+        self._leases: dict[str, Lease] = {}
+        #: By group: up to where results showed it.
+        self._shown: dict[int, int] = {}
+        self._opening: dict[str, threading.Lock] = {}
+        self._zone: _Zone | None = None
+        try:
+            self._connect()
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect(self) -> None:
+        """Open a session at the first address that answers; each is asked once."""
+        failures = []
+        for address in self._nodes.addresses:
+            try:
+                self._session_at(address)
+            except grpc.RpcError as error:
+                failure = failure_of(error, address)
+                if not failure.retryable:
+                    raise self._explained(str(failure.error), failure.error.code) from None
+                self._failed(address, failure, None)
+                failures.append(failure)
+            else:
+                return
+        raise self._explained("; ".join(str(failure.error) for failure in failures), failures[-1].error.code)
+
+    def _explained(self, message: str, code: int) -> DatabaseError:
+        return database_error(message + remedy(self._target, code, message), code)
+
+    # ------------------------------------------------------------------ the driver's Session
+
+    def execute(
+        self, text: str, parameters: Sequence[object], timeout_s: float | None, *, at: ReadPoint | None = None
+    ) -> RemoteOutcome:
+        """See `Session.execute`."""
+        try:
+            values = protocol.encode_values(parameters)
+        except TypeError as error:
+            raise database_error(str(error), 2003) from error
+        kind = kind_of(text)
+        timeout_ms = 0 if timeout_s is None else max(int(timeout_s * 1_000), 1)
+        window = _Window(self._failover_s) if kind is Kind.INSERT else None
+        deadline = None if window is None else window.deadline
+        attempts = Attempts(self._failover_s, write=kind.is_write, deadline=deadline)
+        with self._lock:
+            shown = dict(self._shown)
+        with self._sequences.next() if kind.is_write else nullcontext(0) as sequence:
+            request = client_pb2.ExecuteRequest(
+                statement=text, parameters=values, timeout_ms=timeout_ms, sequence=sequence, shown=shown
+            )
+            if at is not None:
+                request.read_point.CopyFrom(_named(at))
+            only = None if at is None else at.address
+
+            def ask() -> _Answer:
+                def execute(opened: _Opened) -> _Answer:
+                    return opened.execute(request, None if window is None else window.begin()[1])
+
+                return self._somewhere(attempts, execute, read=kind is Kind.READ, only=only)
+
+            answer = ask()
+        if kind is Kind.ZONE:
+            self._set_zone(_Zone(request), answer.opened)
+        if kind is not Kind.READ:
+            return RemoteOutcome(answer, self._ended)
+
+        def again(failure: Failure, opened: _Opened) -> _Answer:
+            self._failed(opened.address, failure, opened)
+            attempts.failed(failure, opened.memory, time.monotonic())
+            return ask()
+
+        return RemoteOutcome(answer, self._ended, again)
+
+    def _ended(self, end: client_pb2.ResultEnd) -> None:
+        with self._lock:
+            for group, index in end.shown.items():
+                self._shown[group] = max(index, self._shown.get(group, 0))
+
+    def hold(self, name: str, lease_s: float, like: ReadPoint | None) -> ReadPoint:
+        """See `Session.hold`."""
+        wanted = client_pb2.ReadPoint(name=name, instance=0 if like is None else like.instance)
+        request = client_pb2.HoldRequest(read_point=wanted, lease_ms=max(round(lease_s * 1_000), 1))
+
+        def ask(opened: _Opened) -> ReadPoint:
+            return ReadPoint(name, lease_s, opened.address, opened.hold(request))
+
+        return self._somewhere(Attempts(self._failover_s), ask, only=None if like is None else like.address)
+
+    def let_go(self, point: ReadPoint) -> None:
+        """See `Session.let_go`."""
+        request = client_pb2.HoldRequest(read_point=_named(point))
+        self._somewhere(Attempts(self._failover_s), lambda opened: opened.hold(request), only=point.address)
+
+    def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:
+        """See `Session.insert`."""
+        return sum(self._insert(device, part, aligned) for part in parts_of(times, columns))
+
+    def _insert(self, device: str, part: pa.RecordBatch | Plain, aligned: bool | None) -> int:
+        window = _Window(self._failover_s)
+        attempts = Attempts(self._failover_s, write=True, deadline=window.deadline)
+        with self._sequences.next() as sequence:
+            request = message(part, device, sequence, aligned=aligned)
+
+            def ask(opened: _Opened) -> client_pb2.InsertReply:
+                again = window.tried  # what failed may be what breaks a node: it does not go with others again
+                left_s, leader_wait_s = window.begin()
+                return opened.insert(request, left_s, leader_wait_s, alone=again)
+
+            reply = self._somewhere(attempts, ask, device=device)
+        if reply.leader:
+            with self._lock:
+                self._nodes.led(device, reply.leader)
+        return int(reply.points)
+
+    def close(self) -> None:
+        """See `Session.close`."""
+        self._closed.set()
+        with self._lock:
+            opened, self._opened = list(self._opened.values()), {}
+            leases, self._leases = list(self._leases.values()), {}
+        for session in opened:
+            try:
+                session.close()
+            except grpc.RpcError:
+                continue  # the node ends an idle session by itself
+        for lease in leases:
+            lease.release()
+
+    # ------------------------------------------------------------------ which node
+
+    def _somewhere(
+        self,
+        attempts: Attempts,
+        ask: Callable[[_Opened], T],
+        *,
+        read: bool = False,
+        device: str | None = None,
+        only: str | None = None,
+    ) -> T:
+        """Ask a node; if it fails, others, as long as `retry_policy` allows. Raises the error that ended it.
+
+        `only`: no other one will do.
+        """
+        while True:
+            address = self._choose(attempts, read=read, device=device) if only is None else only
+            opened: _Opened | None = None
+            try:
+                opened = self._session_at(address)
+                attempts.check_node(opened.memory)
+                answer = ask(opened)
+            except grpc.RpcError as error:
+                failure = failure_of(error, address)
+                self._failed(address, failure, opened)
+                attempts.failed(failure, None if opened is None else opened.memory, time.monotonic())
+                if only is not None and self._closed.wait(_SAME_NODE_PAUSE_SECONDS):
+                    raise self._closed_error() from error
+            except ValueError as error:  # gRPC's word for a channel that was closed
+                raise self._closed_error() from error
+            else:
+                with self._lock:
+                    self._nodes.answered(address)
+                return answer
+
+    def _choose(self, attempts: Attempts, *, read: bool, device: str | None) -> str:
+        """The next node to ask, after waiting until it may be asked."""
+        now = time.monotonic()
+        with self._lock:
+            address, wait_s = self._nodes.choose(now, read=read, device=device)
+        if attempts.deadline is not None:
+            wait_s = min(wait_s, max(attempts.deadline - now, 0.0))
+        if self._closed.wait(wait_s) if wait_s > 0 else self._closed.is_set():
+            raise self._closed_error()
+        return address
+
+    @staticmethod
+    def _closed_error() -> InterfaceError:
+        return InterfaceError("the connection is closed", SESSION_LOST)
+
+    def _failed(self, address: str, failure: Failure, opened: _Opened | None) -> None:
+        """Remember what a failure says of a node, or of our session there."""
+        with self._lock:
+            if failure.unreached and (lease := self._leases.get(address)) is not None:
+                lease.set_aside()
+            if failure.error.code == SESSION_LOST:
+                if self._opened.get(address) is opened:
+                    self._opened.pop(address, None)
+            elif failure.retryable:
+                self._nodes.failed(address, time.monotonic(), self._random.random())
+
+    def _session_at(self, address: str) -> _Opened:
+        """The session at a node, opened if need be. Raises grpc.RpcError."""
+        opened = self._opened.get(address)
+        if opened is not None and opened.zone is self._zone:
+            return opened
+        with self._lock:
+            opening = self._opening.setdefault(address, threading.Lock())
+        with opening:
+            opened = self._opened.get(address)
+            if opened is None:
+                opened = self._open(address)
+            zone = self._zone
+            if zone is not None and opened.zone is not zone:
+                opened.execute(zone.request)
+                opened.zone = zone
+            return opened
+
+    def _open(self, address: str) -> _Opened:
+        lease = self._lease(address)
+        request = client_pb2.OpenRequest(
+            protocol=protocol.PROTOCOL,
+            time_zone=self._time_zone,
+            client="python",
+            user=self._target.user,
+            password=self._target.password,
+            consistency=self._target.consistency or "",
+            client_id=self._client_id,
+        )
+        reply = _unary(lease.channel, protocol.OPEN, client_pb2.OpenReply.FromString)(request, timeout=_OPEN_SECONDS)
+        opened = _Opened(address, lease, reply)
+        with self._lock:
+            self._opened[address] = opened
+            self._nodes.learn(reply.addresses)
+        return opened
+
+    def _lease(self, address: str) -> Lease:
+        with self._lock:
+            if self._closed.is_set():
+                raise self._closed_error()
+            lease = self._leases.get(address)
+            if lease is None:
+                lease = self._leases[address] = Lease(address, self._authority)
+            return lease
+
+    def _set_zone(self, zone: _Zone, opened: _Opened) -> None:
+        with self._lock:
+            self._zone = opened.zone = zone
+
+
+def _schema(message: bytes) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(message))
+
+
+#: Small results come again: reading the schema of one takes as long as reading all the rest of it.
+_small_schema = lru_cache(_SCHEMAS_KEPT)(_schema)
+
+
+class RemoteOutcome:
+    """Implements the driver's `Outcome` over a node's answer."""
+
+    def __init__(
+        self,
+        answer: _Answer,
+        ended: Callable[[client_pb2.ResultEnd], None],
+        again: Callable[[Failure, _Opened], _Answer] | None = None,
+    ) -> None:
+        """`ended` is told of the end; `again`: asks another node after a failure; None: not allowed."""
+        self._answer = answer
+        self._ended = ended
+        self._stale = False
+        self._again = again
+        self._closed = False
+        #: Whether all was read: nothing is left to be cancelled.
+        self._over = False
+        head = answer.head
+        read = _small_schema if len(head.schema) <= _SMALL_SCHEMA_BYTES else _schema
+        self._schema = read(head.schema) if head.schema else pa.schema([])
+
+    @property
+    def query_id(self) -> str:
+        """See `Outcome.query_id`."""
+        return str(self._answer.head.query_id)
+
+    @property
+    def names(self) -> Sequence[str] | None:
+        """See `Outcome.names`."""
+        return self._schema.names if self._answer.head.schema else None
+
+    @property
+    def type_names(self) -> Sequence[str]:
+        """See `Outcome.type_names`."""
+        return list(self._answer.head.type_names)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """See `Outcome.schema`."""
+        return self._schema
+
+    @property
+    def update_count(self) -> int:
+        """See `Outcome.update_count`."""
+        return int(self._answer.head.update_count)
+
+    @property
+    def stale(self) -> bool:
+        """See `Outcome.stale`."""
+        return self._stale or bool(self._answer.head.stale)
+
+    def next_batch(self) -> pa.RecordBatch | None:
+        """See `Outcome.next_batch`."""
+        while True:
+            if self._closed and not self._over:
+                raise cancelled()
+            try:
+                message = self._answer.next_message()
+            except grpc.RpcError as error:
+                failure = failure_of(error, self._answer.opened.address)
+                if self._again is None or self._closed or not failure.retryable:
+                    raise failure.error from None
+                self._take(self._again(failure, self._answer.opened), failure)
+                continue
+            self._again = None  # what was shown cannot be shown again
+            if message is None:
+                self._end()
+                return None
+            return pa.ipc.read_record_batch(pa.py_buffer(message), self._schema)
+
+    def _end(self) -> None:
+        """The node has said all."""
+        self._over = True
+        end = self._answer.ended()
+        if end is not None:
+            self._stale = end.stale
+            self._ended(end)
+
+    def _take(self, answer: _Answer, failure: Failure) -> None:
+        """Go on with another node's answer to the same question."""
+        if answer.head.schema != self._answer.head.schema:
+            answer.cancel()
+            raise failure.error
+        self._answer = answer
+        if self._closed:
+            answer.cancel()
+
+    def close(self) -> None:
+        """See `Outcome.close`."""
+        self._closed = True
+        if not self._over:
+            self._answer.cancel()

@@ -1,0 +1,119 @@
+"""A receiver of the sync tool over gRPC: implements `saros_sync.transport.Transport`.
+
+A session is opened with the first question, and anew after it was lost: whatever a bad line does to it, the next
+question finds another one. Used by one thread; speaks to the target's addresses in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import grpc
+
+from saros.base.target import Target
+from saros.transport.channels import read_authority
+from saros.transport.node_client import DirectSession
+from saros.transport.retry_policy import SESSION_LOST, failure_of
+from saros_storage.base.errors import StorageError
+from saros_sync.errors import BeginAgain, RoundRefused, Unreachable
+from saros_sync.round import Content
+from saros_sync.transport import Answer, Begun, Conflict, Standing, Want
+from saros_wire import protocol
+from saros_wire.bytes_field import with_bytes
+from saros_wire.generated import client_pb2
+
+#: A chunk on a slow line; a large file's pages are all checked when its last one came.
+_CALL_SECONDS = 120.0
+
+
+class RemoteReceiver:
+    """See the module."""
+
+    def __init__(self, target: Target) -> None:
+        """Connects with the first question. Raises InterfaceError (no such CA file)."""
+        self._target = target
+        self._authority = read_authority(target.tls_ca)
+        #: How often another address was to be asked.
+        self._turns = 0
+        self._address = target.addresses[0]
+        self._session: DirectSession | None = None
+
+    def begin(self, sender: str, name: str, number: int, document: Content) -> Begun:
+        """See `Transport.begin`."""
+        request = client_pb2.SyncBeginRequest(
+            sender=sender, name=name, number=number, sha256=document.sha256, size=document.size
+        )
+        return _begun(self._ask(protocol.SYNC_BEGIN, request, client_pb2.SyncReply.FromString))
+
+    def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: memoryview) -> Answer:
+        """See `Transport.chunk`."""
+        head = client_pb2.SyncChunkRequest(sender=sender, number=number, sha256=sha256, offset=offset, crc32=crc32)
+        request = with_bytes(head, client_pb2.SyncChunkRequest.DATA_FIELD_NUMBER, data)
+        with self._telling_errors():
+            decode = client_pb2.SyncChunkReply.FromString
+            coming = self._opened().begin(protocol.SYNC_CHUNK, request, decode, _CALL_SECONDS)
+
+        def answer() -> int:
+            with self._telling_errors():
+                reply: client_pb2.SyncChunkReply = coming.result()
+            return reply.have
+
+        return answer
+
+    def commit(self, sender: str, number: int) -> Begun:
+        """See `Transport.commit`."""
+        request = client_pb2.SyncCommitRequest(sender=sender, number=number)
+        return _begun(self._ask(protocol.SYNC_COMMIT, request, client_pb2.SyncReply.FromString))
+
+    def _ask(self, name: str, request: Any, decode: Any) -> Any:
+        with self._telling_errors():
+            return self._opened().call(name, request, decode, _CALL_SECONDS)
+
+    def _opened(self) -> DirectSession:
+        """The session, opened if need be. Raises grpc.RpcError."""
+        if self._session is None:
+            self._address = self._target.addresses[self._turns % len(self._target.addresses)]
+            try:
+                self._session = DirectSession(self._address, self._target, self._authority)
+            except grpc.RpcError:
+                self._turns += 1
+                raise
+        return self._session
+
+    @contextmanager
+    def _telling_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except grpc.RpcError as error:
+            failure = failure_of(error, self._address)
+            said = failure.error
+            if failure.retryable or failure.lost:
+                self._let_go(broken=said.code != SESSION_LOST)
+                raise Unreachable(str(said)) from None
+            for refusal in (BeginAgain, RoundRefused):
+                if said.code == refusal.code:
+                    raise refusal(str(said)) from None
+            raise StorageError(str(said), code=said.code) from None
+
+    def _let_go(self, *, broken: bool) -> None:
+        if self._session is not None:
+            self._session.leave(broken=broken)
+            self._session = None
+            self._turns += broken
+
+    def close(self) -> None:
+        """End the session; a server that does not hear of it ends it by itself."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+
+def _begun(reply: client_pb2.SyncReply) -> Begun:
+    return Begun(
+        Standing(reply.standing),
+        reply.last,
+        tuple(Want(Content(want.sha256, want.size), want.have) for want in reply.wants),
+        tuple(Conflict(c.device, c.owner, c.reason) for c in reply.conflicts),
+    )

@@ -1,0 +1,75 @@
+"""Files of this machine to a node, for a LOAD there: `saros_server.node.uploads` over gRPC.
+
+    send    chunks, each with its checksum; after a lost answer it goes on where the node says          Upload
+    discard the job is over: the node keeps nothing of it, and takes nothing more                      DiscardUploads
+
+Used by one thread.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from typing import Any
+
+import grpc
+
+from saros.base.target import Target
+from saros.transport.node_client import session_at_first
+from saros.transport.retry_policy import failure_of
+from saros_wire import protocol
+from saros_wire.generated import client_pb2
+
+_CHUNK_BYTES = 4 << 20
+_SECONDS = 60.0
+#: How often a call is made that gets no answer.
+_RETRIES_MAX = 5
+_PAUSE_SECONDS = 0.5
+
+
+class Uploads:
+    """See the module."""
+
+    def __init__(self, target: Target) -> None:
+        """Connect. Raises what `session_at_first` raises."""
+        self._session = session_at_first(target)
+
+    @property
+    def address(self) -> str:
+        """The node's host:port."""
+        return self._session.address
+
+    def send(self, job: str, name: str, path: str) -> str:
+        """Bring a file; its path at the node. Raises DatabaseError, OSError."""
+        have = whole = 0
+        with open(path, "rb") as file:
+            while data := file.read(_CHUNK_BYTES):
+                request = client_pb2.UploadRequest(job=job, name=name, offset=have, crc32=zlib.crc32(data), data=data)
+                reply = self._ask(protocol.UPLOAD, request, client_pb2.UploadReply.FromString)
+                whole = zlib.crc32(data, whole)
+                have += len(data)
+                if reply.have != have:
+                    break  # the last call says why
+        end = client_pb2.UploadRequest(job=job, name=name, size=have, crc32=whole)
+        return str(self._ask(protocol.UPLOAD, end, client_pb2.UploadReply.FromString).path)
+
+    def discard(self, job: str) -> None:
+        """See the module. Raises DatabaseError."""
+        request = client_pb2.DiscardUploadsRequest(job=job)
+        self._ask(protocol.DISCARD_UPLOADS, request, client_pb2.DiscardUploadsReply.FromString)
+
+    def _ask(self, name: str, request: Any, decode: Any) -> Any:
+        retries = 0
+        while True:
+            try:
+                return self._session.call(name, request, decode, _SECONDS)
+            except grpc.RpcError as error:
+                failure = failure_of(error, self.address)
+                retries += 1
+                if not failure.retryable or retries > _RETRIES_MAX:
+                    raise failure.error from None
+            time.sleep(_PAUSE_SECONDS)
+
+    def close(self) -> None:
+        """End the session."""
+        self._session.close()

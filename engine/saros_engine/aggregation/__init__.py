@@ -1,0 +1,1 @@
+"""Aggregates over windows of all kinds: of time, of rows, of values."""

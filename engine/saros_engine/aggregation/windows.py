@@ -1,0 +1,279 @@
+"""Windows over time as sequences of [start, end) in time order, and which rows fall into which.
+
+    sequence = window_sequence(windows, unit)       tumbling, sliding, with gaps; fixed ticks or calendar months
+    sequence.starts(low, high)                      numbered from 0; starts and ends never decrease with the number
+    first = sequence.first_ending_after(t)          windows before it are complete once time has reached t
+
+Window k begins `k` steps after the range's start and ends `k` steps and an interval after it, cut off at the range's
+end. Of these the months are counted first, together, from the range's start and in the zone, so that the 31st of a
+month stays the 31st where there is one; days and less are added to where they lead. So windows as long as their step
+never overlap. Sliding windows that overlap are made of *panes*: the spans between neighbouring borders; rows go to
+panes once, and windows merge panes.
+
+    windows  |----0----|              panes  |-0-|-1-|-2-|-3-|
+                 |----1----|                 window 0 = panes 0 1 2, window 1 = panes 1 2 3
+
+Fixed windows cost no memory, however many there are, but for borders about those that were asked for last; calendar
+windows are an array. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+
+from saros_engine.expressions.times import Calendar
+from saros_engine.plan.plan import TimeWindows
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import Int64Array, TimeUnit
+from saros_storage.read.row_ranges import Slices
+from saros_storage.scan.reading import WindowGrid
+
+#: More windows than this are refused: every window is a row of the result, empty ones too.
+WINDOWS_MAX = 1_000_000
+#: Windows whose borders are made together.
+_BORDERS = 4_096
+_NONE = np.empty(0, np.int64)
+#: Calendar sequences that are kept: the scans of one query share theirs.
+_CACHED_SEQUENCES = 16
+
+
+class WindowSequence(Protocol):
+    """Windows in time order: see the module. Times given are inside or outside of the range alike."""
+
+    @property
+    def count(self) -> int:
+        """How many windows there are."""
+        ...
+
+    def starts(self, low: int, high: int) -> Int64Array:
+        """Starts of windows [low, high)."""
+        ...
+
+    def ends(self, low: int, high: int) -> Int64Array:
+        """Ends (exclusive) of windows [low, high)."""
+        ...
+
+    def first_ending_after(self, time: int) -> int:
+        """Number of windows with end <= time."""
+        ...
+
+    def count_starting_until(self, time: int) -> int:
+        """Number of windows with start <= time."""
+        ...
+
+    def index_of(self, times: Int64Array) -> Int64Array:
+        """The last window that starts at or before each time (-1: none does)."""
+        ...
+
+
+class FixedSequence:
+    """Windows of a fixed interval, a fixed step apart."""
+
+    def __init__(self, start: int, end: int, interval: int, step: int) -> None:
+        self._start = start
+        self._end = end
+        self._interval = interval
+        self._step = step
+        self.count = max(-(-(end - start) // step), 0)
+        #: The windows about those asked for last: [low, high), their starts and ends.
+        self._kept = 0, 0, _NONE, _NONE
+
+    def starts(self, low: int, high: int) -> Int64Array:
+        """See `WindowSequence`."""
+        return self._borders(low, high)[0]
+
+    def ends(self, low: int, high: int) -> Int64Array:
+        """See `WindowSequence`."""
+        return self._borders(low, high)[1]
+
+    def _borders(self, low: int, high: int) -> tuple[Int64Array, Int64Array]:
+        """Starts and ends; those about them are kept, for the series beside this one, and for its next rows."""
+        first, stop, starts, ends = self._kept
+        if low < first or high > stop:
+            first = low - low % _BORDERS
+            stop = max(high, min(first + _BORDERS, self.count))
+            starts = np.arange(first, stop, dtype=np.int64) * self._step + self._start
+            # Near the end of time start + interval could overflow.
+            ends = np.where(self._end - starts < self._interval, self._end, starts + self._interval)
+            self._kept = first, stop, starts, ends
+        return starts[low - first : high - first], ends[low - first : high - first]
+
+    def first_ending_after(self, time: int) -> int:
+        """See `WindowSequence`."""
+        if time >= self._end:
+            return self.count
+        return min(max((time - self._start - self._interval) // self._step + 1, 0), self.count)
+
+    def count_starting_until(self, time: int) -> int:
+        """See `WindowSequence`."""
+        return min(max((time - self._start) // self._step + 1, 0), self.count)
+
+    def index_of(self, times: Int64Array) -> Int64Array:
+        """See `WindowSequence`."""
+        return np.clip((times - self._start) // self._step, -1, self.count - 1)
+
+
+class ListedSequence:
+    """Windows whose borders are listed."""
+
+    def __init__(self, starts: Int64Array, ends: Int64Array) -> None:
+        self._starts = starts
+        self._ends = ends
+        self.count = len(starts)
+
+    def starts(self, low: int, high: int) -> Int64Array:
+        """See `WindowSequence`."""
+        return self._starts[low:high]
+
+    def ends(self, low: int, high: int) -> Int64Array:
+        """See `WindowSequence`."""
+        return self._ends[low:high]
+
+    def first_ending_after(self, time: int) -> int:
+        """See `WindowSequence`."""
+        return int(np.searchsorted(self._ends, time, side="right"))
+
+    def count_starting_until(self, time: int) -> int:
+        """See `WindowSequence`."""
+        return int(np.searchsorted(self._starts, time, side="right"))
+
+    def index_of(self, times: Int64Array) -> Int64Array:
+        """See `WindowSequence`."""
+        return np.searchsorted(self._starts, times, side="right").astype(np.int64) - 1
+
+
+def window_sequence(windows: TimeWindows, unit: TimeUnit = TimeUnit.MILLISECOND) -> WindowSequence:
+    """The windows. Raises UserMistake: 701 (no positive step or interval), 2005 (too many), 2007 (out of range)."""
+    if windows.interval_ticks + windows.interval_months <= 0 or windows.step_ticks + windows.step_months <= 0:
+        raise UserMistake("The second parameter time interval should be a positive integer", code=701)
+    if windows.interval_months or windows.step_months:
+        return _calendar_sequence(windows, unit)
+    return _checked(FixedSequence(windows.start, windows.end, windows.interval_ticks, windows.step_ticks))
+
+
+def _checked(sequence: FixedSequence) -> FixedSequence:
+    if sequence.count > WINDOWS_MAX:
+        raise _too_many(f"{sequence.count:,}")
+    return sequence
+
+
+def _too_many(count: str) -> UserMistake:
+    return UserMistake(
+        f"GROUP BY would give {count} windows; at most {WINDOWS_MAX:,} are allowed: use larger windows or a shorter "
+        "range",
+        code=2005,
+    )
+
+
+def pane_sequence(windows: TimeWindows, unit: TimeUnit = TimeUnit.MILLISECOND) -> WindowSequence | None:
+    """The panes of windows that overlap; None for windows that do not."""
+    sequence = window_sequence(windows, unit)
+    # Fixed windows are all alike; months are not.
+    compared = sequence.count if windows.interval_months or windows.step_months else min(sequence.count, 2)
+    overlap = bool(np.any(sequence.ends(0, compared - 1) > sequence.starts(1, compared))) if compared > 1 else False
+    return _panes(windows, unit) if overlap else None
+
+
+@lru_cache(_CACHED_SEQUENCES)
+def _panes(windows: TimeWindows, unit: TimeUnit) -> WindowSequence:
+    sequence = window_sequence(windows, unit)
+    step, interval = windows.step_ticks, windows.interval_ticks
+    if not windows.step_months and not windows.interval_months and interval % step == 0:
+        last_end = int(sequence.ends(sequence.count - 1, sequence.count)[0])
+        return FixedSequence(windows.start, last_end, step, step)
+    borders = np.concatenate((sequence.starts(0, sequence.count), sequence.ends(0, sequence.count)))
+    borders.sort()
+    borders = borders[np.concatenate((np.ones(1, np.bool_), borders[1:] != borders[:-1]))]
+    return ListedSequence(borders[:-1], borders[1:])
+
+
+def grid(windows: TimeWindows | None, unit: TimeUnit = TimeUnit.MILLISECOND) -> WindowGrid:
+    """The widest grid in whose cells statistics may stand for rows: no window begins or ends inside of one.
+
+    Months give days, or hours where the zone changes between summer and winter time.
+    """
+    if windows is None:
+        return WindowGrid()
+    if windows.interval_months or windows.step_months:
+        return WindowGrid(windows.start, _calendar_step(windows, unit))
+    return WindowGrid(windows.start, math.gcd(windows.interval_ticks, windows.step_ticks))
+
+
+def cut(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array, Slices]:
+    """Which windows, not overlapping, the rows at ascending `times` fall into: window numbers and each one's rows."""
+    low = sequence.first_ending_after(int(times[0]))
+    high = sequence.count_starting_until(int(times[-1]))
+    if high - low > len(times) // 4:
+        return _cut_by_row(sequence, times)
+    starts = times.searchsorted(sequence.starts(low, high)).astype(np.int64, copy=False)
+    stops = times.searchsorted(sequence.ends(low, high)).astype(np.int64, copy=False)
+    return np.arange(low, high, dtype=np.int64), Slices(starts, stops)
+
+
+def _cut_by_row(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array, Slices]:
+    """For few rows over many windows: from each row's window, without a look at empty ones."""
+    number = sequence.index_of(times)
+    begins = np.flatnonzero(np.concatenate((np.ones(1, np.bool_), number[1:] != number[:-1])))
+    numbers = number[begins]
+    stops = np.append(begins[1:], len(times))
+    inside = numbers >= 0
+    begins, stops, numbers = begins[inside], stops[inside], numbers[inside]
+    # Rows behind a window's end lie in the gap before the next one.
+    if len(numbers):
+        stops = np.minimum(stops, np.searchsorted(times, ends_of(sequence, numbers)))
+    filled = begins < stops
+    return numbers[filled], Slices(begins[filled], stops[filled])
+
+
+def spans_inside(sequence: WindowSequence, starts: Int64Array, ends: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Which of the spans, each in one window or in a gap between windows, lie in a window, and in which."""
+    numbers = sequence.index_of(starts)
+    spans = np.flatnonzero((numbers >= 0) & (starts <= ends))
+    if len(spans):
+        spans = spans[ends[spans] < ends_of(sequence, numbers[spans])]
+    return spans, numbers[spans]
+
+
+def ends_of(sequence: WindowSequence, numbers: Int64Array) -> Int64Array:
+    """Ends of the windows of these numbers (at least one)."""
+    low, high = int(numbers.min()), int(numbers.max()) + 1
+    return sequence.ends(low, high)[numbers - low]
+
+
+# ---------------------------------------------------------------------------------------------- calendar
+
+
+@lru_cache(_CACHED_SEQUENCES)
+def _calendar_sequence(windows: TimeWindows, unit: TimeUnit) -> WindowSequence:
+    # A left-open range was moved by one tick; the calendar counts from where the user put it.
+    shift = 1 if windows.label_end else 0
+    origin = Calendar(windows.start - shift, unit, windows.zone)
+    starts: list[int] = []
+    ends: list[int] = []
+    while True:
+        steps = len(starts)
+        behind = steps * windows.step_ticks + shift
+        start = origin.plus(steps * windows.step_months) + behind
+        if start >= windows.end:
+            break
+        if steps == WINDOWS_MAX:
+            raise _too_many(f"more than {WINDOWS_MAX:,}")
+        months = steps * windows.step_months + windows.interval_months
+        end = origin.plus(months) + windows.interval_ticks + behind
+        starts.append(start)
+        ends.append(min(end, windows.end))
+    return ListedSequence(np.array(starts, np.int64), np.array(ends, np.int64))
+
+
+@lru_cache(_CACHED_SEQUENCES)
+def _calendar_step(windows: TimeWindows, unit: TimeUnit) -> int | None:
+    """What divides all distances between borders; None if there is only the first."""
+    sequence = window_sequence(windows, unit)
+    borders = np.concatenate((sequence.starts(0, sequence.count), sequence.ends(0, sequence.count)))
+    # Behind the end of all windows nothing is read.
+    borders = np.sort(borders[borders < windows.end])
+    return int(np.gcd.reduce(np.diff(borders))) or None

@@ -1,0 +1,141 @@
+"""The schema as one user sees it: what the user may not read is not there.
+
+    SchemaTree --READ_DATA of ann--> ReadableSchema --> planner        SHOW and COUNT look through READ_SCHEMA
+
+So wildcards expand to what may be read, and nothing tells a series that may not be read from one that does not exist.
+A database, an inner node or a device shows if something in it was granted.
+
+A picture of nothing: every call looks at the tree as it is. Any thread, as the tree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from saros_cluster.users.effective_privileges import Rights
+from saros_cluster.users.privileges import Privilege
+from saros_storage.base.paths import PathPattern, join_nodes, parse_pattern, split_path
+from saros_storage.schema import Catalogue, DeviceSchema, SchemaTree, SeriesSchema, TtlRules
+
+
+class SchemaReader(Protocol):
+    """What planning and SHOW ask of a schema; see `SchemaTree`."""
+
+    @property
+    def ttl(self) -> TtlRules:
+        """See `SchemaTree.ttl`."""
+        ...
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """See `SchemaTree.catalogue`."""
+        ...
+
+    def databases(self) -> list[str]:
+        """See `SchemaTree.databases`."""
+        ...
+
+    def device(self, path: str) -> DeviceSchema | None:
+        """See `SchemaTree.device`."""
+        ...
+
+    def match_databases(self, pattern: PathPattern) -> list[str]:
+        """See `SchemaTree.match_databases`."""
+        ...
+
+    def match_devices(self, pattern: PathPattern) -> list[DeviceSchema]:
+        """See `SchemaTree.match_devices`."""
+        ...
+
+    def match_series(self, pattern: PathPattern) -> list[tuple[DeviceSchema, SeriesSchema]]:
+        """See `SchemaTree.match_series`."""
+        ...
+
+    def child_paths(self, pattern: PathPattern) -> list[str]:
+        """See `SchemaTree.child_paths`."""
+        ...
+
+    def child_nodes(self, pattern: PathPattern) -> list[str]:
+        """See `SchemaTree.child_nodes`."""
+        ...
+
+    def nodes_at_level(self, pattern: PathPattern, level: int) -> list[str]:
+        """See `SchemaTree.nodes_at_level`."""
+        ...
+
+
+class ReadableSchema:
+    """See the module. Implements `SchemaReader`."""
+
+    def __init__(self, tree: SchemaTree, rights: Rights, privilege: Privilege) -> None:
+        self._tree = tree
+        self._rights = rights
+        self._privilege = privilege
+
+    @property
+    def ttl(self) -> TtlRules:
+        """All rules: whoever is shown them as such needs a privilege for it."""
+        return self._tree.ttl
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """All of it: templates are nobody's in particular."""
+        return self._tree.catalogue
+
+    def databases(self) -> list[str]:
+        """Databases that show."""
+        return [path for path in self._tree.databases() if self._sees(path)]
+
+    def device(self, path: str) -> DeviceSchema | None:
+        """A device with the series that may be read; None if there is none of them."""
+        found = self._tree.device(path)
+        return None if found is None else self._readable(found)
+
+    def match_databases(self, pattern: PathPattern) -> list[str]:
+        """Databases that show."""
+        return [path for path in self._tree.match_databases(pattern) if self._sees(path)]
+
+    def match_devices(self, pattern: PathPattern) -> list[DeviceSchema]:
+        """Devices with a series that may be read."""
+        found = [self._readable(device) for device in self._tree.match_devices(pattern)]
+        return [device for device in found if device is not None]
+
+    def match_series(self, pattern: PathPattern) -> list[tuple[DeviceSchema, SeriesSchema]]:
+        """Series that may be read; their devices hold no others."""
+        found = []
+        readable: dict[str, DeviceSchema | None] = {}
+        for device, series in self._tree.match_series(pattern):
+            if device.path not in readable:
+                readable[device.path] = self._readable(device)
+            kept = readable[device.path]
+            if kept is not None and series.measurement in kept.series:
+                found.append((kept, series))
+        return found
+
+    def child_paths(self, pattern: PathPattern) -> list[str]:
+        """Those that show."""
+        return [path for path in self._tree.child_paths(pattern) if self._sees(path)]
+
+    def child_nodes(self, pattern: PathPattern) -> list[str]:
+        """Last nodes of `child_paths`, sorted."""
+        return sorted({split_path(path)[-1] for path in self.child_paths(pattern)})
+
+    def nodes_at_level(self, pattern: PathPattern, level: int) -> list[str]:
+        """Those above a matching path that shows; looks at all that may be read."""
+        found = set()
+        paths = [(*split_path(d.path), s.measurement) for d, s in self.match_series(parse_pattern("root.**"))]
+        for nodes in [*paths, *(split_path(path) for path in self.databases())]:
+            if any(pattern.matches(nodes[:count]) for count in range(level + 1, len(nodes) + 1)):
+                found.add(join_nodes(nodes[: level + 1]))
+        return sorted(found)
+
+    def _sees(self, path: str) -> bool:
+        return self._rights.sees(self._privilege, path)
+
+    def _readable(self, device: DeviceSchema) -> DeviceSchema | None:
+        may, privilege = self._rights.may, self._privilege
+        kept = {name: s for name, s in device.series.items() if may(privilege, f"{device.path}.{name}")}
+        if len(kept) == len(device.series):
+            return device
+        return replace(device, series=kept) if kept else None

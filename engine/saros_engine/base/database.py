@@ -1,0 +1,153 @@
+"""What the engine asks of the database below it: one node's store, or a whole cluster.
+
+    catch_up(consistency) -> ReadPoint     before a statement looks at the schema or at data
+    schema, view(point)                    what it then sees
+    write, change_schema, delete ...       return when they are done as durably as promised
+
+`saros_storage.store.Store` and `saros_cluster.database.database.ClusterDatabase` are both one. Thread-safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from saros_storage.base.tablet import Tablet
+from saros_storage.checkpoint.checkpoint_set import Frozen
+from saros_storage.checkpoint.registry import Shelf
+from saros_storage.compaction.compactor import CompactionCounters
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.loading.loader import LoadOptions
+from saros_storage.partition.partition_status import PartitionStatus
+from saros_storage.read.latest_cache import LatestCache
+from saros_storage.region import StoreStatus
+from saros_storage.scan.read_point import Horizon, ReadPoint
+from saros_storage.scan.reading import ReadView, TimeRange
+from saros_storage.schema import SchemaChange, SchemaTree
+
+#: What a read may be: see `catch_up`.
+CONSISTENCIES = ("strong", "mid", "weak")
+
+
+class Writing(Protocol):
+    """A batch that was handed over."""
+
+    def wait(self, seconds: float) -> bool | None:
+        """Whether it is written, as durably as promised. False: it may not be, `write` it; None: not yet."""
+        ...
+
+
+class Database(Protocol):
+    """See the module. The methods raise StorageError and its kinds."""
+
+    @property
+    def schema(self) -> SchemaTree:
+        """The schema; look, do not change."""
+        ...
+
+    @property
+    def options(self) -> StoreOptions:
+        """Time unit, interval, and the like."""
+        ...
+
+    def catch_up(self, consistency: str, horizon: Horizon | None = None) -> ReadPoint:
+        """What a read of this consistency sees; waits until it can be seen.
+
+        `horizon`: what its session was shown before, which it should see again, and is told of.
+        """
+        ...
+
+    def looked_at_schema(self, point: ReadPoint) -> None:
+        """A statement that caught up has looked: its session was shown the schema as it is now.
+
+        What does not show any more to a strong read is gone when this returns.
+        """
+        ...
+
+    def view(self, point: ReadPoint) -> ReadView:
+        """A picture of all data; close it."""
+        ...
+
+    def hold(self, point: ReadPoint) -> ReadView:
+        """A picture for many statements: all of it, on other nodes too, is of now; close it."""
+        ...
+
+    def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = ()) -> None:
+        """Write batches after the schema changes that they need."""
+        ...
+
+    def hand_over(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> Sequence[Writing | None]:
+        """Begin to write batches of series that are known, each by itself, without waiting for one after the other.
+
+        Each comes with its client's request (client, sequence), which `write` may repeat. None: that one must be
+        written by `write`.
+        """
+        ...
+
+    def change_schema(self, changes: Sequence[SchemaChange]) -> None:
+        """Carry out changes, not deletions."""
+        ...
+
+    def delete(self, patterns: Sequence[str], time: TimeRange) -> None:
+        """Delete points."""
+        ...
+
+    def delete_series(self, pattern: str) -> int:
+        """Delete series and their points; answers how many series there were."""
+        ...
+
+    def delete_database(self, path: str) -> None:
+        """Delete a database with all in it."""
+        ...
+
+    def load(self, path: str, options: LoadOptions) -> int:
+        """Take in a TsFile, all of it or nothing; how many files it became."""
+        ...
+
+    @property
+    def shelf(self) -> Shelf:
+        """Where what was captured for backups is until it is let go."""
+        ...
+
+    def freeze(self, since: int | None = None) -> Frozen:
+        """Capture all that this node has; `since`: a store's log from this record on is wanted too."""
+        ...
+
+    def partitions(self) -> Sequence[PartitionStatus]:
+        """The partitions of this node, and their files."""
+        ...
+
+    def flush(self, databases: Sequence[str] | None = None) -> None:
+        """Put what is in memory into files."""
+        ...
+
+    def merge(
+        self, databases: Sequence[str] | None = None, *, full: bool = False, stopped: Callable[[], bool] = ...
+    ) -> None:
+        """Merge files into as few as may be, and wait for it, or until `stopped`.
+
+        `full`: also rewrite files of which something was deleted.
+        """
+        ...
+
+    @property
+    def compaction(self) -> CompactionCounters:
+        """What compaction did on this node since it was started."""
+        ...
+
+    @property
+    def latest(self) -> LatestCache:
+        """What this node keeps of the latest points of series."""
+        ...
+
+    def clear_caches(self) -> None:
+        """Keep nothing of what was read from this node's files: pages, indexes, windows, latest points."""
+        ...
+
+    def status(self) -> StoreStatus:
+        """Figures of what this node holds."""
+        ...
+
+    def blocked_by(self) -> str | None:
+        """Why writes are refused at the moment, or None."""
+        ...

@@ -1,0 +1,93 @@
+"""The queries that run: for SHOW QUERIES, KILL QUERY and closing the engine. Thread-safe."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from saros_cluster.placement.ring import NodeId
+from saros_scheduler.task import QueryId
+from saros_storage.base.clock import Clock
+
+_NUMBERS = 100_000
+
+
+class Execution(Protocol):
+    """What runs: a query, or a statement that takes its time."""
+
+    @property
+    def query(self) -> QueryId:
+        """Its id."""
+        ...
+
+    def cancel(self, reason: str) -> bool:
+        """End it; False if it is over."""
+        ...
+
+    def waited_ns(self) -> int:
+        """For how long its client has waited for it here."""
+        ...
+
+    def memory_bytes(self) -> int:
+        """What it holds of the memory for queries."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asked. `user`: empty if sessions have no users; `host`: None if it is this process."""
+
+    user: str
+    host: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningQuery:
+    """One query; `started_ns` is wall-clock time, `ticks_ns` monotonic."""
+
+    query: QueryId
+    statement: str
+    asker: Asker
+    started_ns: int
+    ticks_ns: int
+    #: What it may take; None: as long as it likes.
+    limit_ms: int | None
+    execution: Execution
+
+
+class QueryRegistry:
+    """See the module."""
+
+    def __init__(self, clock: Clock, node: NodeId) -> None:
+        self._clock = clock
+        self._node = node
+        self._lock = threading.Lock()
+        self._number = 0
+        self._running: dict[QueryId, RunningQuery] = {}
+
+    def next_id(self) -> QueryId:
+        """A new id: second of the start, number, node."""
+        with self._lock:
+            self._number = (self._number + 1) % _NUMBERS
+            number = self._number
+        second = datetime.fromtimestamp(self._clock.now_ns() // 1_000_000_000, UTC)
+        return QueryId(f"{second:%Y%m%d_%H%M%S}_{number:05}_{self._node}")
+
+    def add(self, statement: str, asker: Asker, limit_ms: int | None, execution: Execution) -> None:
+        """Before the execution starts."""
+        now, ticks = self._clock.now_ns(), self._clock.monotonic_ns()
+        entry = RunningQuery(execution.query, statement, asker, now, ticks, limit_ms, execution)
+        with self._lock:
+            self._running[execution.query] = entry
+
+    def remove(self, execution: Execution) -> RunningQuery:
+        """When nothing of it is left."""
+        with self._lock:
+            return self._running.pop(execution.query)
+
+    def running(self) -> list[RunningQuery]:
+        """Oldest first."""
+        with self._lock:
+            return list(self._running.values())

@@ -1,0 +1,33 @@
+"""The state of a session: its user, its settings, and what it was shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from saros_engine.base.access import UNRESTRICTED, Access, Trail
+from saros_engine.base.query_registry import Asker
+from saros_storage.scan.read_point import Horizon, ReadPoint
+
+
+@dataclass(slots=True)
+class SessionContext:
+    """One session's; SET TIME ZONE changes it."""
+
+    zone: str = "UTC"
+    #: Of reads in a cluster: strong, mid or weak.
+    consistency: str = "strong"
+    access: Access = UNRESTRICTED
+    trail: Trail | None = None
+    #: What it was shown.
+    horizon: Horizon = field(default_factory=Horizon)
+    #: Folders that LOAD may read from; None: whatever the process may.
+    load_folders: tuple[str, ...] | None = None
+    #: What its reads see; None: what there is when they begin.
+    point: ReadPoint | None = None
+    #: Where its client is; None: in this process.
+    host: str | None = None
+
+    @property
+    def asker(self) -> Asker:
+        """Who asks for its queries."""
+        return Asker(self.access.user, self.host)

@@ -1,0 +1,1 @@
+"""What users define beside series: device templates, logical views, continuous queries."""

@@ -1,0 +1,181 @@
+"""Continuous queries: what they are, what they may be, and when they run. Kept as entries of the schema's catalogue.
+
+    boundary 0, every 30m, range 1h, 10m:    at 01:30  -> the rows of [00:30, 01:20)
+                                             at 02:00  -> those of [01:00, 01:50)
+
+    ("continuous query", name)         the query
+    ("continuous query done", name)    the last moment that it ran for, and what went wrong then
+
+A query runs for every moment boundary + k * every from its creation on, also for those that passed while nobody ran it;
+with TIMEOUT POLICY DISCARD only for the latest of those that are due.
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+
+from saros_engine.analysis.scope import any_part
+from saros_engine.base.authorized_schema import SchemaReader
+from saros_engine.base.errors import SemanticError
+from saros_engine.expressions.time_filter import Moment, constant_time, split_time
+from saros_engine.expressions.times import duration_ticks
+from saros_grammar.parser import parse
+from saros_grammar.syntax.ast import (
+    Binary,
+    BinaryOperator,
+    CreateContinuousQuery,
+    Duration,
+    Expression,
+    GroupByTime,
+    Literal,
+    LiteralKind,
+    Select,
+    TimeReference,
+)
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import TIME_MAX, TIME_MIN
+from saros_storage.schema import SchemaChange, SetEntry
+
+_QUERY, _DONE = "continuous query", "continuous query done"
+_NO_SUCH, _EXISTS = 1400, 1402
+_EVERY_MS_MIN = 1_000
+_MS_PER_SECOND = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ContinuousQuery:
+    """One of them; times and lengths in the database's unit. `user`: as whom it runs; empty: nobody in particular."""
+
+    name: str
+    #: The whole CREATE, and the SELECT in it.
+    statement: str
+    text: str
+    every: int
+    boundary: int
+    start: int
+    end: int
+    blocked: bool
+    zone: str
+    user: str
+    created: int
+
+    def select(self, moment: int) -> Select:
+        """The SELECT with the range that it has when it runs for a moment."""
+        low, high = moment - self.start, moment - self.end
+        select = parse(self.text).statement
+        assert isinstance(select, Select)
+        if isinstance(select.group_by, GroupByTime):
+            return replace(select, group_by=replace(select.group_by, start=_ticks(low), end=_ticks(high)))
+        above = Binary(BinaryOperator.GREATER_EQUAL, TimeReference(), _ticks(low))
+        below = Binary(BinaryOperator.LESS, TimeReference(), _ticks(high))
+        where: Expression = Binary(BinaryOperator.AND, above, below)
+        if select.where is not None:
+            where = Binary(BinaryOperator.AND, where, select.where)
+        return replace(select, where=where)
+
+    def due(self, now: int, done: int | None) -> int | None:
+        """The moment to run for now; None if it is too early for the next one."""
+        first = self._from(self.created) if done is None else done + self.every
+        if first > now:
+            return None
+        return first if self.blocked else max(first, self._from(now - self.every + 1))
+
+    def _from(self, ticks: int) -> int:
+        """The first moment at or after a time; none lies before the boundary."""
+        return max(self.boundary, ticks + (self.boundary - ticks) % self.every)
+
+
+def _ticks(value: int) -> Literal:
+    return Literal(LiteralKind.INTEGER, value, str(value))
+
+
+# ---------------------------------------------------------------------------------------------- the catalogue
+
+
+def continuous_queries(schema: SchemaReader) -> list[ContinuousQuery]:
+    """All of them, by name."""
+    return [ContinuousQuery(**json.loads(text)) for _, text in schema.catalogue.all_of(_QUERY)]
+
+
+def last_run(schema: SchemaReader, name: str) -> tuple[int | None, str | None]:
+    """The last moment that a query ran for, if it did, and what went wrong then."""
+    text = schema.catalogue.get(_DONE, name)
+    if text is None:
+        return None, None
+    moment, problem = json.loads(text)
+    return moment, problem
+
+
+def ran(name: str, moment: int, problem: str | None) -> SchemaChange:
+    """The change that says that a query ran for a moment."""
+    return SetEntry(_DONE, name, json.dumps([moment, problem], ensure_ascii=False))
+
+
+def creation(query: ContinuousQuery, schema: SchemaReader) -> list[SchemaChange]:
+    """The changes of CREATE CONTINUOUS QUERY. Raises UserMistake 1402."""
+    if schema.catalogue.get(_QUERY, query.name) is not None:
+        raise UserMistake(f"CQ {query.name} already exists: DROP it before", code=_EXISTS)
+    return [
+        SetEntry(_DONE, query.name, None),
+        SetEntry(_QUERY, query.name, json.dumps(asdict(query), ensure_ascii=False)),
+    ]
+
+
+def removal(name: str, schema: SchemaReader) -> list[SchemaChange]:
+    """The changes of DROP CONTINUOUS QUERY. Raises UserMistake 1400."""
+    if schema.catalogue.get(_QUERY, name) is None:
+        raise UserMistake(f"CQ {name} doesn't exist: look with SHOW CONTINUOUS QUERIES", code=_NO_SUCH)
+    return [SetEntry(_QUERY, name, None), SetEntry(_DONE, name, None)]
+
+
+# ---------------------------------------------------------------------------------------------- rules
+
+
+def continuous_query(create: CreateContinuousQuery, statement: str, user: str, moment: Moment) -> ContinuousQuery:
+    """The query of a CREATE. Raises SemanticError for what none may be."""
+    select = parse(create.text).statement
+    assert isinstance(select, Select)
+    _check_select(select, moment)
+    interval = select.group_by.interval if isinstance(select.group_by, GroupByTime) else None
+    every = create.every or interval
+    if every is None:
+        raise SemanticError("CQ: without GROUP BY(interval), EVERY is needed: RESAMPLE EVERY 30m")
+    length = _length("EVERY", every, moment)
+    if length < _EVERY_MS_MIN * moment.unit.value // _MS_PER_SECOND:
+        raise SemanticError(f"CQ: EVERY should not be shorter than {_EVERY_MS_MIN} ms")
+    start = length if create.start is None else _length("RANGE", create.start, moment)
+    end = 0 if create.end is None else _length("RANGE", create.end, moment, zero=True)
+    if start <= end:
+        raise SemanticError("CQ: the start time offset should be greater than the end time offset")
+    if interval is not None and _length("GROUP BY", interval, moment) > start:
+        raise SemanticError("CQ: the interval of GROUP BY should not be longer than the start time offset")
+    boundary = 0 if create.boundary is None else constant_time(create.boundary, moment)
+    return ContinuousQuery(
+        create.name, statement, create.text, length, boundary, start, end, create.blocked, moment.zone, user, moment.now
+    )
+
+
+def _length(what: str, duration: Duration, moment: Moment, *, zero: bool = False) -> int:
+    if duration.months:
+        raise SemanticError(f"CQ: {what} takes fixed lengths of time, and months and years have none")
+    ticks = duration_ticks(duration, moment.unit)
+    if ticks < 0 or (ticks == 0 and not zero):
+        raise SemanticError(f"CQ: {what} should be greater than 0")
+    return ticks
+
+
+def _check_select(select: Select, moment: Moment) -> None:
+    if select.into is None:
+        raise SemanticError("CQ: the query body misses an INTO clause")
+    if select.group_by is not None and not isinstance(select.group_by, GroupByTime):
+        raise SemanticError("CQ: GROUP BY takes windows of time only")
+    if isinstance(select.group_by, GroupByTime) and select.group_by.start is not None:
+        raise SemanticError("CQ: specifying a time range in GROUP BY is prohibited: each run has its own")
+    if select.where is not None:
+        time, rest = split_time(select.where, moment)
+        timed = (time.start, time.end) != (TIME_MIN, TIME_MAX)
+        if timed or (rest is not None and any_part(rest, lambda part: isinstance(part, TimeReference))):
+            raise SemanticError("CQ: specifying time filters in the query body is prohibited: each run has its own")

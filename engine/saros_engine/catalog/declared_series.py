@@ -1,0 +1,126 @@
+"""A series as a statement declares it, with the type's defaults for what it does not say.
+
+DATATYPE=FLOAT, ENCODING=RLE, MAX_POINT_NUMBER=3       values are rounded to three decimals when they are written
+DATATYPE=INT32, LOSS=SDT, COMPDEV=2, COMPMINTIME=..    points near a line through others are dropped by a flush
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from saros_engine.base.errors import NotSupportedError
+from saros_grammar.syntax.ast import SeriesColumn
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import (
+    DEFAULT_COMPRESSOR,
+    DEFAULT_ENCODING,
+    FLOATING_TYPES,
+    TIME_MAX,
+    Compressor,
+    DataType,
+    Encoding,
+)
+from saros_storage.schema import Deadband, SeriesSchema
+
+_DECIMALS, _LOSS, _DEVIATION, _SHORTEST, _LONGEST = "max_point_number", "loss", "compdev", "compmintime", "compmaxtime"
+_PROPERTIES = frozenset({_DECIMALS, _LOSS, _DEVIATION, _SHORTEST, _LONGEST})
+#: Encodings that keep scaled integers of floats, where IoTDB writes them.
+_ROUNDING = frozenset({Encoding.RLE, Encoding.TS_2DIFF})
+#: What IoTDB takes for a number of decimals that is none.
+_DEFAULT_DECIMALS = 2
+#: No double has more.
+_DECIMALS_MAX = 17
+
+
+def series_of(column: SeriesColumn) -> SeriesSchema:
+    """What a column of CREATE TIMESERIES or of a template describes. Raises UserMistake, NotSupportedError."""
+    properties = {name.lower(): value for name, value in column.properties}
+    unknown = next((name for name, _ in column.properties if name.lower() not in _PROPERTIES), None)
+    if unknown is not None:
+        raise NotSupportedError(f"property {unknown} of CREATE TIMESERIES")
+    type_ = declared_type(column.type_name)
+    encoding, compressor = declared_encoding(column.encoding), declared_compressor(column.compressor)
+    encoding = DEFAULT_ENCODING[type_] if encoding is None else encoding
+    compressor = DEFAULT_COMPRESSOR if compressor is None else compressor
+    rounds = type_ in FLOATING_TYPES and column.encoding is not None and encoding in _ROUNDING
+    return SeriesSchema(
+        column.measurement,
+        type_,
+        encoding,
+        compressor,
+        column.alias,
+        dict(column.tags),
+        dict(column.attributes),
+        _decimals(properties) if rounds else None,
+        _deadband(properties),
+    )
+
+
+def declared_type(name: str) -> DataType:
+    """A type by its name. Raises UserMistake 701."""
+    return DataType[_known(name, DataType.__members__, "data type")]
+
+
+def declared_encoding(name: str | None) -> Encoding | None:
+    """An encoding by its name; None: none is named. Raises UserMistake 701."""
+    return None if name is None else Encoding[_known(name, Encoding.__members__, "encoding")]
+
+
+def declared_compressor(name: str | None) -> Compressor | None:
+    """A compressor by its name; None: none is named. Raises UserMistake 701."""
+    return None if name is None else Compressor[_known(name, Compressor.__members__, "compressor")]
+
+
+def _decimals(properties: Mapping[str, str]) -> int | None:
+    text = properties.get(_DECIMALS)
+    if text is None:
+        return None
+    try:
+        number = int(text)
+    except ValueError:
+        return _DEFAULT_DECIMALS
+    return min(number, _DECIMALS_MAX) if number >= 0 else _DEFAULT_DECIMALS
+
+
+def _deadband(properties: Mapping[str, str]) -> Deadband | None:
+    loss = properties.get(_LOSS)
+    if loss is None:
+        return None
+    if loss.upper() != "SDT":
+        raise UserMistake(f"LOSS={loss} is unknown: there is SDT", code=701)
+    if _DEVIATION not in properties:
+        raise UserMistake("LOSS=SDT needs COMPDEV, the deviation up to which points are dropped", code=701)
+    shortest, longest = _time(properties, _SHORTEST, 0), _time(properties, _LONGEST, TIME_MAX)
+    if longest <= shortest:
+        raise UserMistake(f"COMPMAXTIME {longest} must be greater than COMPMINTIME {shortest}", code=701)
+    return Deadband(_deviation(properties[_DEVIATION]), shortest, longest)
+
+
+def _deviation(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 <= found < math.inf:
+        raise UserMistake(f"COMPDEV {text} is no number from 0", code=701)
+    return found
+
+
+def _time(properties: Mapping[str, str], name: str, default: int) -> int:
+    text = properties.get(name)
+    if text is None:
+        return default
+    try:
+        found = int(text)
+    except ValueError:
+        found = -1
+    if not 0 <= found <= TIME_MAX:
+        raise UserMistake(f"{name.upper()} {text} is no time: a whole number from 0, in the database's unit", code=701)
+    return found
+
+
+def _known(name: str, names: Mapping[str, object], what: str) -> str:
+    if name not in names:
+        raise UserMistake(f"{what} {name} is unknown: there are {', '.join(names)}", code=701)
+    return name

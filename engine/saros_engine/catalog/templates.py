@@ -1,0 +1,321 @@
+"""Device templates: series that devices of one kind have alike, kept as entries of the schema's catalogue.
+
+    create    ("template", t1) = its columns                  set    ("template on", root.sg) = t1
+    activate  a device at or below root.sg gets t1's series, by CREATE TIMESERIES USING or by writing to it
+
+A device is said to use the template that is set at or above it if it is there, aligned as the template, and has all its
+series with their types: that is looked at, not kept. A template may be empty, until series are added; no device uses it
+then, and to activate it does nothing. Templates do not nest: none is set at, above or below another.
+
+Two nodes that change templates at the same time, each not knowing of the other, may both succeed; then the later one
+counts. Functions over a store; any thread.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+
+from saros_engine.base.authorized_schema import SchemaReader
+from saros_engine.base.database import Database
+from saros_engine.catalog.declared_series import series_of
+from saros_grammar.syntax import ast
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.paths import PathPattern, join_nodes, parse_pattern, split_path, split_series
+from saros_storage.base.types import Compressor, DataType, Encoding
+from saros_storage.schema import (
+    LEGAL_ENCODINGS,
+    CreateSeries,
+    Deadband,
+    DeviceSchema,
+    SchemaChange,
+    SeriesSchema,
+    SetEntry,
+    check_deadband,
+)
+
+_TEMPLATE, _PLACE = "template", "template on"
+_PATH_EXISTS, _METADATA, _CREATING, _UNDEFINED, _NOT_SET = 506, 507, 510, 512, 513
+_IN_USE, _INCOMPATIBLE, _NOT_ACTIVATED, _MEASUREMENT_EXISTS = 515, 516, 524, 527
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The series that a device gets."""
+
+    name: str
+    aligned: bool
+    series: tuple[SeriesSchema, ...]
+
+    def text(self) -> str:
+        """What the catalogue keeps."""
+        return json.dumps({"aligned": self.aligned, "columns": list(map(_words, self.series))}, ensure_ascii=False)
+
+    def find(self, measurement: str) -> SeriesSchema | None:
+        """One of the series."""
+        return next((s for s in self.series if s.measurement == measurement), None)
+
+    def is_used_by(self, device: DeviceSchema) -> bool:
+        """See the module."""
+        return (
+            bool(self.series)
+            and device.aligned == self.aligned
+            and all((own := device.series.get(s.measurement)) is not None and own.type is s.type for s in self.series)
+        )
+
+
+def _words(series: SeriesSchema) -> list[object]:
+    words: list[object] = [series.measurement, series.type.name, series.encoding.name, series.compressor.name]
+    if series.decimals is not None or series.deadband is not None:
+        words += [series.decimals, None if series.deadband is None else astuple(series.deadband)]
+    return words
+
+
+def _parsed(name: str, text: str) -> Template:
+    words = json.loads(text)
+    return Template(name, words["aligned"], tuple(_series_of(*column) for column in words["columns"]))
+
+
+def _series_of(
+    name: str,
+    type_: str,
+    encoding: str,
+    compressor: str,
+    decimals: int | None = None,
+    deadband: tuple[float, int, int] | None = None,
+) -> SeriesSchema:
+    return SeriesSchema(
+        name,
+        DataType[type_],
+        Encoding[encoding],
+        Compressor[compressor],
+        decimals=decimals,
+        deadband=None if deadband is None else Deadband(*deadband),
+    )
+
+
+# ---------------------------------------------------------------------------------------------- looking
+
+
+def templates(schema: SchemaReader) -> list[str]:
+    """The names of all templates."""
+    return [name for name, _ in schema.catalogue.all_of(_TEMPLATE)]
+
+
+def template(schema: SchemaReader, name: str) -> Template:
+    """A template by its name. Raises UserMistake 512."""
+    text = schema.catalogue.get(_TEMPLATE, name)
+    if text is None:
+        raise UserMistake(f"Undefined template name: {name}. Look with SHOW DEVICE TEMPLATES", code=_UNDEFINED)
+    return _parsed(name, text)
+
+
+def places(schema: SchemaReader, name: str) -> list[str]:
+    """The paths that a template is set to."""
+    return [path for path, of in schema.catalogue.all_of(_PLACE) if of == name]
+
+
+def template_for(schema: SchemaReader, device: str) -> Template | None:
+    """The template that is set at a device's path or above it."""
+    catalogue = schema.catalogue
+    if not catalogue.by_key:
+        return None
+    nodes = split_path(device)
+    for count in range(len(nodes), 1, -1):
+        name = catalogue.get(_PLACE, join_nodes(nodes[:count]))
+        text = None if name is None else catalogue.get(_TEMPLATE, name)
+        if name is not None and text is not None:
+            return _parsed(name, text)
+    return None
+
+
+def used_by(schema: SchemaReader, device: DeviceSchema) -> str | None:
+    """The name of the template that a device uses."""
+    found = template_for(schema, device.path)
+    return found.name if found is not None and found.is_used_by(device) else None
+
+
+def given_by(schema: SchemaReader, device: DeviceSchema, measurement: str) -> str | None:
+    """The name of the template that a device has a series from."""
+    found = template_for(schema, device.path)
+    if found is None or found.find(measurement) is None or not found.is_used_by(device):
+        return None
+    return found.name
+
+
+# ---------------------------------------------------------------------------------------------- changing
+
+
+def change_templates(store: Database, statement: ast.TemplateStatement) -> int:
+    """Carry out a statement; how many things it changed. Raises UserMistake."""
+    match statement:
+        case ast.CreateTemplate():
+            return _create(store, statement)
+        case ast.AlterTemplate():
+            return _alter(store, statement)
+        case ast.DropTemplate(name):
+            template(store.schema, name)
+            if places(store.schema, name):
+                where = ", ".join(places(store.schema, name))
+                raise UserMistake(f"template {name} is set to {where}: unset it before it is dropped", code=_METADATA)
+            store.change_schema([SetEntry(_TEMPLATE, name, None)])
+        case ast.SetTemplate():
+            _set(store, statement)
+        case ast.UnsetTemplate():
+            _unset(store, statement)
+        case ast.ActivateTemplate(path):
+            return _activate(store, path)
+        case ast.DeactivateTemplate():
+            return _deactivate(store, statement)
+    return 1
+
+
+def _create(store: Database, statement: ast.CreateTemplate) -> int:
+    if store.schema.catalogue.get(_TEMPLATE, statement.name) is not None:
+        raise UserMistake(f"Duplicated template name: {statement.name}", code=_METADATA)
+    made = Template(statement.name, statement.aligned, _series(statement.columns, aligned=statement.aligned))
+    store.change_schema([SetEntry(_TEMPLATE, made.name, made.text())])
+    return 1
+
+
+def _series(columns: Sequence[ast.SeriesColumn], *, aligned: bool) -> tuple[SeriesSchema, ...]:
+    found = tuple(series_of(column) for column in columns)
+    names = [series.measurement for series in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UserMistake(f"measurement {twice} is in the template twice", code=_METADATA)
+    for series in found:
+        if series.encoding not in LEGAL_ENCODINGS[series.type]:
+            message = f"measurement {series.measurement}: encoding {series.encoding.name} does not support"
+            raise UserMistake(f"{message} {series.type.name}", code=_CREATING)
+        check_deadband(series.measurement, series, aligned=aligned)
+    return found
+
+
+def _alter(store: Database, statement: ast.AlterTemplate) -> int:
+    """More series, for the template and for the devices that use it."""
+    old = template(store.schema, statement.name)
+    added = _series(statement.columns, aligned=old.aligned)
+    known = next((s.measurement for s in added if old.find(s.measurement) is not None), None)
+    if known is not None:
+        raise UserMistake(f"template {old.name} has a measurement {known} already", code=_MEASUREMENT_EXISTS)
+    new = Template(old.name, old.aligned, (*old.series, *added))
+    devices = [device for place in places(store.schema, old.name) for device in _users(store, place, old)]
+    store.change_schema([SetEntry(_TEMPLATE, new.name, new.text())])
+    if devices:
+        store.change_schema([_creation(device.path, new, device) for device in devices])
+    return 1
+
+
+def _creation(device: str, wanted: Template, known: DeviceSchema | None) -> CreateSeries:
+    missing = tuple(s for s in wanted.series if known is None or s.measurement not in known.series)
+    return CreateSeries(device, wanted.aligned, missing, if_missing=True)
+
+
+def _users(store: Database, place: str, wanted: Template) -> list[DeviceSchema]:
+    """The devices at or below a path that use a template."""
+    found = [store.schema.device(place), *store.schema.match_devices(parse_pattern(f"{place}.**"))]
+    return [device for device in found if device is not None and wanted.is_used_by(device)]
+
+
+def _set(store: Database, statement: ast.SetTemplate) -> None:
+    schema, path = store.schema, str(statement.path)
+    wanted = template(schema, statement.name)
+    if schema.database_of(path) is None:
+        raise UserMistake(f"{path} lies in no database: create one before a template is set there", code=504)
+    for place, name in schema.catalogue.all_of(_PLACE):
+        if place == path and name == wanted.name:
+            raise UserMistake(f"template {name} is set to {path} already", code=_INCOMPATIBLE)
+        if f"{place}.".startswith(f"{path}.") or f"{path}.".startswith(f"{place}."):
+            raise UserMistake(f"template {name} is set to {place}, and templates do not nest", code=_INCOMPATIBLE)
+    found = [schema.device(path), *schema.match_devices(parse_pattern(f"{path}.**"))]
+    taken = next((device for device in found if device is not None), None)
+    if taken is not None:
+        message = f"{taken.path} has series already: a template is set where there are none yet"
+        raise UserMistake(message, code=_INCOMPATIBLE)
+    store.change_schema([SetEntry(_PLACE, path, wanted.name)])
+
+
+def _unset(store: Database, statement: ast.UnsetTemplate) -> None:
+    path = str(statement.path)
+    wanted = template(store.schema, statement.name)
+    if store.schema.catalogue.get(_PLACE, path) != wanted.name:
+        raise UserMistake(f"template {wanted.name} is not set to {path}", code=_NOT_SET)
+    users = _users(store, path, wanted)
+    if users:
+        message = f"template {wanted.name} is used by {users[0].path}: DEACTIVATE it there before"
+        raise UserMistake(message, code=_IN_USE)
+    store.change_schema([SetEntry(_PLACE, path, None)])
+
+
+def forget_places(store: Database, database: str) -> None:
+    """Take templates back from a database that was dropped."""
+    found = [path for path, _ in store.schema.catalogue.all_of(_PLACE) if f"{path}.".startswith(f"{database}.")]
+    if found:
+        store.change_schema([SetEntry(_PLACE, path, None) for path in found])
+
+
+def _activate(store: Database, path: ast.PathExpression) -> int:
+    if path.has_wildcard:
+        raise UserMistake(f"{path} is a pattern: a template is activated on one device", code=509)
+    device = join_nodes(path.nodes)
+    parent, measurement = split_series(device)
+    above = store.schema.device(parent)
+    if above is not None and measurement in above.series:
+        raise UserMistake(f"Path [{device}] already exist", code=_PATH_EXISTS)
+    wanted = template_for(store.schema, device)
+    if wanted is None:
+        raise UserMistake(f"no template is set to {device} or above it", code=_NOT_SET)
+    if not wanted.series:
+        return 0
+    known = store.schema.device(device)
+    if known is not None and wanted.is_used_by(known):
+        raise UserMistake(f"template {wanted.name} is activated on {device} already", code=_IN_USE)
+    store.change_schema([_creation(device, wanted, known)])
+    return len(wanted.series)
+
+
+def _deactivate(store: Database, statement: ast.DeactivateTemplate) -> int:
+    """Drop the template's series, with their points, of the devices that use it."""
+    schema = store.schema
+    if statement.name is not None:
+        template(schema, statement.name)
+    count = 0
+    for path in statement.paths:
+        for device in schema.match_devices(parse_pattern(str(path))):
+            found = template_for(schema, device.path)
+            if found is None or statement.name not in (None, found.name) or not found.is_used_by(device):
+                continue
+            count += 1
+            for series in found.series:
+                store.delete_series(f"{device.path}.{series.measurement}")
+    if not count:
+        name = "a template" if statement.name is None else f"template {statement.name}"
+        where = ", ".join(str(path) for path in statement.paths)
+        set_there = {
+            of
+            for place, of in schema.catalogue.all_of(_PLACE)
+            if statement.name in (None, of)
+            and any(PathPattern(path.nodes).reaches(split_path(place)) for path in statement.paths)
+        }
+        if not set_there:
+            raise UserMistake(f"{name} is not set to a prefix of {where}", code=_NOT_SET)
+        if any(template(schema, of).series for of in set_there):
+            raise UserMistake(f"no device of {where} uses {name}", code=_NOT_ACTIVATED)
+    return count
+
+
+# ---------------------------------------------------------------------------------------------- writing
+
+
+def with_template(
+    schema: SchemaReader, device: str, known: DeviceSchema | None, missing: Sequence[SeriesSchema], *, aligned: bool
+) -> list[SchemaChange]:
+    """What a write to a device must create: what it lacks, and all of its template if that has some of it."""
+    wanted = template_for(schema, device) if missing else None
+    if wanted is None or wanted.aligned != aligned or not any(wanted.find(s.measurement) for s in missing):
+        return [CreateSeries(device, aligned, tuple(missing), if_missing=True)] if missing else []
+    extra = [s for s in missing if wanted.find(s.measurement) is None]
+    creation = _creation(device, wanted, known)
+    return [CreateSeries(device, aligned, (*creation.series, *extra), if_missing=True)]

@@ -1,0 +1,9 @@
+"""A running query: operators in drivers, exchanges between fragments, and its single end.
+
+queries             plans and executions of SELECTs, until all their resources are released
+build               operators of plan nodes
+driver  exchange    one fragment's operators on the worker threads; buffers between fragments
+execution  result   one query; its blocks for the client
+explain             EXPLAIN and EXPLAIN ANALYZE
+merge_execution     a MERGE, as cancellable as a query
+"""

@@ -1,0 +1,219 @@
+"""A running query: its drivers, buffers, memory and view, from `start` until all of them are released.
+
+    QueryPlan -- one driver and one buffer per fragment instance --> scheduler
+    client <-- blocks -- the root fragment's buffer
+
+Every query ends in exactly one place, the listener's call, whatever ended it. At that moment the view is closed, the
+memory account holds only what is in the root's buffer, and the registry drops the query. After a normal end, the client
+may still read the rest of that buffer. If memory runs so short that the buffer is reclaimed first, the client gets an
+error that says so.
+
+Thread-safe: the client's thread and the scheduler's.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from saros_engine.base.errors import QueryKilled
+from saros_engine.base.gc_control import collected_rarely
+from saros_engine.execution.build import build
+from saros_engine.execution.driver import PipelineDriver
+from saros_engine.execution.exchange import BYTES_MAX, DeviceExchangeOperator, ExchangeBuffer, ExchangeOperator
+from saros_engine.memory.memory import QueryMemory
+from saros_engine.memory.spill import QuerySpill
+from saros_engine.operators.operator import Operator, OperatorContext
+from saros_engine.plan.plan import DeviceMerge, ExchangeSource, FragmentInstance, QueryPlan, width
+from saros_engine.planning.scan_splits import in_slices
+from saros_scheduler import DriverScheduler
+from saros_scheduler.task import DriverId, QueryId
+from saros_storage.base.block import Block
+from saros_storage.base.clock import Clock
+from saros_storage.base.types import TimeUnit
+from saros_storage.scan.reading import ReadView
+
+#: Devices that wait for their turn to be exported may take this part of the query's memory in all: half of a device
+#: should be there when its turn comes, or its writer waits for the other.
+_WAITING_SHARE = 4
+#: What is joined waits for a reader that comes soon: one and a half of the largest blocks, so that the next one is made
+#: meanwhile. More would only be written to memory that the processors' caches have not.
+_JOINED_BYTES = 24 << 20
+#: Up to so many columns, a block of a plan is made in a few milliseconds: the client's thread, which waits for nothing
+#: else, may make the first ones itself.
+_SMALL_WIDTH = 64
+
+
+def _rooms(plan: QueryPlan, memory: QueryMemory) -> list[int]:
+    """The capacity in bytes of each instance's buffer; the client's buffer has the usual capacity."""
+    dealt = sum(isinstance(instance.fragment.root, DeviceMerge) for instance in plan.instances)
+    waiting = max(memory.bytes_max // _WAITING_SHARE // max(dealt, 1), BYTES_MAX)
+
+    def room(instance: FragmentInstance) -> int:
+        if instance.sink is None:
+            return BYTES_MAX
+        return waiting if isinstance(instance.fragment.root, DeviceMerge) else min(waiting, _JOINED_BYTES)
+
+    return [room(instance) for instance in plan.instances]
+
+
+class QueryExecution:
+    """See the module."""
+
+    def __init__(
+        self,
+        query: QueryId,
+        plan: QueryPlan,
+        view: ReadView,
+        memory: QueryMemory,
+        clock: Clock,
+        time_unit: TimeUnit,
+        ended: Callable[[QueryExecution], None],
+        spill: QuerySpill | None,
+    ) -> None:
+        """Build the drivers; takes ownership of the view. `ended` is called once. On UserMistake all is released."""
+        self.query = query
+        self.plan = plan
+        self.memory = memory
+        #: The exception that ended the query, once it has ended by one.
+        self.cause: BaseException | None = None
+        self._clock = clock
+        #: Of the client's waits that are over; and when the present one began.
+        self._waited_ns = 0
+        self._waits_since_ns: int | None = None
+        self._view = view
+        self._ended = ended
+        self._over = threading.Event()
+        self._scheduler: DriverScheduler | None = None
+        self._buffers = [ExchangeBuffer(room, memory) for room in _rooms(plan, memory)]
+        memory.end_with(_weakly(self.fail))
+        context = OperatorContext(memory, time_unit, clock, spill)
+        self.drivers: list[PipelineDriver] = []
+        try:
+            for instance, sink in zip(in_slices(plan.instances, view.cuts), self._buffers, strict=True):
+                self.drivers.append(self._driver(instance, sink, context))
+        except BaseException:
+            view.close()
+            raise
+
+    def _driver(self, instance: FragmentInstance, sink: ExchangeBuffer, context: OperatorContext) -> PipelineDriver:
+        plan = instance.fragment.root
+        wide = width(plan)
+        with collected_rarely(wide):
+            root = build(plan, self._view, context, lambda node: self._receive(node, context))
+        id_ = DriverId(self.query, instance.fragment.number, instance.instance, 0)
+        return PipelineDriver(id_, root, sink, context.clock, wide)
+
+    def _receive(self, node: ExchangeSource, context: OperatorContext) -> Operator:
+        pairs = zip(self.plan.instances, self._buffers, strict=True)
+        buffers = [buffer for instance, buffer in pairs if instance.fragment.number == node.fragment]
+        if node.devices:
+            return DeviceExchangeOperator(node, buffers, context)
+        (buffer,) = buffers
+        return ExchangeOperator(node, buffer, context)
+
+    def start(self, scheduler: DriverScheduler, deadline_ns: int | None) -> None:
+        """Submit the drivers to the scheduler; for a small plan, lend it the calling thread.
+
+        Raises what `submit` raises, with everything released.
+        """
+        self._scheduler = scheduler
+        try:
+            scheduler.submit(
+                self.drivers, query=self.query, listener=self, deadline_ns=deadline_ns, lend=self._may_lend()
+            )
+        except BaseException as error:
+            # Ctrl-C may come when the scheduler has them already: then it is the one to end the query.
+            if not scheduler.abort(self.query, error) and not self._over.is_set():
+                for driver in self.drivers:
+                    driver.close(None)
+                self._end()
+            raise
+
+    def _may_lend(self) -> bool:
+        """Whether the plan is small. Not the main thread: Ctrl-C there could interrupt the first import of kernels."""
+        small = len(self.drivers) == 1 and self.drivers[0].width <= _SMALL_WIDTH
+        return small and threading.current_thread() is not threading.main_thread()
+
+    # ------------------------------------------------------------------ a thread that runs drivers
+
+    def query_finished(self, query: QueryId) -> None:  # noqa: ARG002 (the listener's protocol)
+        """See `QueryListener.query_finished`."""
+        self._end()
+
+    def query_aborted(self, query: QueryId, cause: BaseException) -> None:  # noqa: ARG002
+        """See `QueryListener.query_aborted`."""
+        self.cause = cause
+        for buffer in self._buffers:
+            buffer.fail(cause)
+        self._end()
+
+    def _end(self) -> None:
+        self._view.close()
+        self.memory.close()
+        self._ended(self)
+        self._over.set()
+
+    # ------------------------------------------------------------------ the client's thread
+
+    def next_block(self) -> Block | None:
+        """The next rows; None at the end. Raises what ended the query."""
+        with self._waiting():
+            return self._buffers[0].wait_take()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait up to a time-out for rows or the end; returns whether `next_block` would now return at once."""
+        with self._waiting():
+            return self._buffers[0].wait_readable(seconds)
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        began = self._waits_since_ns = self._clock.monotonic_ns()
+        try:
+            yield
+        finally:
+            self._waits_since_ns = None
+            self._waited_ns += self._clock.monotonic_ns() - began
+
+    def waited_ns(self) -> int:
+        """How long the client has waited for rows so far. Any thread."""
+        since = self._waits_since_ns
+        return self._waited_ns + (0 if since is None else self._clock.monotonic_ns() - since)
+
+    def fail(self, cause: BaseException) -> None:
+        """End the query with an error; if it has already ended, discard the rows that its client has not read."""
+        assert self._scheduler is not None
+        if not self._scheduler.abort(self.query, cause) and not self._buffers[0].drained:
+            self._buffers[0].fail(cause)
+
+    def memory_bytes(self) -> int:
+        """See `Execution.memory_bytes`."""
+        return self.memory.held
+
+    def cancel(self, reason: str) -> bool:
+        """End the query, if it still runs; its client gets QueryKilled."""
+        assert self._scheduler is not None
+        return self._scheduler.abort(self.query, QueryKilled(reason))
+
+    def close(self) -> None:
+        """Close on the client's behalf: end the query and wait until its resources are released. Idempotent.
+
+        A thread that is reading meanwhile gets QueryKilled, not what looks like the regular end of the result.
+        """
+        if not self._over.is_set():
+            self.cancel("the client closed the result")
+            self._over.wait()
+        self._buffers[0].leave()
+
+
+def _weakly(method: Callable[[BaseException], None]) -> Callable[[BaseException], None]:
+    """A call of the method that does not keep its object alive."""
+    found = weakref.WeakMethod(method)
+
+    def call(cause: BaseException) -> None:
+        if (bound := found()) is not None:
+            bound(cause)
+
+    return call

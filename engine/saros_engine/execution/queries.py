@@ -1,0 +1,180 @@
+"""SELECT from syntax tree to result blocks: plans, cached or new, and their executions.
+
+    tree --`plan`, `kept_plan`--> QueryPlan --`start`--> QueryExecution -> blocks
+
+An execution has an id, a view of the store, a memory account and a deadline; `open` counts the executions that still
+hold resources. A MERGE can run as long as a query, so it is counted and listed with them. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.users.privileges import Privilege
+from saros_engine.base.database import Database
+from saros_engine.base.gc_control import collected_rarely
+from saros_engine.base.latency_histogram import Durations
+from saros_engine.base.query_registry import Asker, Execution, QueryRegistry
+from saros_engine.base.session_context import SessionContext
+from saros_engine.execution.execution import QueryExecution
+from saros_engine.execution.merge_execution import MergeExecution
+from saros_engine.expressions.time_filter import Moment
+from saros_engine.memory.memory import QueryMemory
+from saros_engine.memory.options import EngineOptions
+from saros_engine.memory.pool import MemoryPool
+from saros_engine.optimizer import optimize
+from saros_engine.plan.plan import Field, Node, QueryPlan
+from saros_engine.planner import LogicalPlan, PlanContext, plan_select
+from saros_engine.planning.distribution import distribute
+from saros_engine.planning.plan_cache import Asking, PlanCache
+from saros_engine.security.authorization import authorize_plan, schema_for
+from saros_grammar.syntax import ast
+from saros_scheduler import DriverScheduler
+from saros_storage.base.clock import Clock
+from saros_storage.scan.read_point import ReadPoint
+
+_NANOSECONDS_PER_MS = 1_000_000
+_NANOSECONDS_PER_S = 1_000_000_000
+
+
+class Queries:
+    """See the module."""
+
+    def __init__(
+        self, store: Database, scheduler: DriverScheduler, clock: Clock, options: EngineOptions, node: NodeId
+    ) -> None:
+        self._store = store
+        self._scheduler = scheduler
+        self._clock = clock
+        self._options = options
+        self._unit = store.options.time_unit
+        self._plans = PlanCache(options.plans_cached)
+        self.registry = QueryRegistry(clock, node)
+        #: Of those that are over.
+        self.durations = Durations()
+        #: What all of them hold together.
+        self.memory = MemoryPool(options.queries_memory_bytes_max, clock)
+        self._idle = threading.Condition()
+        self._open = 0
+
+    # ------------------------------------------------------------------ what they are planned and read with
+
+    def moment(self, session: SessionContext) -> Moment:
+        """The current time in the session's notation."""
+        return Moment(session.zone, self._unit, self._clock.now_ns() * self._unit.value // _NANOSECONDS_PER_S)
+
+    def read_point(self, session: SessionContext) -> ReadPoint:
+        """The point that the session's next read sees. Raises StorageError if the store cannot determine it in time."""
+        return self._store.catch_up(session.consistency, session.horizon) if session.point is None else session.point
+
+    def context(self, session: SessionContext) -> PlanContext:
+        """The planning context: the part of the schema whose data the session may read."""
+        return PlanContext(schema_for(session.access, self._store, Privilege.READ_DATA), self.moment(session))
+
+    # ------------------------------------------------------------------ plans
+
+    def kept_plan(
+        self,
+        parsed: ast.Parsed,
+        given: tuple[ast.Literal, ...],
+        session: SessionContext,
+        fill: Callable[[], ast.Statement],
+    ) -> QueryPlan:
+        """The plan of a SELECT whose `?` have these values, from the cache or by way of it.
+
+        `fill` returns the statement with its values.
+        """
+        asking = Asking(
+            session.access.key,
+            self.moment(session),
+            self._store.schema.version,
+            lambda: self.context(session),
+            lambda root: authorize_plan(root, session.access),
+        )
+        planned = self._plans.plan(parsed, given, asking, fill)
+        return self._distributed(planned.fields, planned.root, timed=planned.timed)
+
+    def plan(self, select: ast.Select, session: SessionContext) -> QueryPlan:
+        """The plan of a SELECT, bypassing the cache."""
+        with collected_rarely():
+            return self.physical(plan_select(select, self.context(session)), session)
+
+    def physical(self, logical: LogicalPlan, session: SessionContext) -> QueryPlan:
+        """The plan optimised, authorized and cut into fragments."""
+        root = optimize(logical.root)
+        authorize_plan(root, session.access)
+        return self._distributed(logical.fields, root, timed=logical.timed)
+
+    def _distributed(self, fields: tuple[Field, ...], root: Node, *, timed: bool) -> QueryPlan:
+        return QueryPlan(fields, timed, root, distribute(root, self._options.parallelism))
+
+    def clear_plans(self) -> None:
+        """Empty the plan cache."""
+        self._plans.clear()
+
+    def plan_counts(self) -> tuple[int, int]:
+        """The numbers of SELECT plans made and reused."""
+        return self._plans.counts()
+
+    # ------------------------------------------------------------------ executions
+
+    def start(
+        self, plan: QueryPlan, text: str, asker: Asker, timeout_ms: int | None, point: ReadPoint
+    ) -> QueryExecution:
+        """Run a plan. A `timeout_ms` of None means the configured one. Close the result, or read it to its end."""
+        limit_ms = self._options.query_timeout_ms if timeout_ms is None else timeout_ms
+        view = self._store.view(point) if point.picture is None else point.picture()
+        execution = QueryExecution(
+            self.registry.next_id(),
+            plan,
+            view,
+            QueryMemory(self._options.query_memory_bytes_max, self.memory),
+            self._clock,
+            self._unit,
+            self._ended,
+            self._options.spill(),
+        )
+        self._began(text, asker, limit_ms, execution)
+        execution.start(self._scheduler, self._deadline(limit_ms))
+        return execution
+
+    @contextmanager
+    def merging(self, text: str, asker: Asker, timeout_ms: int | None) -> Iterator[MergeExecution]:
+        """Register a MERGE to run. It may take longer than a query unless its client sets a time-out."""
+        execution = MergeExecution(self.registry.next_id(), self._store, self._clock, self._deadline(timeout_ms))
+        self._began(text, asker, timeout_ms, execution)
+        try:
+            yield execution
+        finally:
+            self._ended(execution)
+
+    def _deadline(self, limit_ms: int | None) -> int | None:
+        return self._clock.monotonic_ns() + limit_ms * _NANOSECONDS_PER_MS if limit_ms else None
+
+    def _began(self, text: str, asker: Asker, limit_ms: int | None, execution: Execution) -> None:
+        with self._idle:
+            self._open += 1
+        self.registry.add(text, asker, limit_ms or None, execution)
+
+    def _ended(self, execution: Execution) -> None:
+        began_ns = self.registry.remove(execution).ticks_ns
+        self.durations.add(self._clock.monotonic_ns() - began_ns)
+        with self._idle:
+            self._open -= 1
+            self._idle.notify_all()
+
+    @property
+    def open(self) -> int:
+        """The number of executions that still hold resources."""
+        return self._open
+
+    def close(self) -> None:
+        """End all executions and wait until their resources are released."""
+        for running in self.registry.running():
+            running.execution.cancel("the database is closing")
+        with self._idle:
+            while self._open:
+                self._idle.wait()

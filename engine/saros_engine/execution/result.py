@@ -1,0 +1,96 @@
+"""The result of a statement: rows, as blocks that are pulled, or a count of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from saros_engine.plan.plan import Field
+from saros_storage.base.block import Block, Column
+from saros_storage.base.types import Scalar
+from saros_storage.scan.read_point import HERE, ReadPoint
+
+
+class Rows(Protocol):
+    """Where a result's blocks come from."""
+
+    def next_block(self) -> Block | None:
+        """The next non-empty block; None at the end. Raises what ended the query."""
+        ...
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for so long; whether `next_block` need not wait any more."""
+        ...
+
+    def close(self) -> None:
+        """Release everything. Idempotent; any thread."""
+        ...
+
+
+class Result:
+    """The outcome of one statement. `timed`: a Time column stands in front of `fields`."""
+
+    def __init__(
+        self,
+        query_id: str,
+        fields: Sequence[Field] = (),
+        *,
+        timed: bool = False,
+        rows: Rows | None = None,
+        count: int = 0,
+        point: ReadPoint = HERE,
+    ) -> None:
+        self._point = point
+        #: Empty for what is not a query.
+        self.query_id = query_id
+        self.fields = tuple(fields)
+        self.timed = timed
+        self.has_rows = rows is not None
+        #: Points written, things changed; -1 for queries.
+        self.update_count = -1 if rows is not None else count
+        self._rows = rows
+
+    @property
+    def stale(self) -> bool:
+        """Whether newer data may exist that could not be asked for; for sure once all rows were read."""
+        return self._point.stale
+
+    def next_block(self) -> Block | None:
+        """The next rows, or None at the end; blocks until there are some."""
+        return None if self._rows is None else self._rows.next_block()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the next rows, or the end, for so long; whether `next_block` need not wait any more."""
+        return self._rows is None or self._rows.wait(seconds)
+
+    def close(self) -> None:
+        """Release what is left; ends a query that still runs. Idempotent, any thread."""
+        if self._rows is not None:
+            self._rows.close()
+
+
+class FixedRows:
+    """Rows that are known: one block."""
+
+    def __init__(self, block: Block) -> None:
+        self._block: Block | None = block if block.rows else None
+
+    def next_block(self) -> Block | None:
+        """See `Rows.next_block`."""
+        block, self._block = self._block, None
+        return block
+
+    def wait(self, seconds: float) -> bool:  # noqa: ARG002 (they are here)
+        """See `Rows.wait`."""
+        return True
+
+    def close(self) -> None:
+        """See `Rows.close`."""
+        self._block = None
+
+
+def fixed_result(fields: Sequence[Field], rows: Iterable[Sequence[Scalar]], point: ReadPoint = HERE) -> Result:
+    """A result of rows that are known, without times."""
+    listed = list(rows)
+    columns = tuple(Column.of(field.type, [row[i] for row in listed]) for i, field in enumerate(fields))
+    return Result("", fields, rows=FixedRows(Block(None, columns, len(listed))), point=point)

@@ -1,0 +1,155 @@
+"""CAST: one column of one type as a column of another. Nulls stay null.
+
+    from / to   INT32 INT64          FLOAT DOUBLE    BOOLEAN   TEXT STRING       TIMESTAMP   DATE         BLOB
+    integers    range checked        nearest         != 0      digits            as it is    -            -
+    floats      rounded half up,     range checked   != 0      shortest digits   rounded     -            -
+                range checked
+    BOOLEAN     0 or 1               0.0 or 1.0      itself    true, false       -           -            -
+    text        parsed               parsed          parsed    itself            parsed      YYYY-MM-DD   its bytes
+    TIMESTAMP   range checked        nearest         -         digits            itself      -            -
+    DATE        yyyymmdd             yyyymmdd        -         YYYY-MM-DD        -           itself       -
+    BLOB        -                    -               -         0x and hex        -           -            itself
+
+A value that the target cannot hold is an error that names it. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from saros_engine.expressions.text import numbers_of
+from saros_storage.base.block import Column
+from saros_storage.base.dates import dates_of
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.text_conversion import Arrow, arrow_compute, format_column, to_arrow
+from saros_storage.base.types import FLOATING_TYPES, INTEGER_TYPES, NUMPY_DTYPE, STRING_TYPES, DataType, NumericArray
+
+#: Doubles from here on are whole numbers.
+_WHOLE = 2.0**52
+_TARGETS: dict[DataType, frozenset[DataType]] = {
+    DataType.BOOLEAN: frozenset({DataType.INT32, DataType.INT64}) | FLOATING_TYPES | STRING_TYPES,
+    DataType.INT32: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES | {DataType.BOOLEAN},
+    DataType.INT64: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES | {DataType.BOOLEAN},
+    DataType.FLOAT: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES | {DataType.BOOLEAN},
+    DataType.DOUBLE: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES | {DataType.BOOLEAN},
+    DataType.TEXT: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES | {DataType.BOOLEAN, DataType.DATE, DataType.BLOB},
+    DataType.STRING: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES | {DataType.BOOLEAN, DataType.DATE, DataType.BLOB},
+    DataType.TIMESTAMP: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES,
+    DataType.DATE: frozenset({DataType.INT32, DataType.INT64}) | FLOATING_TYPES | STRING_TYPES,
+    DataType.BLOB: STRING_TYPES,
+}
+
+
+def check_conversion(source: DataType, target: DataType) -> None:
+    """Raises UserMistake 701 if there is no conversion from `source` to `target`."""
+    if source is not target and target not in _TARGETS[source]:
+        raise UserMistake(f"CAST from {source.name} to {target.name} is not possible", code=701)
+
+
+def always_converts(source: DataType, target: DataType) -> bool:
+    """Whether no value of `source` is an error as `target`."""
+    if source is target or target in STRING_TYPES:
+        return True
+    return source not in STRING_TYPES and target in (DataType.DOUBLE, DataType.BOOLEAN)
+
+
+def convert(column: Column, target: DataType) -> Column:
+    """The column as `target`. Raises UserMistake: 701 for an impossible pair, 2008 for a value that does not fit."""
+    check_conversion(column.type, target)
+    if column.type is target:
+        return column
+    if target in STRING_TYPES:
+        return Column(target, format_column(column), column.valid)
+    if column.type in STRING_TYPES:
+        if target is DataType.BLOB:
+            return Column(target, column.text, column.valid)
+        return Column(target, _parse(column, target), column.valid)
+    if target is DataType.BOOLEAN:
+        return Column(target, column.numbers != 0, column.valid)
+    return Column(target, _number(column, target), column.valid)
+
+
+def _number(column: Column, target: DataType) -> NumericArray:
+    """Numbers and booleans as another number."""
+    values, dtype = column.numbers, NUMPY_DTYPE[target]
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            result = values.astype(dtype)
+        if values.dtype.kind == "f":
+            _refuse(column, np.isinf(result) & ~np.isinf(values), target)
+        return result
+    if values.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            values = np.nan_to_num(np.floor(values.astype(np.float64) + 0.5), nan=0.0, posinf=np.inf, neginf=-np.inf)
+    limits = np.iinfo(dtype)
+    # As a float the largest INT64 is 2 ** 63, which is one too many.
+    too_large = values >= 2.0**63 if values.dtype.kind == "f" and dtype.itemsize == 8 else values > limits.max
+    outside = too_large | (values < limits.min) if values.dtype.kind != "b" else np.zeros(len(values), np.bool_)
+    _refuse(column, outside, target)
+    with np.errstate(invalid="ignore"):
+        return values.astype(dtype)
+
+
+def _refuse(column: Column, wrong: NumericArray, target: DataType) -> None:
+    """Raise for the first present row that is `wrong`."""
+    if column.valid is not None:
+        wrong = wrong & column.valid
+    if wrong.any():
+        value = column.slice(int(np.argmax(wrong)), int(np.argmax(wrong)) + 1).to_list()[0]
+        raise UserMistake(f"CAST: {value!r} is out of the range of {target.name}", code=2008)
+
+
+def _parse(column: Column, target: DataType) -> NumericArray:
+    import pyarrow as pa
+
+    kinds = {
+        DataType.INT32: pa.int32(),
+        DataType.INT64: pa.int64(),
+        DataType.TIMESTAMP: pa.int64(),
+        DataType.FLOAT: pa.float32(),
+        DataType.DOUBLE: pa.float64(),
+        DataType.BOOLEAN: pa.bool_(),
+        DataType.DATE: pa.date32(),
+    }
+    texts = to_arrow(column.text, column.valid)
+    if target is DataType.BOOLEAN:
+        # Arrow would take 0 and 1 too, which are not what a BOOLEAN is written as.
+        texts = arrow_compute().utf8_lower(texts)
+        texts = arrow_compute().replace_substring_regex(texts, "^[01]$", "x")
+    try:
+        parsed = texts.cast(kinds[target])
+    except pa.ArrowInvalid as problem:
+        text = column.text.value(_offender(texts, kinds[target])).decode(errors="replace")
+        raise UserMistake(f"CAST: {text!r} is not a {target.name}", code=2008) from problem
+    if target is DataType.DATE:
+        return dates_of(numbers_of(parsed.cast(pa.int32())))
+    numbers = numbers_of(parsed)
+    if numbers.dtype.kind == "f" and np.isinf(numbers).any():
+        # Arrow makes infinities of what is too large; those that are written as such stay.
+        written = numbers_of(arrow_compute().match_substring(texts, "inf", ignore_case=True).fill_null(True))
+        _refuse(column, np.isinf(numbers) & ~written, target)
+    return numbers
+
+
+def _offender(texts: Arrow, kind: Arrow) -> int:
+    """The row of the first text that cannot be parsed, found by halving."""
+    import pyarrow as pa
+
+    low, high = 0, len(texts)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            texts.slice(low, middle - low).cast(kind)
+            low = middle
+        except pa.ArrowInvalid:
+            high = middle
+    return low
+
+
+def rounded(column: Column, decimals: int) -> Column:
+    """A column of floats with so many decimals, halves up; what has no decimals left to round stays as it is."""
+    values = column.numbers.astype(np.float64)
+    with np.errstate(over="ignore"):
+        scaled = values * 10.0**decimals
+    result = np.where(np.abs(scaled) < _WHOLE, np.floor(scaled + 0.5) / 10.0**decimals, values)
+    return Column(column.type, result.astype(column.numbers.dtype), column.valid)

@@ -1,0 +1,151 @@
+"""Arithmetic whose results are whole numbers: exact, or an error of the first row whose result its type cannot hold.
+
+    7 / -2 = -3      7 % -2 = 1      -7 / 2 = -3      -7 % 2 = -1      as in Java
+    -n, abs(n), m - n      of the type of their operands
+    by zero                                                     751
+    -n, abs(n), n / -1 of the least number, 5 - the least       750
+
+Java and NumPy wrap there. Rows that are null never fail. Checks cost a pass or two over the values: a row's own check
+is made only if the least and the largest of all rows allow a result that does not fit. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from saros_grammar.syntax.ast import BinaryOperator
+from saros_storage.base.block import Block, Column
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import BoolArray, DataType, Float64Array, Int64Array, NumericArray
+
+_MIN = -(1 << 63)
+#: Half of the distance between an INT64 that has wrapped and the exact number.
+_WRAPPED = 2.0**63
+
+
+def divided(
+    operator: BinaryOperator,
+    dividend: NumericArray | float,
+    divisor: NumericArray | float,
+    valid: BoolArray | None,
+    block: Block,
+) -> Column:
+    """`/` (towards zero) or `%` (with the sign of the dividend) of INT64; null where not `valid`.
+
+    Raises UserMistake: 751 by zero, 750 for the least INT64 by -1.
+    """
+    left = np.broadcast_to(np.asarray(dividend, np.int64), block.rows)
+    right = np.asarray(divisor, np.int64)
+    zero = right == 0
+    if zero.any():
+        row = _first(np.broadcast_to(zero, block.rows), valid)
+        if row is not None:
+            raise UserMistake(f"division of whole numbers by zero{_when(block.time, row)}", code=751)
+        right = np.where(zero, 1, right)
+    if operator is BinaryOperator.MODULO:
+        return Column(DataType.INT64, np.fmod(left, right), valid)
+    if (right == -1).any():
+        _refuse((right == -1) & (left == _MIN), valid, block.time, DataType.INT64, lambda row: f"{left[row]} / -1")
+    return Column(DataType.INT64, _towards_zero(left, right), valid)
+
+
+def negated(column: Column, block: Block) -> Column:
+    """The column times -1. Raises UserMistake 750 for the least whole number."""
+    _require_opposites(column, block, "-({})")
+    return Column(column.type, np.negative(column.numbers), column.valid)
+
+
+def absolute(column: Column, block: Block) -> Column:
+    """The column without signs. Raises UserMistake 750 for the least whole number."""
+    _require_opposites(column, block, "abs({})")
+    return Column(column.type, np.abs(column.numbers), column.valid)
+
+
+def subtracted(left: NumericArray, right: NumericArray, times: Int64Array | None) -> NumericArray:
+    """`left - right` of equally many values of one dtype, at `times`. Raises UserMistake 750."""
+    difference = left - right
+    if left.dtype.kind == "i" and not differences_fit(left, right):
+        wrong = ((left ^ right) & (left ^ difference)) < 0
+        _refuse(wrong, None, times, _type_of(left), lambda row: f"{left[row]} - {_inside(right[row])}")
+    return difference
+
+
+def distances(left: NumericArray, right: NumericArray, times: Int64Array | None) -> NumericArray:
+    """`|left - right|`, as `subtracted`."""
+    found = np.abs(subtracted(left, right, times))
+    if left.dtype.kind == "i" and found.min(initial=0) < 0:
+        _refuse(found < 0, None, times, _type_of(left), lambda row: f"abs({left[row]} - {_inside(right[row])})")
+    return found
+
+
+def differences_fit(left: NumericArray, right: NumericArray) -> bool:
+    """Whether no whole number of one array is too far from any of the other."""
+    if not len(left):
+        return True
+    limits = np.iinfo(left.dtype)
+    least, most = int(left.min()) - int(right.max()), int(left.max()) - int(right.min())
+    return limits.min <= least and most <= limits.max
+
+
+def sums(values: Int64Array, starts: Int64Array, times: Int64Array) -> Int64Array:
+    """The sum of each run of INT64 that begins at `starts`. Raises UserMistake 750 with the run's time."""
+    found: Int64Array = np.add.reduceat(values, starts)
+    wrong = np.abs(_doubles(values, starts) - found) > _WRAPPED
+    _refuse(wrong, None, times, DataType.INT64, lambda _: "the sum")
+    return found
+
+
+def whole(values: Float64Array, type_: DataType, times: Int64Array) -> Float64Array:
+    """Whole doubles at `times`, all of which an integer type holds. Raises UserMistake 750."""
+    limit = 2.0 ** (31 if type_ is DataType.INT32 else 63)
+    _refuse((values < -limit) | (values >= limit), None, times, type_, lambda row: f"{values[row]:.0f}")
+    return values
+
+
+def _doubles(values: Int64Array, starts: Int64Array) -> Float64Array:
+    return np.asarray(np.add.reduceat(values.astype(np.float64), starts))
+
+
+def _towards_zero(left: Int64Array, right: Int64Array) -> Int64Array:
+    with np.errstate(over="ignore"):  # in rows that are null anyway
+        floor = np.floor_divide(left, right)
+        up = (floor * right != left) & ((left < 0) != (right < 0))
+        return np.asarray(floor + up)
+
+
+def _require_opposites(column: Column, block: Block, text: str) -> None:
+    """Raise for the first row with the least number of an integer type."""
+    values = column.numbers
+    if values.dtype.kind == "i" and values.min(initial=0) == (least := np.iinfo(values.dtype).min):
+        _refuse(values == least, column.valid, block.time, column.type, lambda row: text.format(values[row]))
+
+
+def _refuse(
+    wrong: BoolArray, valid: BoolArray | None, times: Int64Array | None, type_: DataType, text: Callable[[int], str]
+) -> None:
+    """Raise for the first present row that is `wrong`; `text` says which number a row would have."""
+    row = _first(wrong, valid)
+    if row is not None:
+        raise UserMistake(f"{text(row)}{_when(times, row)} is out of the range of {type_.name}", code=750)
+
+
+def _first(wrong: BoolArray, valid: BoolArray | None) -> int | None:
+    """The first present row that is `wrong`."""
+    rows = wrong if valid is None else wrong & valid
+    return int(np.argmax(rows)) if rows.any() else None
+
+
+def _when(times: Int64Array | None, row: int) -> str:
+    return "" if times is None else f" at time {times[row]}"
+
+
+def _type_of(values: NumericArray) -> DataType:
+    return DataType.INT32 if values.dtype.itemsize == 4 else DataType.INT64
+
+
+def _inside(number: object) -> str:
+    """A number behind an operator."""
+    text = str(number)
+    return f"({text})" if text.startswith("-") else text

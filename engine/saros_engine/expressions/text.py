@@ -1,0 +1,169 @@
+"""Text columns through Arrow's kernels: comparison, order, matching.
+
+Matching is linear in the text whatever the pattern: Arrow's regular expressions are RE2's. Comparison is by bytes,
+which for UTF-8 is the order of code points. What becomes text: `saros_storage.base.text_conversion`.
+
+Arrow is imported when a query first needs it. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from saros_storage.base.block import Column, TextArray
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.text_conversion import Arrow, arrow_compute, from_arrow, to_arrow
+from saros_storage.base.types import BoolArray, ByteArray, Int64Array, NumericArray
+
+#: Of a character in UTF-8, behind its first.
+_FOLLOWING_BYTES_MAX = 3
+#: Bytes below it are characters.
+_ASCII_END = 0x80
+
+
+def numbers_of(array: Arrow) -> NumericArray:
+    """The values of an Arrow array of numbers or booleans; slots of nulls hold anything."""
+    import pyarrow as pa
+
+    if pa.types.is_boolean(array.type):
+        bits = np.unpackbits(np.frombuffer(array.buffers()[1], np.uint8), bitorder="little")
+        return bits[array.offset : array.offset + len(array)].view(np.bool_)
+    if len(array) == 0:
+        return np.empty(0, array.type.to_pandas_dtype())
+    return np.frombuffer(array.buffers()[1], array.type.to_pandas_dtype())[array.offset : array.offset + len(array)]
+
+
+def map_text(column: Column, function: str, **options: object) -> TextArray:
+    """Arrow's string function `function` over the column."""
+    return from_arrow(getattr(arrow_compute(), function)(to_arrow(column.text, column.valid), **options))
+
+
+def cased_text(column: Column, kernel: str, change: Callable[[str], str]) -> TextArray:
+    """The column in another case. Arrow's `kernel` puts one character for one: beyond ASCII `change` does it."""
+    text = column.text
+    if text.data[text.offsets[0] : text.offsets[-1]].max(initial=0) < _ASCII_END:
+        return map_text(column, kernel)
+    return TextArray.of(None if t is None else change(t) for t in to_arrow(text, column.valid).to_pylist())
+
+
+def repeat_text(value: str | bytes, count: int) -> TextArray:
+    """`count` times the same text."""
+    raw = np.frombuffer(value.encode() if isinstance(value, str) else value, np.uint8)
+    return TextArray(np.arange(count + 1, dtype=np.int32) * np.int32(len(raw)), np.tile(raw, count))
+
+
+def compare_text(operator: str, left: TextArray | bytes, right: TextArray | bytes) -> BoolArray:
+    """Row by row by bytes; `operator` is Arrow's name for it: equal, less, greater_equal, ..."""
+    import pyarrow as pa
+
+    def side(value: TextArray | bytes) -> Arrow:
+        return pa.scalar(value, pa.binary()) if isinstance(value, bytes) else to_arrow(value, binary=True)
+
+    return numbers_of(getattr(arrow_compute(), operator)(side(left), side(right)))
+
+
+def text_distances(left: TextArray, right: TextArray) -> NumericArray:
+    """Row by row how far the first characters that differ are apart, or, where none do, the lengths; int32.
+
+    Negative where the left one sorts first. As Java's `compareTo`, but by code points.
+    """
+    compute = arrow_compute()
+    texts = [to_arrow(left), to_arrow(right)]
+    left, right = map(from_arrow, texts)
+    lengths = [numbers_of(compute.utf8_length(text)).astype(np.int32) for text in texts]
+    distances = lengths[0] - lengths[1]
+    rows, places = _first_differences(left, right)
+    at = left.offsets[:-1][rows] + places
+    for _ in range(_FOLLOWING_BYTES_MAX):  # back to the first byte of the character, which is at the same place in both
+        back = (left.data[at] & 0xC0) == 0x80
+        at, places = at - back, places - back
+    distances[rows] = _code_points(left.data, at) - _code_points(right.data, right.offsets[:-1][rows] + places)
+    return distances
+
+
+def _first_differences(left: TextArray, right: TextArray) -> tuple[Int64Array, Int64Array]:
+    """The rows of which a byte differs within the shorter one's length, and the first such byte in each."""
+    shared = np.minimum(np.diff(left.offsets), np.diff(right.offsets)).astype(np.int64)
+    ends = np.cumsum(shared)
+    rows = np.repeat(np.arange(len(shared)), shared)
+    places = np.arange(len(rows)) - np.repeat(ends - shared, shared)
+    differ = np.flatnonzero(
+        left.data[left.offsets[:-1][rows] + places] != right.data[right.offsets[:-1][rows] + places]
+    )
+    found, first = np.unique(rows[differ], return_index=True)
+    return found, places[differ[first]]
+
+
+def _code_points(data: ByteArray, at: Int64Array) -> NumericArray:
+    """The characters of UTF-8 that begin at `at`; int32."""
+    lead = data[at].astype(np.int32)
+    following = (lead >= 0xC0).astype(np.int32) + (lead >= 0xE0) + (lead >= 0xF0)
+    points = np.where(following == 0, lead, lead & (0x3F >> following))
+    for number in range(1, _FOLLOWING_BYTES_MAX + 1):
+        more = following >= number
+        points[more] = points[more] << 6 | data[at[more] + number] & 0x3F
+    return points
+
+
+def text_ranks(text: TextArray) -> Int64Array:
+    """Equal numbers for equal texts, larger ones for texts that sort later."""
+    if len(text) == 0:
+        return np.empty(0, np.int64)
+    ranks = arrow_compute().rank(to_arrow(text, binary=True), "ascending", tiebreaker="dense")
+    return numbers_of(ranks).astype(np.int64)
+
+
+def is_in(text: TextArray, items: Sequence[bytes]) -> BoolArray:
+    """Whether each text is one of `items`."""
+    wanted = to_arrow(TextArray.of(items), binary=True)
+    return numbers_of(arrow_compute().is_in(to_arrow(text, binary=True), value_set=wanted))
+
+
+def check_pattern(pattern: str, *, regexp: bool) -> None:
+    """Raises UserMistake if the pattern is not one that `match_text` takes."""
+    match_text(TextArray.of([""]), pattern, regexp=regexp)
+
+
+_WILDCARDS = {"%": ".*", "_": "."}
+
+
+def like_pattern(pattern: str, escape: str | None) -> tuple[str, bool]:
+    """Return a pattern of LIKE [ESCAPE] for `match_text`, and whether it became a regular expression.
+
+    Arrow's LIKE always escapes with the backslash, and it confuses an escaped backslash with two of them where it
+    compares only a beginning or an end. A pattern with a backslash or an escape is therefore a regular expression.
+
+    Raises UserMistake 701 if the escape stands before another character.
+    """
+    if "\\" not in pattern and (escape is None or escape not in pattern):
+        return pattern, False
+    parts = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            literal = next(characters, "")
+            if literal not in ("%", "_", escape):
+                raise UserMistake(
+                    f"the escape {escape!r} in {pattern!r} must stand before %, _ or another {escape!r}", code=701
+                )
+            parts.append(re.escape(literal))
+        else:
+            parts.append(_WILDCARDS.get(character) or re.escape(character))
+    return rf"(?s)\A{''.join(parts)}\z", True
+
+
+def match_text(text: TextArray, pattern: str, *, regexp: bool) -> BoolArray:
+    """Return which texts match a pattern of LIKE without backslashes (see `like_pattern`), or REGEXP somewhere."""
+    import pyarrow as pa
+
+    kernel = arrow_compute().match_substring_regex if regexp else arrow_compute().match_like
+    try:
+        return numbers_of(kernel(to_arrow(text), pattern))
+    except pa.ArrowInvalid as problem:
+        raise UserMistake(
+            f"{pattern!r} is not a regular expression that Saros takes (RE2 syntax: no look-around, no "
+            f"back-references): {str(problem).removeprefix('Invalid regular expression: ')}"
+        ) from problem

@@ -1,0 +1,126 @@
+"""Times between text and ticks, in a zone; durations as ticks. A tick is one unit of the instance (ms, us, ns).
+
+    2020-01-01   2020/01/01 08:00   2020.01.01T08:00:00.123456789+08:00   ...Z        -> ticks since the epoch, UTC
+
+A text without an offset is in the session's zone. Pure, any thread.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from saros_engine.base.errors import SemanticError
+from saros_grammar.syntax.ast import Duration
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import TIME_MAX, TIME_MIN, TimeUnit
+
+_TEXT = re.compile(
+    r"(\d{4})(?P<separator>[-/.])(\d{1,2})(?P=separator)(\d{1,2})"
+    r"(?:[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?"
+    r"\s*(Z|z|[+-]\d{2}:?\d{2}(?::?\d{2})?)?"
+)
+#: Seconds are for the local mean times of the 19th century, as +08:05:43.
+_OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})(?::?(\d{2}))?")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NANOSECONDS = 1_000_000_000
+_DAY_SECONDS = 86_400
+
+
+@lru_cache(256)
+def zone_of(name: str) -> tzinfo:
+    """A zone by name (`Asia/Shanghai`, `UTC`) or offset (`+08:00`). Raises SemanticError."""
+    match = _OFFSET.fullmatch(name)
+    if match is not None:
+        sign = -1 if match.group(1) == "-" else 1
+        hours, minutes, seconds = (int(digits or 0) for digits in match.groups()[1:])
+        offset = sign * timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        if abs(offset) < timedelta(days=1):
+            return timezone(offset)
+    if name in ("Z", "z"):
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise SemanticError(f"time zone {name!r} is unknown: use a name like Asia/Shanghai or +08:00") from error
+
+
+def parse_time(text: str, zone: str, unit: TimeUnit) -> int:
+    """Ticks of a date text. Raises SemanticError, also where the instant does not fit an int64 of ticks."""
+    match = _TEXT.fullmatch(text.strip())
+    if match is None:
+        raise _not_a_time(text)
+    year, month, day, hour, minute, second = (int(match.group(i) or 0) for i in (1, 3, 4, 5, 6, 7))
+    fraction = int((match.group(8) or "").ljust(9, "0"))
+    own_zone = zone_of(match.group(9)) if match.group(9) else zone_of(zone)
+    try:
+        moment = datetime(year, month, day, hour, minute, second, tzinfo=own_zone)
+        since = moment - _EPOCH
+    except (ValueError, OverflowError) as error:
+        raise _not_a_time(text) from error
+    seconds = since.days * _DAY_SECONDS + since.seconds
+    ticks = seconds * unit.value + fraction * unit.value // _NANOSECONDS
+    if not TIME_MIN < ticks < TIME_MAX:
+        raise SemanticError(f"time {text} does not fit 64 bits in {unit.suffix}")
+    return ticks
+
+
+def _not_a_time(text: str) -> SemanticError:
+    return SemanticError(
+        f"Input time format {text} error. Input like yyyy-MM-dd HH:mm:ss, yyyy-MM-ddTHH:mm:ss or refer to user document"
+        " for more info."
+    )
+
+
+def duration_ticks(duration: Duration, unit: TimeUnit) -> int:
+    """Ticks of a duration without months. Raises SemanticError for months, and for what is finer than a tick."""
+    if duration.months:
+        raise SemanticError("months and years have no fixed length: use weeks, days or less here")
+    ticks, rest = divmod(duration.nanoseconds * unit.value, _NANOSECONDS)
+    if rest:
+        raise SemanticError(f"a duration is finer than this instance's unit, {unit.suffix}")
+    return ticks
+
+
+def format_time(ticks: int, zone: str, unit: TimeUnit) -> str:
+    """ISO text with the zone's offset: `2020-03-09T10:00:00.000+08:00`; ticks where no calendar has the instant."""
+    seconds, rest = divmod(ticks, unit.value)
+    digits = len(str(unit.value)) - 1
+    try:
+        moment = (_EPOCH + timedelta(seconds=seconds)).astimezone(zone_of(zone))
+    except OverflowError:
+        return str(ticks)
+    head, offset = moment.strftime("%Y-%m-%dT%H:%M:%S"), moment.strftime("%z")
+    shown = "Z" if offset == "+0000" else ":".join(filter(None, (offset[:3], offset[3:5], offset[5:7])))
+    return f"{head.rjust(19, '0')}.{rest:0{digits}}{shown}"
+
+
+class Calendar:
+    """An instant on the wall calendar of a zone."""
+
+    def __init__(self, ticks: int, unit: TimeUnit, zone: str) -> None:
+        self._unit = unit
+        self._zone = zone_of(zone)
+        seconds, self._fraction = divmod(ticks, unit.value)
+        try:
+            self._local = (_EPOCH + timedelta(seconds=seconds)).astimezone(self._zone)
+        except OverflowError as problem:
+            raise _outside(ticks) from problem
+
+    def plus(self, months: int) -> int:
+        """Ticks of the same day of the month and time of day `months` later; the month's last day if it is shorter."""
+        number = self._local.year * 12 + self._local.month - 1 + months
+        year, month = divmod(number, 12)
+        if not 1 <= year < 9999:
+            raise _outside(year)
+        first_of_next = datetime(year + (month + 1) // 12, (month + 1) % 12 + 1, 1, tzinfo=UTC)
+        last_day = (first_of_next - timedelta(days=1)).day
+        moved = self._local.replace(year=year, month=month + 1, day=min(self._local.day, last_day))
+        seconds = (moved.astimezone(UTC) - _EPOCH) // timedelta(seconds=1)
+        return seconds * self._unit.value + self._fraction
+
+
+def _outside(what: int) -> UserMistake:
+    return UserMistake(f"months are counted from year 1 to 9998 ({what})", code=2007)

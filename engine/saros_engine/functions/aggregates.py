@@ -1,0 +1,347 @@
+"""The aggregate functions: `AGGREGATES`, by lower-case name.
+
+An aggregate is three pure functions over columns, so that it works the same on rows, on states that came over the wire,
+and on stored statistics:
+
+    partial   rows, cut into slices            -> one row of state columns per slice
+    merge     states, cut into slices          -> one row of state columns per slice (in time order within a slice)
+    final     states                           -> values
+
+A state is a row of columns (`state_types`), and states travel as blocks. The state of no rows is null (for counts: 0)
+and merging it changes nothing. Sums are DOUBLE and added in row order; min, max and extreme pass over NaN unless there
+is nothing else, and of zeros they give 0.0: which of the two statistics have is chance. `count` of nothing is 0,
+everything else null.
+
+    count                   count INT64                     first_value, last_value   value, its time
+    sum                     sum                             min_time, max_time        time
+    avg                     count, sum                      time_duration             first time, last time
+    min_value, max_value,   value                           max_by, min_by            y, x, time of both
+    extreme                                                 count_if                  see `count_if.py`
+    moments                 see `moments.py`                mode                      see `mode.py`
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from saros_engine.expressions.integer_arithmetic import subtracted
+from saros_engine.expressions.text import text_ranks
+from saros_engine.functions.aggregate import Aggregate, Rows, States, nullable
+from saros_engine.functions.count_if import CountIf
+from saros_engine.functions.mode import Mode
+from saros_engine.functions.moments import MOMENTS
+from saros_engine.functions.registered_call import RegisteredCall
+from saros_engine.plan.expression import InputColumn
+from saros_engine.plan.plan import AggregateCall
+from saros_grammar.syntax.ast import Call
+from saros_storage.base.block import Column
+from saros_storage.base.types import FLOATING_TYPES, NUMERIC_TYPES, NUMPY_DTYPE, DataType, Int64Array
+from saros_storage.read.row_ranges import Slices, counts_of, edges_of, extremes_of, pick, prefix_sums, sums_of
+from saros_storage.scan.reading import SpanStatistics
+
+_ORDERED = NUMERIC_TYPES | {DataType.STRING, DataType.TIMESTAMP, DataType.DATE}
+
+
+def retyped(type_: DataType, column: Column) -> Column:
+    """The same values under the type that a call asks for."""
+    if column.type is type_ or type_.is_text:
+        return Column(type_, column.values, column.valid)
+    return Column(type_, column.numbers.astype(NUMPY_DTYPE[type_], copy=False), column.valid)
+
+
+def aggregate_of(call: AggregateCall) -> Aggregate:
+    """The function of a call, with its attributes."""
+    return _function_of(call).of(call)
+
+
+def _function_of(call: AggregateCall) -> Aggregate:
+    return AGGREGATES[call.function] if call.own is None else call.own
+
+
+def aggregate_named(call: Call) -> Aggregate | None:
+    """The aggregate that a statement calls; None if it calls something else."""
+    found = call.function if isinstance(call, RegisteredCall) else AGGREGATES.get(call.name.lower())
+    return found if isinstance(found, Aggregate) else None
+
+
+def state_types(call: AggregateCall) -> tuple[DataType, ...]:
+    """Types of the state columns of a call over rows."""
+    return _function_of(call).state_types([argument.type for argument in call.arguments])
+
+
+def uses_summaries(call: AggregateCall) -> bool:
+    """Whether stored statistics can answer the call: a plain column, of a type whose statistics suffice."""
+    summarised = _function_of(call).summarised
+    if summarised is None or len(call.arguments) != 1:
+        return False
+    argument = call.arguments[0]
+    return isinstance(argument, InputColumn) and argument.type in summarised
+
+
+# ---------------------------------------------------------------------------------------------- columns
+
+
+def _extremes(column: Column, slices: Slices) -> tuple[Int64Array, Int64Array]:
+    """Positions of the first smallest and first largest present value, -1 if none; of text by its order."""
+    if column.type.is_text:
+        column = Column(DataType.INT64, text_ranks(column.text), column.valid)
+    return extremes_of(column, slices)
+
+
+# ---------------------------------------------------------------------------------------------- count, sum, avg
+
+
+class _Count(Aggregate):
+    result = DataType.INT64
+    summarised: frozenset[DataType] | None = frozenset(DataType)
+
+    state = (DataType.INT64,)
+
+    def partial(self, rows: Rows, slices: Slices) -> States:
+        return [Column(DataType.INT64, counts_of(rows.columns[0], slices))]
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+        # Whoever joins windows of different fragments may have made nulls of counts that are not there.
+        counts = np.where(states[0].present, states[0].numbers, 0)
+        return [Column(DataType.INT64, prefix_sums(counts, slices))]
+
+    def final(self, states: Sequence[Column]) -> Column:
+        return Column(DataType.INT64, states[0].numbers)
+
+    def summary(self, statistics: SpanStatistics) -> States:
+        return [statistics.count]
+
+
+class _CountTime(_Count):
+    """`count_time(*)`: rows, whatever is in them."""
+
+    arguments = ()
+    summarised = None
+
+    def partial(self, rows: Rows, slices: Slices) -> States:
+        assert not rows.columns
+        return [Column(DataType.INT64, slices.stops - slices.starts)]
+
+
+class _Sum(Aggregate):
+    arguments = (NUMERIC_TYPES,)
+    result = DataType.DOUBLE
+    summarised = NUMERIC_TYPES
+    state: tuple[DataType | str, ...] = (DataType.DOUBLE,)
+
+    def partial(self, rows: Rows, slices: Slices) -> States:
+        return self.merge(rows.columns, slices)
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+        counts, sums = sums_of(states[0], slices)
+        return [nullable(DataType.DOUBLE, sums, counts > 0)]
+
+    def final(self, states: Sequence[Column]) -> Column:
+        return states[0]
+
+    def summary(self, statistics: SpanStatistics) -> States:
+        return [_total(statistics)]
+
+
+class _Average(_Sum):
+    state = (DataType.INT64, DataType.DOUBLE)
+
+    def partial(self, rows: Rows, slices: Slices) -> States:
+        counts, sums = sums_of(rows.columns[0], slices)
+        return [Column(DataType.INT64, counts), Column(DataType.DOUBLE, sums)]
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+        _, sums = sums_of(states[1], slices)
+        counts = np.where(states[0].present, states[0].numbers, 0)
+        return [Column(DataType.INT64, prefix_sums(counts, slices)), Column(DataType.DOUBLE, sums)]
+
+    def final(self, states: Sequence[Column]) -> Column:
+        counts = states[0].numbers
+        return nullable(DataType.DOUBLE, states[1].numbers / np.maximum(counts, 1), counts > 0)
+
+    def summary(self, statistics: SpanStatistics) -> States:
+        return [statistics.count, _total(statistics)]
+
+
+def _total(statistics: SpanStatistics) -> Column:
+    assert statistics.total is not None
+    return retyped(DataType.DOUBLE, statistics.total)
+
+
+# ---------------------------------------------------------------------------------------------- least and largest
+
+
+class _Extremum(Aggregate):
+    """min_value, max_value and extreme: the state is the value, so rows are states already."""
+
+    arguments = (_ORDERED,)
+    summarised = NUMERIC_TYPES
+
+    state = ("x",)
+
+    def partial(self, rows: Rows, slices: Slices) -> States:
+        return self.merge(rows.columns, slices)
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+        least, most = _extremes(states[0], slices)
+        return [pick(states[0], least if self.name == "min_value" else most)]
+
+    def final(self, states: Sequence[Column]) -> Column:
+        (value,) = states
+        if value.type not in FLOATING_TYPES:
+            return value
+        return Column(value.type, value.numbers + 0.0, value.valid)  # -0.0 + 0.0 is 0.0
+
+    def summary(self, statistics: SpanStatistics) -> States:
+        value = statistics.minimum if self.name == "min_value" else statistics.maximum
+        assert value is not None
+        return [value]
+
+
+class _Extreme(_Extremum):
+    """The value furthest from zero; the positive one of two."""
+
+    arguments = (NUMERIC_TYPES,)
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+        least, most = _extremes(states[0], slices)
+        if len(states[0]):
+            values = states[0].numbers
+            # min < -max rather than |min| > max: -max of the largest type cannot overflow, |min| can.
+            further = values[np.maximum(least, 0)] < -values[np.maximum(most, 0)]
+            most = np.where(further, least, most)
+        return [pick(states[0], most)]
+
+    def summary(self, statistics: SpanStatistics) -> States:
+        least, most = statistics.minimum, statistics.maximum
+        assert least is not None
+        assert most is not None
+        low, high = least.numbers, most.numbers
+        return [Column(most.type, np.where(low < -high, low, high), most.valid)]
+
+
+class _By(Aggregate):
+    """max_by(x, y), min_by(x, y): x where y is largest or smallest, the earliest of equals; x may be null there."""
+
+    arguments = (frozenset(DataType), _ORDERED)
+
+    state = ("y", "x", DataType.TIMESTAMP)
+
+    def partial(self, rows: Rows, slices: Slices) -> States:
+        x, y = rows.columns
+        return self.merge([y, x, rows.time], slices)
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+        least, most = _extremes(states[0], slices)
+        positions = most if self.name == "max_by" else least
+        return [pick(column, positions) for column in states]
+
+    def final(self, states: Sequence[Column]) -> Column:
+        return states[1]
+
+
+# ---------------------------------------------------------------------------------------------- first and last
+
+
+class _Edge(Aggregate):
+    """first_value and last_value. Statistics of BLOB do not have them."""
+
+    summarised = frozenset(DataType) - {DataType.BLOB}
+
+    state = ("x", DataType.TIMESTAMP)
+
+    def partial(self, rows: Rows, slices: Slices) -> States:
+        first, last = edges_of(rows.columns[0], slices)
+        positions = first if self.name == "first_value" else last
+        return [pick(rows.columns[0], positions), pick(rows.time, positions)]
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+        earliest, latest = _extremes(states[1], slices)
+        positions = earliest if self.name == "first_value" else latest
+        return [pick(column, positions) for column in states]
+
+    def final(self, states: Sequence[Column]) -> Column:
+        return states[0]
+
+    def summary(self, statistics: SpanStatistics) -> States:
+        value = statistics.first if self.name == "first_value" else statistics.last
+        assert value is not None
+        return [value, statistics.start if self.name == "first_value" else statistics.end]
+
+
+class _TimeEdge(Aggregate):
+    """min_time and max_time."""
+
+    result = DataType.INT64
+    summarised = frozenset(DataType)
+
+    state = (DataType.TIMESTAMP,)
+
+    def partial(self, rows: Rows, slices: Slices) -> States:
+        first, last = edges_of(rows.columns[0], slices)
+        return [pick(rows.time, first if self.name == "min_time" else last)]
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+        earliest, latest = _extremes(states[0], slices)
+        return [pick(states[0], earliest if self.name == "min_time" else latest)]
+
+    def final(self, states: Sequence[Column]) -> Column:
+        return states[0]
+
+    def summary(self, statistics: SpanStatistics) -> States:
+        return [statistics.start if self.name == "min_time" else statistics.end]
+
+
+class _Duration(Aggregate):
+    """time_duration: last time minus first time. Raises UserMistake 750 if INT64 cannot hold it."""
+
+    result = DataType.INT64
+    summarised = frozenset(DataType)
+
+    state = (DataType.TIMESTAMP, DataType.TIMESTAMP)
+
+    def partial(self, rows: Rows, slices: Slices) -> States:
+        first, last = edges_of(rows.columns[0], slices)
+        return [pick(rows.time, first), pick(rows.time, last)]
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+        earliest, _ = _extremes(states[0], slices)
+        _, latest = _extremes(states[1], slices)
+        return [pick(states[0], earliest), pick(states[1], latest)]
+
+    def final(self, states: Sequence[Column]) -> Column:
+        starts, ends = states[0].numbers, states[1].numbers
+        if states[0].valid is not None:
+            ends = np.where(states[0].valid, ends, starts)
+        return Column(DataType.INT64, subtracted(ends, starts, None), states[0].valid)
+
+    def summary(self, statistics: SpanStatistics) -> States:
+        return [statistics.start, statistics.end]
+
+
+AGGREGATES: dict[str, Aggregate] = {
+    aggregate.name: aggregate
+    for aggregate in (
+        _Count("count"),
+        _CountTime("count_time"),
+        _Sum("sum"),
+        _Average("avg"),
+        _Extremum("min_value"),
+        _Extremum("max_value"),
+        _Extreme("extreme"),
+        _Edge("first_value"),
+        _Edge("last_value"),
+        _TimeEdge("min_time"),
+        _TimeEdge("max_time"),
+        _Duration("time_duration"),
+        _By("max_by"),
+        _By("min_by"),
+        Mode("mode"),
+        CountIf("count_if"),
+        *MOMENTS,
+    )
+}

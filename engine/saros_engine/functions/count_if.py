@@ -1,0 +1,131 @@
+"""COUNT_IF(condition, threshold): how many runs of rows fulfil a condition and are so long, as in `keep >= threshold`.
+
+A state says what later rows may still change: the length of the run at its beginning and of the one at its end, whether
+anything stands between them (`broken`; if not, the whole is one run, kept as the one at the beginning), and how many
+runs in between count already. A null breaks a run unless nulls are ignored.
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from saros_engine.base.errors import SemanticError
+from saros_engine.functions.aggregate import Aggregate, Rows, States
+from saros_engine.plan.plan import AggregateCall
+from saros_grammar.syntax.ast import Call, Expression, Keep, Literal
+from saros_storage.base.block import Column
+from saros_storage.base.types import BoolArray, DataType, Int64Array
+from saros_storage.read.row_ranges import Slices, prefix_sums
+
+_KEEP = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_NAME = "count_if"
+_HOW_TO = "count_if takes a condition and a length: count_if(s1 > 0, 3), count_if(s1 > 0, keep >= 3)"
+
+
+def threshold_of(call: Call) -> tuple[tuple[str, str], ...]:
+    """The threshold of a call, as attributes beside those that it has. Raises SemanticError."""
+    if len(call.arguments) != 2:
+        raise SemanticError(_HOW_TO)
+    threshold: Expression = call.arguments[1]
+    sign = ">="
+    if isinstance(threshold, Keep):
+        sign, threshold = threshold.operator.value, threshold.count
+    if not isinstance(threshold, Literal) or not isinstance(threshold.value, int) or isinstance(threshold.value, bool):
+        raise SemanticError(_HOW_TO)
+    return ("keep", sign), ("threshold", str(threshold.value)), *call.attributes
+
+
+class CountIf(Aggregate):
+    """See the module."""
+
+    arguments = (frozenset({DataType.BOOLEAN}),)
+    result = DataType.INT64
+    #: Length at the beginning, broken, length at the end, runs in between that count.
+    state = (DataType.INT64, DataType.BOOLEAN, DataType.INT64, DataType.INT64)
+
+    def __init__(self, name: str, attributes: Mapping[str, str] | None = None) -> None:
+        super().__init__(name)
+        given = {"keep": ">=", "threshold": "1"} if attributes is None else attributes
+        self._keep = _KEEP[given["keep"]]
+        self._threshold = int(given["threshold"])
+        self._ignore_null = given.get("ignoreNull", "true").lower() != "false"
+
+    def of(self, call: AggregateCall) -> Aggregate:
+        """See `Aggregate.of`."""
+        return CountIf(self.name, dict(call.attributes))
+
+    def _check_attributes(self, attributes: Mapping[str, str]) -> None:
+        flag = attributes.get("ignoreNull", "true").lower()
+        if flag not in ("true", "false"):
+            raise SemanticError(f"{_NAME}: 'ignoreNull' must be true or false and is {flag!r}")
+
+    def partial(self, rows: Rows, slices: Slices) -> States:
+        """See `Aggregate.partial`: each row is a state of its own kind, a run of one or a break."""
+        column = rows.columns[0]
+        holds = column.numbers & column.present
+        breaks = ~holds if not self._ignore_null else ~column.numbers & column.present
+        nothing = np.zeros(len(column), np.int64)
+        return self._merge(holds.astype(np.int64), breaks, nothing, nothing, slices)
+
+    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+        """See `Aggregate.merge`."""
+        lead, broken, trail, inner = (np.where(s.present, s.numbers, 0) for s in states)
+        return self._merge(lead, broken.astype(np.bool_), trail, inner, slices)
+
+    def together(self, states: Sequence[Column], slices: Slices) -> States:
+        """See `Aggregate.together`: a run does not go on in another series."""
+        nothing = np.zeros(len(slices), np.int64)
+        counts = prefix_sums(self.final(states).numbers, slices)
+        broken = np.ones(len(slices), np.bool_)
+        return [*map(Column, self.state, (nothing, broken, nothing, counts))]
+
+    def _merge(
+        self, lead: Int64Array, broken: BoolArray, trail: Int64Array, inner: Int64Array, slices: Slices
+    ) -> States:
+        lengths = slices.stops - slices.starts
+        owner = np.repeat(np.arange(len(slices)), lengths)
+        rows = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + slices.starts[owner]
+        breaks = broken[rows].astype(np.int64)
+        # Runs of all slices, one slice after the other: a slice with n breaks has n + 1 runs, perhaps empty.
+        first_run = np.concatenate(([0], np.cumsum(np.bincount(owner, breaks, len(slices)).astype(np.int64) + 1)))
+        within = np.cumsum(breaks) - breaks
+        before = np.concatenate(([0], np.cumsum(breaks)))[np.cumsum(lengths) - lengths]
+        run = first_run[owner] + within - before[owner]
+        count = int(first_run[-1])
+        sizes = np.bincount(run, lead[rows], count) + np.bincount(run + breaks, trail[rows], count + 1)[:count]
+        sizes = sizes.astype(np.int64)
+        starts, last = first_run[:-1], first_run[1:] - 1
+        inside = np.ones(count, np.bool_)
+        inside[starts] = inside[last] = False
+        counted = np.concatenate(([0], np.cumsum(self._counts(sizes) & inside)))
+        between = (
+            counted[first_run[1:]] - counted[starts] + np.bincount(owner, inner[rows], len(slices)).astype(np.int64)
+        )
+        parted = last > starts
+        return [
+            Column(DataType.INT64, sizes[starts]),
+            Column(DataType.BOOLEAN, parted),
+            Column(DataType.INT64, np.where(parted, sizes[last], 0)),
+            Column(DataType.INT64, between),
+        ]
+
+    def _counts(self, sizes: Int64Array) -> BoolArray:
+        return np.asarray((sizes > 0) & self._keep(sizes, self._threshold))
+
+    def final(self, states: Sequence[Column]) -> Column:
+        """See `Aggregate.final`."""
+        lead, broken, trail, inner = (np.where(s.present, s.numbers, 0) for s in states)
+        ends = self._counts(lead).astype(np.int64) + (self._counts(trail) & broken.astype(np.bool_))
+        return Column(DataType.INT64, inner + ends)

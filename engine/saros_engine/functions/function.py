@@ -1,0 +1,128 @@
+"""What a function of SELECT and WHERE is, and how its arguments and attributes are checked.
+
+The functions themselves: `scalar.py` and `series.py`; those that make points of their own: `points/`.
+
+Pure data: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from saros_engine.expressions.times import duration_ticks
+from saros_engine.plan.expression import Constant, FunctionCall
+from saros_grammar.syntax.literals import LiteralError, duration_of, is_duration
+from saros_storage.base.block import Block, Column
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import DataType, Scalar, TimeUnit
+
+#: Argument columns and the block they come from -> the result column.
+Evaluator = Callable[[Sequence[Column], Block], Column]
+Attributes = Mapping[str, str]
+
+_MIN, _MAX = -(1 << 63), (1 << 63) - 1
+
+
+class FunctionKind(Enum):
+    """Whether a result depends on one row or on the rows before too."""
+
+    SCALAR = "scalar"
+    SERIES = "series"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One entry of `scalar.FUNCTIONS`."""
+
+    name: str
+    kind: FunctionKind
+    #: (argument types, attributes) -> result type; raises UserMistake.
+    result_type: Callable[[Sequence[DataType], Attributes], DataType]
+    #: An evaluator for one operator.
+    make: Callable[[FunctionCall], Evaluator]
+    #: Whether a row's result may not fit an integer type, which is an error (750).
+    overflows: bool = False
+
+    def check(self, types: Sequence[DataType], attributes: Iterable[tuple[str, str]] = ()) -> DataType:
+        """Result type for arguments of `types`. Raises UserMistake 701 that says what the function takes."""
+        return self.result_type(types, dict(attributes))
+
+
+# ---------------------------------------------------------------------------------------------- checks
+
+
+def expect(name: str, types: Sequence[DataType], *wanted: frozenset[DataType], optional: int = 0) -> None:
+    """Raise unless `types` fit `wanted`, of which the last `optional` may be missing."""
+    fits = len(wanted) - optional <= len(types) <= len(wanted)
+    if not fits or any(given not in allowed for given, allowed in zip(types, wanted, strict=False)):
+        needs = ", ".join("/".join(sorted(t.name for t in allowed)) for allowed in wanted)
+        got = ", ".join(t.name for t in types) or "nothing"
+        raise UserMistake(f"{name} takes ({needs}) and was given ({got})", code=701)
+
+
+def required(name: str, attributes: Attributes, key: str) -> str:
+    """An attribute that must be there."""
+    if key not in attributes:
+        raise UserMistake(f"{name} needs the attribute '{key}', as in {name}(s, '{key}'='...')", code=701)
+    return attributes[key]
+
+
+def number_attribute(name: str, attributes: Attributes, key: str) -> float:
+    """An attribute that must be a number."""
+    text = required(name, attributes, key)
+    try:
+        return float(text)
+    except ValueError as problem:
+        raise UserMistake(f"{name}: '{key}' must be a number and is {text!r}", code=701) from problem
+
+
+def integer_attribute(
+    name: str, attributes: Attributes, key: str, default: int | None = None, *, low: int = _MIN, high: int = _MAX
+) -> int:
+    """An attribute that is a whole number from `low` to `high`; without a default it must be there."""
+    text = required(name, attributes, key) if default is None else attributes.get(key, str(default))
+    try:
+        value = int(text)
+    except ValueError as problem:
+        raise UserMistake(f"{name}: '{key}' must be a whole number and is {text!r}", code=701) from problem
+    if not low <= value <= high:
+        raise UserMistake(f"{name}: '{key}' must be from {low} to {high} and is {value}", code=701)
+    return value
+
+
+def duration_attribute(name: str, attributes: Attributes, key: str, unit: TimeUnit) -> int:
+    """An attribute such as `5m`, in ticks."""
+    text = required(name, attributes, key)
+    try:
+        ticks = duration_ticks(duration_of(text), unit) if is_duration(text) else 0
+    except LiteralError as error:
+        raise UserMistake(f"{name}: '{key}': {error}", code=701) from error
+    if ticks <= 0:
+        raise UserMistake(f"{name}: '{key}' must be a duration such as 5m and is {text!r}", code=701)
+    return ticks
+
+
+def choice_attribute(name: str, attributes: Attributes, key: str, allowed: Sequence[str]) -> str:
+    """An attribute that is one of a few words, in any case; the first word if it is not there."""
+    text = attributes.get(key, allowed[0]).lower()
+    if text not in allowed:
+        raise UserMistake(f"{name}: '{key}' must be one of {', '.join(allowed)} and is {text!r}", code=701)
+    return text
+
+
+def flag_attribute(name: str, attributes: Attributes, key: str, *, default: bool) -> bool:
+    """An attribute that is true or false."""
+    text = attributes.get(key, str(default)).lower()
+    if text not in ("true", "false"):
+        raise UserMistake(f"{name}: '{key}' must be true or false and is {text!r}", code=701)
+    return text == "true"
+
+
+def constant_argument(call: FunctionCall, index: int) -> Scalar:
+    """An argument that must be a literal."""
+    argument = call.arguments[index]
+    if not isinstance(argument, Constant) or argument.value is None:
+        raise UserMistake(f"{call.name}: argument {index + 1} must be a constant", code=701)
+    return argument.value

@@ -1,0 +1,420 @@
+"""The functions of SELECT and WHERE that are not aggregates: `FUNCTIONS`, by lower-case name.
+
+    SCALAR   a row's result depends on that row's arguments only
+    SERIES   it depends on rows before too (`series.py`): one evaluator per operator, fed in the rows' order;
+             or a row may have no result (`regex.py`)
+
+A function is checked once, by analysis (`check`: argument types and attributes -> result type), and made once per
+operator (`make`: the call -> an evaluator of whole columns). Names, arguments and attributes are IoTDB's; text counts
+characters (code points), and positions in SUBSTRING begin at 1.
+
+Pure but for the evaluators of series functions, which belong to one operator.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from saros_engine.expressions.integer_arithmetic import absolute
+from saros_engine.expressions.text import cased_text, map_text, match_text, numbers_of, repeat_text, text_distances
+from saros_engine.functions.function import (
+    Attributes,
+    Evaluator,
+    Function,
+    FunctionKind,
+    constant_argument,
+    expect,
+    flag_attribute,
+    number_attribute,
+    required,
+)
+from saros_engine.functions.regex import REGEX_FUNCTIONS
+from saros_engine.functions.registered_call import RegisteredCall
+from saros_engine.functions.series import SERIES_FUNCTIONS
+from saros_engine.plan.expression import FunctionCall
+from saros_grammar.syntax.ast import Call
+from saros_storage.base.block import Block, Column, TextArray
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.text_conversion import Arrow, arrow_compute, from_arrow, to_arrow
+from saros_storage.base.types import (
+    NUMERIC_TYPES,
+    NUMPY_DTYPE,
+    STRING_TYPES,
+    BoolArray,
+    DataType,
+    Float64Array,
+    NumericArray,
+    Scalar,
+)
+
+FUNCTIONS: dict[str, Function] = {**SERIES_FUNCTIONS, **REGEX_FUNCTIONS}
+
+
+def function_named(call: Call) -> Function | None:
+    """The function that a statement calls; None if it calls something else."""
+    found = call.function if isinstance(call, RegisteredCall) else FUNCTIONS.get(call.name.lower())
+    return found if isinstance(found, Function) else None
+
+
+def function_of(call: FunctionCall) -> Function:
+    """The function of a bound call."""
+    return FUNCTIONS[call.name] if call.own is None else call.own
+
+
+def _register(function: Function) -> None:
+    FUNCTIONS[function.name] = function
+
+
+# ---------------------------------------------------------------------------------------------- mathematics
+
+#: Larger negative exponents of ten change nothing: the power is zero.
+_PLACES_MAX = 400
+
+
+def _math(name: str, function: Callable[[Float64Array], Float64Array]) -> None:
+    """A function of one number that gives a DOUBLE."""
+
+    def check(types: Sequence[DataType], _: Attributes) -> DataType:
+        expect(name, types, NUMERIC_TYPES)
+        return DataType.DOUBLE
+
+    def run(columns: Sequence[Column], _: Block) -> Column:
+        values = function(columns[0].numbers.astype(np.float64, copy=False))
+        return Column(DataType.DOUBLE, values, columns[0].valid)
+
+    _register(Function(name, FunctionKind.SCALAR, check, lambda _: run))
+
+
+for _name, _ufunc in {
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "degrees": np.degrees,
+    "radians": np.radians,
+    "sign": np.sign,
+    "ceil": np.ceil,
+    "floor": np.floor,
+    "exp": np.exp,
+    "ln": np.log,
+    "log10": np.log10,
+    "sqrt": np.sqrt,
+}.items():
+    _math(_name, _ufunc)
+
+
+def _check_abs(types: Sequence[DataType], _: Attributes) -> DataType:
+    expect("abs", types, NUMERIC_TYPES)
+    return types[0]
+
+
+def _abs(columns: Sequence[Column], block: Block) -> Column:
+    return absolute(columns[0], block)
+
+
+_register(Function("abs", FunctionKind.SCALAR, _check_abs, lambda _: _abs, overflows=True))
+
+
+def _check_round(types: Sequence[DataType], attributes: Attributes) -> DataType:
+    expect("round", types, NUMERIC_TYPES, NUMERIC_TYPES, optional=1)
+    number_attribute("round", {"places": "0", **attributes}, "places")
+    return DataType.DOUBLE
+
+
+def _power_of_ten(exponent: float) -> float:
+    """Return 10 to the truncated exponent: infinite or zero beyond the range of DOUBLE."""
+    if not exponent < sys.float_info.max_10_exp + 1:
+        return math.inf
+    return 10.0 ** int(max(exponent, -_PLACES_MAX))
+
+
+def _make_round(call: FunctionCall) -> Evaluator:
+    places = dict(call.attributes).get("places", "0")
+    if len(call.arguments) > 1:
+        places = str(constant_argument(call, 1))
+    scale = _power_of_ten(float(places))
+
+    def run(columns: Sequence[Column], _: Block) -> Column:
+        values = columns[0].numbers.astype(np.float64, copy=False)
+        return Column(DataType.DOUBLE, np.rint(values * scale) / scale, columns[0].valid)
+
+    return run
+
+
+_register(Function("round", FunctionKind.SCALAR, _check_round, _make_round))
+
+
+# ---------------------------------------------------------------------------------------------- constants, conditions
+
+
+def _any_present(columns: Sequence[Column]) -> BoolArray | None:
+    """Rows in which at least one argument is present."""
+    if any(column.valid is None for column in columns):
+        return None
+    valid = columns[0].present
+    for column in columns[1:]:
+        valid = valid | column.present
+    return valid
+
+
+def _generated(name: str, value: float) -> None:
+    """`pi(s...)`, `e(s...)`: a constant at the times of the arguments."""
+
+    def check(types: Sequence[DataType], _: Attributes) -> DataType:
+        if not types:
+            raise UserMistake(f"{name} takes at least one series, whose times it keeps", code=701)
+        return DataType.DOUBLE
+
+    def run(columns: Sequence[Column], block: Block) -> Column:
+        return Column(DataType.DOUBLE, np.full(block.rows, value), _any_present(columns))
+
+    _register(Function(name, FunctionKind.SCALAR, check, lambda _: run))
+
+
+_generated("pi", math.pi)
+_generated("e", math.e)
+
+
+def _check_const(types: Sequence[DataType], attributes: Attributes) -> DataType:
+    name = required("const", attributes, "type").upper()
+    allowed = ("INT32", "INT64", "FLOAT", "DOUBLE", "BOOLEAN", "TEXT")
+    if not types or name not in allowed:
+        raise UserMistake(f"const takes at least one series and a 'type' among {', '.join(allowed)}", code=701)
+    _constant_value(DataType[name], required("const", attributes, "value"))
+    return DataType[name]
+
+
+def _constant_value(type_: DataType, text: str) -> Scalar:
+    try:
+        if type_ is DataType.TEXT:
+            return text
+        if type_ is DataType.BOOLEAN:
+            return {"true": True, "false": False}[text.lower()]
+        with np.errstate(over="ignore"):
+            return NUMPY_DTYPE[type_].type(text).item()  # type: ignore[no-any-return]
+    except (ValueError, KeyError, OverflowError) as problem:
+        raise UserMistake(f"const: 'value' {text!r} is not a {type_.name}", code=701) from problem
+
+
+def _make_const(call: FunctionCall) -> Evaluator:
+    value = _constant_value(call.type, dict(call.attributes)["value"])
+
+    def run(columns: Sequence[Column], block: Block) -> Column:
+        valid = _any_present(columns)
+        if isinstance(value, str):
+            return Column(call.type, repeat_text(value, block.rows), valid)
+        return Column(call.type, np.full(block.rows, value, NUMPY_DTYPE[call.type]), valid)
+
+    return run
+
+
+_register(Function("const", FunctionKind.SCALAR, _check_const, _make_const))
+
+
+def _check_on_off(types: Sequence[DataType], attributes: Attributes) -> DataType:
+    expect("on_off", types, NUMERIC_TYPES)
+    number_attribute("on_off", attributes, "threshold")
+    return DataType.BOOLEAN
+
+
+def _check_in_range(types: Sequence[DataType], attributes: Attributes) -> DataType:
+    expect("in_range", types, NUMERIC_TYPES)
+    low, high = (number_attribute("in_range", attributes, key) for key in ("lower", "upper"))
+    if high < low:
+        raise UserMistake(f"in_range: 'upper' ({high}) is below 'lower' ({low})", code=701)
+    return DataType.BOOLEAN
+
+
+def _make_condition(call: FunctionCall) -> Evaluator:
+    attributes = dict(call.attributes)
+    low = float(attributes["threshold" if call.name == "on_off" else "lower"])
+    high = float(attributes["upper"]) if call.name == "in_range" else math.inf
+
+    def run(columns: Sequence[Column], _: Block) -> Column:
+        # As doubles: NumPy would round the thresholds to FLOAT.
+        values = columns[0].numbers.astype(np.float64, copy=False)
+        return Column(DataType.BOOLEAN, (values >= low) & (values <= high), columns[0].valid)
+
+    return run
+
+
+_register(Function("on_off", FunctionKind.SCALAR, _check_on_off, _make_condition))
+_register(Function("in_range", FunctionKind.SCALAR, _check_in_range, _make_condition))
+
+
+# ---------------------------------------------------------------------------------------------- text
+
+
+def _text_function(
+    name: str, result: DataType, *attributes: str, extra: tuple[frozenset[DataType], ...] = (), optional: int = 0
+) -> Callable[[Callable[[FunctionCall], Evaluator]], None]:
+    """Register a function whose first argument is text; `attributes` are those that must be given."""
+
+    def check(types: Sequence[DataType], given: Attributes) -> DataType:
+        expect(name, types, STRING_TYPES, *extra, optional=optional)
+        for key in attributes:
+            required(name, given, key)
+        return result
+
+    def wrap(make: Callable[[FunctionCall], Evaluator]) -> None:
+        _register(Function(name, FunctionKind.SCALAR, check, make))
+
+    return wrap
+
+
+def _mapped(name: str, change: Callable[[Column], TextArray]) -> None:
+    def run(columns: Sequence[Column], _: Block) -> Column:
+        return Column(DataType.TEXT, change(columns[0]), columns[0].valid)
+
+    _text_function(name, DataType.TEXT)(lambda _: run)
+
+
+_mapped("upper", lambda column: cased_text(column, "utf8_upper", str.upper))
+_mapped("lower", lambda column: cased_text(column, "utf8_lower", str.lower))
+_mapped("trim", lambda column: map_text(column, "utf8_trim_whitespace"))
+
+
+def _arrow_numbers(column: Column, type_: DataType, kernel: Callable[[Arrow], Arrow]) -> Column:
+    """A column of numbers or booleans that an Arrow kernel makes of a text column."""
+    values: NumericArray = numbers_of(kernel(to_arrow(column.text)))
+    return Column(type_, values.astype(NUMPY_DTYPE[type_], copy=False), column.valid)
+
+
+@_text_function("length", DataType.INT32)
+def _make_length(_: FunctionCall) -> Evaluator:
+    return lambda columns, _: _arrow_numbers(columns[0], DataType.INT32, arrow_compute().utf8_length)
+
+
+def _found_anywhere(call: FunctionCall, key: str, kernel: str) -> Evaluator:
+    wanted = dict(call.attributes)[key]
+
+    def run(columns: Sequence[Column], _: Block) -> Column:
+        compute = getattr(arrow_compute(), kernel)
+        return _arrow_numbers(columns[0], DataType.BOOLEAN, lambda texts: compute(texts, wanted))
+
+    return run
+
+
+_text_function("startswith", DataType.BOOLEAN, "target")(lambda call: _found_anywhere(call, "target", "starts_with"))
+_text_function("endswith", DataType.BOOLEAN, "target")(lambda call: _found_anywhere(call, "target", "ends_with"))
+_text_function("string_contains", DataType.BOOLEAN, "s")(lambda call: _found_anywhere(call, "s", "match_substring"))
+
+
+@_text_function("string_matches", DataType.BOOLEAN, "regex")
+def _make_string_matches(call: FunctionCall) -> Evaluator:
+    pattern = f"^(?:{dict(call.attributes)['regex']})$"
+
+    def run(columns: Sequence[Column], _: Block) -> Column:
+        found = match_text(columns[0].text, pattern, regexp=True)
+        return Column(DataType.BOOLEAN, found, columns[0].valid)
+
+    return run
+
+
+@_text_function("locate", DataType.INT32, "target")
+def _make_locate(call: FunctionCall) -> Evaluator:
+    attributes = dict(call.attributes)
+    target = attributes["target"]
+    backwards = flag_attribute("locate", attributes, "reverse", default=False)
+
+    def run(columns: Sequence[Column], _: Block) -> Column:
+        compute = arrow_compute()
+        texts = to_arrow(columns[0].text)
+        wanted = target
+        if backwards:
+            texts, wanted = compute.utf8_reverse(texts), target[::-1]
+        # Arrow finds bytes; what stands before the match, in characters, is the position.
+        at = compute.find_substring(texts, wanted)
+        found = numbers_of(compute.greater_equal(at, 0))
+        before = _characters_before(texts, numbers_of(at))
+        if backwards:
+            before = numbers_of(compute.utf8_length(texts)) - before - len(target)
+        return Column(DataType.INT32, np.where(found, before, -1).astype(np.int32), columns[0].valid)
+
+    return run
+
+
+def _characters_before(texts: Arrow, at: NumericArray) -> NumericArray:
+    """How many characters begin before byte `at[i]` of text i."""
+    text = from_arrow(texts)
+    begins = np.zeros(len(text.data) + 1, np.int64)
+    np.cumsum((text.data & 0xC0) != 0x80, out=begins[1:])
+    starts = text.offsets[:-1].astype(np.int64)
+    return begins[starts + np.maximum(at, 0)] - begins[starts]
+
+
+@_text_function("substring", DataType.TEXT, extra=(NUMERIC_TYPES, NUMERIC_TYPES), optional=1)
+def _make_substring(call: FunctionCall) -> Evaluator:
+    first = _characters(call, 1)
+    stop = max(first - 1 + _characters(call, 2), 0) if len(call.arguments) > 2 else None
+    start = max(first - 1, 0)
+
+    def run(columns: Sequence[Column], _: Block) -> Column:
+        texts = map_text(columns[0], "utf8_slice_codeunits", start=start, stop=stop)
+        return Column(DataType.TEXT, texts, columns[0].valid)
+
+    return run
+
+
+def _characters(call: FunctionCall, place: int) -> int:
+    """An argument that counts characters."""
+    found = constant_argument(call, place)
+    if not isinstance(found, int) or isinstance(found, bool) or found < 0:
+        raise UserMistake(f"substring: begin and length are whole numbers from 0, and not {found!r}", code=701)
+    return found
+
+
+@_text_function("replace", DataType.TEXT, extra=(STRING_TYPES, STRING_TYPES))
+def _make_replace(call: FunctionCall) -> Evaluator:
+    old, new = str(constant_argument(call, 1)), str(constant_argument(call, 2))
+
+    def run(columns: Sequence[Column], _: Block) -> Column:
+        texts = columns[0].text
+        if old:
+            texts = map_text(columns[0], "replace_substring", pattern=old, replacement=new)
+        return Column(DataType.TEXT, texts, columns[0].valid)
+
+    return run
+
+
+@_text_function("strcmp", DataType.INT32, extra=(STRING_TYPES,))
+def _make_strcmp(_: FunctionCall) -> Evaluator:
+    def run(columns: Sequence[Column], _: Block) -> Column:
+        distances = text_distances(columns[0].text, columns[1].text)
+        return Column(DataType.INT32, distances, columns[0].present & columns[1].present)
+
+    return run
+
+
+def _check_concat(types: Sequence[DataType], _: Attributes) -> DataType:
+    if not types or any(t not in STRING_TYPES for t in types):
+        raise UserMistake("concat takes one or more TEXT or STRING series", code=701)
+    return DataType.TEXT
+
+
+def _make_concat(call: FunctionCall) -> Evaluator:
+    attributes = dict(call.attributes)
+    behind = flag_attribute("concat", attributes, "series_behind", default=False)
+    fixed = "".join(value for key, value in attributes.items() if key.startswith("target"))
+
+    def run(columns: Sequence[Column], _: Block) -> Column:
+        compute = arrow_compute()
+        series = [compute.fill_null(to_arrow(column.text, column.valid), "") for column in columns]
+        parts = [fixed, *series] if behind else [*series, fixed]
+        joined = compute.binary_join_element_wise(*parts, "")
+        return Column(DataType.TEXT, from_arrow(joined), _any_present(columns))
+
+    return run
+
+
+_register(Function("concat", FunctionKind.SCALAR, _check_concat, _make_concat))
+FUNCTIONS["substr"] = FUNCTIONS["substring"]

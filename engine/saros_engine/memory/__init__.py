@@ -1,0 +1,1 @@
+"""Memory of queries: accounting, the pool that all queries share, spilling to disk, and the options of both."""

@@ -1,0 +1,178 @@
+"""The ledger of the memory that all queries of a node share: who holds how much, who may have more, waits, must end.
+
+    0 ----------------------- border --------- bytes_max
+      given                         owed                      given + owed <= bytes_max, always
+
+    ask         what fits below the border is given. The rest is owed: the holder has it already (an operator reports
+                bytes when it already keeps them), so it is counted. An operator waits before it takes more; rows on
+                their way to a reader block nobody. A request beyond `bytes_max` is refused.
+    give_back   pays the holder's own debt first. Then debts that fit below the border are cleared, those of the
+                smallest holders first
+    to_end      the holder that must end: the largest, among equals the youngest. This happens when a debt is `wait_ns`
+                old, or at once when all holders wait, since none is left to give back. The next holder must end when
+                the previous one's bytes have come back, or `wait_ns` later.
+
+Hence no holder waits for ever, and none is ended in favour of a larger one. A holder is known while it holds
+something. Pure, and not thread-safe: `pool.py` has the lock, the futures and the clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NewType
+
+HolderId = NewType("HolderId", int)
+
+#: The part above the border: queries have one block more than they were given when they wait.
+_OWED_SHARE = 8
+
+
+class Answer(Enum):
+    """What becomes of an ask."""
+
+    GIVEN = "given"
+    OWED = "owed"
+    REFUSED = "refused"
+
+
+@dataclass(slots=True)
+class _Holder:
+    """`id` grows with its coming."""
+
+    id: HolderId
+    given: int = 0
+    owed: int = 0
+    #: Since when it owes something, and whether it waits until it does not any more.
+    since_ns: int | None = None
+    waits: bool = False
+    #: It has to end: it gets nothing any more, and owes nothing to anybody.
+    ended: bool = False
+
+    @property
+    def held(self) -> int:
+        return self.given + self.owed
+
+    @property
+    def rank(self) -> tuple[int, HolderId]:
+        """Who has least goes on first, who has most ends first."""
+        return self.held, self.id
+
+
+class MemoryLedger:
+    """See the module. Times are monotonic."""
+
+    def __init__(self, bytes_max: int, wait_ns: int) -> None:
+        self.bytes_max = bytes_max
+        #: Above it, memory is short.
+        self.border = bytes_max - bytes_max // _OWED_SHARE
+        self._wait_ns = wait_ns
+        self._holders: dict[HolderId, _Holder] = {}
+        #: Sums over the holders.
+        self._given = self._owed = 0
+        #: When the last one had to end.
+        self._ended_ns = 0
+
+    @property
+    def used(self) -> int:
+        """Bytes that are held."""
+        return self._given + self._owed
+
+    @property
+    def short(self) -> bool:
+        """Whether the border is reached: who can do with less, should."""
+        return self._given + self._owed > self.border
+
+    def held(self, holder: HolderId) -> int:
+        """Bytes that one holds."""
+        found = self._holders.get(holder)
+        return 0 if found is None else found.held
+
+    # ------------------------------------------------------------------ more
+
+    def ask(self, holder: HolderId, count: int, now_ns: int, *, waits: bool = True) -> Answer:
+        """`count` bytes more, which are held if they are not refused. `waits`: for as long as they are owed."""
+        found = self._holders.get(holder) or _Holder(holder)
+        if found.ended or self.used + count > self.bytes_max:
+            return Answer.REFUSED
+        self._holders[holder] = found
+        if self._given + count <= self.border:
+            found.given += count
+            self._given += count
+            return Answer.GIVEN
+        found.owed += count
+        self._owed += count
+        found.waits |= waits
+        if found.since_ns is None:
+            found.since_ns = now_ns
+        return Answer.OWED
+
+    # ------------------------------------------------------------------ less
+
+    def give_back(self, holder: HolderId, count: int) -> list[HolderId]:
+        """`count` bytes less, first of what is owed; who owes nothing any more."""
+        found = self._holders[holder]
+        assert 0 <= count <= found.held
+        paid = min(count, found.owed)
+        found.owed -= paid
+        self._owed -= paid
+        found.given -= count - paid
+        self._given -= count - paid
+        over = []
+        if found.owed == 0 and found.since_ns is not None:
+            found.since_ns, found.waits = None, False
+            over.append(holder)
+        if found.held == 0:
+            del self._holders[holder]
+        return over + self._settle()
+
+    def _settle(self) -> list[HolderId]:
+        """Give what is owed, where it fits."""
+        over = []
+        for holder in sorted(self._owing(), key=lambda h: h.rank):
+            if self._given + holder.owed <= self.border:
+                self._given += holder.owed
+                self._owed -= holder.owed
+                holder.given, holder.owed, holder.since_ns, holder.waits = holder.held, 0, None, False
+                over.append(holder.id)
+        return over
+
+    # ------------------------------------------------------------------ who has to end
+
+    def to_end(self, now_ns: int) -> HolderId | None:
+        """Who has to end now: it is told so once."""
+        again_ns = self.look_again_ns()
+        if again_ns is None:
+            return None
+        going = [holder for holder in self._holders.values() if not holder.ended]
+        stuck = all(holder.waits for holder in going) and not self._is_coming_back()
+        if not stuck and now_ns < again_ns:
+            return None
+        most = max(going, key=lambda h: h.rank)
+        most.ended, most.since_ns, most.waits, self._ended_ns = True, None, False, now_ns
+        return most.id
+
+    def look_again_ns(self) -> int | None:
+        """When `to_end` may answer otherwise though nothing happens; None: never."""
+        since = [holder.since_ns for holder in self._holders.values() if holder.since_ns is not None]
+        if not since:
+            return None
+        return (self._ended_ns if self._is_coming_back() else min(since)) + self._wait_ns
+
+    def _owing(self) -> list[_Holder]:
+        return [holder for holder in self._holders.values() if holder.since_ns is not None]
+
+    def _is_coming_back(self) -> bool:
+        """Whether one that had to end still holds something."""
+        return any(holder.ended for holder in self._holders.values())
+
+    def validate(self) -> None:
+        """The rules across fields."""
+        holders = self._holders.values()
+        assert self._given == sum(holder.given for holder in holders)
+        assert self._owed == sum(holder.owed for holder in holders)
+        assert self.used <= self.bytes_max
+        assert all(holder.given >= 0 and holder.owed >= 0 and holder.held > 0 for holder in holders)
+        assert all((holder.since_ns is not None) == (holder.owed > 0) for holder in holders if not holder.ended)
+        assert all(holder.since_ns is not None for holder in holders if holder.waits)
+        assert all(self._given + holder.owed > self.border for holder in self._owing())

@@ -1,0 +1,150 @@
+"""A query's memory account, which draws from the node's pool. Thread-safe: the drivers of a query share it.
+
+    reserved    what operators keep: at most the query's own limit
+    queued      rows on their way between fragments and to the client, which may outlast the query
+    drawn       what the pool has been asked for to cover both: the excess over the first mebibyte, in whole steps,
+                plus a spare step
+
+So a small query never touches the pool, and a large one only once per mebibyte.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+
+from saros_engine.base.errors import MemoryExceeded
+from saros_engine.memory.ledger import HolderId
+from saros_engine.memory.pool import End, MemoryPool
+from saros_scheduler.task import Blocked
+
+#: What is drawn at a time.
+STEP_BYTES = 1 << 20
+#: What a query may hold without drawing: as many as a server's calls have a quarter of a gibibyte of it.
+FREE_BYTES = 1 << 20
+
+
+class QueryMemory:
+    """Counts what a query's operators and buffers keep. Implements `operators.operator.MemoryAccount`."""
+
+    def __init__(self, bytes_max: int, pool: MemoryPool) -> None:
+        self._bytes_max = bytes_max
+        self._pool = pool
+        self._lock = threading.Lock()
+        self._reserved = 0
+        self._peak = 0
+        self._queued = 0
+        self._drawn = 0
+        #: Its name in the pool, from its first draw on.
+        self._holder: HolderId | None = None
+        self._end: End = _nobody
+        #: No operator will reserve anything any more: nothing is kept to spare.
+        self._closed = False
+
+    @property
+    def bytes_max(self) -> int:
+        """See `MemoryAccount.bytes_max`."""
+        return min(self._bytes_max, self._pool.bytes_for_one)
+
+    @property
+    def short(self) -> bool:
+        """See `MemoryAccount.short`."""
+        return self._pool.short
+
+    @property
+    def reserved(self) -> int:
+        """Bytes that operators have reserved now."""
+        return self._reserved
+
+    @property
+    def held(self) -> int:
+        """Bytes that are reserved or queued now."""
+        return self._reserved + self._queued
+
+    @property
+    def peak(self) -> int:
+        """The most that was reserved at once."""
+        return self._peak
+
+    def end_with(self, end: End) -> None:
+        """How the query is ended if it holds most when others wait. `end` must not keep the account alive."""
+        self._end = end
+
+    def reserve(self, count: int) -> Blocked | None:
+        """See `MemoryAccount.reserve`."""
+        with self._lock:
+            wanted = self._reserved + count
+            if wanted > self._bytes_max:
+                raise MemoryExceeded(
+                    f"the query needs {wanted} bytes of memory and may have {self._bytes_max}: narrow it, or raise"
+                    " query_memory_bytes"
+                )
+            blocked = None
+            if more := self._lacking(count):
+                blocked = self._pool.draw(self._name(), more, self._end)
+                self._drawn += more
+            self._reserved = wanted
+            self._peak = max(self._peak, wanted)
+            return blocked
+
+    def release(self, count: int) -> None:
+        """See `MemoryAccount.release`."""
+        with self._lock:
+            assert count <= self._reserved
+            self._reserved -= count
+            if self._drawn:
+                self._give_back()
+
+    def enqueue(self, count: int) -> None:
+        """See `MemoryAccount.enqueue`."""
+        with self._lock:
+            if more := self._lacking(count):
+                self._pool.draw(self._name(), more, self._end, waits=False)
+                self._drawn += more
+            self._queued += count
+
+    def dequeue(self, count: int) -> None:
+        """See `MemoryAccount.dequeue`."""
+        with self._lock:
+            assert count <= self._queued
+            self._queued -= count
+            if self._drawn:
+                self._give_back()
+
+    def close(self) -> None:
+        """The query has ended: what is queued may wait for its client."""
+        with self._lock:
+            self._closed = True
+            if self._drawn:
+                self._give_back()
+
+    # ------------------------------------------------------------------ with the lock held
+
+    def _lacking(self, count: int) -> int:
+        """What has to be drawn for `count` bytes more."""
+        lacking = self._reserved + self._queued + count - FREE_BYTES - self._drawn
+        return _steps(lacking) if lacking > 0 else 0
+
+    def _give_back(self) -> None:
+        spare = 0 if self._closed or self._pool.short else STEP_BYTES
+        kept = _steps(max(self._reserved + self._queued - FREE_BYTES, 0)) + spare
+        if kept < self._drawn:
+            assert self._holder is not None
+            self._pool.give_back(self._holder, self._drawn - kept)
+            self._drawn = kept
+
+    def _name(self) -> HolderId:
+        if self._holder is None:
+            self._holder = self._pool.next_id()
+            # Rows that no client ever reads or closes are gone with the account.
+            weakref.finalize(self, self._pool.abandoned.append, self._holder).atexit = False
+        return self._holder
+
+
+def _steps(count: int) -> int:
+    """Up to a whole step."""
+    return -(-count // STEP_BYTES) * STEP_BYTES
+
+
+def _nobody(_: MemoryExceeded) -> None:
+    """Of an account that is no execution's."""

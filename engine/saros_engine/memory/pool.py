@@ -1,0 +1,191 @@
+"""The memory of all queries of a node: one ledger, its lock, the futures of waiting queries, and ending queries.
+
+    QueryMemory --draw--> MemoryPool (`ledger.py` has the rules) --end--> the query that holds most
+                <-give_back-
+
+A thread looks for debts that are too old; it runs from the first debt until it finds none. Only this thread ends
+queries, so a query is never ended in the middle of another's work, nor with a lock held.
+
+Thread-safe. When an account is garbage-collected with bytes reserved, it reports this by appending to `abandoned`,
+which needs no lock: the collector may run at any moment, even on a thread that holds the lock.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from saros_engine.base.errors import MemoryPoolExhausted
+from saros_engine.memory.ledger import Answer, HolderId, MemoryLedger
+from saros_scheduler.task import Blocked
+from saros_storage.base.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+#: Long enough for a heavy query to come to its end, or to put rows into files; then whoever holds most has to end.
+WAIT_NS = 5_000_000_000
+_NANOSECONDS = 1e9
+
+#: Ends a query with an error, if it has not ended; of one that has, rows that its client has not read.
+End = Callable[[MemoryPoolExhausted], None]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolStatus:
+    """`waits` (for want of memory) and `ended` count since the start."""
+
+    used: int
+    bytes_max: int
+    waits: int
+    ended: int
+
+
+NO_MEMORY = PoolStatus(0, 0, 0, 0)
+
+
+class MemoryPool:
+    """See the module."""
+
+    def __init__(self, bytes_max: int, clock: Clock, wait_ns: int = WAIT_NS) -> None:
+        self._clock = clock
+        self._changed = threading.Condition(threading.Lock())
+        self._ledger = MemoryLedger(bytes_max, wait_ns)
+        self._numbers = itertools.count()
+        #: How to end those who hold something.
+        self._ends: dict[HolderId, End] = {}
+        self._blocked: dict[HolderId, Blocked] = {}
+        self._waits = self._ended = 0
+        self._watcher: threading.Thread | None = None
+        #: Holders whose accounts are gone, whatever they held.
+        self.abandoned: deque[HolderId] = deque()
+
+    @property
+    def bytes_for_one(self) -> int:
+        """What one query may have, if there is no other."""
+        return self._ledger.border
+
+    @property
+    def short(self) -> bool:
+        """Whether who can do with less should."""
+        return self._ledger.short
+
+    def status(self) -> PoolStatus:
+        """What it is at the moment."""
+        with self._changed:
+            over = self._sweep()
+            status = PoolStatus(self._ledger.used, self._ledger.bytes_max, self._waits, self._ended)
+        _resolve(over)
+        return status
+
+    def next_id(self) -> HolderId:
+        """The name of one who comes now."""
+        return HolderId(next(self._numbers))
+
+    def draw(self, holder: HolderId, count: int, end: End, *, waits: bool = True) -> Blocked | None:
+        """`count` bytes more. What to wait for before more is asked for, if anything. Raises MemoryPoolExhausted.
+
+        `waits`: else it is not waited for, and still ends another one if it is owed for too long.
+        """
+        blocked = refusal = None
+        with self._changed:
+            over = self._sweep()
+            answer = self._ledger.ask(holder, count, self._clock.monotonic_ns(), waits=waits)
+            if answer is Answer.REFUSED:
+                refusal = self._refusal(holder, count)
+            else:
+                self._ends[holder] = end
+            if answer is Answer.OWED:
+                blocked = self._owe(holder)
+                self._waits += waits
+        _resolve(over)
+        if refusal is not None:
+            raise refusal
+        return blocked
+
+    def give_back(self, holder: HolderId, count: int) -> None:
+        """`count` bytes less."""
+        with self._changed:
+            over = self._give_back(holder, count)
+        _resolve(over)
+
+    # ------------------------------------------------------------------ with the lock held
+
+    def _give_back(self, holder: HolderId, count: int) -> list[Blocked]:
+        over = self._ledger.give_back(holder, count)
+        if not self._ledger.held(holder):
+            del self._ends[holder]
+            over.append(holder)
+        self._changed.notify()
+        return [self._blocked.pop(number) for number in over if number in self._blocked]
+
+    def _sweep(self) -> list[Blocked]:
+        """Take back what nobody can give back any more."""
+        over = []
+        while self.abandoned:
+            holder = self.abandoned.popleft()
+            if held := self._ledger.held(holder):
+                over += self._give_back(holder, held)
+        return over
+
+    def _owe(self, holder: HolderId) -> Blocked:
+        blocked = self._blocked.get(holder)
+        if blocked is None:
+            blocked = self._blocked[holder] = Blocked()
+        if self._watcher is None:
+            self._watcher = threading.Thread(target=self._watch, name="saros-memory", daemon=True)
+            self._watcher.start()
+        self._changed.notify()
+        return blocked
+
+    def _refusal(self, holder: HolderId, count: int) -> MemoryPoolExhausted:
+        ledger = self._ledger
+        return MemoryPoolExhausted(
+            f"the queries of this node hold {ledger.used} of the {ledger.bytes_max} bytes that they may have together,"
+            f" and this one, with {ledger.held(holder)} of them, needs {count} more: try again later, narrow it, or"
+            " raise queries_memory_bytes"
+        )
+
+    # ------------------------------------------------------------------ who owes for long
+
+    def _watch(self) -> None:
+        owed = True
+        while owed:
+            try:
+                owed = self._look()
+            except Exception:
+                logger.exception("a query did not end as it should, for others that wait for memory")
+
+    def _look(self) -> bool:
+        """End one that has to end, or wait until it may have come to that; False if nobody owes anything."""
+        with self._changed:
+            over = self._sweep()
+            now = self._clock.monotonic_ns()
+            holder = self._ledger.to_end(now)
+            again_ns = self._ledger.look_again_ns()
+            if holder is not None:
+                end, error = self._ends[holder], self._told_to_end(holder)
+                self._ended += 1
+            elif again_ns is None:
+                self._watcher = None
+            elif not over:
+                self._changed.wait(max(again_ns - now, 0) / _NANOSECONDS)
+        _resolve(over)
+        if holder is not None:
+            end(error)
+        return holder is not None or again_ns is not None
+
+    def _told_to_end(self, holder: HolderId) -> MemoryPoolExhausted:
+        return MemoryPoolExhausted(
+            f"others waited for memory, and this query held most: {self._ledger.held(holder)} of the"
+            f" {self._ledger.bytes_max} bytes that the queries of this node may have together; try again later, narrow"
+            " it, or raise queries_memory_bytes"
+        )
+
+
+def _resolve(over: list[Blocked]) -> None:
+    for blocked in over:
+        blocked.set_result(None)

@@ -1,0 +1,89 @@
+"""Blocks that an operator keeps for later, in memory or in a file; the operator decides when to spill.
+
+    append                      at the end, in memory
+    put_away                    spill everything in memory to the file
+    first, drop_first           the oldest                      pop_last    the newest
+
+Belongs to its operator's thread.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from saros_engine.memory.spill import QuerySpill, Spilled, SpillFile
+from saros_storage.base.block import Block
+
+
+class KeptBlocks:
+    """See the module. `close` lets go of the file."""
+
+    def __init__(self, spill: QuerySpill | None) -> None:
+        """`spill`: None if there are no files."""
+        self._spill = spill
+        self._file: SpillFile | None = None
+        #: The oldest first; those in the file come before those in memory.
+        self._blocks: deque[Block | Spilled] = deque()
+        #: The oldest, if it was read again.
+        self._head: Block | None = None
+        #: Bytes in memory.
+        self.nbytes = 0
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    @property
+    def in_files(self) -> bool:
+        """Whether anything was ever put away."""
+        return self._file is not None
+
+    def append(self, block: Block) -> None:
+        """Keep a block behind the others."""
+        self._blocks.append(block)
+        self.nbytes += block.nbytes
+
+    def put_away(self) -> None:
+        """Put into the file what is in memory. Raises MemoryExceeded where there is no room for it."""
+        assert self._spill is not None
+        if self._file is None:
+            self._file = self._spill.open()
+        for number, block in enumerate(self._blocks):
+            if isinstance(block, Block):
+                self._blocks[number] = self._file.write(block)
+        self._head, self.nbytes = None, 0
+
+    def first(self) -> Block:
+        """The oldest block, which stays."""
+        block = self._blocks[0]
+        if isinstance(block, Block):
+            return block
+        if self._head is None:
+            self._head = self._read(block)
+            self.nbytes += self._head.nbytes
+        return self._head
+
+    def drop_first(self) -> None:
+        """Without the oldest."""
+        gone = self._blocks.popleft()
+        block = gone if isinstance(gone, Block) else self._head
+        self.nbytes -= 0 if block is None else block.nbytes
+        self._head = None
+
+    def pop_last(self) -> Block:
+        """The newest block, which goes."""
+        block = self._blocks.pop()
+        if isinstance(block, Spilled):
+            return self._read(block)
+        self.nbytes -= block.nbytes
+        return block
+
+    def _read(self, spilled: Spilled) -> Block:
+        assert self._file is not None
+        return self._file.read(spilled)
+
+    def close(self) -> None:
+        """Keep nothing any more. Idempotent."""
+        self._blocks.clear()
+        self._head, self.nbytes = None, 0
+        if self._file is not None:
+            self._file.close()

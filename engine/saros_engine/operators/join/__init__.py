@@ -1,0 +1,1 @@
+"""Operators that join their children by time, by window, by device or by level."""

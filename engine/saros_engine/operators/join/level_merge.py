@@ -1,0 +1,55 @@
+"""LevelMerge: states of several series, side by side in a row, merged into one value for each group of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from saros_engine.functions.aggregates import aggregate_of, retyped
+from saros_engine.operators.base import BlockwiseOperator
+from saros_engine.operators.operator import Operator, OperatorContext
+from saros_engine.plan.plan import AggregateCall, LevelMerge
+from saros_storage.base.block import Block, Column
+from saros_storage.base.types import Int64Array
+from saros_storage.read.row_ranges import Slices
+
+#: Aggregates to which the order of states in time matters; their last state column is the time.
+_BY_TIME = frozenset({"first_value", "last_value"})
+
+
+class LevelMergeOperator(BlockwiseOperator):
+    """One block in, one out."""
+
+    def __init__(self, node: LevelMerge, child: Operator, context: OperatorContext) -> None:
+        super().__init__("LevelMerge", context, child, detail=f"{len(node.calls)} groups")
+        self._node = node
+
+    def _made_of(self, block: Block) -> Block | None:
+        merged = [
+            _merge(call, members, block) for call, members in zip(self._node.calls, self._node.members, strict=True)
+        ]
+        return Block(block.time, (*block.columns[: self._node.passed], *merged), block.rows)
+
+
+def _merge(call: AggregateCall, members: Sequence[int], block: Block) -> Column:
+    """One group: `members` are the first state columns of its series."""
+    aggregate = aggregate_of(call)
+    width = len(call.arguments)
+    count, rows = len(members), block.rows
+    starts = np.arange(rows, dtype=np.int64) * count
+    # Row by row the states of all series: series k's row r comes to place r * count + k.
+    order = np.arange(rows * count, dtype=np.int64).reshape(count, rows).T.ravel()
+    states = [Column.concat([block.columns[first + i] for first in members]).take(order) for i in range(width)]
+    if call.function in _BY_TIME:
+        by_time = _ordered_by_time(states[-1], count)
+        states = [state.take(by_time) for state in states]
+    merged = aggregate.together(states, Slices(starts, starts + count))
+    return retyped(call.type, aggregate.final(merged))
+
+
+def _ordered_by_time(times: Column, count: int) -> Int64Array:
+    """Positions that put each row's states in order of time."""
+    grid = times.numbers.reshape(-1, count)
+    within = np.argsort(grid, axis=1, kind="stable")
+    return (within + np.arange(len(grid))[:, None] * count).ravel()

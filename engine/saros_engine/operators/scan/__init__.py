@@ -1,0 +1,1 @@
+"""Operators that read series: rows, or aggregates from statistics and rows."""

@@ -1,0 +1,1 @@
+"""Logical plans: nodes, typed expressions, fragments and their instances. Values."""

@@ -1,0 +1,160 @@
+"""Typed expressions over the columns of a block, as analysis makes them from the statement's expressions.
+
+A bound expression knows its result type and refers to its input by column number, so that evaluation needs no names.
+Evaluation is in `evaluate.py`, scalar functions in `scalar.py`. Null logic is three-valued; arithmetic gives DOUBLE,
+but `/` and `%` of whole numbers INT64.
+
+Signed zeros: if a side of a comparison is floating-point and computed, -0.0 is less than 0.0, as in Java's
+`Double.compare`; otherwise they are equal, as in storage. Binding decides this (`signed_zeros`) from the statement's
+text, since a plan may later replace a computed side by a column or a constant.
+
+Pure data: any thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from saros_grammar.syntax.ast import BinaryOperator
+from saros_storage.base.types import DataType, Scalar
+
+if TYPE_CHECKING:
+    from saros_engine.functions.function import Function
+
+
+@dataclass(frozen=True, slots=True)
+class InputColumn:
+    """Column `index` of the input block."""
+
+    index: int
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class InputTime:
+    """The time of the row, as TIMESTAMP."""
+
+    type: DataType = DataType.TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A literal; `value` None is null of `type`."""
+
+    value: Scalar
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value that is known only when the plan is used; evaluation meets a `Constant` in its place."""
+
+    number: int
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Negate:
+    """Arithmetic minus."""
+
+    operand: Bound
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Logical not."""
+
+    operand: Bound
+    type: DataType = DataType.BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Binary operator: arithmetic (DOUBLE, or INT64 for `/` and `%`), comparison or logic (BOOLEAN)."""
+
+    operator: BinaryOperator
+    left: Bound
+    right: Bound
+    type: DataType
+    #: Of a comparison: whether -0.0 is less than 0.0.
+    signed_zeros: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """Scalar or series function `name` (lower case, a key of `scalar.FUNCTIONS`)."""
+
+    name: str
+    arguments: tuple[Bound, ...]
+    type: DataType
+    attributes: tuple[tuple[str, str], ...] = ()
+    #: The function, if a user wrote it.
+    own: Function | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NullTest:
+    """IS [NOT] NULL."""
+
+    operand: Bound
+    negated: bool
+    type: DataType = DataType.BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """[NOT] IN of constants, of the operand's type."""
+
+    operand: Bound
+    items: tuple[Scalar, ...]
+    negated: bool
+    type: DataType = DataType.BOOLEAN
+    #: Whether -0.0 and 0.0 are two.
+    signed_zeros: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PatternMatch:
+    """[NOT] LIKE / REGEXP over text, with a linear-time matcher."""
+
+    operand: Bound
+    pattern: str
+    regexp: bool
+    negated: bool
+    type: DataType = DataType.BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """CAST; a value that cannot be converted is an error that names it."""
+
+    operand: Bound
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """CASE: the first true condition's result, all results of one type."""
+
+    whens: tuple[tuple[Bound, Bound], ...]
+    otherwise: Bound | None
+    type: DataType
+
+
+Bound = (
+    InputColumn
+    | InputTime
+    | Constant
+    | Given
+    | Negate
+    | Not
+    | Operation
+    | FunctionCall
+    | NullTest
+    | Membership
+    | PatternMatch
+    | Conversion
+    | Choice
+)

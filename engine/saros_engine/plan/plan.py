@@ -1,0 +1,420 @@
+"""The plan tree: what a query does, from scans up to the rows that a client sees.
+
+    logical plan --optimiser rules--> logical plan --distribution--> fragments (cut at exchanges)
+        --one instance per holder--> FragmentInstance --drivers--> operators (`operators/`), one per node
+
+Each node describes its rows: `fields` (name and type per column) and whether rows carry a time (`timed`), ascending
+unless `descending`. Nodes are frozen; rules build new ones with `dataclasses.replace`.
+
+    Scan                rows of one device: one non-aligned series, or columns of an aligned device
+    AggregateScan       partial aggregates of one device per window, from statistics where exact
+    AggregateScans      aggregates of many devices side by side
+    TimeJoin            children side by side, aligned by time (full outer)
+    WindowJoin          children side by side that have identical rows (same windows, or one row each)
+    Filter Project Generate Aggregate LevelMerge Fill Sort Limit
+    DeviceMerge         children one after the other (or merged by time), each with its device's name in front
+    LastScan            the latest point of each series
+    Rows                rows known at planning time (SHOW, COUNT, EXPLAIN)
+    ExchangeSource      the rows that another fragment sends; if it has several instances, device by device
+
+Pure data: any thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from saros_engine.plan.expression import Bound, FunctionCall
+from saros_storage.base.block import Block
+from saros_storage.base.types import DataType, Scalar
+from saros_storage.scan.reading import ScanRequest, TimeRange
+
+if TYPE_CHECKING:
+    from saros_engine.functions.aggregate import Aggregate as AggregateFunction
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column of a plan node's rows. `name` is the result's header at the top of the plan."""
+
+    name: str
+    type: DataType
+
+
+# ---------------------------------------------------------------------------------------------- windows, aggregates
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindows:
+    """Windows over time: window k covers [start_k, end_k), labelled by its start (left-open forms by its end).
+
+    `start` and `end` bound all windows, half-open, already in the instance's time unit; a left-open statement has had 1
+    added to both by analysis and sets `label_end`. Intervals and steps are calendar `months`, counted from `start` in
+    `zone`, and `ticks` from where these lead.
+    """
+
+    start: int
+    end: int
+    interval_ticks: int
+    interval_months: int
+    step_ticks: int
+    step_months: int
+    label_end: bool = False
+    zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWindows:
+    """A new window where the gap to the row before exceeds `gap` ticks."""
+
+    gap: int
+
+
+@dataclass(frozen=True, slots=True)
+class VariationWindows:
+    """A new window where `control` differs from the window's first value by more than `delta` (0: differs at all)."""
+
+    control: Bound
+    delta: float
+    ignore_null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionWindows:
+    """Runs of rows where `predicate` is true; kept if their length satisfies (`keep_operator`, `keep_count`)."""
+
+    predicate: Bound
+    keep_operator: str
+    keep_count: int
+    ignore_null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CountWindows:
+    """Windows of `size` rows (rows with null `control` do not count if `ignore_null`)."""
+
+    control: Bound
+    size: int
+    ignore_null: bool
+
+
+Windows = TimeWindows | SessionWindows | VariationWindows | ConditionWindows | CountWindows
+
+
+class Stage(Enum):
+    """What an aggregation reads and writes.
+
+    PARTIAL: rows -> states; FINAL: states -> values; SINGLE: rows -> values; MERGE: states -> states.
+    """
+
+    SINGLE = "single"
+    PARTIAL = "partial"
+    MERGE = "merge"
+    FINAL = "final"
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """`function` (lower case, a key of `aggregates.AGGREGATES`) over `arguments`, expressions on the child's columns.
+
+    On states (MERGE, FINAL) the arguments are the `InputColumn`s of the state's columns, as many as the function's
+    state has (`aggregates.state_types`).
+    """
+
+    function: str
+    arguments: tuple[Bound, ...]
+    type: DataType
+    attributes: tuple[tuple[str, str], ...] = ()
+    #: The aggregate, if a user wrote it.
+    own: AggregateFunction | None = field(default=None, compare=False, repr=False)
+
+
+# ---------------------------------------------------------------------------------------------- nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Rows of one device; timed; one field per measurement."""
+
+    request: ScanRequest
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateScan:
+    """Aggregates over one device's columns, per window (None: one row in all); uses summaries where exact.
+
+    `calls` take `InputColumn`s of the request's columns. Rows: every window of `windows` that the range has, empty ones
+    too, timed by the label; without windows one row, not timed. Stage is PARTIAL or SINGLE.
+    """
+
+    request: ScanRequest
+    calls: tuple[AggregateCall, ...]
+    windows: TimeWindows | None
+    stage: Stage
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateScans:
+    """The results of `scans` side by side; all are ascending, with the same non-overlapping windows or all with none.
+
+    Where statistics may answer, the requests already contain the window grid; a lone AggregateScan gets its grid when
+    its operator is built.
+
+    With `devices`, the scans are runs of equal length and with the same columns, one run per device. Rows come device
+    by device, followed by a column with the device's name. A block holds the rows of `together` devices.
+    """
+
+    scans: tuple[AggregateScan, ...]
+    fields: tuple[Field, ...]
+    devices: tuple[str, ...] = ()
+    together: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TimeJoin:
+    """Full outer join on time; fields are the children's, one after the other; all timed, one direction."""
+
+    children: tuple[Node, ...]
+    fields: tuple[Field, ...]
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WindowJoin:
+    """Children have the same number of rows with the same times: columns side by side."""
+
+    children: tuple[Node, ...]
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Rows where `predicate` is true."""
+
+    child: Node
+    predicate: Bound
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """`expressions` over the child's columns."""
+
+    child: Node
+    expressions: tuple[Bound, ...]
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """The points that a function of `transforms.POINT_FUNCTIONS` makes; one field; timed, ascending as the child is.
+
+    The call's arguments are expressions over the child's columns.
+    """
+
+    child: Node
+    call: FunctionCall
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """Aggregates over the child's rows, per window or in all (None). The child's rows are in ascending time.
+
+    `end_time`: the first field is `__endTime`, each window's last covered time (TimeWindows: end - 1).
+    `descending`: windows come last first.
+    """
+
+    child: Node
+    calls: tuple[AggregateCall, ...]
+    windows: Windows | None
+    stage: Stage
+    fields: tuple[Field, ...]
+    end_time: bool = False
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LevelMerge:
+    """GROUP BY LEVEL: the child's columns are states, side by side; each call merges those of its group of series.
+
+    `members[i]` are the numbers of the first state column of each series of call i; a call's arguments are the state
+    columns of its first series. The first `passed` columns (`__endTime`) go through as they are.
+    """
+
+    child: Node
+    calls: tuple[AggregateCall, ...]
+    members: tuple[tuple[int, ...], ...]
+    passed: int
+    fields: tuple[Field, ...]
+
+
+class FillKind(Enum):
+    """How nulls are replaced."""
+
+    PREVIOUS = "previous"
+    LINEAR = "linear"
+    VALUE = "value"
+
+
+@dataclass(frozen=True, slots=True)
+class FillNode:
+    """Replace nulls column by column; `values[i]` for VALUE (None: leave column i), `bound` ticks for PREVIOUS."""
+
+    child: Node
+    kind: FillKind
+    values: tuple[Scalar, ...]
+    bound: int | None
+    fields: tuple[Field, ...]
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SortItem:
+    """Sort by an expression over the child's columns (or its time)."""
+
+    expression: Bound
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """Stable sort; with `limit` only that many rows from the top are kept."""
+
+    child: Node
+    keys: tuple[SortItem, ...]
+    fields: tuple[Field, ...]
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Skip `offset` rows, then at most `count` (None: all)."""
+
+    child: Node
+    offset: int
+    count: int | None
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMerge:
+    """ALIGN BY DEVICE: `devices[i]` is put in front of child i's rows as a TEXT column; children's fields agree.
+
+    `by_time`: rows are merged by time (then device) instead of device by device.
+    """
+
+    children: tuple[Node, ...]
+    devices: tuple[str, ...]
+    fields: tuple[Field, ...]
+    by_time: bool = False
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LastScan:
+    """Rows (Time; Timeseries, Value, DataType as TEXT): the latest point of each series in the requests' time.
+
+    `requests` are `latest` ones, one for each run of series of one device; `series` has for each of their columns, in
+    order, a row of two TEXT columns: the series' name and its type. With `predicate` (over the value as
+    `InputColumn(0)` and time) the latest point that satisfies it.
+    """
+
+    requests: tuple[ScanRequest, ...]
+    series: Block
+    fields: tuple[Field, ...]
+    predicate: Bound | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows known at planning time."""
+
+    block: Block
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeSource:
+    """Rows of fragment `fragment`, of all its instances.
+
+    `devices` are those of its `DeviceMerge`: they were dealt out round-robin, and their rows come in this order. With
+    `times`, devices were cut into slices (`scan_splits`): a device is listed once per slice, with the slice's times. Of
+    devices that are aggregated together, the first of each turn stands for all. `named_by`: the device name's column.
+    """
+
+    fragment: int
+    fields: tuple[Field, ...]
+    devices: tuple[str, ...] = ()
+    times: tuple[TimeRange, ...] = ()
+    named_by: int = 0
+
+
+Node = (
+    Scan
+    | AggregateScan
+    | AggregateScans
+    | TimeJoin
+    | WindowJoin
+    | Filter
+    | Project
+    | Generate
+    | Aggregate
+    | LevelMerge
+    | FillNode
+    | Sort
+    | Limit
+    | DeviceMerge
+    | LastScan
+    | Rows
+    | ExchangeSource
+)
+
+
+def width(node: Node) -> int:
+    """The largest number of columns or children of any node from the root to where the plan branches."""
+    widest = 0
+    while True:
+        match node:
+            case AggregateScans(scans=below) | LastScan(requests=below) | DeviceMerge(children=below):
+                return max(widest, len(node.fields), len(below))
+            case Filter() | Project() | Generate() | Aggregate() | LevelMerge() | FillNode() | Sort() | Limit():
+                widest = max(widest, len(node.fields))
+                node = node.child
+            case _:
+                return max(widest, len(node.fields))
+
+
+# ---------------------------------------------------------------------------------------------- fragments
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFragment:
+    """A part of the plan between exchanges; fragment 0 is the root, whose rows are the result."""
+
+    number: int
+    root: Node
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentInstance:
+    """A fragment on one holder. On one node there is one instance per fragment; `sink` is the consumer's fragment."""
+
+    fragment: PlanFragment
+    instance: int
+    sink: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """A whole plan, ready to run: `timed` says whether the result has a Time column (in front of `fields`)."""
+
+    fields: tuple[Field, ...]
+    timed: bool
+    logical: Node
+    instances: tuple[FragmentInstance, ...]

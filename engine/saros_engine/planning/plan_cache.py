@@ -1,0 +1,142 @@
+"""A cache of plans for SELECTs that recur, with the same values or with others.
+
+    (whose, zone, shape)   not seen before, few series       -> plan, which is not cached
+    (whose, zone, shape, kinds of open values, other values) -> Frame -- values --> plan
+      no frame: (whose, zone, shape, all values)             -> plan
+
+A frame takes several times as long to make as a plan of a few series, and if a program queries one device after the
+other, most of its statements never recur: so a frame is made only when a statement recurs. Where a path stands for many
+series, planning itself is slow, and the plan is cached at once.
+
+A plan is valid for one version of the schema (series, views, templates, TTLs: all that `SchemaTree.apply` changes) and
+for one set of rights, which was checked to cover what the plan reads. The values of WHERE, LIMIT and OFFSET make no
+difference, only their kinds do; see `plan_template`.
+
+Memory: entries as `RecentMap` keeps them. Any thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from saros_engine.analysis.binding import may_be_given
+from saros_engine.base.gc_control import collected_rarely
+from saros_engine.expressions.time_filter import Moment
+from saros_engine.optimizer import optimize
+from saros_engine.plan.plan import Field, Node
+from saros_engine.planner import PlanContext, plan_select
+from saros_engine.planning.plan_template import Frame, Outline, Values, frame_of, mentions_now, outline_of
+from saros_grammar.cache import RecentMap
+from saros_grammar.syntax import ast
+
+_Key = tuple[object, ...]
+#: Where one of these stands, paths may stand for very many series.
+_MANY = ("**", ".*")
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """An optimised plan, and what its rows look like."""
+
+    fields: tuple[Field, ...]
+    timed: bool
+    root: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who asks, when, and of which schema. `key` is the same for all who may read the same."""
+
+    key: str
+    moment: Moment
+    #: Of the schema before `context` was made.
+    version: int
+    context: Callable[[], PlanContext]
+    #: Raises if what a plan reads may not be read.
+    check: Callable[[Node], None]
+
+
+class PlanCache:
+    """See the module. Keeps about `capacity` plans with holes, and as many without."""
+
+    def __init__(self, capacity: int) -> None:
+        #: Who has asked what so far.
+        self._met: RecentMap[_Key, bool] = RecentMap(capacity)
+        self._outlines: RecentMap[str, Outline] = RecentMap(capacity)
+        #: With the version of the schema; None: there is no frame.
+        self._frames: RecentMap[_Key, tuple[int, Frame | None]] = RecentMap(capacity)
+        self._plans: RecentMap[_Key, tuple[int, Planned]] = RecentMap(capacity)
+        self._counting = threading.Lock()
+        self._made = self._reused = 0
+
+    def counts(self) -> tuple[int, int]:
+        """How many plans were made, and how often one was used again."""
+        with self._counting:
+            return self._made, self._reused
+
+    def clear(self) -> None:
+        """Forget all."""
+        for kept in (self._met, self._outlines, self._frames, self._plans):
+            kept.clear()
+
+    def plan(self, parsed: ast.Parsed, given: Values, asking: Asking, fill: Callable[[], ast.Statement]) -> Planned:
+        """The plan of a SELECT with these values for its `?`. Raises what planning and `asking.check` raise.
+
+        `fill` gives the statement with its values.
+        """
+        whose = (asking.key, asking.moment.zone, parsed.shape)
+        if self._met.get(whose) is None:
+            self._met.put(whose, True)
+            if not any(mark in parsed.shape for mark in _MANY):
+                select = fill()
+                assert isinstance(select, ast.Select)
+                return self._planned(select, asking)
+        outline = self._outlines.get(parsed.shape)
+        if outline is None:
+            outline = outline_of(parsed)
+            self._outlines.put(parsed.shape, outline)
+        values = (*parsed.literals, *given)
+        if not outline.framed:
+            return self._whole(outline, values, (*whose, *values), asking)
+        key = (*whose, *[v.kind if n in outline.opened and may_be_given(v) else v for n, v in enumerate(values)])
+        known = self._frames.get(key)
+        reused = known is not None and known[0] == asking.version
+        if known is None or not reused:
+            with collected_rarely():
+                frame = frame_of(outline, values, asking.context())
+            if frame is not None:
+                asking.check(frame.plan)
+            known = asking.version, frame
+            self._frames.put(key, known)
+        if known[1] is None:
+            return self._whole(outline, values, (*whose, *values), asking)
+        self._count(reused=reused)
+        with collected_rarely(known[1].width):
+            return Planned(known[1].fields, known[1].timed, known[1].filled(values, asking.moment))
+
+    def _whole(self, outline: Outline, values: Values, key: _Key, asking: Asking) -> Planned:
+        """A plan for these values only."""
+        known = self._plans.get(key)
+        if known is not None and known[0] == asking.version:
+            self._count(reused=True)
+            return known[1]
+        select = outline.filled(values)
+        planned = self._planned(select, asking)
+        if not mentions_now(select):
+            self._plans.put(key, (asking.version, planned))
+        return planned
+
+    def _planned(self, select: ast.Select, asking: Asking) -> Planned:
+        with collected_rarely():
+            logical = plan_select(select, asking.context())
+            planned = Planned(logical.fields, logical.timed, optimize(logical.root))
+        asking.check(planned.root)
+        self._count(reused=False)
+        return planned
+
+    def _count(self, *, reused: bool) -> None:
+        with self._counting:
+            self._made += not reused
+            self._reused += reused

@@ -1,0 +1,211 @@
+"""A plan with holes: what all executions of a SELECT have in common whose WHERE compares with other values each time.
+
+    where time > ~ and s2 = ~      times: time > ~        plan: Filter(s2 = Given 1) over Scan(time: hole)
+    limit ~                               `-- values --> a range, constants --> the plan of these values, cut to rows
+
+An `Outline` belongs to a shape of statements: it knows which values are open, that is, stand only in WHERE, LIMIT and
+OFFSET. A `Frame` belongs to a schema besides, and to the kinds of the open values: what is said of time is cut off
+before planning and read anew each time (so `now()` may stand there), as are LIMIT and OFFSET, which come last; the
+other values are planned as `Given`, of which only the type is known. Whatever needs to know more of a value while it
+is planned (IN, LIKE, a text that is compared with a date) cannot be planned so, and then there is no frame.
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from saros_engine.analysis.binding import constant, may_be_given
+from saros_engine.base.errors import EngineError
+from saros_engine.expressions.time_filter import Moment, conjuncts, range_of, split_time
+from saros_engine.optimizer import optimize
+from saros_engine.optimizer.keep_top_rows import keep_top
+from saros_engine.plan.expression import Given
+from saros_engine.plan.plan import Field, Limit, Node, width
+from saros_engine.planner import PlanContext, plan_select
+from saros_engine.planner.post_processing import limited
+from saros_engine.planner.query_core import conjunction
+from saros_grammar.syntax import ast
+from saros_grammar.templates import Rebuild, compile_template, field_names
+from saros_storage.base.errors import StorageError
+from saros_storage.scan.reading import ScanRequest, TimeRange
+
+Values = Sequence[ast.Literal]
+_ONE = ast.Literal(ast.LiteralKind.INTEGER, 1, "1")
+#: What most fields hold, and no part is below.
+_LEAVES = frozenset({type(None), str, bool, int, float})
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A SELECT and where its values stand, which are numbered: first the literals, then the `?`."""
+
+    select: ast.Select
+    #: The numbers of values that stand only where a plan may leave them open.
+    opened: frozenset[int]
+    #: Whether there may be a frame: something may be open, and there are no windows that cut the range of times.
+    framed: bool
+    rebuild: Rebuild | None
+
+    def filled(self, values: Sequence[ast.Literal | ast.Parameter]) -> ast.Select:
+        """The statement with its values."""
+        select: ast.Select = self.select if self.rebuild is None else self.rebuild(values)
+        return select
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """See the module. `plan` without holes is the plan itself."""
+
+    fields: tuple[Field, ...]
+    timed: bool
+    #: The plan with `Given`s and a hole for the range of times; before the optimiser if there are any `Given`s.
+    plan: Node
+    #: Makes the plan from (range of times, a Constant for each number).
+    rebuild: Rebuild | None
+    #: What WHERE says of time, and how values come into it.
+    times: ast.Expression | None
+    times_rebuild: Rebuild | None
+    givens: tuple[Given, ...]
+    #: LIMIT and OFFSET, which are not in the plan.
+    limit: ast.Expression | None
+    offset: ast.Expression | None
+    #: Whether there is something for them to cut: of no device there are no rows. They are looked at all the same.
+    cut: bool
+    #: See `plan.width`.
+    width: int
+
+    def filled(self, values: Values, moment: Moment) -> Node:
+        """The optimised plan for values of the frame's kinds. Raises SemanticError (no date, no number of rows)."""
+        plan = self.plan if self.rebuild is None else self._rebuilt(self.rebuild, values, moment)
+        rows = limited(plan, _valued(self.limit, values), _valued(self.offset, values))
+        plan = rows if self.cut else plan
+        return optimize(plan) if self.givens else keep_top(plan)
+
+    def _rebuilt(self, rebuild: Rebuild, values: Values, moment: Moment) -> Node:
+        times = self.times if self.times_rebuild is None else self.times_rebuild(values)
+        time, rest = split_time(times, moment)
+        assert rest is None
+        parts: list[Any] = [time, *[None] * len(values)]
+        for given in self.givens:
+            parts[1 + given.number] = found = constant(values[given.number], moment)
+            assert found.type is given.type
+        plan: Node = rebuild(parts)
+        return plan
+
+
+def outline_of(parsed: ast.Parsed) -> Outline:
+    """The outline of a SELECT."""
+    select = parsed.statement
+    assert isinstance(select, ast.Select)
+    numbers = {id(literal): number for number, literal in enumerate(parsed.literals)}
+    inside: set[int] = set()
+    outside: set[int] = set()
+
+    def number_of(part: object) -> int | None:
+        if type(part) is ast.Parameter:
+            return len(numbers) + part.index
+        return numbers.get(id(part)) if type(part) is ast.Literal else None
+
+    def note(part: object, found: set[int]) -> None:
+        found.update(number for one in parts_of(part) if (number := number_of(one)) is not None)
+
+    assert len(numbers) == len(parsed.literals)
+    for part in (select.where, select.limit, select.offset):
+        note(part, inside)
+    note(replace(select, where=None, limit=None, offset=None), outside)
+    somewhere = (select.where, select.limit, select.offset) != (None, None, None)
+    framed = somewhere and not isinstance(select.group_by, ast.GroupByTime)
+    return Outline(select, frozenset(inside - outside), framed, compile_template(select, number_of))
+
+
+def frame_of(outline: Outline, values: Values, context: PlanContext) -> Frame | None:
+    """The frame for values of these kinds; None if there is none, which is not to say that there is no plan."""
+    marks = [
+        ast.Parameter(number, value.kind) if number in outline.opened and may_be_given(value) else value
+        for number, value in enumerate(values)
+    ]
+    select = outline.filled(marks)
+    times: list[ast.Expression] = []
+    others: list[ast.Expression] = []
+    try:
+        for part in conjuncts(select.where):
+            about_time = range_of(_with(part, values), context.moment) is not None
+            (times if about_time else others).append(part)
+        return _framed(replace(select, where=conjunction(others)), conjunction(times), context)
+    except (EngineError, StorageError):
+        return None
+
+
+def mentions_now(select: ast.Select) -> bool:
+    """Whether the plan depends on when it is made."""
+    return any(isinstance(part, ast.Call) and part.name.lower() == "now" for part in parts_of(select))
+
+
+def _framed(select: ast.Select, times: ast.Expression | None, context: PlanContext) -> Frame | None:
+    if mentions_now(select):
+        return None
+    hole = TimeRange()
+    cut = select.limit is not None or select.offset is not None
+    logical = plan_select(replace(select, limit=_ONE if cut else None, offset=None), replace(context, time=hole))
+    root = logical.root
+    if isinstance(root, Limit):
+        root = root.child
+    givens = tuple({part for part in parts_of(root) if type(part) is Given})
+    plan = root if givens else optimize(root)
+    if any(type(part) is ScanRequest and part.time is not hole for part in parts_of(plan)):
+        return None
+
+    def hole_of(part: object) -> int | None:
+        if part is hole:
+            return 0
+        return 1 + part.number if type(part) is Given else None
+
+    times_rebuild = compile_template(times, _number_of)
+    rebuild = compile_template(plan, hole_of)
+    return Frame(
+        logical.fields,
+        logical.timed,
+        plan,
+        rebuild,
+        times,
+        times_rebuild,
+        givens,
+        select.limit,
+        select.offset,
+        root is not logical.root,
+        width(plan),
+    )
+
+
+def _valued(expression: ast.Expression | None, values: Values) -> ast.Expression | None:
+    return values[expression.index] if type(expression) is ast.Parameter else expression
+
+
+def _number_of(part: object) -> int | None:
+    return part.index if type(part) is ast.Parameter else None
+
+
+def _with(part: ast.Expression, values: Values) -> ast.Expression:
+    rebuild = compile_template(part, _number_of)
+    whole: ast.Expression = part if rebuild is None else rebuild(values)
+    return whole
+
+
+def parts_of(node: object) -> Iterator[object]:
+    """A tree's dataclasses that have fields, those above before those below."""
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        names = field_names(type(part))
+        if names:
+            yield part
+            for name in names:
+                below = getattr(part, name)
+                if type(below) not in _LEAVES:
+                    waiting.append(below)
+        elif isinstance(part, tuple):
+            waiting += part

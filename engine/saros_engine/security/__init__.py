@@ -1,0 +1,1 @@
+"""Access control of statements, and the information schema."""

@@ -1,0 +1,449 @@
+"""The one place that decides whether a statement may run: a rule for every class of statement.
+
+    statement + Access --rule--> nothing, or NoPermission
+    batch of columns   ---------^
+    plan of a SELECT   ---------^     what it reads, series by series
+
+A rule looks at the statement and at what its names mean. SELECT, SHOW and COUNT see a schema that holds nothing else
+than what may be read (`schema_for`), so their rules are about names that are given in full; the plan of a SELECT is
+checked once more when it is made. What deletes needs the privilege on all that its pattern can match, be it there or
+not: so the answer tells nothing of what is there, and nothing slips in between question and deletion.
+
+Rules also say which statements an audit trail remembers. Any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from saros_cluster.users.privileges import Privilege, parse_area, parse_privileges
+from saros_cluster.users.users import Users
+from saros_engine.analysis.scope import paths_of
+from saros_engine.base.access import Access, NoPermission, PasswordMustChange
+from saros_engine.base.authorized_schema import ReadableSchema, SchemaReader
+from saros_engine.base.database import Database
+from saros_engine.catalog.views import View, ViewedSchema, texts_of_views
+from saros_engine.plan.plan import AggregateScan, AggregateScans, LastScan, Node, Scan
+from saros_engine.security.information_schema import TABLES
+from saros_grammar.syntax import ast
+from saros_storage.base.paths import join_nodes, split_path, split_series
+from saros_storage.schema import DeviceSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a rule looks at beside its statement."""
+
+    access: Access
+    store: Database
+    users: Users
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`check` raises NoPermission; `event` is what an audit trail calls the statement, None: it is not remembered."""
+
+    check: Callable[[Any, Asked], None]
+    event: str | None = None
+
+
+def authorize(statement: ast.Statement, asked: Asked) -> None:
+    """Raise NoPermission or PasswordMustChange unless the statement may run."""
+    access = asked.access
+    if access.unrestricted:
+        return
+    if access.must_change and not (isinstance(statement, ast.AlterUser) and statement.name == access.user):
+        raise PasswordMustChange(access.user)
+    RULES[type(statement)].check(statement, asked)
+
+
+def changes(statement: ast.Statement) -> bool:
+    """Whether a statement changes data or schema: not who may what, nor which nodes there are."""
+    if isinstance(statement, ast.Select):
+        return statement.into is not None
+    return isinstance(statement, ast.Insert) or RULES[type(statement)].event in _CHANGES
+
+
+def authorize_write(device: str, measurements: Sequence[str], asked: Asked) -> None:
+    """Raise NoPermission unless values may be written to a device; names are canonical, or aliases."""
+    access, store = asked.access, asked.store
+    if access.unrestricted:
+        return
+    if access.must_change:
+        raise PasswordMustChange(access.user)
+    path = join_nodes(split_path(device))
+    known = store.schema.device(path)
+    if known is not None and known.series.keys() >= set(measurements) and access.may_below(Privilege.WRITE_DATA, path):
+        return  # the usual case, quickly
+    if _missing(known, measurements):
+        store.catch_up("strong")
+        known = store.schema.device(path)
+    access.require(Privilege.WRITE_DATA, (f"{path}.{_own_name(known, name)}" for name in measurements))
+    access.require(Privilege.WRITE_SCHEMA, (f"{path}.{name}" for name in _missing(known, measurements)))
+    if known is None:
+        _require_database(path, asked)
+
+
+def authorize_backup(access: Access) -> None:
+    """Raise NoPermission or PasswordMustChange unless all that there is may be copied."""
+    if access.must_change:
+        raise PasswordMustChange(access.user)
+    for privilege in (Privilege.MAINTAIN, Privilege.READ_DATA, Privilege.READ_SCHEMA):
+        access.require(privilege)
+
+
+def authorize_load(access: Access) -> None:
+    """Raise NoPermission or PasswordMustChange unless files may be loaded."""
+    if access.must_change:
+        raise PasswordMustChange(access.user)
+    access.require(Privilege.MAINTAIN)
+    access.require(Privilege.MANAGE_DATABASE)
+    access.require_all(Privilege.WRITE_DATA, ["root.**"])
+    access.require_all(Privilege.WRITE_SCHEMA, ["root.**"])
+
+
+def authorize_sync(access: Access) -> None:
+    """Raise NoPermission or PasswordMustChange unless there is something that a sender of this user may bring."""
+    if access.must_change:
+        raise PasswordMustChange(access.user)
+    if not access.rights.sees(Privilege.WRITE_DATA, "root"):
+        raise NoPermission(Privilege.WRITE_DATA.value)
+
+
+def may_send(access: Access, device: str) -> bool:
+    """Whether a sender of this user may bring a device: its points and its schema."""
+    pattern = f"{device}.**"
+    return access.rights.may_all(Privilege.WRITE_DATA, pattern) and access.rights.may_all(
+        Privilege.WRITE_SCHEMA, pattern
+    )
+
+
+def authorize_plan(plan: Node, access: Access) -> None:
+    """Raise NoPermission if a plan reads what may not be read; the planner was shown none of it."""
+    if not access.unrestricted:
+        access.require(Privilege.READ_DATA, series_read(plan))
+
+
+def schema_for(access: Access, store: Database, privilege: Privilege) -> SchemaReader:
+    """The schema as far as the user holds the privilege, views being series of it."""
+    texts = texts_of_views(store.schema.catalogue)
+    if access.unrestricted:
+        return ViewedSchema(store.schema, texts, lambda _: True) if texts else store.schema
+    readable = ReadableSchema(store.schema, access.rights, privilege)
+    return ViewedSchema(readable, texts, lambda path: access.may(privilege, path)) if texts else readable
+
+
+def authorize_views(views: Sequence[View], asked: Asked) -> None:
+    """Raise NoPermission unless the views may be made."""
+    if asked.access.unrestricted:
+        return
+    asked.access.require(Privilege.WRITE_SCHEMA, [view.path for view in views])
+    for view in views:
+        _require_database(split_series(view.path)[0], asked)
+
+
+def series_read(node: Node) -> Iterator[str]:
+    """The paths of all series that a plan reads."""
+    match node:
+        case Scan(request) | AggregateScan(request):
+            yield from (f"{request.device}.{name}" for name in request.measurements)
+        case AggregateScans(scans):
+            yield from (f"{scan.request.device}.{name}" for scan in scans for name in scan.request.measurements)
+            return
+        case LastScan(requests):
+            yield from (f"{request.device}.{name}" for request in requests for name in request.measurements)
+    for f in fields(node):
+        value = getattr(node, f.name)
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Node):
+                yield from series_read(part)
+
+
+# ---------------------------------------------------------------------------------------------- what names mean
+
+
+def _missing(known: DeviceSchema | None, measurements: Sequence[str]) -> list[str]:
+    return list(measurements) if known is None else [name for name in measurements if known.find(name) is None]
+
+
+def _own_name(known: DeviceSchema | None, name: str) -> str:
+    """The measurement that a name or an alias means."""
+    series = None if known is None else known.find(name)
+    return name if series is None else series.measurement
+
+
+def _own_path(path: ast.PathExpression, store: Database) -> str:
+    """The series' own path, where the statement may name it by its alias; a pattern as it is."""
+    text = str(path)
+    if path.has_wildcard or len(path.nodes) < 3:
+        return text
+    device, name = split_series(text)
+    return f"{device}.{_own_name(store.schema.device(device), name)}"
+
+
+def _require_database(device: str, asked: Asked) -> None:
+    """What is written below no database makes one."""
+    if asked.store.schema.database_of(device) is None:
+        asked.access.require(Privilege.MANAGE_DATABASE)
+
+
+# ---------------------------------------------------------------------------------------------- rules
+
+
+def _anyone(_: ast.Statement, __: Asked) -> None:
+    return
+
+
+def _needs(privilege: Privilege) -> Callable[[ast.Statement, Asked], None]:
+    return lambda _, asked: asked.access.require(privilege)
+
+
+def _select(select: ast.Select, asked: Asked) -> None:
+    """Series that are named in full must be readable; whether they are there makes no difference."""
+    if select.table in TABLES:
+        _show(TABLES[select.table], asked)
+    expressions = [item.expression for item in select.items] + ([] if select.where is None else [select.where])
+    suffixes = {path for expression in expressions for path in paths_of(expression)}
+    for suffix in suffixes:
+        for prefix in (None,) if suffix.absolute else select.from_paths:
+            whole = suffix if prefix is None else ast.PathExpression(prefix.nodes + suffix.nodes)
+            if not whole.has_wildcard:
+                _require_readable(whole, asked)
+
+
+def _require_readable(path: ast.PathExpression, asked: Asked) -> None:
+    if not asked.access.may(Privilege.READ_DATA, _own_path(path, asked.store)):
+        asked.access.require(Privilege.READ_DATA, [str(path)])
+
+
+def _insert(insert: ast.Insert, asked: Asked) -> None:
+    authorize_write(str(insert.device), insert.measurements, asked)
+
+
+def _delete(delete: ast.DeleteData, asked: Asked) -> None:
+    asked.store.catch_up("strong")
+    asked.access.require_all(Privilege.WRITE_DATA, [_own_path(path, asked.store) for path in delete.paths])
+
+
+def _create_timeseries(create: ast.CreateTimeseries, asked: Asked) -> None:
+    asked.store.catch_up("strong")
+    device = str(create.device)
+    asked.access.require_all(Privilege.WRITE_SCHEMA, [f"{device}.{column.measurement}" for column in create.columns])
+    if not create.device.has_wildcard:
+        _require_database(device, asked)
+
+
+def _delete_timeseries(delete: ast.DeleteTimeseries, asked: Asked) -> None:
+    asked.store.catch_up("strong")
+    asked.access.require_all(Privilege.WRITE_SCHEMA, [_own_path(path, asked.store) for path in delete.paths])
+
+
+def _alter_timeseries(alter: ast.AlterTimeseries, asked: Asked) -> None:
+    asked.store.catch_up("strong")
+    asked.access.require(Privilege.WRITE_SCHEMA, [_own_path(alter.path, asked.store)])
+
+
+def _alter_storage(alter: ast.AlterStorage, asked: Asked) -> None:
+    asked.store.catch_up("strong")
+    asked.access.require_all(Privilege.WRITE_SCHEMA, [_own_path(path, asked.store) for path in alter.paths])
+
+
+def _create_view(create: ast.CreateView, asked: Asked) -> None:
+    """What it looks at; `authorize_views` says whether it may be where it is to be."""
+    asked.store.catch_up("strong")
+    _select(create.select, asked)
+
+
+def _rename_view(rename: ast.RenameView, asked: Asked) -> None:
+    asked.store.catch_up("strong")
+    asked.access.require_all(Privilege.WRITE_SCHEMA, [str(rename.path), str(rename.to)])
+
+
+def _drop_views(drop: ast.DropViews, asked: Asked) -> None:
+    asked.access.require_all(Privilege.WRITE_SCHEMA, [str(path) for path in drop.paths])
+
+
+def _activate(activate: ast.ActivateTemplate, asked: Asked) -> None:
+    asked.access.require_all(Privilege.WRITE_SCHEMA, [f"{activate.path}.**"])
+
+
+def _deactivate(deactivate: ast.DeactivateTemplate, asked: Asked) -> None:
+    asked.access.require_all(Privilege.WRITE_SCHEMA, [f"{path}.**" for path in deactivate.paths])
+
+
+#: What SHOW needs beside the privileges on what it shows; None: nothing.
+SHOWING: dict[ast.ShowKind, Privilege | None] = {
+    ast.ShowKind.DATABASES: None,
+    ast.ShowKind.DEVICES: None,
+    ast.ShowKind.TIMESERIES: None,
+    ast.ShowKind.VIEWS: None,
+    ast.ShowKind.CHILD_PATHS: None,
+    ast.ShowKind.CHILD_NODES: None,
+    ast.ShowKind.NODES: None,
+    ast.ShowKind.QUERIES: None,
+    ast.ShowKind.VERSION: None,
+    ast.ShowKind.FUNCTIONS: None,
+    ast.ShowKind.TRIGGERS: Privilege.USE_TRIGGER,
+    ast.ShowKind.CURRENT_TIMESTAMP: None,
+    ast.ShowKind.CURRENT_USER: None,
+    ast.ShowKind.CURRENT_SQL_DIALECT: None,
+    ast.ShowKind.TIME_ZONE: None,
+    ast.ShowKind.VARIABLES: Privilege.MAINTAIN,
+    ast.ShowKind.CLUSTER: Privilege.MAINTAIN,
+    ast.ShowKind.CLUSTER_CHANGE: Privilege.MAINTAIN,
+    ast.ShowKind.CLUSTER_ID: Privilege.MAINTAIN,
+    ast.ShowKind.REGIONS: Privilege.MAINTAIN,
+    ast.ShowKind.DATA_REGIONS: Privilege.MAINTAIN,
+    ast.ShowKind.DATANODES: Privilege.MAINTAIN,
+    ast.ShowKind.CONFIGNODES: Privilege.MAINTAIN,
+    ast.ShowKind.URLS: None,
+    ast.ShowKind.TTL: Privilege.MANAGE_DATABASE,
+    ast.ShowKind.PARTITIONS: Privilege.MAINTAIN,
+    ast.ShowKind.FILES: Privilege.MAINTAIN,
+    ast.ShowKind.DISK_USAGE: Privilege.MAINTAIN,
+    ast.ShowKind.TEMPLATES: None,
+    ast.ShowKind.TEMPLATE_NODES: None,
+    ast.ShowKind.TEMPLATE_SET: None,
+    ast.ShowKind.TEMPLATE_USING: None,
+    ast.ShowKind.CONTINUOUS_QUERIES: Privilege.MAINTAIN,
+    ast.ShowKind.SENDERS: Privilege.MAINTAIN,
+    ast.ShowKind.RECEIVERS: Privilege.MAINTAIN,
+    ast.ShowKind.SYNC: Privilege.MAINTAIN,
+}
+
+
+def _show(show: ast.Show, asked: Asked) -> None:
+    needed = SHOWING[show.kind]
+    if needed is not None:
+        asked.access.require(needed)
+
+
+def _administrator(_: ast.ClusterStatement | ast.SyncStatement, asked: Asked) -> None:
+    """A node that joins gets all data, and the administrator's hash; devices of senders are several users'."""
+    if not asked.access.rights.administrator:
+        raise NoPermission("an administrator")
+
+
+def _explain(explain: ast.Explain, asked: Asked) -> None:
+    RULES[type(explain.statement)].check(explain.statement, asked)
+
+
+def _load(_: ast.Load, asked: Asked) -> None:
+    """What a file holds is not known before: all that a write may need, everywhere; and it reads files."""
+    authorize_load(asked.access)
+
+
+def _alter_user(alter: ast.AlterUser, asked: Asked) -> None:
+    if alter.name != asked.access.user:
+        asked.access.require(Privilege.MANAGE_USER)
+        _require_no_administrator(alter.name, asked)
+
+
+def _drop_principal(drop: ast.DropPrincipal, asked: Asked) -> None:
+    if drop.principal.kind is ast.PrincipalKind.ROLE:
+        asked.access.require(Privilege.MANAGE_ROLE)
+        return
+    asked.access.require(Privilege.MANAGE_USER)
+    _require_no_administrator(drop.principal.name, asked)
+
+
+def _require_no_administrator(name: str, asked: Asked) -> None:
+    """Who is none may not take an administrator's place."""
+    user = asked.users.users.get(name)
+    if user is not None and user.administrator:
+        raise NoPermission("an administrator")
+
+
+def _pass_on(statement: ast.Grant | ast.Revoke, asked: Asked) -> None:
+    for area in statement.paths:
+        for privilege in parse_privileges(statement.privileges):
+            if not asked.access.rights.may_pass_on(privilege, parse_area(str(area))):
+                raise NoPermission(f"{privilege.value} WITH GRANT OPTION", str(area))
+
+
+def _list_users(listing: ast.ListUsers, asked: Asked) -> None:
+    if listing.of_role is not None:
+        asked.access.require(Privilege.MANAGE_USER)
+
+
+def _list_roles(listing: ast.ListRoles, asked: Asked) -> None:
+    if listing.of_user not in (None, asked.access.user):
+        asked.access.require(Privilege.MANAGE_ROLE)
+
+
+def _list_privileges(listing: ast.ListPrivileges, asked: Asked) -> None:
+    access, holder = asked.access, listing.of
+    if holder.kind is ast.PrincipalKind.USER:
+        if holder.name != access.user:
+            access.require(Privilege.MANAGE_USER)
+    elif holder.name not in asked.users.user(access.user).roles:
+        access.require(Privilege.MANAGE_ROLE)
+
+
+_SCHEMA, _USERS, _DELETE, _LOAD, _CLUSTER = "schema", "users", "delete", "load", "cluster"
+_SYNC = "sync"
+_CHANGES = (_SCHEMA, _DELETE, _LOAD, _SYNC)
+RULES: dict[type, Rule] = {
+    ast.Select: Rule(_select),
+    ast.Insert: Rule(_insert),
+    ast.DeleteData: Rule(_delete, _DELETE),
+    ast.CreateDatabase: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
+    ast.AlterDatabase: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
+    ast.DeleteDatabases: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
+    ast.CreateTimeseries: Rule(_create_timeseries, _SCHEMA),
+    ast.DeleteTimeseries: Rule(_delete_timeseries, _SCHEMA),
+    ast.AlterTimeseries: Rule(_alter_timeseries, _SCHEMA),
+    ast.AlterStorage: Rule(_alter_storage, _SCHEMA),
+    ast.Show: Rule(_show),
+    ast.Count: Rule(_anyone),  # it counts what the user sees
+    ast.Flush: Rule(_needs(Privilege.MAINTAIN)),
+    ast.Merge: Rule(_needs(Privilege.MAINTAIN)),
+    ast.ClearCache: Rule(_needs(Privilege.MAINTAIN)),
+    ast.Load: Rule(_load, _LOAD),
+    ast.CreateTemplate: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
+    ast.AlterTemplate: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
+    ast.DropTemplate: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
+    ast.SetTemplate: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
+    ast.UnsetTemplate: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
+    ast.ActivateTemplate: Rule(_activate, _SCHEMA),
+    ast.DeactivateTemplate: Rule(_deactivate, _SCHEMA),
+    ast.CreateView: Rule(_create_view, _SCHEMA),
+    ast.RenameView: Rule(_rename_view, _SCHEMA),
+    ast.DropViews: Rule(_drop_views, _SCHEMA),
+    ast.SetTtl: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
+    ast.UnsetTtl: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
+    ast.CreateContinuousQuery: Rule(_needs(Privilege.MAINTAIN), _SCHEMA),  # it reads and writes as who created it
+    ast.DropContinuousQuery: Rule(_needs(Privilege.MAINTAIN), _SCHEMA),
+    ast.CreateFunction: Rule(_needs(Privilege.USE_UDF), _SCHEMA),
+    ast.DropFunction: Rule(_needs(Privilege.USE_UDF), _SCHEMA),
+    ast.CreateTrigger: Rule(_needs(Privilege.USE_TRIGGER), _SCHEMA),
+    ast.DropTrigger: Rule(_needs(Privilege.USE_TRIGGER), _SCHEMA),
+    ast.SetSystem: Rule(_needs(Privilege.MAINTAIN), _CLUSTER),
+    ast.KillQuery: Rule(_anyone),  # it ends what SHOW QUERIES shows to the user
+    ast.SetTimeZone: Rule(_anyone),
+    ast.SetSqlDialect: Rule(_anyone),
+    ast.Explain: Rule(_explain),
+    ast.CreateUser: Rule(_needs(Privilege.MANAGE_USER), _USERS),
+    ast.AlterUser: Rule(_alter_user, _USERS),
+    ast.CreateRole: Rule(_needs(Privilege.MANAGE_ROLE), _USERS),
+    ast.DropPrincipal: Rule(_drop_principal, _USERS),
+    ast.GrantRole: Rule(_needs(Privilege.MANAGE_ROLE), _USERS),
+    ast.RevokeRole: Rule(_needs(Privilege.MANAGE_ROLE), _USERS),
+    ast.Grant: Rule(_pass_on, _USERS),
+    ast.Revoke: Rule(_pass_on, _USERS),
+    ast.ListUsers: Rule(_list_users),
+    ast.ListRoles: Rule(_list_roles),
+    ast.ListPrivileges: Rule(_list_privileges),
+    ast.AdmitNode: Rule(_administrator, _CLUSTER),
+    ast.ChangeNodes: Rule(_administrator, _CLUSTER),
+    ast.Rebalance: Rule(_administrator, _CLUSTER),
+    ast.MigrateRegion: Rule(_administrator, _CLUSTER),
+    ast.AbortChange: Rule(_administrator, _CLUSTER),
+    ast.GiveUpNodes: Rule(_administrator, _CLUSTER),
+    ast.DismissNode: Rule(_administrator, _CLUSTER),
+    ast.TransferDevice: Rule(_administrator, _SYNC),
+    ast.DropSender: Rule(_administrator, _SYNC),
+    ast.NotSupported: Rule(_anyone),  # it is refused whoever asks
+}

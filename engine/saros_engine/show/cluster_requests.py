@@ -1,0 +1,239 @@
+"""Questions to every node, so that any node answers for all: SHOW QUERIES, FILES, ...; KILL QUERY, SET SYSTEM, ...
+
+    the node that a client asks  --question-->  every other node
+                                 <--- rows ---                     a node that does not answer gets a row that says why
+
+All are asked at the same time. A database outside a cluster is node 1 alone. Thread-safe; waits for other nodes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from saros_cluster.multiraft.peers import BadRequest
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.users.privileges import Privilege
+from saros_engine.base.access import Access
+from saros_engine.base.database import Database
+from saros_engine.base.errors import QueryNotFound
+from saros_engine.base.query_registry import QueryRegistry, RunningQuery
+from saros_engine.base.row_set import Row, Shown
+from saros_engine.base.system_mode import SystemMode
+from saros_engine.expressions.times import format_time
+from saros_engine.plan.plan import Field
+from saros_engine.show.show_stored import FIELDS, check_whole, show_stored, silent_row
+from saros_grammar.syntax.ast import Show, ShowKind
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import StorageError
+from saros_storage.base.types import DataType
+
+#: What nodes ask one another by.
+TELL = "tell"
+_MODE = "mode"
+_UNREACHABLE = 2016
+_TEXT = DataType.TEXT
+_QUERY_FIELDS = (
+    Field("Time", DataType.TIMESTAMP),
+    Field("QueryId", _TEXT),
+    Field("DataNodeId", DataType.INT64),
+    Field("ElapsedTime", DataType.FLOAT),
+    Field("Statement", _TEXT),
+    Field("WaitTimeInServer", DataType.FLOAT),
+    Field("ClientIp", _TEXT),
+    Field("Timeout", DataType.INT64),
+    Field("MemoryBytes", DataType.INT64),
+)
+
+
+class OtherNodes(Protocol):
+    """The other nodes of the cluster."""
+
+    def ask_each(self, question: bytes) -> Sequence[tuple[NodeId, bytes | str]]:
+        """What each node's `EveryNode.answer` says, or why there is no answer, as a text."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """`kind`: None ends queries. Of QUERIES, and of those to be ended: `user`'s, or everybody's if it is None."""
+
+    kind: ShowKind | None
+    databases: tuple[str, ...] = ()
+    zone: str = "UTC"
+    user: str | None = None
+    #: The query to be ended; None: all.
+    query: str | None = None
+    #: What is kept of what was read is to be given up.
+    clear: bool = False
+    #: Whether the node is to read only.
+    read_only: bool | None = None
+
+    def encode(self) -> bytes:
+        if self.read_only is not None:
+            return json.dumps([_MODE, self.read_only]).encode()
+        kind = None if self.kind is None else self.kind.value
+        more = [True] if self.clear else []  # what is asked of nodes that know nothing of it stays as it was
+        return json.dumps([kind, self.databases, self.zone, self.user, self.query, *more]).encode()
+
+    @staticmethod
+    def decode(data: bytes) -> _Question:
+        """Raises BadRequest."""
+        try:
+            words = json.loads(data)
+            if words[0] == _MODE:
+                return _Question(None, read_only=bool(words[1]))
+            kind, databases, zone, user, query, *more = words
+            known = None if kind is None else ShowKind(kind)
+            return _Question(known, tuple(map(str, databases)), str(zone), user, query, bool(more))
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
+            raise BadRequest(TELL, error) from error
+
+
+class EveryNode:
+    """See the module."""
+
+    def __init__(
+        self,
+        registry: QueryRegistry,
+        store: Database,
+        clock: Clock,
+        node: NodeId,
+        others: OtherNodes | None,
+        forget: Callable[[], None],
+        mode: SystemMode,
+    ) -> None:
+        """`others`: None if there are none. `forget` gives up what the engine keeps of statements and plans."""
+        self._registry = registry
+        self._store = store
+        self._clock = clock
+        self._node = node
+        self._others = others
+        self._forget = forget
+        self._mode = mode
+
+    def show(self, statement: Show, zone: str, access: Access) -> Shown:
+        """SHOW QUERIES, PARTITIONS, FILES or DISK_USAGE, of all nodes. Raises SemanticError."""
+        kind = statement.kind
+        databases = statement.databases if statement.path is None else (statement.path,)
+        question = _Question(kind, tuple(map(str, databases)), zone, _whose(access))
+        if kind is ShowKind.DISK_USAGE:
+            check_whole(str(statement.path), self._store.schema.databases())
+        rows: list[Row] = self._rows(question)
+        silent: list[Row] = []
+        for node, answer in self._ask_others(question):
+            if isinstance(answer, str):
+                silent.append(_silent_row(kind, node, answer))
+            else:
+                rows += map(tuple, json.loads(answer))
+        if kind is ShowKind.QUERIES:
+            return Shown(_QUERY_FIELDS, [*map(_query_row, rows), *silent])
+        rows.sort(key=lambda row: (str(row[0]), cast("int", row[1])))  # database; slice or node
+        return Shown(FIELDS[kind], [*rows, *silent])
+
+    def kill(self, query: str | None, access: Access) -> int:
+        """End a query, or all (None), on the nodes that answer; how many there were. Raises QueryNotFound."""
+        question = _Question(None, user=_whose(access), query=query)
+        count, silent = self._end(question), []
+        for _, answer in self._ask_others(question):
+            if isinstance(answer, str):
+                silent.append(answer)
+            else:
+                count += int(json.loads(answer))
+        if query is not None and not count:
+            raise QueryNotFound(query, silent)
+        return count
+
+    def clear(self, *, local: bool) -> int:
+        """Give up what is kept of what was read, unless `local` also on all nodes that answer; how many did so."""
+        question = _Question(None, clear=True)
+        self._clear()
+        answers = [] if local else self._ask_others(question)
+        return 1 + sum(isinstance(answer, bytes) for _, answer in answers)
+
+    def set_mode(self, *, read_only: bool, local: bool) -> int:
+        """This node, and unless `local` all others, only read, or not; how many.
+
+        Raises StorageError if some do not answer; the others are set.
+        """
+        self._mode.set(read_only=read_only)
+        answers = [] if local else self._ask_others(_Question(None, read_only=read_only))
+        silent = [answer for _, answer in answers if isinstance(answer, str)]
+        if silent:
+            raise StorageError("; ".join(["the mode is set on the other nodes", *silent]), code=_UNREACHABLE)
+        return 1 + len(answers)
+
+    def _clear(self) -> None:
+        self._store.clear_caches()
+        self._forget()
+
+    def _ask_others(self, question: _Question) -> Sequence[tuple[NodeId, bytes | str]]:
+        """What each of them answers, or why it does not."""
+        return [] if self._others is None else self._others.ask_each(question.encode())
+
+    # ------------------------------------------------------------------ this node
+
+    def answer(self, data: bytes) -> bytes:
+        """What this node tells another one. Raises BadRequest."""
+        question = _Question.decode(data)
+        if question.read_only is not None:
+            self._mode.set(read_only=question.read_only)
+            return json.dumps(None).encode()
+        if question.clear:
+            self._clear()
+            return json.dumps(None).encode()
+        return json.dumps(self._end(question) if question.kind is None else self._rows(question)).encode()
+
+    def _end(self, question: _Question) -> int:
+        chosen = [r for r in self._running(question.user) if question.query in (None, r.query)]
+        return sum(r.execution.cancel("the query was killed") for r in chosen)
+
+    def _running(self, user: str | None) -> list[RunningQuery]:
+        return [r for r in self._registry.running() if user in (None, r.asker.user)]
+
+    def _rows(self, question: _Question) -> list[Row]:
+        unit = self._store.options.time_unit
+
+        def time(ticks: int) -> str:
+            return format_time(ticks, question.zone, unit)
+
+        if question.kind in FIELDS:
+            return show_stored(question.kind, question.databases, self._store.partitions(), time, self._node)
+        now = self._clock.monotonic_ns()
+        return [
+            (
+                time(ticks),
+                r.query,
+                str(self._node),
+                f"{(now - r.ticks_ns) / 1e9:.3f}",
+                r.statement,
+                ticks,
+                r.execution.waited_ns() / 1e9,
+                r.asker.host,
+                r.limit_ms,
+                r.execution.memory_bytes(),
+            )
+            for r in self._running(question.user)
+            for ticks in (r.started_ns * unit.value // 1_000_000_000,)
+        ]
+
+
+def _whose(access: Access) -> str | None:
+    """Whose queries a user may see and end: everybody's (None), or only the user's own."""
+    return None if access.may(Privilege.MAINTAIN) else access.user
+
+
+def _silent_row(kind: ShowKind, node: NodeId, why: str) -> Row:
+    """In the place of what a node would tell."""
+    if kind is not ShowKind.QUERIES:
+        return silent_row(kind, node, why)
+    return (None, None, node, None, why, *(None,) * len(_QUERY_FIELDS[5:]))
+
+
+def _query_row(told: Row) -> Row:
+    """A row of `_QUERY_FIELDS` as a node tells it: five texts, of which old nodes tell no more; then what is newer."""
+    _, query, node, elapsed, statement, *newer = told
+    ticks, waited, host, limit_ms, held = [*newer, *(None,) * 5][:5]
+    return (ticks, query, int(str(node)), float(str(elapsed)), statement, waited, host, limit_ms, held)

@@ -1,0 +1,183 @@
+"""What SHOW shows, and up to where it looked: the node, the cluster, the queries, and the schema as a session sees it.
+
+The rows come from the modules that know them (`show_schema`, `show_cluster`, `cluster_requests`, ...).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from importlib.metadata import distribution
+
+from saros_cluster.users.privileges import Privilege
+from saros_engine.base.cluster_info import ClusterInfo
+from saros_engine.base.database import Database
+from saros_engine.base.row_set import Row, Shown
+from saros_engine.base.session_context import SessionContext
+from saros_engine.execution.queries import Queries
+from saros_engine.expressions.times import format_time
+from saros_engine.extensions.triggers import Triggers
+from saros_engine.memory.options import EngineOptions
+from saros_engine.plan.plan import Field, QueryPlan
+from saros_engine.planner import LastItem, last_scan
+from saros_engine.planning.distribution import distribute
+from saros_engine.security.authorization import schema_for
+from saros_engine.show.cluster_requests import EveryNode
+from saros_engine.show.show_cluster import OF_CLUSTER, show_cluster
+from saros_engine.show.show_schema import count_schema, show_schema
+from saros_engine.show.show_times import Points
+from saros_engine.statements.extension_statements import show_functions, show_triggers
+from saros_engine.statements.sync_statements import SyncDesk, show_sync
+from saros_grammar.syntax import ast
+from saros_storage.base.paths import split_series
+from saros_storage.base.types import DataType
+from saros_storage.scan.read_point import HERE, ReadPoint
+from saros_storage.scan.reading import TimeRange
+
+_SETTINGS = (
+    Field("SchemaReplicationFactor", DataType.INT32),
+    Field("DataReplicationFactor", DataType.INT32),
+    Field("TimePartitionOrigin", DataType.INT64),
+    Field("TimePartitionInterval", DataType.INT64),
+)
+#: How many groups keep something of a database; a least and a greatest number cannot be set.
+_GROUP_SETTINGS = tuple(
+    Field(f"{bound}{what}RegionGroupNum", DataType.INT32) for what in ("Schema", "Data") for bound in ("", "Min", "Max")
+)
+
+
+class Showing:
+    """See the module."""
+
+    def __init__(
+        self,
+        store: Database,
+        queries: Queries,
+        options: EngineOptions,
+        cluster: ClusterInfo,
+        every_node: EveryNode,
+        triggers: Triggers,
+        sync: SyncDesk | None,
+    ) -> None:
+        self._store = store
+        self._queries = queries
+        self._options = options
+        self._unit = store.options.time_unit
+        self._cluster = cluster
+        self._every_node = every_node
+        self._triggers = triggers
+        self._sync = sync
+
+    def count(self, statement: ast.Count, session: SessionContext) -> tuple[Shown, ReadPoint]:
+        """COUNT of what the schema has."""
+        point = self._queries.read_point(session)
+        schema = schema_for(session.access, self._store, Privilege.READ_SCHEMA)
+        shown = count_schema(statement, schema, self._points(point, session))
+        self._store.looked_at_schema(point)
+        return shown, point
+
+    def show(self, statement: ast.Show, session: SessionContext) -> tuple[Shown, ReadPoint]:
+        """The rows of a SHOW."""
+        kind = statement.kind
+
+        def time(ticks: int) -> str:
+            return format_time(ticks, session.zone, self._unit)
+
+        match kind:
+            case ast.ShowKind.QUERIES | ast.ShowKind.PARTITIONS | ast.ShowKind.FILES | ast.ShowKind.DISK_USAGE:
+                return self._every_node.show(statement, session.zone, session.access), HERE
+            case ast.ShowKind.FUNCTIONS:
+                self._queries.read_point(session)
+                return show_functions(self._store.schema.catalogue), HERE
+            case ast.ShowKind.TRIGGERS:
+                self._queries.read_point(session)
+                return show_triggers(self._triggers), HERE
+            case ast.ShowKind.VERSION:
+                return Shown(_texts("Version", "BuildInfo"), [_version()]), HERE
+            case ast.ShowKind.TIME_ZONE:
+                return Shown(_texts("TimeZone"), [(session.zone,)]), HERE
+            case ast.ShowKind.CURRENT_TIMESTAMP:
+                now = self._queries.moment(session).now
+                return Shown((Field("CurrentTimestamp", DataType.TIMESTAMP),), [(now,)]), HERE
+            case ast.ShowKind.CURRENT_USER:
+                return Shown(_texts("CurrentUser"), [(session.access.user or None,)]), HERE
+            case ast.ShowKind.CURRENT_SQL_DIALECT:
+                return Shown(_texts("CurrentSqlDialect"), [("TREE",)]), HERE
+            case ast.ShowKind.VARIABLES:
+                return Shown(_texts("Variable", "Value"), list(self._variables())), HERE
+            case _ if kind in OF_CLUSTER:
+                return show_cluster(statement, self._cluster), HERE  # also without a leader: nothing is caught up with
+            case ast.ShowKind.SENDERS | ast.ShowKind.RECEIVERS | ast.ShowKind.SYNC:
+                return show_sync(kind, self._sync, lambda seconds: time(seconds * self._unit.value)), HERE
+        point = self._queries.read_point(session)
+        schema = schema_for(session.access, self._store, Privilege.READ_SCHEMA)
+        shown = show_schema(statement, schema, self._points(point, session))
+        self._store.looked_at_schema(point)
+        return self._with_settings(shown, statement) if kind is ast.ShowKind.DATABASES else shown, point
+
+    def _with_settings(self, shown: Shown, statement: ast.Show) -> Shown:
+        """Databases, with what is the same for all: how many copies there are, and the partitions of time."""
+        copies = self._cluster.replicas
+        settings = (copies, copies, 0, self._store.options.time_partition_interval)
+        rows: list[Row] = [(*row, *settings) for row in shown.rows]
+        if not statement.details:
+            return Shown((*shown.fields, *_SETTINGS), rows)
+        regions = {(database, r.region) for r in self._cluster.regions() for database in r.databases}
+        groups = Counter(database for database, _ in regions)
+        rows = [(*row, *(groups[str(row[0])], None, None) * 2) for row in rows]
+        return Shown((*shown.fields, *_SETTINGS, *_GROUP_SETTINGS), rows)
+
+    def _points(self, point: ReadPoint, session: SessionContext) -> Points:
+        return Points(partial(self._latest_times, point, session), self._queries.moment(session))
+
+    def _latest_times(
+        self, point: ReadPoint, session: SessionContext, paths: Sequence[str], times: TimeRange
+    ) -> dict[str, int]:
+        """The time of each series' latest point then; series without points, or that may not be read, are missing."""
+        items = []
+        for path in paths:
+            if not session.access.may(Privilege.READ_DATA, path):
+                continue
+            device, measurement = split_series(path)
+            known = self._store.schema.device(device)
+            if known is not None and measurement in known.series:
+                items.append(LastItem(device, measurement, known.series[measurement].type, known.aligned, path))
+        scan = last_scan(items, times)
+        plan = QueryPlan(scan.fields, True, scan, distribute(scan, 1))
+        execution = self._queries.start(plan, "latest times of series", session.asker, None, point)
+        found: dict[str, int] = {}
+        try:
+            while (block := execution.next_block()) is not None:
+                names = [str(name) for name in block.columns[0].to_list()]
+                found.update(zip(names, block.times.tolist(), strict=True))
+        finally:
+            execution.close()
+        return found
+
+    def _variables(self) -> list[tuple[str, str]]:
+        options = self._store.options
+        return [
+            ("TimestampPrecision", self._unit.suffix),
+            ("TimePartitionInterval", str(options.time_partition_interval)),
+            ("DefaultDatabaseLevel", str(self._options.default_database_level)),
+            ("Durability", options.durability),
+            ("QueryTimeoutMs", str(self._options.query_timeout_ms)),
+            ("QueryMemoryBytes", str(self._options.query_memory_bytes_max)),
+            ("QueriesMemoryBytes", str(self._options.queries_memory_bytes_max)),
+            ("Parallelism", str(self._options.parallelism)),
+            ("DataReplicationFactor", str(self._cluster.replicas)),
+            *self._cluster.variables(),
+        ]
+
+
+def _texts(*names: str) -> tuple[Field, ...]:
+    return tuple(Field(name, DataType.TEXT) for name in names)
+
+
+def _version() -> tuple[str, str | None]:
+    """The installed version, and the commit that it was installed from, if it came from a repository (PEP 610)."""
+    installed = distribution("saros")
+    origin = json.loads(installed.read_text("direct_url.json") or "{}")
+    return installed.version, origin.get("vcs_info", {}).get("commit_id")

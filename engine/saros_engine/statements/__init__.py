@@ -1,0 +1,1 @@
+"""Statements other than SELECT and SHOW: a module for each kind."""

@@ -1,0 +1,50 @@
+"""ADMIT NODE to DISMISS NODE, REBALANCE CLUSTER: statements about nodes as calls of a `ClusterAdmin`.
+
+Each begins or ends something, and returns when the cluster has agreed to it; SHOW CLUSTER CHANGE tells how far it is.
+Whether the session may is decided before (`authorization`). Any thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+
+from saros_cluster.placement.ring import NodeId
+from saros_engine.base.cluster_info import ClusterAdmin
+from saros_engine.base.row_set import Shown
+from saros_engine.plan.plan import Field
+from saros_grammar.syntax import ast
+from saros_storage.base.types import DataType
+
+_ADMITTED = (Field("NodeID", DataType.INT64), Field("ClusterFile", DataType.TEXT))
+
+_PLANNED = (
+    Field("FromRegionId", DataType.INT64),
+    Field("ToRegionId", DataType.INT64),
+    Field("Slots", DataType.INT64),
+    *(Field(name, DataType.DOUBLE) for name in ("Moved", "FromBefore", "FromAfter", "ToBefore", "ToAfter")),
+)
+
+
+def show_plan(statement: ast.Rebalance, admin: ClusterAdmin) -> Shown:
+    """What REBALANCE CLUSTER would move: a row for each two groups. Raises StorageError."""
+    return Shown(_PLANNED, [astuple(move) for move in admin.plan(statement.measure)])
+
+
+def run_cluster_statement(statement: ast.ClusterStatement, admin: ClusterAdmin) -> Shown | None:
+    """Carry out a statement; the row of ADMIT NODE, None of others. Raises UserMistake, StorageError."""
+    match statement:
+        case ast.AdmitNode(peer, client, token, rack):
+            return Shown(_ADMITTED, [admin.admit(peer, client, token, rack)])
+        case ast.ChangeNodes(joining, leaving):
+            admin.begin([NodeId(node) for node in joining], [NodeId(node) for node in leaving])
+        case ast.Rebalance(measure):
+            admin.rebalance(measure)
+        case ast.MigrateRegion(region, leaving, joining):
+            admin.migrate(region, NodeId(leaving), NodeId(joining))
+        case ast.AbortChange():
+            admin.abort()
+        case ast.GiveUpNodes(nodes):
+            admin.give_up([NodeId(node) for node in nodes])
+        case ast.DismissNode(node):
+            admin.dismiss(NodeId(node))
+    return None

@@ -1,0 +1,229 @@
+"""Schema statements: CREATE, DROP and ALTER, as changes of the store. Each answers how many things it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from saros_engine.base.authorized_schema import SchemaReader
+from saros_engine.base.database import Database
+from saros_engine.catalog.declared_series import declared_compressor, declared_encoding, declared_type, series_of
+from saros_engine.catalog.templates import forget_places, given_by
+from saros_engine.catalog.views import is_view, require_no_views
+from saros_engine.statements.alter_series import altered
+from saros_engine.statements.view_statements import alter_view, forget_views
+from saros_engine.statements.writing import Writer
+from saros_grammar.syntax.ast import (
+    AlterDatabase,
+    AlterStorage,
+    AlterTimeseries,
+    CreateDatabase,
+    CreateTimeseries,
+    DeleteDatabases,
+    DeleteTimeseries,
+    PathExpression,
+    SetTtl,
+    UnsetTtl,
+)
+from saros_storage import schema
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.paths import join_nodes, parse_pattern, split_path, split_series
+from saros_storage.base.types import DataType
+
+Matched = tuple[schema.DeviceSchema, schema.SeriesSchema]
+_METADATA = 507
+#: A thousand years, nearly: nanoseconds of it still fit int64.
+_TTL_MS_MAX = 9_000_000_000_000
+
+
+def create_database(store: Database, statement: CreateDatabase) -> int:
+    """CREATE DATABASE."""
+    if statement.path.has_wildcard:
+        raise UserMistake(f"{statement.path} is a pattern: a database needs one path", code=509)
+    if statement.ttl is not None:
+        _check_ttl(statement.ttl)
+    store.change_schema([schema.CreateDatabase(str(statement.path))])
+    if statement.ttl is not None:
+        change_ttl(store, SetTtl(statement.path, statement.ttl))
+    return 1
+
+
+def alter_database(store: Database, statement: AlterDatabase) -> int:
+    """ALTER DATABASE."""
+    if not store.schema.is_database(str(statement.path)):
+        raise UserMistake(f"Path [{statement.path}] is not a database", code=504)
+    return 0 if statement.ttl is None else change_ttl(store, SetTtl(statement.path, statement.ttl))
+
+
+def delete_databases(store: Database, statement: DeleteDatabases) -> int:
+    """DROP DATABASE; of none if one of the paths is not one."""
+    databases: dict[str, None] = {}
+    for path in statement.paths:
+        found = store.schema.match_databases(parse_pattern(str(path)))
+        if not found:
+            raise UserMistake(f"Path [{path}] is not a database", code=504)
+        databases |= dict.fromkeys(found)
+    for database in databases:
+        store.delete_database(database)
+        _forget_ttl(store, _patterns_of_database(database))
+        forget_places(store, database)
+        forget_views(store, database)
+    return len(databases)
+
+
+def change_ttl(store: Database, statement: SetTtl | UnsetTtl) -> int:
+    """SET TTL and UNSET TTL; a database stands for all below it, too."""
+    path = str(statement.path)
+    patterns = _patterns_of_database(path) if store.schema.is_database(path) else (path,)
+    if isinstance(statement, UnsetTtl):
+        return _forget_ttl(store, patterns)
+    milliseconds = statement.milliseconds
+    if milliseconds is not None:
+        _check_ttl(milliseconds)
+    store.change_schema([schema.SetTtl(pattern, milliseconds) for pattern in patterns])
+    return 1
+
+
+def _check_ttl(milliseconds: int) -> None:
+    if milliseconds > _TTL_MS_MAX:
+        raise UserMistake(f"a TTL is at most {_TTL_MS_MAX} milliseconds, or INF", code=701)
+
+
+def _patterns_of_database(path: str) -> tuple[str, ...]:
+    return path, f"{path}.**"
+
+
+def _forget_ttl(store: Database, patterns: tuple[str, ...]) -> int:
+    """Take back the rules of these patterns; what has none is passed by."""
+    known = dict(store.schema.ttl.live())
+    found = [schema.UnsetTtl(pattern) for pattern in patterns if pattern in known]
+    if found:
+        store.change_schema(found)
+    return int(bool(found))
+
+
+def create_timeseries(store: Database, writer: Writer, statement: CreateTimeseries) -> int:
+    """CREATE [ALIGNED] TIMESERIES; the database too, if there is none. A device is aligned, or not, for good."""
+    device = join_nodes(statement.device.nodes)
+    if statement.device.has_wildcard:
+        raise UserMistake(f"{device} is a pattern: a series needs one path", code=509)
+    series = tuple(series_of(column) for column in statement.columns)
+    require_no_views(store.schema.catalogue, device, [one.measurement for one in series])
+    known = store.schema.device(device)
+    if known is not None and known.aligned is not statement.aligned:
+        verb, example = ("", f"ALIGNED TIMESERIES {device}(s1 INT32)") if known.aligned else ("not ", "TIMESERIES")
+        raise UserMistake(f"{device} is {verb}aligned: CREATE {example} adds series to it", code=511)
+    store.change_schema([*writer.database_for(device), schema.CreateSeries(device, statement.aligned, series)])
+    return len(series)
+
+
+def delete_timeseries(store: Database, statement: DeleteTimeseries) -> int:
+    """DROP TIMESERIES, of all that the patterns match but for those of device templates; of none if one has nothing."""
+    found = [(path, store.schema.match_series(parse_pattern(str(path)))) for path in statement.paths]
+    count = 0
+    for path, matched in found:
+        if any(given_by(store.schema, device, series.measurement) is None for device, series in matched):
+            continue
+        # What somebody else is dropping is gone everywhere when this has looked for it.
+        removed = 0 if matched else store.delete_series(str(path))
+        if not removed:
+            raise UserMistake(f"Timeseries [{path}] does not exist{_hint(store, path, matched)}", code=508)
+        count += removed
+    patterns = [pattern for path, matched in found for pattern in _own(store, path, matched)]
+    return count + sum(map(store.delete_series, patterns))
+
+
+def patterns_to_delete(tree: SchemaReader, patterns: Iterable[str]) -> tuple[list[str], int]:
+    """Of which series a DELETE of these takes points, and how many they are.
+
+    Raises UserMistake 508 for a view, which has no points.
+    """
+    found: list[str] = []
+    series: set[tuple[str, str]] = set()
+    for pattern in patterns:
+        if is_view(tree.catalogue, pattern):
+            raise UserMistake(f"{pattern} is a view, which has no points: delete those of its series", code=508)
+        matched = tree.match_series(parse_pattern(pattern))
+        found += _own_paths(pattern, matched)
+        series.update((device.path, one.measurement) for device, one in matched)
+    return found, len(series)
+
+
+def _own_paths(pattern: str, matched: Iterable[Matched]) -> list[str]:
+    """The pattern, and before it the paths of series that it means by their alias only: points lie under own names."""
+    parsed = parse_pattern(pattern)
+    named = [(*split_path(device.path), one.measurement) for device, one in matched if one.alias is not None]
+    return [*(join_nodes(nodes) for nodes in named if not parsed.matches(nodes)), pattern]
+
+
+def _own(store: Database, path: PathExpression, matched: Sequence[Matched]) -> list[str]:
+    """Patterns of those that are no template's: `_own_paths` of what is given, or of each device without template."""
+    own: dict[str, list[Matched]] = {}
+    using = set()
+    for device, series in matched:
+        if given_by(store.schema, device, series.measurement) is None:
+            own.setdefault(device.path, []).append((device, series))
+        else:
+            using.add(device.path)
+    if not using:
+        return _own_paths(str(path), matched)
+    last = "*" if path.nodes[-1] == "**" else path.nodes[-1]
+    found: list[str] = []
+    for place, those in own.items():
+        paths = [f"{place}.{series.measurement}" for _, series in those]
+        found += paths if place in using else _own_paths(f"{place}.{last}", those)
+    return found
+
+
+def _hint(store: Database, path: PathExpression, matched: Sequence[Matched]) -> str:
+    """Why there is nothing to be dropped, if it is not for want of series."""
+    if matched:
+        return ", or is a device template's: DEACTIVATE that there"
+    return ": it is a view, use DROP VIEW" if is_view(store.schema.catalogue, str(path)) else ""
+
+
+def alter_timeseries(store: Database, statement: AlterTimeseries) -> int:
+    """ALTER TIMESERIES, and ALTER VIEW of tags and attributes. Raises UserMistake."""
+    if is_view(store.schema.catalogue, str(statement.path)):
+        return alter_view(store, statement)
+    device, name = split_series(str(statement.path))
+    known = store.schema.device(device)
+    series = None if known is None else known.find(name)
+    if known is None or series is None:
+        raise UserMistake(f"Path [{statement.path}] does not exist", code=508)
+    if statement.type_name is not None:
+        return _alter_type(store, known, series, declared_type(statement.type_name))
+    changed = altered(series, statement)
+    store.change_schema(
+        [schema.AlterSeries(device, series.measurement, changed.alias, dict(changed.tags), dict(changed.attributes))]
+    )
+    return 1
+
+
+def alter_storage(store: Database, statement: AlterStorage) -> int:
+    """SET STORAGE_PROPERTIES of all series that the patterns match, but for those of device templates."""
+    encoding, compressor = declared_encoding(statement.encoding), declared_compressor(statement.compressor)
+    found: dict[str, dict[str, None]] = {}
+    for path in statement.paths:
+        matched = store.schema.match_series(parse_pattern(str(path)))
+        own = [(d.path, s.measurement) for d, s in matched if given_by(store.schema, d, s.measurement) is None]
+        if not own and not statement.if_exists:
+            raise UserMistake(f"Timeseries [{path}] does not exist, or is a device template's", code=508)
+        for device, measurement in own:
+            found.setdefault(device, {})[measurement] = None
+    changes = [schema.AlterStorage(device, tuple(names), encoding, compressor) for device, names in found.items()]
+    if changes:
+        store.change_schema(changes)
+    return sum(map(len, found.values()))
+
+
+def _alter_type(store: Database, device: schema.DeviceSchema, series: schema.SeriesSchema, type_: DataType) -> int:
+    """SET DATA TYPE; how it is declared otherwise stays, as far as it goes with the type."""
+    if series.type is type_:
+        return 0
+    given = given_by(store.schema, device, series.measurement)
+    if given is not None:
+        message = f"{device.path}.{series.measurement} has its type from template {given}: DEACTIVATE it there before"
+        raise UserMistake(message, code=_METADATA)
+    encoding = schema.encoding_as(series, type_)
+    store.change_schema([schema.AlterType(device.path, series.measurement, type_, encoding)])
+    return 1

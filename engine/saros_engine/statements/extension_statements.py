@@ -1,0 +1,70 @@
+"""CREATE, DROP and SHOW of functions and triggers that users wrote.
+
+A registration is for all nodes, so all must have what it names before it is made: the others are asked, and one that
+does not answer may be without. A node that comes later, or lost its package, says so when it is to call it.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from saros_engine.base.row_set import Row, Shown
+from saros_engine.extensions.installed import FUNCTIONS as FUNCTIONS_GROUP
+from saros_engine.extensions.installed import TRIGGERS as TRIGGERS_GROUP
+from saros_engine.extensions.registered import function_creation, function_removal, function_rows
+from saros_engine.extensions.triggers import Triggers, trigger_creation, trigger_removal
+from saros_engine.functions.aggregates import AGGREGATES
+from saros_engine.functions.scalar import FUNCTIONS
+from saros_engine.plan.plan import Field
+from saros_engine.transforms import POINT_FUNCTIONS
+from saros_grammar.syntax.ast import CreateFunction, CreateTrigger, DropFunction, DropTrigger, ExtensionStatement
+from saros_storage.base.types import DataType
+from saros_storage.schema import Catalogue, SchemaChange
+
+
+class Installations(Protocol):
+    """What the other nodes of a cluster have installed."""
+
+    def require(self, group: str, entry: str) -> None:
+        """Raise UserMistake 1200 or 1303 that names the first node without an entry point of a group, and why it is."""
+        ...
+
+
+def extension_changes(
+    statement: ExtensionStatement, catalogue: Catalogue, installations: Installations | None
+) -> list[SchemaChange]:
+    """What a CREATE or DROP changes. Raises UserMistake for what cannot be."""
+    match statement:
+        case CreateFunction():
+            changes, group = function_creation(statement, catalogue), FUNCTIONS_GROUP
+        case CreateTrigger():
+            changes, group = trigger_creation(statement, catalogue), TRIGGERS_GROUP
+        case DropFunction(name):
+            return function_removal(name, catalogue)
+        case DropTrigger(name):
+            return trigger_removal(name, catalogue)
+    if changes and installations is not None:
+        installations.require(group, statement.entry)
+    return changes
+
+
+def show_functions(catalogue: Catalogue) -> Shown:
+    """SHOW FUNCTIONS: those of Saros, and those that were registered, by name."""
+    kinds = dict.fromkeys(AGGREGATES, "built-in aggregate function")
+    kinds |= {name: f"built-in {function.kind.value} function" for name, function in FUNCTIONS.items()}
+    kinds |= dict.fromkeys(POINT_FUNCTIONS, "built-in series function")
+    registered = function_rows(catalogue)
+    hidden = {row[0] for row in registered}
+    own = [(name.upper(), kind, "", "AVAILABLE") for name, kind in kinds.items() if name.upper() not in hidden]
+    rows: list[Row] = [*sorted([*own, *registered])]
+    return Shown(_texts("FunctionName", "FunctionType", "ClassName(UDF)", "State"), rows)
+
+
+def show_triggers(triggers: Triggers) -> Shown:
+    """SHOW TRIGGERS, as this node has them."""
+    fields = _texts("TriggerName", "Event", "Type", "State", "PathPattern", "ClassName", "NodeId")
+    return Shown(fields, [*triggers.rows()])
+
+
+def _texts(*names: str) -> tuple[Field, ...]:
+    return tuple(Field(name, DataType.TEXT) for name in names)

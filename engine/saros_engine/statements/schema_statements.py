@@ -1,0 +1,96 @@
+"""Statements that change the schema: each is dispatched here to the module that implements its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from saros_engine.base.access import Access
+from saros_engine.base.database import Database
+from saros_engine.base.session_context import SessionContext
+from saros_engine.catalog.continuous_queries import continuous_query, creation, removal
+from saros_engine.catalog.templates import change_templates
+from saros_engine.execution.queries import Queries
+from saros_engine.planner import plan_select
+from saros_engine.planner.into import targets_of
+from saros_engine.security.authorization import Asked, authorize, authorize_views
+from saros_engine.statements import ddl
+from saros_engine.statements.extension_statements import Installations, extension_changes
+from saros_engine.statements.view_statements import create_views, drop_views, planned_views, rename_view
+from saros_engine.statements.writing import Writer
+from saros_grammar.syntax import ast
+
+
+class SchemaStatements:
+    """See the module."""
+
+    def __init__(
+        self,
+        store: Database,
+        writer: Writer,
+        queries: Queries,
+        asked: Callable[[Access], Asked],
+        installations: Installations | None,
+    ) -> None:
+        """`installations`: what the other nodes have installed; None: there are none."""
+        self._store = store
+        self._writer = writer
+        self._queries = queries
+        self._asked = asked
+        self._installations = installations
+
+    def run(self, statement: ast.Statement, session: SessionContext, text: str) -> int:
+        """Carry it out; how many things it changed. Raises what is wrong with it: UserMistake, EngineError."""
+        store = self._store
+        if not isinstance(statement, ast.CreateDatabase | ast.CreateTimeseries):  # what others change is looked up here
+            store.catch_up("strong")
+        match statement:
+            case ast.CreateDatabase():
+                return ddl.create_database(store, statement)
+            case ast.AlterDatabase():
+                return ddl.alter_database(store, statement)
+            case ast.DeleteDatabases():
+                return ddl.delete_databases(store, statement)
+            case ast.CreateTimeseries():
+                return ddl.create_timeseries(store, self._writer, statement)
+            case ast.DeleteTimeseries():
+                return ddl.delete_timeseries(store, statement)
+            case ast.AlterTimeseries():
+                return ddl.alter_timeseries(store, statement)
+            case ast.AlterStorage():
+                return ddl.alter_storage(store, statement)
+            case ast.SetTtl() | ast.UnsetTtl():
+                return ddl.change_ttl(store, statement)
+            case _ if isinstance(statement, ast.TemplateStatement):
+                return change_templates(store, statement)
+            case _ if isinstance(statement, ast.ViewStatement):
+                return self._change_views(statement, session)
+            case ast.CreateContinuousQuery():
+                return self._create_continuous(statement, session, text)
+            case ast.DropContinuousQuery(name):
+                store.change_schema(removal(name, store.schema))
+            case _ if isinstance(statement, ast.ExtensionStatement):
+                store.change_schema(extension_changes(statement, store.schema.catalogue, self._installations))
+            case _:
+                raise AssertionError(statement)
+        return 1
+
+    def _change_views(self, statement: ast.ViewStatement, session: SessionContext) -> int:
+        match statement:
+            case ast.CreateView():
+                views = planned_views(statement, self._queries.context(session))
+                authorize_views(views, self._asked(session.access))
+                return create_views(self._store, self._writer, views, exist=statement.exists)
+            case ast.RenameView():
+                return rename_view(self._store, statement)
+            case ast.DropViews():
+                return drop_views(self._store, statement)
+
+    def _create_continuous(self, create: ast.CreateContinuousQuery, session: SessionContext, text: str) -> int:
+        moment = self._queries.moment(session)
+        query = continuous_query(create, text, session.access.user, moment)
+        # What is wrong with it shows now, and not when it runs.
+        select = query.select(moment.now)
+        authorize(select, self._asked(session.access))
+        targets_of(select, plan_select(select, self._queries.context(session)))
+        self._store.change_schema(creation(query, self._store.schema))
+        return 1

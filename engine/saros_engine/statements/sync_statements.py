@@ -1,0 +1,150 @@
+"""SHOW SENDERS, RECEIVERS, SYNC; TRANSFER DEVICE, DROP SENDER: the sync tool as its server's users see it.
+
+    SHOW SENDERS      who has sent here: a row per sender
+    SHOW SYNC         devices that were refused: a row per device and sender
+    SHOW RECEIVERS    whom `saros sync` sends what this folder has: a row per receiver
+
+What there is to tell comes from a `SyncDesk`, of the server. Any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from saros_engine.base.errors import NotSupportedError
+from saros_engine.base.row_set import Shown
+from saros_engine.plan.plan import Field
+from saros_grammar.syntax import ast
+from saros_storage.base.types import DataType
+
+_TEXT, _INT64, _DOUBLE = DataType.TEXT, DataType.INT64, DataType.DOUBLE
+_NANOSECONDS = 1_000_000_000
+_SENDERS = (
+    Field("Sender", _TEXT),
+    Field("Name", _TEXT),
+    Field("User", _TEXT),
+    Field("Round", _INT64),
+    Field("Committed", _TEXT),
+    Field("Devices", _INT64),
+    Field("Refused", _INT64),
+    Field("Files", _INT64),
+    Field("Bytes", _INT64),
+    Field("Receiving", _INT64),
+    Field("Lacking", _INT64),
+)
+_REFUSED = (Field("Sender", _TEXT), Field("Device", _TEXT), Field("Owner", _TEXT), Field("Reason", _TEXT))
+_RECEIVERS = (
+    Field("Receiver", _TEXT),
+    Field("State", _TEXT),
+    Field("Round", _INT64),
+    Field("Bytes", _INT64),
+    Field("BytesSent", _INT64),
+    Field("BytesPerSecond", _DOUBLE),
+    Field("Shows", _TEXT),
+    Field("Refused", _INT64),
+    Field("Error", _TEXT),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SenderRow:
+    """A sender, in the order of the columns. `committed_ns` since the epoch; 0: never.
+
+    `receiving`: the round on its way, None: none is; `lacking`: bytes of it, None: that is not known yet.
+    """
+
+    id: str
+    name: str
+    user: str
+    round: int
+    committed_ns: int
+    devices: int
+    refused: int
+    files: int
+    size: int
+    receiving: int | None = None
+    lacking: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverRow:
+    """A receiver of this folder's sender. `shows_ns`: it shows what was sealed then; 0: nothing yet."""
+
+    name: str
+    state: str
+    round: int
+    size: int
+    size_sent: int
+    bytes_per_second: float
+    shows_ns: int
+    refused: int
+    error: str
+
+
+class SyncDesk(Protocol):
+    """What the sync tool does here. Methods raise StorageError."""
+
+    def senders(self) -> Sequence[SenderRow]:
+        """Who has sent."""
+        ...
+
+    def refused(self) -> Sequence[tuple[str, str, str, str]]:
+        """Sender, device, owner, reason."""
+        ...
+
+    def receivers(self) -> Sequence[ReceiverRow]:
+        """Whom this folder's sender sends to."""
+        ...
+
+    def transfer(self, device: str, sender: str) -> None:
+        """Show a device as another sender has it."""
+        ...
+
+    def drop(self, sender: str) -> int:
+        """Forget a sender with all that it has sent; how many devices it had."""
+        ...
+
+
+def show_sync(kind: ast.ShowKind, desk: SyncDesk | None, time_text: Callable[[int], str]) -> Shown:
+    """The rows; `time_text` prints a time in seconds since the epoch."""
+
+    def moment(time_ns: int) -> str | None:
+        return time_text(time_ns // _NANOSECONDS) if time_ns else None
+
+    desk = _there(desk)
+    match kind:
+        case ast.ShowKind.SENDERS:
+            return Shown(_SENDERS, [_sender(row, moment(row.committed_ns)) for row in desk.senders()])
+        case ast.ShowKind.RECEIVERS:
+            return Shown(_RECEIVERS, [_receiver(row, moment(row.shows_ns)) for row in desk.receivers()])
+        case _:
+            return Shown(_REFUSED, list(desk.refused()))
+
+
+def _sender(row: SenderRow, committed: str | None) -> tuple[str | int | None, ...]:
+    known = (row.id, row.name, row.user, row.round, committed, row.devices, row.refused)
+    return (*known, row.files, row.size, row.receiving, row.lacking)
+
+
+def _receiver(row: ReceiverRow, shows: str | None) -> tuple[str | int | float | None, ...]:
+    known = (row.name, row.state, row.round, row.size, row.size_sent, row.bytes_per_second)
+    return (*known, shows, row.refused, row.error or None)
+
+
+def _there(desk: SyncDesk | None) -> SyncDesk:
+    if desk is None:
+        raise NotSupportedError("saros sync to and from clusters")
+    return desk
+
+
+def run_sync_statement(statement: ast.SyncStatement, desk: SyncDesk | None) -> int:
+    """How many devices it concerned. Raises StorageError."""
+    desk = _there(desk)
+    match statement:
+        case ast.TransferDevice(device, sender):
+            desk.transfer(str(device), sender)
+            return 1
+        case ast.DropSender(sender):
+            return desk.drop(sender)

@@ -1,0 +1,395 @@
+"""Writing: INSERT statements and columnar batches become tablets, with the schema changes that they need.
+
+    INSERT rows -- per measurement: type, values --> columns --> Tablet --> Store.write(tablets, creates)
+    batch of columns -----------------------------------------^
+
+A series that is not there is created with the type of its first value: true and false BOOLEAN, numbers DOUBLE, quoted
+text TEXT (INSERT); of a batch, the type of its array. So is the database, some levels below root. A null is an absent
+point; NaN is a value. Columns of nulls only are left out before anything else is decided: their types say nothing.
+
+Values of a series that keeps so many decimals are rounded here, so that log, memory and files agree.
+
+INSERT is partial, as in IoTDB: a value that does not fit is left out, the others of its row and its measurement are
+written, and the error names it (code 507). A batch is all or nothing; its columns widen to the series' type where no
+value can be lost. Rows that are expired when they come are left out of either, and an error (607) says so. Both are
+`PartlyWritten`, which says how many points were written and everything that was left out.
+
+Thread-safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from saros_cluster.database.partial_failure import PartlyDone, refused_at_last
+from saros_engine.base.database import Database
+from saros_engine.catalog.templates import Template, template_for, with_template
+from saros_engine.catalog.views import require_no_views
+from saros_engine.expressions.conversion import check_conversion, convert, rounded
+from saros_engine.expressions.literal_values import column_of_literals, inferred_type
+from saros_engine.expressions.time_filter import Moment, constant_time
+from saros_engine.extensions.triggers import Triggers
+from saros_grammar.syntax.ast import Expression, Insert, Literal, LiteralKind
+from saros_storage.base.block import Column
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.paths import join_nodes, split_path
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, BoolArray, DataType, Int64Array
+from saros_storage.schema import CreateDatabase, DeviceSchema, SchemaChange, SeriesSchema
+from saros_storage.schema.ttl import Expiry
+
+_TYPE_MISMATCH = 507
+_OUT_OF_TTL = 607
+#: Measurements that a message names.
+_NAMED_MAX = 5
+#: Database, series exist already; a series' type, a series, a device is not what it was taken for.
+_OVERTAKEN = (501, 503, 507, 508, 511)
+#: Batch columns of these types may go to series of those.
+_ACCEPTED: dict[DataType, frozenset[DataType]] = {
+    DataType.INT32: frozenset({DataType.INT64, DataType.FLOAT, DataType.DOUBLE}),
+    DataType.INT64: frozenset({DataType.DOUBLE, DataType.TIMESTAMP, DataType.INT32, DataType.FLOAT}),
+    DataType.FLOAT: frozenset({DataType.DOUBLE}),
+    DataType.DOUBLE: frozenset({DataType.FLOAT}),
+    DataType.TEXT: frozenset({DataType.STRING}),
+    DataType.STRING: frozenset({DataType.TEXT}),
+    DataType.TIMESTAMP: frozenset({DataType.INT64}),
+}
+#: Shapes of batches whose look-ups are remembered.
+_SHAPES_MAX = 10_000
+
+
+def new_series(measurement: str, type_: DataType) -> SeriesSchema:
+    """A series with the type's defaults."""
+    return SeriesSchema(measurement, type_, DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR)
+
+
+class PartlyWritten(UserMistake):
+    """A write that left out rows or values; `transforms` were written."""
+
+    def __init__(self, device: str, points: int, given: int, left_out: Sequence[str], *, code: int) -> None:
+        """`given`: points of the request; `left_out`: which of them were not written, and why."""
+        message = f"{points} of {given} points of {device} were written; left out: {'; '.join(left_out)}"
+        super().__init__(message, code=code)
+        self.points = points
+
+
+def points_of(columns: Sequence[Column]) -> int:
+    """How many points there are in columns."""
+    return sum([column.present_count for column in columns])
+
+
+def _with_points(columns: Mapping[str, Column]) -> Mapping[str, Column]:
+    """The columns without those of nulls only, whose types say nothing; the same mapping if there are none of these."""
+    absent = {name for name, column in columns.items() if column.valid is not None and not column.valid.any()}
+    return {name: column for name, column in columns.items() if name not in absent} if absent else columns
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What a batch's device, names and types came to at one version of the schema."""
+
+    version: int
+    device: str
+    aligned: bool
+
+
+class Writer:
+    """See the module. `level`: nodes below root of a database that is created by writing."""
+
+    def __init__(self, store: Database, level: int, clock: Clock, triggers: Triggers) -> None:
+        self._store = store
+        self._triggers = triggers
+        self._clock = clock
+        self._level = level
+        self._shapes: dict[tuple[str, tuple[str, ...], tuple[DataType, ...], bool | None], _Shape] = {}
+
+    # ------------------------------------------------------------------ batches
+
+    def insert_columns(
+        self, device: str, times: Int64Array, columns: Mapping[str, Column], *, aligned: bool | None
+    ) -> int:
+        """Write a batch; `columns` are by canonical measurement or alias. Answers the points. Raises UserMistake."""
+        rows = len(times)
+        for name, column in columns.items():
+            if len(column.values) != rows:
+                raise UserMistake(f"column {name} has {len(column)} values for {rows} times", code=2003)
+        columns = _with_points(columns)
+        if not columns or not rows:
+            return 0
+        names, values = tuple(columns), tuple(columns.values())
+        if self._store.schema.ttl:
+            living = self._living(join_nodes(split_path(device)), times)
+            if living is not None:
+                left = {name: column.compress(living) for name, column in columns.items()}
+                points = self.insert_columns(device, times[living], left, aligned=aligned)
+                expired = _expired(times, living)
+                raise PartlyWritten(device, points, points_of(values), [expired], code=_OUT_OF_TTL)
+        key = (device, names, tuple([c.type for c in values]), aligned)
+
+        def write() -> None:
+            shape = self._shapes.get(key)
+            if shape is not None and shape.version == self._store.schema.version:
+                self._write(Tablet(shape.device, names, times, values, shape.aligned))
+            else:
+                self._write_new_shape(key, times, values)
+
+        self._creating(write)
+        return points_of(values)
+
+    def known_tablet(
+        self, device: str, times: Int64Array, columns: Mapping[str, Column], *, aligned: bool | None
+    ) -> Tablet | None:
+        """The batch as it is written, if its shape was seen before, all of it is written, and no trigger fires."""
+        rows = len(times)
+        if any(len(column.values) != rows for column in columns.values()):
+            return None
+        columns = _with_points(columns)
+        names, values = tuple(columns), tuple(columns.values())
+        shape = self._shapes.get((device, names, tuple([c.type for c in values]), aligned))
+        schema = self._store.schema
+        if shape is None or shape.version != schema.version or not rows:
+            return None
+        if schema.ttl and self._living(shape.device, times) is not None:
+            return None
+        tablet = Tablet(shape.device, names, times, values, shape.aligned)
+        return tablet if self._triggers.firing(tablet) is None else None
+
+    def _write_new_shape(
+        self,
+        key: tuple[str, tuple[str, ...], tuple[DataType, ...], bool | None],
+        times: Int64Array,
+        columns: Sequence[Column],
+    ) -> None:
+        text, names, _, asked = key
+        path = join_nodes(split_path(text))
+        known = self._store.schema.device(path)
+        aligned = self._aligned_as(known, path, asked=asked)
+        template = template_for(self._store.schema, path)
+        found = [None if known is None else known.find(name) for name in names]
+        wanted = [s or _of_template(template, n) for n, s in zip(names, found, strict=True)]
+        pairs = zip(names, columns, found, wanted, strict=True)
+        missing = [w or new_series(n, c.type) for n, c, s, w in pairs if s is None]
+        fitted = [c if w is None else _fit(path, w, c) for c, w in zip(columns, wanted, strict=True)]
+        own = tuple(n if s is None else s.measurement for n, s in zip(names, found, strict=True))
+        _require_once(own, names)
+        self._write(Tablet(path, own, times, tuple(fitted), aligned), self._creates(path, missing, aligned))
+        if own == names and all(f is c for f, c in zip(fitted, columns, strict=True)):
+            if len(self._shapes) >= _SHAPES_MAX:
+                self._shapes.clear()
+            self._shapes[key] = _Shape(self._store.schema.version, path, aligned)
+
+    def _write(self, tablet: Tablet, creates: Sequence[SchemaChange] = ()) -> None:
+        """Write a batch, and fire what is to be fired for it."""
+        firing = self._triggers.firing(tablet)
+        if firing is not None:
+            firing.before()
+        self._store.write([tablet], creates)
+        if firing is not None:
+            firing.after()
+
+    def _creating(self, write: Callable[[], None]) -> None:
+        """Do a write that creates what is missing; again, if others have created or dropped it meanwhile.
+
+        Raises PartlyDone if it is refused at last and was done in part before.
+        """
+        partly: PartlyDone | None = None
+        while True:
+            version = self._store.schema.version
+            try:
+                write()
+            except PartlyDone as error:
+                if error.refused is None or not self._is_overtaken(error.refused, version):
+                    raise
+                partly = error
+            except UserMistake as error:
+                if not self._is_overtaken(error, version):
+                    if partly is not None:
+                        raise refused_at_last(partly.done, error) from error
+                    raise
+            else:
+                return
+
+    def _is_overtaken(self, error: UserMistake, version: int) -> bool:
+        """Whether a write may have failed because the schema is not what it was when it was looked at."""
+        return error.code in _OVERTAKEN and self._store.schema.version != version
+
+    # ------------------------------------------------------------------ INSERT
+
+    def insert(self, statement: Insert, moment: Moment) -> int:
+        """Carry out an INSERT whose parameters are bound. Answers the points.
+
+        Raises PartlyWritten after a partial write: 507 if values do not fit, 607 if only expired rows were left out.
+        """
+        path = join_nodes(statement.device.nodes)
+        _require_once(statement.measurements, statement.measurements)
+        if len(statement.times) > 1 and None in statement.times:
+            raise UserMistake("several rows need times: without any they would all be of now", code=701)
+        times = np.array([constant_time(t, moment) for t in statement.times], np.int64)
+        outcome, points = _Values(), 0
+        living = self._living(path, times)
+
+        def write() -> None:
+            nonlocal outcome, points
+            known = self._store.schema.device(path)
+            aligned = self._aligned_as(known, path, asked=statement.aligned or None)
+            template = template_for(self._store.schema, path)
+            outcome = _values_of(statement, known, template, moment)
+            if outcome.columns:
+                creates = self._creates(path, outcome.missing, aligned)
+                tablet = Tablet(path, tuple(outcome.names), times, tuple(outcome.columns), aligned)
+                if living is not None:
+                    tablet = _compressed(tablet, living)
+                self._write(tablet, creates)
+                points = points_of(tablet.columns)
+
+        if living is None or living.any():
+            self._creating(write)
+        left_out = ([] if living is None else [_expired(times, living)]) + _listed(outcome.misfits)
+        if left_out:
+            code = _TYPE_MISMATCH if outcome.misfits else _OUT_OF_TTL
+            raise PartlyWritten(path, points, _values_in(statement), left_out, code=code)
+        return points
+
+    def _living(self, device: str, times: Int64Array) -> BoolArray | None:
+        """Which rows are not expired; None: all."""
+        expiry = Expiry(self._store.schema.ttl, self._clock.now_ns(), self._store.options.time_unit)
+        limit = expiry.expired_before(device)
+        if limit is None:
+            return None
+        living: BoolArray = times >= limit
+        return None if living.all() else living
+
+    # ------------------------------------------------------------------ schema
+
+    def _aligned_as(self, known: DeviceSchema | None, path: str, *, asked: bool | None) -> bool:
+        """How a device is written to: as it is, or, if it is new, as its template says, or as asked for."""
+        if known is None:
+            template = template_for(self._store.schema, path)
+            return bool(asked) if template is None else template.aligned
+        return known.aligned
+
+    def _creates(self, device: str, missing: Sequence[SeriesSchema], aligned: bool) -> list[SchemaChange]:
+        changes: list[SchemaChange] = []
+        if missing:
+            schema = self._store.schema
+            require_no_views(schema.catalogue, device, [series.measurement for series in missing])
+            changes += self.database_for(device)
+            changes += with_template(schema, device, schema.device(device), missing, aligned=aligned)
+        return changes
+
+    def database_for(self, device: str) -> list[SchemaChange]:
+        """The change that makes a device's database; none if it has one. Raises UserMistake 509."""
+        if self._store.schema.database_of(device) is not None:
+            return []
+        nodes = split_path(device)
+        if len(nodes) <= self._level:
+            needed = f"a database is made {self._level} level(s) below root"
+            raise UserMistake(f"{device} lies in no database and is too short to make one: {needed}", code=509)
+        return [CreateDatabase(join_nodes(nodes[: self._level + 1]))]
+
+
+def _compressed(tablet: Tablet, rows: BoolArray) -> Tablet:
+    columns = tuple(column.compress(rows) for column in tablet.columns)
+    return replace(tablet, times=tablet.times[rows], columns=columns)
+
+
+def _expired(times: Int64Array, living: BoolArray) -> str:
+    """Which rows are older than the TTL."""
+    expired = times[~living]
+    return f"{len(expired)} of {len(times)} rows, older than the TTL, such as time {int(expired[0])}"
+
+
+def _listed(misfits: Sequence[str]) -> list[str]:
+    """Values that do not fit, and what to do."""
+    if not misfits:
+        return []
+    more = len(misfits) - _NAMED_MAX
+    others = [f"values of {more} more measurement{'s' * (more > 1)}"] if more > 0 else []
+    return [*misfits[:_NAMED_MAX], *others, "insert corrected values for these"]
+
+
+def _values_in(statement: Insert) -> int:
+    """How many values of an INSERT are not null."""
+    values = [value for row in statement.rows for value in row]
+    return sum(not (isinstance(value, Literal) and value.kind is LiteralKind.NULL) for value in values)
+
+
+@dataclass(slots=True)
+class _Values:
+    """The values of an INSERT as columns to write, series to create, and values that do not fit."""
+
+    names: list[str] = field(default_factory=list)
+    columns: list[Column] = field(default_factory=list)
+    missing: list[SeriesSchema] = field(default_factory=list)
+    #: Per measurement with such values: which these are.
+    misfits: list[str] = field(default_factory=list)
+
+
+def _values_of(statement: Insert, known: DeviceSchema | None, template: Template | None, moment: Moment) -> _Values:
+    """The statement's values for a device as it is known."""
+    found = _Values()
+    met: list[str] = []
+    for place, name in enumerate(statement.measurements):
+        literals = [_literal(row[place], moment) for row in statement.rows]
+        series = None if known is None else known.find(name)
+        met.append(name if series is None else series.measurement)
+        created = None
+        if series is None:
+            type_ = inferred_type(literals)
+            if type_ is None:
+                continue
+            series = created = _of_template(template, name) or new_series(name, type_)
+        column, misfits = column_of_literals(literals, series.type, moment.zone, moment.unit)
+        if misfits is not None:
+            found.misfits.append(name + misfits)
+            if not column.present.any():
+                continue
+        found.names.append(series.measurement)
+        found.columns.append(_as_declared(series, column))
+        if created is not None:
+            found.missing.append(created)
+    _require_once(met, statement.measurements)
+    return found
+
+
+def _require_once(own: Sequence[str], names: Sequence[str]) -> None:
+    """Raise UserMistake 701 if two of these names are those of one series, by its alias or not."""
+    if len(set(own)) < len(own):
+        raise UserMistake(f"INSERT names a measurement twice: {', '.join(names)}", code=701)
+
+
+def _literal(value: Expression, moment: Moment) -> Literal:
+    """A value as it stands there, or the time that it is computed to be."""
+    if isinstance(value, Literal):
+        return value
+    return Literal(LiteralKind.TIME, constant_time(value, moment), str(value))
+
+
+def _of_template(template: Template | None, name: str) -> SeriesSchema | None:
+    """A series that a device gets from its template, if that has it."""
+    return None if template is None else template.find(name)
+
+
+def _fit(device: str, series: SeriesSchema, column: Column) -> Column:
+    """The column as the series' type. Raises UserMistake 507, or 2008 naming the series and a value that is lost."""
+    if column.type is series.type:
+        return _as_declared(series, column)
+    if series.type not in _ACCEPTED.get(column.type, frozenset()):
+        message = f"{device}.{series.measurement} is {series.type.name}: a column of {column.type.name} does not fit"
+        raise UserMistake(message, code=_TYPE_MISMATCH)
+    check_conversion(column.type, series.type)
+    try:
+        converted = convert(column, series.type)
+    except UserMistake as error:
+        message = f"{device}.{series.measurement}: {str(error).removeprefix('CAST: ')}"
+        raise UserMistake(message, code=error.code) from error
+    return _as_declared(series, converted)
+
+
+def _as_declared(series: SeriesSchema, column: Column) -> Column:
+    """With as many decimals as the series keeps; then it is another column, so the shape is not remembered."""
+    return column if series.decimals is None else rounded(column, series.decimals)

@@ -1,0 +1,367 @@
+"""Profiling a series, and points that stand out: the part of IoTDB's library of functions that is taken over.
+
+    one point at time 0     SPREAD INTEGRAL INTEGRALAVG SKEW MEDIAN MAD COV PEARSON;  PERCENTILE (at its value's time)
+    points of their own     DISTINCT HISTOGRAM
+    at the points' times    MINMAX ZSCORE MVAVG
+    points that stand out   IQR RANGE
+
+NaN is passed over, but by DISTINCT. `error`, which allows an approximation there, is taken and everything is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from saros_engine.expressions.integer_arithmetic import subtracted
+from saros_engine.expressions.text import text_ranks
+from saros_engine.functions.function import Attributes, choice_attribute, expect, integer_attribute, number_attribute
+from saros_engine.plan.expression import FunctionCall
+from saros_engine.transforms.series_transform import Generator, PointFunction, Points, attributes_of
+from saros_storage.base.block import Column
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import (
+    NUMERIC_TYPES,
+    NUMPY_DTYPE,
+    DataType,
+    Float64Array,
+    Int64Array,
+    NumericArray,
+    TimeUnit,
+)
+
+_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+_MILLISECONDS = 1_000
+_ANY = frozenset(DataType)
+#: The inner fence of a box plot, in interquartile ranges.
+_FENCE = 1.5
+
+_Check = Callable[[Attributes], object]
+
+
+def _nothing(_: Attributes) -> None:
+    return
+
+
+def point_function(
+    name: str,
+    result: DataType | None,
+    make: Callable[[Attributes, TimeUnit], Generator],
+    check: _Check = _nothing,
+    *,
+    series: int = 1,
+    allowed: frozenset[DataType] = NUMERIC_TYPES,
+    apart: bool = False,
+) -> PointFunction:
+    """One over `series` arguments, perhaps `apart`; `result` None: the type of the first."""
+
+    def result_type(types: Sequence[DataType], attributes: Attributes) -> DataType:
+        expect(name, types, *[allowed] * series)
+        check(attributes)
+        return types[0] if result is None else result
+
+    def made(call: FunctionCall, unit: TimeUnit) -> Generator:
+        return make(attributes_of(call), unit)
+
+    return PointFunction(name, result_type, made, apart)
+
+
+def without_nan(points: Points) -> Points:
+    """Without the points of which a value is NaN."""
+    known = np.ones(len(points.times), np.bool_)
+    for column in points.columns:
+        if column.numbers.dtype.kind == "f":
+            known &= ~np.isnan(column.numbers)
+    return points if known.all() else points.take(np.flatnonzero(known))
+
+
+def finite_points(points: Points) -> Points:
+    """Without the points of which a value is not finite."""
+    known = np.logical_and.reduce([np.isfinite(doubles(points, number)) for number in range(len(points.columns))])
+    return points.take(np.flatnonzero(known))
+
+
+def doubles(points: Points, number: int = 0) -> Float64Array:
+    """The values of an argument."""
+    return points.columns[number].numbers.astype(np.float64, copy=False)
+
+
+def made_points(times: Int64Array, type_: DataType, values: NumericArray) -> Points:
+    """Points of one column, as its type."""
+    return Points(times, (Column(type_, values.astype(NUMPY_DTYPE[type_], copy=False)),))
+
+
+# ---------------------------------------------------------------------------------------------- one number
+
+
+def _number(
+    name: str, compute: Callable[[Points], float], *, series: int = 1, if_empty: float | None = None
+) -> PointFunction:
+    """One DOUBLE at time 0; of no points `if_empty`, or nothing."""
+
+    def make(_: Attributes, __: TimeUnit) -> Generator:
+        def run(points: Points) -> Points:
+            known = without_nan(points)
+            if not len(known.times) and if_empty is None:
+                return made_points(known.times, DataType.DOUBLE, known.times)
+            with np.errstate(all="ignore"):
+                value = if_empty if not len(known.times) else compute(known)
+            return made_points(np.zeros(1, np.int64), DataType.DOUBLE, np.array([value]))
+
+        return run
+
+    return point_function(name, DataType.DOUBLE, make, _check_error, series=series)
+
+
+def _check_error(attributes: Attributes) -> None:
+    if "error" in attributes and not 0 <= number_attribute("the function", attributes, "error") < 1:
+        raise UserMistake("'error' must be at least 0 and below 1", code=701)
+
+
+def _skewness(points: Points) -> float:
+    values = doubles(points)
+    from_mean = values - values.mean()
+    return float((from_mean**3).mean() / (from_mean**2).mean() ** 1.5)
+
+
+def _deviation(points: Points) -> float:
+    values = doubles(points)
+    return float(np.median(np.abs(values - np.median(values))))
+
+
+def _covariance(points: Points) -> float:
+    x, y = doubles(points), doubles(points, 1)
+    return float(((x - x.mean()) * (y - y.mean())).mean())
+
+
+def _correlation(points: Points) -> float:
+    return float(_covariance(points) / (doubles(points).std() * doubles(points, 1).std()))
+
+
+def _make_spread(_: Attributes, __: TimeUnit) -> Generator:
+    def run(points: Points) -> Points:
+        column = without_nan(points).columns[0]
+        times = np.zeros(min(len(column), 1), np.int64)
+        if not len(column):
+            return made_points(times, column.type, times)
+        least, most = column.numbers.min(keepdims=True), column.numbers.max(keepdims=True)
+        return made_points(times, column.type, subtracted(most, least, None))
+
+    return run
+
+
+def _check_rank(attributes: Attributes) -> None:
+    _check_error(attributes)
+    if not 0 < number_attribute("percentile", {"rank": "0.5", **attributes}, "rank") <= 1:
+        raise UserMistake("percentile: 'rank' must be above 0 and at most 1", code=701)
+
+
+def _make_percentile(attributes: Attributes, _: TimeUnit) -> Generator:
+    rank = float(attributes.get("rank", "0.5"))
+    exact = float(attributes.get("error", "0")) == 0
+
+    def run(points: Points) -> Points:
+        known = without_nan(points)
+        count = len(known.times)
+        # A stable sort: of equal values the first one's time.
+        order = np.argsort(known.columns[0].numbers, kind="stable")
+        place = min(int(rank * count), count - 1)
+        value = known.columns[0].numbers[order[place : place + 1]] if count else known.columns[0].numbers
+        first = np.flatnonzero(known.columns[0].numbers == value)[:1] if count else np.empty(0, np.int64)
+        found = known.take(first)
+        return found if exact else Points(np.zeros(len(first), np.int64), found.columns)
+
+    return run
+
+
+# ---------------------------------------------------------------------------------------------- areas
+
+
+def _seconds(attributes: Attributes) -> float:
+    """The length of `unit`. Case tells milliseconds from seconds."""
+    lengths = {"1S": 1 / _MILLISECONDS, "1s": 1.0, "1m": _MINUTE, "1H": _HOUR, "1d": _DAY}
+    unit = attributes.get("unit", "1s")
+    if unit not in lengths:
+        raise UserMistake(f"integral: 'unit' must be one of {', '.join(lengths)} and is {unit!r}", code=701)
+    return float(lengths[unit])
+
+
+def _area(points: Points, ticks: float) -> float:
+    """Below the lines from point to point; a length of `ticks` is 1."""
+    values = doubles(points)
+    return float((np.diff(points.times) / ticks * (values[1:] + values[:-1]) / 2).sum())
+
+
+def _make_integral(attributes: Attributes, unit: TimeUnit) -> Generator:
+    ticks = _seconds(attributes) * unit.value
+
+    def run(points: Points) -> Points:
+        return made_points(np.zeros(1, np.int64), DataType.DOUBLE, np.array([_area(without_nan(points), ticks)]))
+
+    return run
+
+
+def _mean_height(points: Points) -> float:
+    length = float(points.times[-1] - points.times[0])
+    return _area(points, 1.0) / length if length else float(doubles(points)[0])
+
+
+# ---------------------------------------------------------------------------------------------- distributions
+
+
+def _make_distinct(_: Attributes, __: TimeUnit) -> Generator:
+    def run(points: Points) -> Points:
+        column = points.columns[0]
+        keys = text_ranks(column.text) if column.type.is_text else column.numbers
+        found = points.take(np.sort(np.unique(keys, return_index=True)[1]))
+        return Points(np.arange(len(found.times), dtype=np.int64), found.columns)
+
+    return run
+
+
+def _bins(attributes: Attributes) -> tuple[float, float, int]:
+    limit = np.finfo(np.float64).max
+    given = {"min": str(-limit), "max": str(limit), **attributes}
+    low, high = (number_attribute("histogram", given, key) for key in ("min", "max"))
+    if low > high:
+        raise UserMistake(f"histogram: 'min' ({low}) is above 'max' ({high})", code=701)
+    return low, high, integer_attribute("histogram", attributes, "count", 1, low=1, high=1_000_000)
+
+
+def _make_histogram(attributes: Attributes, _: TimeUnit) -> Generator:
+    low, high, count = _bins(attributes)
+
+    def run(points: Points) -> Points:
+        values = np.clip(doubles(without_nan(points)), low, high)
+        # Halves, so that the widest range does not overflow.
+        width = high / 2 - low / 2
+        places = np.zeros(len(values)) if not width else (values / 2 - low / 2) / width * count
+        counts = np.bincount(np.minimum(places.astype(np.int64), count - 1), minlength=count)
+        return made_points(np.arange(count, dtype=np.int64), DataType.INT32, counts)
+
+    return run
+
+
+# ---------------------------------------------------------------------------------------------- standardised
+
+
+def _check_standard(name: str, keys: tuple[str, str]) -> _Check:
+    def check(attributes: Attributes) -> None:
+        if choice_attribute(name, attributes, "compute", ("batch", "stream")) == "stream":
+            for key in keys:
+                number_attribute(name, attributes, key)
+
+    return check
+
+
+def _standardised(
+    keys: tuple[str, str], of: Callable[[Float64Array], tuple[float, float]]
+) -> Callable[[Attributes, TimeUnit], Generator]:
+    """(value - shift) / scale; both of the whole series, or given for a stream."""
+
+    def make(attributes: Attributes, _: TimeUnit) -> Generator:
+        given = attributes.get("compute", "batch").lower() == "stream"
+
+        def run(points: Points) -> Points:
+            known = without_nan(points)
+            values = doubles(known)
+            if not len(values):
+                return made_points(known.times, DataType.DOUBLE, values)
+            first, second = (float(attributes[key]) for key in keys) if given else of(values)
+            scale = second - first if keys == _EXTREMES else second
+            with np.errstate(all="ignore"):
+                return made_points(known.times, DataType.DOUBLE, (values - first) / scale)
+
+        return run
+
+    return make
+
+
+_EXTREMES, _MOMENTS = ("min", "max"), ("avg", "sd")
+
+
+def _make_mvavg(attributes: Attributes, _: TimeUnit) -> Generator:
+    window = integer_attribute("mvavg", attributes, "window", 10, low=1)
+
+    def run(points: Points) -> Points:
+        known = without_nan(points)
+        values = doubles(known)
+        if len(values) < window:
+            return made_points(known.times[:0], DataType.DOUBLE, values[:0])
+        means = np.lib.stride_tricks.sliding_window_view(values, window).mean(axis=1)
+        return made_points(known.times[window - 1 :], DataType.DOUBLE, means)
+
+    return run
+
+
+# ---------------------------------------------------------------------------------------------- standing out
+
+
+def _check_iqr(attributes: Attributes) -> None:
+    if choice_attribute("iqr", attributes, "method", ("batch", "stream")) == "stream":
+        low, high = (number_attribute("iqr", attributes, key) for key in ("q1", "q3"))
+        if low > high:
+            raise UserMistake(f"iqr: 'q1' ({low}) is above 'q3' ({high})", code=701)
+
+
+def _make_iqr(attributes: Attributes, _: TimeUnit) -> Generator:
+    given = attributes.get("method", "batch").lower() == "stream"
+
+    def run(points: Points) -> Points:
+        known = without_nan(points)
+        values = doubles(known)
+        if not len(values):
+            return made_points(known.times, DataType.DOUBLE, values)
+        low, high = (float(attributes[k]) for k in ("q1", "q3")) if given else np.percentile(values, (25, 75))
+        reach = _FENCE * (high - low)
+        out = (values < low - reach) | (values > high + reach)
+        return made_points(known.times[out], DataType.DOUBLE, values[out])
+
+    return run
+
+
+def _bounds(attributes: Attributes) -> tuple[float, float]:
+    low, high = (number_attribute("range", attributes, key) for key in ("lower_bound", "upper_bound"))
+    return low, high
+
+
+def _make_range(attributes: Attributes, _: TimeUnit) -> Generator:
+    low, high = _bounds(attributes)
+
+    def run(points: Points) -> Points:
+        values = doubles(points)
+        out = (values < low) | (values > high) if high > low else np.zeros(len(values), np.bool_)
+        return points.take(np.flatnonzero(out))
+
+    return run
+
+
+PROFILE = (
+    point_function("spread", None, _make_spread),
+    point_function("integral", DataType.DOUBLE, _make_integral, _seconds),
+    _number("integralavg", _mean_height),
+    _number("skew", _skewness),
+    _number("median", lambda points: float(np.median(doubles(points)))),
+    _number("mad", _deviation),
+    _number("cov", _covariance, series=2, if_empty=float("nan")),
+    _number("pearson", _correlation, series=2, if_empty=float("nan")),
+    point_function("percentile", None, _make_percentile, _check_rank),
+    point_function("distinct", None, _make_distinct, allowed=_ANY),
+    point_function("histogram", DataType.INT32, _make_histogram, _bins),
+    point_function(
+        "minmax",
+        DataType.DOUBLE,
+        _standardised(_EXTREMES, lambda values: (float(values.min()), float(values.max()))),
+        _check_standard("minmax", _EXTREMES),
+    ),
+    point_function(
+        "zscore",
+        DataType.DOUBLE,
+        _standardised(_MOMENTS, lambda values: (float(values.mean()), float(values.std()))),
+        _check_standard("zscore", _MOMENTS),
+    ),
+    point_function("mvavg", DataType.DOUBLE, _make_mvavg, lambda a: integer_attribute("mvavg", a, "window", 10, low=1)),
+    point_function("iqr", DataType.DOUBLE, _make_iqr, _check_iqr),
+    point_function("range", None, _make_range, _bounds),
+)

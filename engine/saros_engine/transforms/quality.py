@@ -1,0 +1,150 @@
+"""How good a series is, window by window: the data quality of IoTDB's library, as shares from 0 to 1.
+
+    COMPLETENESS    1 - (missing + not finite) / (points + missing)
+    CONSISTENCY     1 - redundant / points
+    TIMELINESS      1 - late / points
+    VALIDITY        1 - outliers / (4 * points): among the values, their steps, their speeds, the steps of these
+
+The pace of a window is the median of its steps in time; what is missing, redundant or late beside it is said in
+`saros_storage.kernels.time_gaps`. An outlier is further from the median than 3 times 1.4826 times the median distance
+from it; values that are not finite are put on the line through their neighbours before.
+
+A window is `window` points, or so long a time from the series' first point on; windows of at most ten points answer
+nothing, nor does VALIDITY where fewer than two values are finite. The point stands at the window's first time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from saros_engine.functions.function import Attributes, duration_attribute, flag_attribute, integer_attribute
+from saros_engine.transforms.profile import doubles, made_points, point_function
+from saros_engine.transforms.series_transform import Generator, PointFunction, Points
+from saros_grammar.syntax.literals import is_duration
+from saros_scheduler import require_wanted
+from saros_storage.base.types import DataType, Float64Array, Int64Array, TimeUnit
+from saros_storage.kernels.time_gaps import pace_faults
+
+#: A window needs more points than are in view at once.
+_VIEW = 10
+#: A longer step is a time out of use, not a gap (`downtime`).
+_GAP_PACES_MAX = 9.0
+_OUTLIER_DEVIATIONS, _DEVIATION = 3, 1.4826
+_POINTS_MAX = (1 << 31) - 1
+
+#: A window's times and values to its share; None: it has none.
+_Share = Callable[[Int64Array, Float64Array], float | None]
+
+
+def _windows(name: str, attributes: Attributes, times: Int64Array, unit: TimeUnit) -> Iterator[slice]:
+    """Those that have points enough."""
+    if is_duration(attributes.get("window", "")):
+        ticks = duration_attribute(name, attributes, "window", unit)
+        number = (times - times[:1]) // ticks
+        edges = np.concatenate((np.flatnonzero(np.diff(number, prepend=-1)), [len(times)]))
+    else:
+        size = integer_attribute(name, attributes, "window", _POINTS_MAX, low=1)
+        edges = np.arange(0, len(times) + size, size)
+    for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        require_wanted()
+        if min(stop, len(times)) - start > _VIEW:
+            yield slice(start, stop)
+
+
+def _quality(name: str, make: Callable[[Attributes], _Share]) -> PointFunction:
+    def check(attributes: Attributes) -> None:
+        list(_windows(name, attributes, np.empty(0, np.int64), TimeUnit.NANOSECOND))
+        make(attributes)
+
+    def made(attributes: Attributes, unit: TimeUnit) -> Generator:
+        share = make(attributes)
+
+        def run(points: Points) -> Points:
+            values = doubles(points)
+            windows = _windows(name, attributes, points.times, unit)
+            found = [(points.times[w.start], share(points.times[w], values[w])) for w in windows]
+            known = [(time, value) for time, value in found if value is not None]
+            times = np.array([time for time, _ in known], np.int64)
+            return made_points(times, DataType.DOUBLE, np.array([value for _, value in known], np.float64))
+
+        return run
+
+    return point_function(name, DataType.DOUBLE, made, check)
+
+
+# ---------------------------------------------------------------------------------------------- times
+
+
+def _faults(times: Int64Array, longest: float = _GAP_PACES_MAX) -> tuple[int, int, int]:
+    """How many points are redundant, late, missing."""
+    found = np.empty(3, np.int64)
+    pace_faults(times, float(np.median(np.diff(times))), longest, np.empty(_VIEW, np.int64), found)
+    redundant, late, missing = found.tolist()
+    return redundant, late, missing
+
+
+def _completeness(attributes: Attributes) -> _Share:
+    longest = _GAP_PACES_MAX if flag_attribute("completeness", attributes, "downtime", default=True) else np.inf
+
+    def share(times: Int64Array, values: Float64Array) -> float:
+        missing = _faults(times, longest)[2]
+        odd = int(np.count_nonzero(~np.isfinite(values)))
+        return 1 - (missing + odd) / (len(times) + missing)
+
+    return share
+
+
+def _consistency(_: Attributes) -> _Share:
+    return lambda times, _: 1 - _faults(times)[0] / len(times)
+
+
+def _timeliness(_: Attributes) -> _Share:
+    return lambda times, _: 1 - _faults(times)[1] / len(times)
+
+
+# ---------------------------------------------------------------------------------------------- values
+
+
+def _validity(_: Attributes) -> _Share:
+    def share(times: Int64Array, values: Float64Array) -> float | None:
+        whole = bridged(times, values)
+        if whole is None:
+            return None
+        with np.errstate(all="ignore"):
+            speeds = np.diff(whole) / np.diff(times)
+            outliers = sum(_outliers(series) for series in (whole, np.diff(whole), speeds, np.diff(speeds)))
+        return 1 - outliers / 4 / len(times)
+
+    return share
+
+
+def _outliers(values: Float64Array) -> int:
+    return int(np.count_nonzero(np.abs(values - np.median(values)) > _OUTLIER_DEVIATIONS * deviation(values)))
+
+
+def deviation(values: Float64Array) -> float:
+    """The median distance from the median, scaled to be a normal distribution's standard deviation."""
+    return _DEVIATION * float(np.median(np.abs(values - np.median(values))))
+
+
+def bridged(times: Int64Array, values: Float64Array) -> Float64Array | None:
+    """Values that are not finite, on the line through the finite ones around them, or the two nearest at an end."""
+    finite = np.flatnonzero(np.isfinite(values))
+    if len(finite) == len(values):
+        return values
+    if len(finite) < 2:
+        return None
+    behind = np.clip(np.searchsorted(finite, np.arange(len(values))), 1, len(finite) - 1)
+    low, high = finite[behind - 1], finite[behind]
+    slopes = (values[high] - values[low]) / (times[high] - times[low])
+    return np.where(np.isfinite(values), values, values[low] + slopes * (times - times[low]))
+
+
+QUALITY = (
+    _quality("completeness", _completeness),
+    _quality("consistency", _consistency),
+    _quality("timeliness", _timeliness),
+    _quality("validity", _validity),
+)

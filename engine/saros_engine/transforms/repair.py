@@ -1,0 +1,288 @@
+"""Repair: points at an even pace, values that do not jump.
+
+    TIMESTAMPREPAIR     the points moved to the times of an even pace, where that is the least to do
+    VALUEREPAIR         values that change too fast (Screen), or whose speed does (LsGreedy), put right
+
+Values that are not finite are left out by TIMESTAMPREPAIR; VALUEREPAIR puts them on the line through their neighbours.
+
+Sources: Fang et al., On Repairing Timestamps for Regular Interval Time Series, 2022; Song et al., SCREEN: Stream Data
+Cleaning under Speed Constraints, 2015; Zhang et al., Sequential Data Cleaning: A Statistical Approach, 2016.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from saros_engine.expressions.integer_arithmetic import whole
+from saros_engine.functions.function import (
+    Attributes,
+    choice_attribute,
+    duration_attribute,
+    integer_attribute,
+    number_attribute,
+)
+from saros_engine.transforms.profile import doubles, finite_points, made_points, point_function
+from saros_engine.transforms.quality import bridged, deviation
+from saros_engine.transforms.series_transform import Generator, Points
+from saros_grammar.syntax.literals import is_duration
+from saros_scheduler import require_wanted
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import DataType, Float64Array, Int64Array, NumericArray, TimeUnit
+
+_NANOSECOND = TimeUnit.NANOSECOND
+
+
+def _as_type(times: Int64Array, type_: DataType, values: Float64Array) -> Points:
+    """Points of the type; whole numbers by rounding halves up. Raises UserMistake 750."""
+    if type_ in (DataType.INT32, DataType.INT64):
+        values = whole(np.floor(values + 0.5), type_, times)
+    return made_points(times, type_, values)
+
+
+# ---------------------------------------------------------------------------------------------- times
+
+_METHODS = ("median", "mode", "cluster")
+#: What it costs to add a time or to leave a point out; to move a point costs the ticks.
+_ADD_COST = 100_000
+#: Every time is compared with every point.
+_TIMES_MAX, _PAIRS_MAX = 20_000, 1 << 25
+_CLUSTERS = 3
+_CLUSTERING_ROUNDS_MAX = 100
+_MOVED, _ADDED, _LEFT_OUT = range(3)
+
+
+def _interval(attributes: Attributes, unit: TimeUnit) -> int | None:
+    """The pace, in ticks or as a duration."""
+    name = "timestamprepair"
+    choice_attribute(name, attributes, "method", _METHODS)
+    if "interval" not in attributes:
+        return None
+    if is_duration(attributes["interval"]):
+        return duration_attribute(name, attributes, "interval", unit)
+    return integer_attribute(name, attributes, "interval", low=1)
+
+
+def _make_timestamprepair(attributes: Attributes, unit: TimeUnit) -> Generator:
+    given = _interval(attributes, unit)
+    method = choice_attribute("timestamprepair", attributes, "method", _METHODS)
+
+    def run(points: Points) -> Points:
+        times, column = points.times, points.columns[0]
+        if len(times) > 2:
+            pace = given or _pace(np.diff(times), method)
+            # As many points as may be stand right already.
+            offset = _most_frequent(times % pace)
+            start = int(times[0]) - (int(times[0]) - offset) % pace
+            count = -(-(int(times[-1]) - start) // pace) + 1
+            _require_few(count, len(times))
+            even = start + pace * np.arange(count)
+            places, rows = _moves(even, times)
+            times, column = even[places], column.take(rows)
+        return finite_points(Points(times, (column,)))
+
+    return run
+
+
+def _require_few(count: int, rows: int) -> None:
+    if max(count, rows) > _TIMES_MAX or count * rows > _PAIRS_MAX:
+        raise UserMistake(
+            f"timestamprepair: {rows:,} points for {count:,} times are too many; at most {_TIMES_MAX:,} of either are"
+            f" taken, and {_PAIRS_MAX:,} pairs: take a shorter range of time",
+            code=2005,
+        )
+
+
+def _pace(steps: Int64Array, method: str) -> int:
+    if method == "mode":
+        return _most_frequent(steps)
+    if method == "cluster":
+        return _of_clusters(steps)
+    ordered = np.sort(steps)
+    return int(ordered[(len(steps) - 1) // 2] + ordered[len(steps) // 2]) // 2
+
+
+def _most_frequent(values: Int64Array) -> int:
+    """Of equally frequent ones the one that comes first."""
+    found, firsts, counts = np.unique(values, return_index=True, return_counts=True)
+    return int(found[np.lexsort((firsts, -counts))[0]])
+
+
+def _of_clusters(steps: Int64Array) -> int:
+    """The middle of the largest of three clusters (k-means)."""
+    low, high = int(steps.min()), int(steps.max())
+    middles = low + np.arange(1, _CLUSTERS + 1) * (high - low) // (_CLUSTERS + 1)
+    nearest = np.full(len(steps), -1)
+    for _ in range(_CLUSTERING_ROUNDS_MAX):
+        before, nearest = nearest, np.abs(steps[:, None] - middles).argmin(axis=1)
+        if (before == nearest).all():
+            break
+        for cluster in np.unique(nearest):
+            members = steps[nearest == cluster]
+            middles[cluster] = int(members.sum()) // len(members)
+    return int(middles[np.bincount(nearest, minlength=_CLUSTERS).argmax()])
+
+
+def _moves(even: Int64Array, times: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Which points (rows) go to which times (places), at the least cost in all; the others are left out, or empty.
+
+    cost[i, j] of the first i times and j points, by diagonals i + j; `steps` remembers what was cheapest there.
+    """
+    places, rows = len(even), len(times)
+    steps = np.zeros((places + 1, rows + 1), np.uint8)
+    before = np.zeros(places + 1, np.int64)
+    last = np.full(places + 1, _ADD_COST)
+    for diagonal in range(2, places + rows + 1):
+        require_wanted()
+        i = np.arange(max(1, diagonal - rows), min(places, diagonal - 1) + 1)
+        j = diagonal - i
+        distance = np.abs(times[j - 1] - even[i - 1])
+        adding, leaving, moving = last[i - 1], last[i], before[i - 1] + distance
+        skipping = np.minimum(adding, leaving) + _ADD_COST
+        moved = (moving < skipping) | (distance == 0)
+        steps[i, j] = np.where(moved, _MOVED, np.where(adding < leaving, _ADDED, _LEFT_OUT))
+        current = np.full(places + 1, _ADD_COST * diagonal)
+        current[i] = np.where(moved, moving, skipping)
+        before, last = last, current
+    return _traced(steps)
+
+
+def _traced(steps: NumericArray) -> tuple[Int64Array, Int64Array]:
+    """The moves from the end back to the beginning, in order."""
+    found = []
+    i, j = steps.shape[0] - 1, steps.shape[1] - 1
+    while i and j:
+        step = steps[i, j]
+        if step == _MOVED:
+            found.append((i - 1, j - 1))
+        i, j = i - (step != _LEFT_OUT), j - (step != _ADDED)
+    pairs = np.array(found[::-1], np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
+
+
+# ---------------------------------------------------------------------------------------------- values
+
+_REPAIRS = ("screen", "lsgreedy")
+#: A window of Screen, in median steps; its bounds, and those of LsGreedy, in deviations.
+_WINDOW, _DEVIATIONS = 5, 3
+#: So many numbers of windows are looked at in all.
+_WINDOWS_MAX = 1 << 28
+#: Nothing is nearer than this.
+_LEAST = 1e-12
+_REPAIRS_MAX = 500_000
+
+
+def _check_valuerepair(attributes: Attributes) -> None:
+    name = "valuerepair"
+    choice_attribute(name, attributes, "method", _REPAIRS)
+    found = {
+        key: number_attribute(name, attributes, key)
+        for key in ("minSpeed", "maxSpeed", "center", "sigma")
+        if key in attributes
+    }
+    if not np.isfinite(list(found.values())).all() or found.get("sigma", 1) <= 0:
+        raise UserMistake(f"{name}: its numbers must be finite, and 'sigma' above 0", code=701)
+    if found.get("minSpeed", -np.inf) >= found.get("maxSpeed", np.inf):
+        raise UserMistake(f"{name}: 'minSpeed' must be below 'maxSpeed'", code=701)
+
+
+def _make_valuerepair(attributes: Attributes, _: TimeUnit) -> Generator:
+    method = choice_attribute("valuerepair", attributes, "method", _REPAIRS)
+
+    def run(points: Points) -> Points:
+        values = bridged(points.times, doubles(points))
+        type_ = points.columns[0].type
+        if values is None or len(values) < 2:
+            return made_points(points.times[:0], type_, points.times[:0])
+        since = (points.times - points.times[0]).astype(np.float64)
+        repaired = _screened(since, values, attributes) if method == "screen" else _smoothed(since, values, attributes)
+        return _as_type(points.times, type_, repaired)
+
+    return run
+
+
+def _screened(times: Float64Array, values: Float64Array, attributes: Attributes) -> Float64Array:
+    """Speeds within bounds: each value as near as they let it to what most of the values behind it ask for."""
+    steps = np.diff(times)
+    speeds = np.diff(values) / steps
+    reach = _DEVIATIONS * deviation(speeds)
+    low = float(attributes.get("minSpeed", np.median(speeds) - reach))
+    high = float(attributes.get("maxSpeed", np.median(speeds) + reach))
+    asked = _asked_for(times, values, _WINDOW * float(np.median(steps)), low, high)
+    return _within(asked, low * steps, high * steps)
+
+
+def _asked_for(times: Float64Array, values: Float64Array, window: float, low: float, high: float) -> Float64Array:
+    """Of each value, and of what those up to a window behind it allow at least and at most, the median."""
+    counts = np.searchsorted(times, times + window, "right") - 1 - np.arange(len(times))
+    if int(2 * counts.sum()) > _WINDOWS_MAX:
+        raise UserMistake(
+            f"valuerepair: too many points lie within {window:g} ticks, five median steps: take fewer of them",
+            code=2005,
+        )
+    found = np.empty(len(values))
+    for count in np.unique(counts).tolist():
+        rows = np.flatnonzero(counts == count)
+        views = [values[rows]]
+        for ahead in range(1, count + 1):
+            require_wanted()
+            back = times[rows] - times[rows + ahead]
+            views += [values[rows + ahead] + speed * back for speed in (low, high)]
+        found[rows] = np.partition(np.array(views), count, axis=0)[count]
+    return found
+
+
+def _within(asked: Float64Array, least: Float64Array, most: Float64Array) -> Float64Array:
+    """What is asked for, but no further from the value before than from `least` to `most`.
+
+    Only from where a step is too wide up to where what is asked for is in reach again, values are looked at one by one.
+    """
+    found = asked.copy()
+    steps = np.diff(asked)
+    row = 0
+    for first in (np.flatnonzero((steps < least) | (steps > most)) + 1).tolist():
+        require_wanted()
+        row = max(row, first)
+        while row < len(found) and (row == first or found[row - 1] != asked[row - 1]):
+            before = found[row - 1]
+            found[row] = max(min(asked[row], before + most[row - 1]), before + least[row - 1])
+            row += 1
+    return found
+
+
+def _smoothed(times: Float64Array, values: Float64Array, attributes: Attributes) -> Float64Array:
+    """Changes of speed within bounds: the greatest is made less, again and again."""
+    steps = np.diff(times)
+    center = float(attributes.get("center", "0"))
+    changes = np.diff(np.diff(values) / steps) - center
+    if not len(changes):
+        return values
+    sigma = float(attributes["sigma"]) if "sigma" in attributes else deviation(changes)
+    bound = max(_LEAST, _DEVIATIONS * sigma)
+    weights = (steps[1:] * steps[:-1] / (steps[1:] + steps[:-1])).tolist()
+    found, widths, wrong = values.tolist(), steps.tolist(), changes.tolist()
+    heap = [(-abs(wrong[at]), at) for at in np.flatnonzero(np.abs(changes) >= bound).tolist()]
+    heapq.heapify(heap)
+    for _ in range(_REPAIRS_MAX):
+        while heap and -heap[0][0] != abs(wrong[heap[0][1]]):
+            heapq.heappop(heap)  # what it was before
+        if not heap:
+            return np.array(found)
+        _, at = heapq.heappop(heap)
+        by = abs(wrong[at]) if sigma < _LEAST else max(sigma, abs(wrong[at]) / _DEVIATIONS)
+        found[at + 1] += by * weights[at] if wrong[at] > 0 else -by * weights[at]
+        for near in range(max(at - 1, 0), min(at + 2, len(wrong))):
+            after = (found[near + 2] - found[near + 1]) / widths[near + 1]
+            wrong[near] = after - (found[near + 1] - found[near]) / widths[near] - center
+            if abs(wrong[near]) >= bound:
+                heapq.heappush(heap, (-abs(wrong[near]), near))
+    raise UserMistake(
+        f"valuerepair: after {_REPAIRS_MAX:,} repairs speeds still change too much: name a larger 'sigma'", code=2005
+    )
+
+
+REPAIR = (
+    point_function("timestamprepair", None, _make_timestamprepair, lambda a: _interval(a, _NANOSECOND)),
+    point_function("valuerepair", None, _make_valuerepair, _check_valuerepair),
+)

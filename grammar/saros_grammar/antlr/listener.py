@@ -1,0 +1,166 @@
+"""Makes ANTLR's first complaint a ParseError that a person can use: what stands there, and what could.
+
+`MistakeListener` raises at the first mistake, so ANTLR's recovery never runs. What was expected comes from the parser's
+state or, when it looked ahead and got stuck, from the states it was stuck in; the many tokens that may be a name are
+told as "a name".
+
+One listener per parse.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from itertools import chain
+from typing import Any, NoReturn
+
+from antlr4.error.ErrorListener import ErrorListener
+from antlr4.error.Errors import NoViableAltException
+from antlr4.Token import Token
+
+from saros_grammar.generated.Sql import Sql
+from saros_grammar.syntax.errors import ParseError, error_at
+
+#: More would hide the hint; beyond it the list ends in "...".
+EXPECTED_MAX = 6
+
+_WORDS = {
+    Token.EOF: "the end",
+    Sql.STRING: "a string",
+    Sql.BLOB: "a blob",
+    Sql.DATETIME: "a date",
+    Sql.DURATION: "a duration such as 30m, 1h or 1d",
+    Sql.DECIMAL: "a number",
+    Sql.INTEGER: "a number",
+    Sql.NAME: "a name",
+    Sql.QUOTED_NAME: "a name",
+    Sql.TARGET_NAME: "a name",
+    Sql.PARAMETER: "?",
+    Sql.ROOT: "a path (root...)",
+    Sql.EQUAL: "=",
+    Sql.NOT_EQUAL: "!=",
+    Sql.AMPERSAND: "&",
+    Sql.BAR: "|",
+}
+#: Where both may stand, a name or number means an expression.
+_EXPRESSION = frozenset({Sql.NAME, Sql.STRING, Sql.LEFT_PARENTHESIS, Sql.CASE, Sql.BANG})
+_OPERATORS = frozenset(
+    {Sql.PLUS, Sql.MINUS, Sql.STAR, Sql.SLASH, Sql.PERCENT, Sql.EQUAL, Sql.NOT_EQUAL, Sql.LESS, Sql.LESS_EQUAL}
+    | {Sql.GREATER, Sql.GREATER_EQUAL, Sql.AMPERSAND, Sql.BAR, Sql.AND, Sql.OR, Sql.LIKE, Sql.REGEXP, Sql.BETWEEN}
+    | {Sql.IN, Sql.IS, Sql.NOT, Sql.CONTAINS}
+)
+_KEYWORDS: tuple[str, ...] = tuple(Sql.symbolicNames[Sql.ABORT : Sql.ZONE + 1])
+_KEYWORD_CHARACTERS_MAX = 20
+#: The end of a keyword, such as SERIES, is taken for it if it is so long.
+_PART_CHARACTERS_MIN = 6
+#: Words for units of time elsewhere.
+_UNIT = re.compile(r"\d*(milliseconds?|sec(ond)?s?|min(ute)?s?|hours?|days?|weeks?|months?|years?)", re.IGNORECASE)
+_QUOTES = {"'": "string", '"': "string", "`": "name"}
+
+
+class MistakeListener(ErrorListener):  # type: ignore[misc]  # the runtime has no types
+    """Raises ParseError at the first mistake in `text`."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    def syntaxError(  # noqa: N802  # ANTLR's names
+        self,
+        recognizer: Any,
+        offendingSymbol: Any,  # noqa: N803
+        line: int,  # noqa: ARG002  # error_at counts for itself
+        column: int,  # noqa: ARG002
+        msg: str,  # noqa: ARG002  # ours is better
+        e: Any,
+    ) -> NoReturn:
+        """ANTLR's call at a mistake."""
+        expected = _readable(_expected_types(recognizer, offendingSymbol, e))
+        before = recognizer.getTokenStream().LT(-1)
+        if offendingSymbol.type == Sql.ROOT and before is not None and _meant(before) == "FROM":
+            offendingSymbol = before  # noqa: N806  # it was taken for a column's other name
+        if before is not None and before.type == Sql.SEMICOLON:
+            raise error_at(self._text, offendingSymbol.start, "one statement at a time: this is a second one", expected)
+        raise _mistake(self._text, offendingSymbol, expected)
+
+
+def _mistake(text: str, token: Any, expected: tuple[str, ...]) -> ParseError:
+    meant = _meant(token)
+    if meant is not None:
+        message = f"unexpected {token.text!r}; did you mean {meant}?"
+        return error_at(text, token.start, message, (meant,))
+    hint = f"; expected {_listed(expected)}" if expected else ""
+    if token.type == Token.EOF:
+        return error_at(text, len(text.rstrip()), f"the statement ends too early{hint}", expected)
+    shown = token.text
+    if shown in _QUOTES:
+        return error_at(text, token.start, f"a quoted {_QUOTES[shown]} begins here and does not end", expected)
+    if token.type == Sql.INTEGER and "a name" in expected:
+        hint += f" (a name of digits only needs back-quotes: `{shown}`)"
+    if _UNIT.fullmatch(shown):
+        hint += "; durations are one word, such as 30m, 1h or 1d" if _WORDS[Sql.DURATION] not in expected else ""
+    if token.type in (Sql.ROOT, Sql.TIME, Sql.TIMESTAMP) and "a name" in expected:
+        hint += f" ({shown} is no legal name here)"
+    return error_at(text, token.start, f"unexpected {shown[:40]!r}{hint}", expected)
+
+
+def _meant(token: Any) -> str | None:
+    """The keyword that a misspelt word resembles: the same letters in another order, its end, or else the nearest."""
+    if token.type != Sql.NAME or len(token.text) > _KEYWORD_CHARACTERS_MAX:
+        return None
+    word = token.text.upper()
+    close = difflib.get_close_matches(word, _KEYWORDS, n=5, cutoff=0.75)
+    swapped = (keyword for keyword in close if sorted(keyword) == sorted(word))
+    longer = (keyword for keyword in _KEYWORDS if len(word) >= _PART_CHARACTERS_MIN and keyword.endswith(word))
+    return next(chain(swapped, longer, close), None)
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]
+
+
+def _expected_types(parser: Any, token: Any, error: Any) -> frozenset[int]:
+    """Token types that could stand where `token` stands."""
+    if isinstance(error, NoViableAltException) and error.startToken is not token and error.deadEndConfigs:
+        return _stuck_types(error.deadEndConfigs)
+    found = parser.getExpectedTokens()
+    return frozenset(kind for interval in found.intervals or () for kind in interval)
+
+
+def _stuck_types(configs: Any) -> frozenset[int]:
+    types: set[int] = set()
+    for config in configs:
+        for transition in config.state.transitions:
+            if not transition.isEpsilon and transition.label is not None:
+                types.update(kind for interval in transition.label.intervals or () for kind in interval)
+    return frozenset(types)
+
+
+def _readable(types: frozenset[int]) -> tuple[str, ...]:
+    rest = set(types)
+    words: list[str] = []
+    if {Sql.SELECT, Sql.INSERT} <= rest and Sql.NAME not in rest:
+        return ("a statement such as SELECT, INSERT, CREATE or SHOW",)
+    if rest >= _EXPRESSION:
+        words.append("an expression")
+        rest -= _EXPRESSION | {Sql.NOT, Sql.ROOT, Sql.TIME, Sql.TIMESTAMP, Sql.PARAMETER, Sql.DOT, Sql.DOUBLE_STAR}
+        rest = {t for t in rest if t not in _WORDS and not _is_keyword(t)} - {Sql.PLUS, Sql.MINUS, Sql.STAR}
+    elif Sql.NAME in rest:
+        words.append("a name")
+        rest = {t for t in rest if t not in (Sql.NAME, Sql.QUOTED_NAME, Sql.DURATION, Sql.TARGET_NAME)}
+        rest = {t for t in rest if not _is_keyword(t)} - {Sql.DOUBLE_STAR}
+    if len(rest & _OPERATORS) > len(_OPERATORS) // 2:
+        words.append("an operator")
+        rest -= _OPERATORS
+    words += sorted({_WORDS.get(t) or _spelled(t) for t in rest})
+    return tuple(words[:EXPECTED_MAX]) + (("...",) if len(words) > EXPECTED_MAX else ())
+
+
+def _is_keyword(kind: int) -> bool:
+    return Sql.ABORT <= kind <= Sql.ZONE
+
+
+def _spelled(kind: int) -> str:
+    names: list[str] = Sql.literalNames
+    name = names[kind] if 0 <= kind < len(names) else "<INVALID>"
+    return name.strip("'") if name != "<INVALID>" else str(Sql.symbolicNames[kind]).lower()

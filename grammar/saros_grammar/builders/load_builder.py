@@ -1,0 +1,60 @@
+"""LOAD: file and options, in the forms of IoTDB 1 (`sglevel=2 onSuccess=delete`) and 2 (`with ('verify'='true')`).
+
+Pure; parse-tree contexts are generated code without types, hence `Any`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from saros_grammar.builders.expressions import ExpressionBuilder
+from saros_grammar.syntax.ast import Load
+from saros_grammar.syntax.literals import unquote_name, unquote_string
+
+#: What IoTDB has called an option: its name here.
+_NAMES = {
+    "sglevel": "level",
+    "database-level": "level",
+    "verify": "verify",
+    "onsuccess": "delete",
+    "on-success": "delete",
+}
+_WORDS = {"verify": {"true": True, "false": False}, "delete": {"none": False, "delete": True}}
+
+
+def build(expressions: ExpressionBuilder, context: Any) -> Load:
+    """A `load` context."""
+    found: dict[str, int | bool] = {}
+    for pair in context.pair():
+        key = _text(expressions, pair.key())
+        name = _NAMES.get(key.lower())
+        if name is None:
+            options = "sglevel, verify, onSuccess"
+            raise expressions.error(pair, f"LOAD has no option {key}: there are {options}", ("sglevel",))
+        if name in found:
+            raise expressions.error(pair, f"{key} is given twice")
+        found[name] = _value(expressions, name, pair.value())
+    level, verify, delete = (found.get(name) for name in ("level", "verify", "delete"))
+    return Load(
+        unquote_string(context.source.text),
+        None if level is None else int(level),
+        None if verify is None else bool(verify),
+        None if delete is None else bool(delete),
+    )
+
+
+def _value(expressions: ExpressionBuilder, name: str, context: Any) -> int | bool:
+    text = _text(expressions, context)
+    if name == "level":
+        if not text.isdecimal() or not int(text):
+            raise expressions.error(context, "a database lies 1 or more levels below root", ("1",))
+        return int(text)
+    words = _WORDS[name]
+    if text.lower() not in words:
+        raise expressions.error(context, f"{text} is not one of {', '.join(words)}", tuple(words))
+    return words[text.lower()]
+
+
+def _text(expressions: ExpressionBuilder, context: Any) -> str:
+    text = expressions.raw(context)
+    return unquote_string(text) if text[0] in "'\"" else unquote_name(text)

@@ -1,0 +1,81 @@
+"""The conditions of SHOW and COUNT, brought to one form: subject on the left, text on the right.
+
+    TAGS(city) = bj             Call("tags", ('city',)) = 'bj'
+    dataType = boolean          datatype = 'BOOLEAN'
+    timeseries CONTAINS 'x'     Call("contains", (timeseries, 'x'))
+
+Pure functions: any thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from saros_grammar.syntax.ast import (
+    Binary,
+    BinaryOperator,
+    Call,
+    Expression,
+    InList,
+    IsNull,
+    Like,
+    Literal,
+    LiteralKind,
+    PathExpression,
+    Unary,
+)
+from saros_grammar.syntax.literals import unquote_name
+
+_TYPE = PathExpression(("datatype",))
+_LOGIC = (BinaryOperator.AND, BinaryOperator.OR)
+
+
+def subject_filter(condition: Expression) -> Expression:
+    """The condition in the form above."""
+    if isinstance(condition, Unary):
+        return replace(condition, operand=subject_filter(condition.operand))
+    if isinstance(condition, Binary):
+        left, right = condition.left, condition.right
+        if condition.operator in _LOGIC:
+            return Binary(condition.operator, subject_filter(left), subject_filter(right))
+        subject = _subject(left)
+        return Binary(condition.operator, subject, _compared(right, subject))
+    if isinstance(condition, IsNull | Like):
+        return replace(condition, operand=_subject(condition.operand))
+    if isinstance(condition, InList):
+        subject = _subject(condition.operand)
+        return replace(condition, operand=subject, items=tuple(_compared(item, subject) for item in condition.items))
+    if isinstance(condition, Call) and condition.name == "contains":
+        subject, text = condition.arguments
+        return replace(condition, arguments=(_subject(subject), _text(text, always=True)))
+    return condition
+
+
+def _compared(expression: Expression, subject: Expression) -> Expression:
+    """What a subject is compared with: a tag with texts; types may be written as in CREATE TIMESERIES, in any case."""
+    found = _text(expression, always=isinstance(subject, Call))
+    if subject == _TYPE and isinstance(found, Literal) and isinstance(found.value, str):
+        return _string(found.value.upper())
+    return found
+
+
+def _subject(expression: Expression) -> Expression:
+    if isinstance(expression, PathExpression) and len(expression.nodes) == 1:
+        return PathExpression((expression.nodes[0].lower(),))
+    if isinstance(expression, Call) and expression.name.lower() == "tags":
+        return Call("tags", tuple(_text(key, always=True) for key in expression.arguments))
+    return expression
+
+
+def _text(expression: Expression, *, always: bool) -> Expression:
+    """A bare name as a string; with `always`, a number too."""
+    if isinstance(expression, PathExpression):
+        nodes = expression.nodes
+        return _string(unquote_name(nodes[0]) if len(nodes) == 1 else str(expression))
+    if always and isinstance(expression, Literal) and expression.kind in (LiteralKind.INTEGER, LiteralKind.DOUBLE):
+        return _string(expression.text)
+    return expression
+
+
+def _string(value: str) -> Literal:
+    return Literal(LiteralKind.STRING, value, "'" + value.replace("'", "''") + "'")

@@ -1,0 +1,1 @@
+"""Statements as values: the syntax tree, literals, errors."""

@@ -1,0 +1,767 @@
+"""The statement tree: what a text means, before anyone looks at the schema.
+
+    text --parser--> Statement --engine: analysis--> typed plan
+
+Everything is a frozen dataclass; expressions (`expression_tree.py`) print themselves as IoTDB names its result columns
+(`str(expression)`).
+Paths are `PathExpression`s: a tuple of nodes as the user wrote their content (back-quotes removed, `quoted` kept in the
+canonical text by `quote_node`); `*` and `**` stand for themselves unless they were quoted.
+Literals keep the text they were written with, since it appears in column names. A bound parameter is a `Literal` too.
+
+Pure data: no state, any thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from saros_grammar.syntax.administration_tree import (
+    AbortChange,
+    AdmitNode,
+    ChangeNodes,
+    ClearCache,
+    ClusterStatement,
+    DismissNode,
+    DropSender,
+    Flush,
+    GiveUpNodes,
+    Measure,
+    Merge,
+    MigrateRegion,
+    Rebalance,
+    SetSystem,
+    SyncStatement,
+    TransferDevice,
+)
+from saros_grammar.syntax.expression_tree import (
+    Between,
+    Binary,
+    BinaryOperator,
+    Call,
+    Case,
+    Cast,
+    Duration,
+    EndTimeReference,
+    Expression,
+    InList,
+    IsNull,
+    Keep,
+    Like,
+    Literal,
+    LiteralKind,
+    Parameter,
+    PathExpression,
+    TimeReference,
+    Unary,
+)
+from saros_grammar.syntax.extension_tree import (
+    CreateFunction,
+    CreateTrigger,
+    DropFunction,
+    DropTrigger,
+    ExtensionStatement,
+)
+from saros_grammar.syntax.series_tree import (
+    AlterKind,
+    AlterStorage,
+    AlterTimeseries,
+    CreateTimeseries,
+    DeleteTimeseries,
+    SeriesColumn,
+)
+
+#: What is defined next door and taken from here.
+__all__ = [
+    "AbortChange",
+    "AdmitNode",
+    "AlterKind",
+    "AlterStorage",
+    "AlterTimeseries",
+    "Between",
+    "Binary",
+    "BinaryOperator",
+    "Call",
+    "Case",
+    "Cast",
+    "ChangeNodes",
+    "ClearCache",
+    "ClusterStatement",
+    "CreateFunction",
+    "CreateTimeseries",
+    "CreateTrigger",
+    "DeleteTimeseries",
+    "DismissNode",
+    "DropFunction",
+    "DropSender",
+    "DropTrigger",
+    "Duration",
+    "EndTimeReference",
+    "Expression",
+    "ExtensionStatement",
+    "Flush",
+    "GiveUpNodes",
+    "InList",
+    "IsNull",
+    "Keep",
+    "Like",
+    "Literal",
+    "LiteralKind",
+    "Measure",
+    "Merge",
+    "MigrateRegion",
+    "Parameter",
+    "PathExpression",
+    "Rebalance",
+    "SeriesColumn",
+    "SetSystem",
+    "SyncStatement",
+    "TimeReference",
+    "TransferDevice",
+    "Unary",
+]
+
+# ---------------------------------------------------------------------------------------------- SELECT
+
+
+@dataclass(frozen=True, slots=True)
+class SelectItem:
+    """One result column before wildcards are expanded; alias without back-quotes."""
+
+    expression: Expression
+    alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupByTime:
+    """`GROUP BY ([start, end), interval[, step])`; start and end None mean "all data" (only with a value they are set).
+
+    Half-open unless `left_open` (`(start, end]`). `step` defaults to `interval`.
+    """
+
+    start: Expression | None
+    end: Expression | None
+    interval: Duration
+    step: Duration
+    left_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupByVariation:
+    """`GROUP BY VARIATION(control[, delta][, ignoreNull=bool])`."""
+
+    control: Expression
+    delta: float = 0.0
+    ignore_null: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class GroupByCondition:
+    """`GROUP BY CONDITION(predicate[, KEEP op n][, ignoreNull=bool])`; `keep` is (operator, count).
+
+    A bare `n` in place of `KEEP op n` is `KEEP >= n`. Without either, `keep` is None, which analysis refuses.
+    """
+
+    predicate: Expression
+    keep: tuple[BinaryOperator, int] | None = None
+    ignore_null: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBySession:
+    """`GROUP BY SESSION(gap)`."""
+
+    gap: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class GroupByCount:
+    """`GROUP BY COUNT(control, size[, ignoreNull=bool])`."""
+
+    control: Expression
+    size: int
+    ignore_null: bool = True
+
+
+GroupByWindow = GroupByTime | GroupByVariation | GroupByCondition | GroupBySession | GroupByCount
+
+
+class FillMethod(Enum):
+    """How FILL replaces nulls."""
+
+    PREVIOUS = "previous"
+    LINEAR = "linear"
+    VALUE = "value"
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """`FILL(PREVIOUS | LINEAR | literal[, bound])`; the engine takes a bound of PREVIOUS only."""
+
+    method: FillMethod
+    value: Expression | None = None
+    bound: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One ORDER BY item. `nulls_first` None: last in either direction, as IoTDB does."""
+
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IntoItem:
+    """`[ALIGNED] device(measurement, ...)` of SELECT INTO.
+
+    A node of the device may be `::` (the source's nodes from there on) and hold `${i}` (node i of the source); so may a
+    measurement.
+    """
+
+    device: tuple[str, ...]
+    measurements: tuple[str, ...]
+    aligned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Into:
+    """The targets of SELECT INTO."""
+
+    items: tuple[IntoItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutNull:
+    """WITHOUT NULL ANY | ALL [(columns)]: rows go in which any or all of the columns are null; none given: of all."""
+
+    any_null: bool
+    columns: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """SELECT. Empty `from_paths` is an error that the engine reports.
+
+    ORDER BY names (`time`, `device`, `timeseries`, `value`, `datatype`) come as one-node paths or TimeReference.
+    """
+
+    items: tuple[SelectItem, ...]
+    from_paths: tuple[PathExpression, ...]
+    where: Expression | None = None
+    group_by: GroupByWindow | None = None
+    levels: tuple[int, ...] = ()
+    tag_keys: tuple[str, ...] = ()
+    having: Expression | None = None
+    fill: Fill | None = None
+    order_by: tuple[SortKey, ...] = ()
+    limit: Expression | None = None
+    offset: Expression | None = None
+    slimit: Expression | None = None
+    soffset: Expression | None = None
+    align_by_device: bool = False
+    last: bool = False
+    into: Into | None = None
+    without_null: WithoutNull | None = None
+    #: FROM information_schema.TABLE, in lower case; then there are no paths.
+    table: str | None = None
+
+
+# ---------------------------------------------------------------------------------------------- writing
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """INSERT INTO device(time, m...) [ALIGNED] VALUES (t, v...), ...
+
+    `times[i]` is row i's time (None: now()); `rows[i]` its values in the measurements' order. A value is a Literal, a
+    Parameter, or computed as a time is: `now() - 1h`. A row of the wrong width has been refused by the parser.
+    """
+
+    device: PathExpression
+    measurements: tuple[str, ...]
+    times: tuple[Expression | None, ...]
+    rows: tuple[tuple[Expression, ...], ...]
+    aligned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteData:
+    """DELETE FROM paths [WHERE time ...]."""
+
+    paths: tuple[PathExpression, ...]
+    where: Expression | None = None
+
+
+# ---------------------------------------------------------------------------------------------- schema
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDatabase:
+    """CREATE DATABASE path [WITH TTL=milliseconds]; SET STORAGE GROUP TO path."""
+
+    path: PathExpression
+    ttl: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterDatabase:
+    """ALTER DATABASE path WITH TTL=milliseconds; None: what is set has no effect."""
+
+    path: PathExpression
+    ttl: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteDatabases:
+    """DELETE / DROP DATABASE(S) patterns."""
+
+    paths: tuple[PathExpression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTemplate:
+    """CREATE DEVICE TEMPLATE name [ALIGNED] (measurement type ..., ...); the name is its content, without quotes."""
+
+    name: str
+    columns: tuple[SeriesColumn, ...]
+    aligned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTemplate:
+    """ALTER DEVICE TEMPLATE name ADD (measurement type ..., ...)."""
+
+    name: str
+    columns: tuple[SeriesColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropTemplate:
+    """DROP DEVICE TEMPLATE name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetTemplate:
+    """SET DEVICE TEMPLATE name TO path."""
+
+    name: str
+    path: PathExpression
+
+
+@dataclass(frozen=True, slots=True)
+class UnsetTemplate:
+    """UNSET DEVICE TEMPLATE name FROM path."""
+
+    name: str
+    path: PathExpression
+
+
+@dataclass(frozen=True, slots=True)
+class ActivateTemplate:
+    """CREATE TIMESERIES USING DEVICE TEMPLATE ON path."""
+
+    path: PathExpression
+
+
+@dataclass(frozen=True, slots=True)
+class DeactivateTemplate:
+    """DEACTIVATE DEVICE TEMPLATE [name] FROM patterns; without a name, whichever is in use there."""
+
+    name: str | None
+    paths: tuple[PathExpression, ...]
+
+
+TemplateStatement = (
+    CreateTemplate | AlterTemplate | DropTemplate | SetTemplate | UnsetTemplate | ActivateTemplate | DeactivateTemplate
+)
+
+
+# ---------------------------------------------------------------------------------------------- logical views
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """CREATE VIEW targets AS sources; `exists`: ALTER VIEW, which makes no new ones.
+
+    `select` has items and FROM paths only; sources that are paths are items of it.
+    """
+
+    targets: Into
+    select: Select
+    exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameView:
+    """ALTER VIEW path RENAME TO path."""
+
+    path: PathExpression
+    to: PathExpression
+
+
+@dataclass(frozen=True, slots=True)
+class DropViews:
+    """DROP VIEW pattern, ..."""
+
+    paths: tuple[PathExpression, ...]
+
+
+ViewStatement = CreateView | RenameView | DropViews
+
+
+# ---------------------------------------------------------------------------------------------- continuous queries
+
+
+@dataclass(frozen=True, slots=True)
+class CreateContinuousQuery:
+    """CREATE CQ name [RESAMPLE [EVERY d] [BOUNDARY t] [RANGE start[, end]]] [TIMEOUT POLICY p] BEGIN select END.
+
+    `text` is the SELECT as it was written, known to parse; durations None where not given. `blocked` False: TIMEOUT
+    POLICY DISCARD.
+    """
+
+    name: str
+    text: str
+    every: Duration | None = None
+    boundary: Literal | None = None
+    start: Duration | None = None
+    end: Duration | None = None
+    blocked: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DropContinuousQuery:
+    """DROP CQ name."""
+
+    name: str
+
+
+# ---------------------------------------------------------------------------------------------- SHOW, COUNT, life
+
+
+class ShowKind(Enum):
+    """What SHOW and COUNT are about."""
+
+    DATABASES = "databases"
+    DEVICES = "devices"
+    TIMESERIES = "timeseries"
+    VIEWS = "view"
+    CHILD_PATHS = "child paths"
+    CHILD_NODES = "child nodes"
+    NODES = "nodes"
+    QUERIES = "queries"
+    VERSION = "version"
+    VARIABLES = "variables"
+    FUNCTIONS = "functions"
+    TRIGGERS = "triggers"
+    CURRENT_TIMESTAMP = "current_timestamp"
+    CURRENT_USER = "current_user"
+    CURRENT_SQL_DIALECT = "current_sql_dialect"
+    TIME_ZONE = "time zone"
+    CLUSTER = "cluster"
+    CLUSTER_CHANGE = "cluster change"
+    REGIONS = "regions"
+    #: Without that of the meta group.
+    DATA_REGIONS = "data regions"
+    DATANODES = "datanodes"
+    CONFIGNODES = "confignodes"
+    CLUSTER_ID = "clusterid"
+    URLS = "available urls"
+    TTL = "ttl"
+    PARTITIONS = "partitions"
+    FILES = "files"
+    DISK_USAGE = "disk_usage"
+    TEMPLATES = "device templates"
+    TEMPLATE_NODES = "nodes in device template"
+    TEMPLATE_SET = "paths set device template"
+    TEMPLATE_USING = "paths using device template"
+    CONTINUOUS_QUERIES = "continuous queries"
+    SENDERS = "senders"
+    RECEIVERS = "receivers"
+    SYNC = "sync"
+
+
+#: Of these, WHERE, ORDER BY and LIMIT choose from the rows, by the names of the columns.
+CHOSEN_BY_COLUMNS = frozenset({ShowKind.QUERIES, ShowKind.DISK_USAGE})
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """SHOW kind [path] [WHERE ...] [LIMIT] [OFFSET].
+
+    `databases`: SHOW REGIONS, PARTITIONS, FILES OF DATABASE; SHOW TTL ON.
+    `details`: DATABASES DETAILS, CLUSTER DETAILS, WITH DATABASE of DEVICES.
+    `nodes`: SHOW REGIONS ON NODEID; none for all.
+
+    In `where`, of Show and of Count (but for `CHOSEN_BY_COLUMNS`), the subjects are one-node paths in lower case
+    (`timeseries`, `datatype`, `device`, `template`, ...) and `Call("tags", (key,))`; what they are compared with is a
+    STRING literal whether it was quoted or not; `x CONTAINS 'y'` is `Call("contains", (x, y))`.
+    """
+
+    kind: ShowKind
+    path: PathExpression | None = None
+    where: Expression | None = None
+    limit: Expression | None = None
+    offset: Expression | None = None
+    latest: bool = False
+    details: bool = False
+    order_by: tuple[SortKey, ...] = ()
+    databases: tuple[PathExpression, ...] = ()
+    template: str | None = None
+    nodes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """COUNT kind [path] [WHERE ...] [GROUP BY LEVEL = n] (NODES: LEVEL = n)."""
+
+    kind: ShowKind
+    path: PathExpression | None = None
+    where: Expression | None = None
+    level: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """LOAD 'file or folder' [sglevel=n] [verify=true|false] [onSuccess=none|delete]; options None where not given."""
+
+    source: str
+    level: int | None = None
+    verify: bool | None = None
+    delete: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetTtl:
+    """SET TTL TO pattern milliseconds | INF (None)."""
+
+    path: PathExpression
+    milliseconds: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class UnsetTtl:
+    """UNSET TTL FROM | TO pattern."""
+
+    path: PathExpression
+
+
+@dataclass(frozen=True, slots=True)
+class KillQuery:
+    """KILL QUERY 'id' | KILL ALL QUERIES (None)."""
+
+    query_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimeZone:
+    """SET TIME ZONE TO 'Asia/Shanghai' | '+08:00'."""
+
+    zone: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetSqlDialect:
+    """SET SQL_DIALECT = TREE, the only one that there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """EXPLAIN [ANALYZE [VERBOSE]] statement."""
+
+    statement: Statement
+    analyze: bool = False
+    verbose: bool = False
+
+
+# ---------------------------------------------------------------------------------------------- users
+
+
+class PrincipalKind(Enum):
+    """Who holds privileges."""
+
+    USER = "user"
+    ROLE = "role"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A user or a role."""
+
+    kind: PrincipalKind
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateUser:
+    """CREATE USER name 'password'."""
+
+    name: str
+    password: Literal | Parameter = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterUser:
+    """ALTER USER name SET PASSWORD 'password'."""
+
+    name: str
+    password: Literal | Parameter = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRole:
+    """CREATE ROLE name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropPrincipal:
+    """DROP USER name; DROP ROLE name."""
+
+    principal: Principal
+
+
+@dataclass(frozen=True, slots=True)
+class GrantRole:
+    """GRANT ROLE role TO user."""
+
+    role: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeRole:
+    """REVOKE ROLE role FROM user."""
+
+    role: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """GRANT privileges ON paths TO USER | ROLE name [WITH GRANT OPTION]; privileges in upper case."""
+
+    privileges: tuple[str, ...]
+    paths: tuple[PathExpression, ...]
+    to: Principal
+    option: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke:
+    """REVOKE privileges ON paths FROM USER | ROLE name."""
+
+    privileges: tuple[str, ...]
+    paths: tuple[PathExpression, ...]
+    of: Principal
+
+
+@dataclass(frozen=True, slots=True)
+class ListUsers:
+    """LIST USER [OF ROLE role]."""
+
+    of_role: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListRoles:
+    """LIST ROLE [OF USER user]."""
+
+    of_user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListPrivileges:
+    """LIST PRIVILEGES OF USER | ROLE name."""
+
+    of: Principal
+
+
+UserStatement = (
+    CreateUser
+    | AlterUser
+    | CreateRole
+    | DropPrincipal
+    | GrantRole
+    | RevokeRole
+    | Grant
+    | Revoke
+    | ListUsers
+    | ListRoles
+    | ListPrivileges
+)
+
+
+def holds_password(statement: Statement) -> bool:
+    """Whether its text must not be kept as it is."""
+    if isinstance(statement, Explain):
+        return holds_password(statement.statement)
+    return isinstance(statement, CreateUser | AlterUser)
+
+
+# ---------------------------------------------------------------------------------------------- all
+
+
+@dataclass(frozen=True, slots=True)
+class NotSupported:
+    """A statement of the dialect that parses and is not carried out yet; `what` names it in the error."""
+
+    what: str
+
+
+Statement = (
+    Select
+    | Insert
+    | DeleteData
+    | CreateDatabase
+    | AlterDatabase
+    | DeleteDatabases
+    | CreateTimeseries
+    | DeleteTimeseries
+    | AlterTimeseries
+    | AlterStorage
+    | Show
+    | Count
+    | Flush
+    | Merge
+    | ClearCache
+    | SetSystem
+    | Load
+    | SetTtl
+    | UnsetTtl
+    | KillQuery
+    | SetTimeZone
+    | SetSqlDialect
+    | Explain
+    | TemplateStatement
+    | ViewStatement
+    | CreateContinuousQuery
+    | DropContinuousQuery
+    | ExtensionStatement
+    | UserStatement
+    | ClusterStatement
+    | SyncStatement
+    | NotSupported
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What the front end answers for one text: the statement (parameters unbound) and how many `?` it has.
+
+    `shape` is the literal-stripped text, the key for plan caches; statements of equal shape differ only in literals.
+    INSERT has no plan to cache: its shape is "" and its literals are ().
+    """
+
+    statement: Statement
+    parameters: int
+    shape: str
+    #: The literals that may differ, in text order, for a plan cache that re-binds them.
+    literals: tuple[Literal, ...] = field(default=())
+    #: What may be kept and shown in place of the text; None: the text itself.
+    redacted: str | None = None

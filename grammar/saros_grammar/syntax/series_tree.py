@@ -1,0 +1,74 @@
+"""Statements about series, as `ast` has them. Pure data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from saros_grammar.syntax.expression_tree import PathExpression
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesColumn:
+    """What one series of CREATE TIMESERIES is; names in upper case, None where not given."""
+
+    measurement: str
+    type_name: str
+    encoding: str | None = None
+    compressor: str | None = None
+    alias: str | None = None
+    tags: tuple[tuple[str, str], ...] = ()
+    attributes: tuple[tuple[str, str], ...] = ()
+    #: Other `key=value` pairs of WITH (decimals, deadband): the engine knows their names.
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTimeseries:
+    """CREATE TIMESERIES device.measurement ...; CREATE ALIGNED TIMESERIES device(m type ..., ...)."""
+
+    device: PathExpression
+    columns: tuple[SeriesColumn, ...]
+    aligned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTimeseries:
+    """DELETE / DROP TIMESERIES patterns."""
+
+    paths: tuple[PathExpression, ...]
+
+
+class AlterKind(Enum):
+    """Forms of ALTER TIMESERIES."""
+
+    RENAME = "rename"  # names = ((old, new),)
+    SET = "set"
+    DROP = "drop"  # keys in names as (key, "")
+    ADD_TAGS = "add tags"
+    ADD_ATTRIBUTES = "add attributes"
+    UPSERT = "upsert"
+    TYPE = "type"
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTimeseries:
+    """ALTER TIMESERIES path (RENAME a TO b | SET k=v | SET DATA TYPE t | DROP k | ADD TAGS, ATTRIBUTES | UPSERT)."""
+
+    path: PathExpression
+    kind: AlterKind
+    names: tuple[tuple[str, str], ...] = ()
+    alias: str | None = None
+    tags: tuple[tuple[str, str], ...] = ()
+    attributes: tuple[tuple[str, str], ...] = ()
+    type_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterStorage:
+    """ALTER TIMESERIES [IF EXISTS] path, ... SET STORAGE_PROPERTIES encoding=e, compressor=c; None: as it is."""
+
+    paths: tuple[PathExpression, ...]
+    encoding: str | None = None
+    compressor: str | None = None
+    if_exists: bool = False

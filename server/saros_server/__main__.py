@@ -1,7 +1,0 @@
-"""`python -m saros_server`: the `saros` command, for processes that start themselves again."""
-
-import sys
-
-from saros_server.cli import main
-
-sys.exit(main())

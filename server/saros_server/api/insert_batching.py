@@ -1,0 +1,161 @@
+"""Inserts of several sessions in one call: each has its own outcome, and none delays another for long.
+
+    part -> its session, columns, request (else: refused)
+      all that may be: handed over to the database at once -> wait --+-> written
+      others, and those that were not taken: each on a thread   -----+-> done, or refused
+                                                                     +-> PATIENCE_SECONDS later: pending
+
+A pending part continues; the client asks again with an Insert of the same number, which waits for it
+(`request_dedup_runner`). A part without a number cannot be asked for again, so the call waits for it. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
+from dataclasses import dataclass
+from functools import partial
+
+from saros_engine.statements.insert_statement import ColumnBatch, Inserting
+from saros_server.api.errors import refusal_of
+from saros_server.api.insert_request import read_insert
+from saros_server.api.session import EmbeddedSession
+from saros_server.node.node import Node
+from saros_server.node.request_dedup import NO_REQUEST, State
+from saros_wire.generated import client_pb2
+
+#: What takes longer than this does not keep the others' answers any more.
+PATIENCE_SECONDS = 0.5
+#: What was handed over and is not written after this is written by itself, which finds out what became of it.
+_HANDED_OVER_SECONDS = 2.0
+#: Parts that cannot be handed over, at once; more wait.
+_THREADS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part that may be carried out, or is."""
+
+    session: EmbeddedSession
+    batch: ColumnBatch
+    #: Whether another call carries it out already.
+    runs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _UnderWay:
+    """A part that was handed over, or runs on a thread."""
+
+    part: _Part
+    inserting: Inserting | None
+    running: Future[int] | None = None
+
+
+class Together:
+    """See the module."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="saros-inserts")
+
+    def close(self) -> None:
+        """Wait for what is under way."""
+        self._pool.shutdown()
+
+    def insert(
+        self, parts: Sequence[client_pb2.InsertPart], session_of: Callable[[bytes], EmbeddedSession]
+    ) -> list[client_pb2.InsertOutcome]:
+        """Carry out all parts. `session_of`: the session of a token, which it may refuse."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        read = [self._read(part, session_of) for part in parts]
+        begun = iter(self._begin([part for part in read if isinstance(part, _Part) and not part.runs]))
+        under_way = [
+            self._started(part, None if part.runs else next(begun)) if isinstance(part, _Part) else part
+            for part in read
+        ]
+        return [
+            found if isinstance(found, client_pb2.InsertOutcome) else self._outcome(found, deadline)
+            for found in under_way
+        ]
+
+    def _read(
+        self, part: client_pb2.InsertPart, session_of: Callable[[bytes], EmbeddedSession]
+    ) -> _Part | client_pb2.InsertOutcome:
+        """A part that is to be carried out, or what became of it."""
+        try:
+            session = session_of(part.session)
+            insert = read_insert(part.columns)
+            request = session.numbered(insert.sequence)
+            batch = session.batch(insert.device, insert.times, insert.columns, aligned=insert.aligned, request=request)
+            found = self._node.requests.begin(request)
+        except Exception as error:  # noqa: BLE001 (the top of a part)
+            return _refused(error)
+        if isinstance(found, int):
+            return self._done(batch, found)
+        return _Part(session, batch, runs=found is State.RUNNING)
+
+    def _begin(self, parts: Sequence[_Part]) -> list[Inserting | None]:
+        try:
+            return self._node.engine.insert_together([part.batch for part in parts])
+        except BaseException:
+            for part in parts:
+                self._node.requests.end(part.batch.request, -1)
+            raise
+
+    def _started(self, part: _Part, inserting: Inserting | None) -> _UnderWay:
+        """What was not handed over runs on a thread from now on."""
+        requests, request = self._node.requests, part.batch.request
+        if inserting is not None:
+            return _UnderWay(part, inserting)
+        carry_out = requests.once if part.runs else requests.carry_out
+        return _UnderWay(part, None, self._submit(carry_out, request, partial(part.session.write, part.batch)))
+
+    def _submit(self, act: Callable[..., int], *arguments: object) -> Future[int]:
+        """Carry out something on a thread, in this call's context: as long as the client waits for leaders."""
+        return self._pool.submit(copy_context().run, act, *arguments)
+
+    def _outcome(self, found: _UnderWay, deadline: float) -> client_pb2.InsertOutcome:
+        """Wait for a part until then; for one without a number, until it is over."""
+        batch = found.part.batch
+        running = found.running
+        try:
+            if found.inserting is not None:
+                running = self._settle(found.part, found.inserting, deadline)
+            if running is None:
+                assert found.inserting is not None
+                return self._done(batch, found.inserting.points)
+            wait([running], None if batch.request == NO_REQUEST else max(deadline - time.monotonic(), 0.0))
+            return self._done(batch, running.result()) if running.done() else client_pb2.InsertOutcome(pending=True)
+        except Exception as error:  # noqa: BLE001 (the top of a part)
+            return _refused(error)
+
+    def _settle(self, part: _Part, inserting: Inserting, deadline: float) -> Future[int] | None:
+        """Wait for what was handed over; None: it is written. Else it goes on on a thread."""
+        requests, request = self._node.requests, part.batch.request
+        try:
+            written = inserting.wait(max(deadline - time.monotonic(), 0.0))
+        except BaseException:
+            requests.end(request, -1)
+            raise
+        if written:
+            requests.end(request, inserting.points)
+            return None
+        again = partial(_write, part, None if written is False else inserting)
+        return self._submit(requests.carry_out, request, again)
+
+    def _done(self, batch: ColumnBatch, points: int) -> client_pb2.InsertOutcome:
+        return client_pb2.InsertOutcome(points=points, leader=self._node.leader_elsewhere(batch.device))
+
+
+def _write(part: _Part, inserting: Inserting | None) -> int:
+    """Wait for what was handed over, if it was, and else write the part by itself; answers the points."""
+    if inserting is not None and inserting.wait(_HANDED_OVER_SECONDS):
+        return inserting.points
+    return part.session.write(part.batch)
+
+
+def _refused(error: Exception) -> client_pb2.InsertOutcome:
+    code, message = refusal_of(error)
+    return client_pb2.InsertOutcome(code=code, message=message)

@@ -1,0 +1,114 @@
+"""Results whose remaining batches wait for their client, each under a number that its session was given.
+
+    put --> number --client: take--> the rest is sent
+              └ discarded, not fetched within `LEASE_SECONDS`, or too many: closed, which ends the query
+
+A thread closes overdue results; it runs from the first one until it finds none. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from itertools import count
+
+from saros_server.api.session import EmbeddedOutcome, EmbeddedSession
+from saros_storage.base.clock import Clock
+
+#: Clients come at once: it is the same call to them.
+LEASE_SECONDS = 5.0
+#: As many as calls may run; who has waited longest gives way.
+RESTS_MAX = 256
+
+
+class RestGone(Exception):
+    """No such rest waits for the session."""
+
+    code = 2030
+
+    def __init__(self) -> None:
+        super().__init__("the rest of the result is not kept any more: run the query again")
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """A statement's result on its way to its client."""
+
+    outcome: EmbeddedOutcome
+    session: EmbeddedSession
+    statement: str
+    started_ns: int
+    #: Messages of rows that were taken already and not sent.
+    left: list[bytes] = field(default_factory=list)
+
+
+class Rests:
+    """See the module."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._changed = threading.Condition()
+        #: Until when each is kept, and it; who is overdue first is the first.
+        self._waiting: OrderedDict[int, tuple[int, Sending]] = OrderedDict()
+        self._numbers = count(1)
+        self._thread: threading.Thread | None = None
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
+    def put(self, rest: Sending) -> int:
+        """Keep a rest; its number, which no other has."""
+        until = self._clock.monotonic_ns() + round(LEASE_SECONDS * 1e9)
+        pushed_out = None
+        with self._changed:
+            number = next(self._numbers)
+            self._waiting[number] = until, rest
+            if len(self._waiting) > RESTS_MAX:
+                pushed_out = self._waiting.popitem(last=False)[1][1]
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, name="saros-rests", daemon=True)
+                self._thread.start()
+        if pushed_out is not None:
+            pushed_out.outcome.close()
+        return number
+
+    def take(self, number: int, session: EmbeddedSession) -> Sending:
+        """The rest that waits for a session under a number; it is the caller's now. Raises RestGone."""
+        with self._changed:
+            found = self._waiting.get(number)
+            if found is None or found[1].session is not session:
+                raise RestGone
+            del self._waiting[number]
+        return found[1]
+
+    def close_overdue(self) -> None:
+        """Close those that nobody came for."""
+        now = self._clock.monotonic_ns()
+        overdue = []
+        with self._changed:
+            while self._waiting and (first := next(iter(self._waiting.items())))[1][0] <= now:
+                del self._waiting[first[0]]
+                overdue.append(first[1][1])
+        for rest in overdue:
+            rest.outcome.close()
+
+    def close(self) -> None:
+        """Close all."""
+        with self._changed:
+            gone = [rest for _, rest in self._waiting.values()]
+            self._waiting.clear()
+            self._changed.notify()
+        for rest in gone:
+            rest.outcome.close()
+
+    def _watch(self) -> None:
+        while True:
+            with self._changed:
+                if not self._waiting:
+                    self._thread = None
+                    return
+                until, _ = next(iter(self._waiting.values()))
+                self._changed.wait(max(until - self._clock.monotonic_ns(), 0) / 1e9)
+            self.close_overdue()

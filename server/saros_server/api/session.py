@@ -1,0 +1,371 @@
+"""Embedded sessions: the same node, no socket; calls run on the caller's thread.
+
+One process opens a folder once: sessions of one folder share its node, which closes with the last of them. That is the
+only state of this module, and the reason why `_nodes` exists.
+
+An `EmbeddedSession` may be used by several threads; an outcome belongs to one (its `close` to any).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from saros_cluster.data.command import carrying_out
+from saros_engine.base.access import Access, Trail
+from saros_engine.base.database import CONSISTENCIES
+from saros_engine.base.errors import EngineError
+from saros_engine.base.gc_control import collected_rarely
+from saros_engine.base.session_context import SessionContext
+from saros_engine.execution.result import Result
+from saros_engine.expressions.times import zone_of
+from saros_engine.security.authorization import authorize_backup, authorize_load, authorize_sync, may_send
+from saros_engine.statements.insert_statement import ColumnBatch
+from saros_server.api.arrow import arrow_schema, to_arrow, to_column, to_times
+from saros_server.config.configuration import Configuration, ConfigurationError, configuration_file, load
+from saros_server.config.data_folder import cannot_open, check_not_foreign
+from saros_server.node.node import Node
+from saros_server.node.request_dedup import NO_REQUEST, Request
+from saros_server.node.uploads import Uploads
+from saros_server.process.interrupts import Whole
+from saros_server.process.server_file import serving
+from saros_storage.base.errors import FolderInUse, StoreClosed, UserMistake
+from saros_storage.base.paths import quote_node, unquote_node
+from saros_storage.base.types import TIME_UNITS, TimeUnit
+from saros_storage.checkpoint.checkpoint_set import Frozen
+from saros_storage.scan.read_point import Horizon
+from saros_sync.receiver.request_checks import Speaker
+from saros_wire.fork_local import PerProcess
+from saros_wire.read_point import ReadPoint as KeptPoint
+
+if TYPE_CHECKING:
+    from saros_sync.clustered.receiver import ClusterReceiver
+    from saros_sync.receiver.receiver import Receiver
+
+#: Sets of column names that are remembered in their canonical form.
+_SHAPES_CACHED = 4_096
+
+
+@dataclass(slots=True)
+class _Shared:
+    """A node and how many sessions it has; guarded by the lock of `_nodes`."""
+
+    node: Node
+    sessions: int = 0
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+#: To a process that was forked the folders are its parent's, and in use.
+_nodes: PerProcess[str, _Shared] = PerProcess()
+
+
+def open_session(
+    folder: str,
+    *,
+    time_zone: str | None,
+    options: Mapping[str, object],
+    consistency: str = "strong",
+    files: bool = True,
+    host: str | None = None,
+) -> EmbeddedSession:
+    """A session on the database in `folder`; opens it if this process has not yet.
+
+    `files`: whether LOAD may read whatever this process may; else only what lies in the folders of `load_folders`.
+    `host`: where its client is; None: in this process.
+    Raises ConfigurationError (bad option, or options that differ from those of the open node), StorageError (in use,
+    something else's folder, corrupt), SemanticError (no such time zone).
+    """
+    if consistency not in CONSISTENCIES:
+        raise UserMistake(f"consistency {consistency!r} is none of {', '.join(CONSISTENCIES)}", code=2003)
+    if time_zone is not None:
+        zone_of(time_zone)
+    key = os.path.realpath(folder)
+    with _nodes.lock:
+        shared = _nodes.get(key)
+        if shared is None:
+            loaded = load(folder=folder, file=configuration_file(folder), overrides=options)
+            shared = _nodes[key] = _Shared(_opened(folder, loaded.values), options=dict(options))
+        elif options and dict(options) != shared.options:
+            load(folder=folder, file=configuration_file(folder), overrides=options)  # a wrong one is named
+            raise ConfigurationError(f"{folder} is open in this process with other options: close it first")
+        shared.sessions += 1
+    configuration = shared.node.configuration
+    listed = (shared.node.uploads.folder, *filter(None, configuration.load_folders.split(os.pathsep)))
+    folders = None if files else listed
+    context = SessionContext(time_zone or configuration.time_zone, consistency, load_folders=folders, host=host)
+    return EmbeddedSession(key, shared.node, context)
+
+
+def _opened(folder: str, configuration: Configuration) -> Node:
+    check_not_foreign(folder)
+    try:
+        return Node.open(folder, configuration)
+    except FolderInUse as error:
+        found = serving(folder)
+        remedy = (
+            "stop it, choose another folder, or let `saros start` serve this one to several processes"
+            if found is None
+            else f"connect to its server, saros://{found.address}, or stop it"
+        )
+        raise FolderInUse(folder, error.pid, remedy) from error
+    except OSError as error:
+        raise cannot_open(folder, error) from error
+
+
+def _leave(key: str) -> None:
+    """One session less; the last one closes the node (under the lock: a new `open_session` must wait for it)."""
+    with _nodes.lock:
+        shared = _nodes[key]
+        shared.sessions -= 1
+        if shared.sessions == 0:
+            del _nodes[key]
+            shared.node.close()
+
+
+class EmbeddedSession:
+    """Implements the driver's `Session`."""
+
+    def __init__(self, key: str, node: Node, context: SessionContext) -> None:
+        self._key = key
+        self._node = node
+        self._unit = TIME_UNITS[node.configuration.time_unit]
+        self._context = context
+        #: Whose requests are told apart by their numbers; 0: nobody's.
+        self.client_id = 0
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @property
+    def time_unit(self) -> TimeUnit:
+        """The database's unit of time."""
+        return self._unit
+
+    @property
+    def node(self) -> Node:
+        """The node that the session is one of."""
+        return self._node
+
+    @property
+    def horizon(self) -> Horizon | None:
+        """What the session was shown; None: it reads strongly, so it need not be known."""
+        return None if self._context.consistency == "strong" else self._context.horizon
+
+    def speak_for(self, access: Access, trail: Trail | None) -> None:
+        """What the session may from now on, and who is told of it; else it may everything, and nobody is told."""
+        self._context.access, self._context.trail = access, trail
+
+    def numbered(self, sequence: int) -> Request:
+        """A write of the session's client as the one of that number; without both it cannot be told from others."""
+        return (self.client_id, sequence) if self.client_id and sequence else NO_REQUEST
+
+    def execute(
+        self,
+        text: str,
+        parameters: Sequence[object],
+        timeout_s: float | None,
+        *,
+        at: KeptPoint | None = None,
+        request: Request = NO_REQUEST,
+    ) -> EmbeddedOutcome:
+        """See the driver's `Session.execute`. A `request` that was carried out is not carried out again."""
+        self._check_open()
+        timeout_ms = None if timeout_s is None else int(timeout_s * 1000)
+        context = self._context
+        if at is not None:
+            context = replace(context, point=self._node.read_points.find(at.name, at.instance))
+        results = []
+
+        def run() -> int:
+            with carrying_out(request):
+                results.append(self._node.engine.execute(text, context, parameters, timeout_ms=timeout_ms))
+            return results[0].update_count
+
+        with Whole():
+            count = self._node.requests.once(request, run)
+        return EmbeddedOutcome(results[0] if results else Result("", count=count), self)
+
+    def hold(self, name: str, lease_s: float, like: KeptPoint | None) -> KeptPoint:
+        """See the driver's `Session.hold`."""
+        self._check_open()
+        points = self._node.read_points
+        points.hold(name, 0 if like is None else like.instance, round(lease_s * 1_000), self._context.consistency)
+        return KeptPoint(name, lease_s, "", points.instance)
+
+    def let_go(self, point: KeptPoint) -> None:
+        """See the driver's `Session.let_go`."""
+        self._check_open()
+        self._node.read_points.release(point.name)
+
+    def insert(
+        self,
+        device: str,
+        times: object,
+        columns: Mapping[str, object],
+        *,
+        aligned: bool | None,
+        request: Request = NO_REQUEST,
+    ) -> int:
+        """See the driver's `Session.insert`. A `request` that was carried out is not carried out again."""
+        batch = self.batch(device, times, columns, aligned=aligned, request=request)
+        with Whole():
+            return self._node.requests.once(request, lambda: self.write(batch))
+
+    def batch(
+        self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None, request: Request
+    ) -> ColumnBatch:
+        """A batch as the engine takes it. Raises what `to_column`, `to_times` do."""
+        self._check_open()
+        unit = self._unit
+        names = _node_names(tuple(columns))
+        ours = {name: to_column(name, values, unit) for name, values in zip(names, columns.values(), strict=True)}
+        at = to_times(times, unit, self._context.zone)
+        return ColumnBatch(device, at, ours, aligned, self._context.access, request)
+
+    def write(self, batch: ColumnBatch) -> int:
+        """Write a batch of this session, as its request; answers the points."""
+        with carrying_out(batch.request):
+            return self._node.engine.insert_columns(
+                batch.device, batch.times, batch.columns, aligned=batch.aligned, session=self._context
+            )
+
+    def uploads(self) -> Uploads:
+        """Where files go that LOAD shall read. Raises NoPermission."""
+        self._require(authorize_load, "LOAD")
+        return self._node.uploads
+
+    def freeze(self, since: int | None) -> Frozen:
+        """Capture all that the node has, for a backup. Raises NoPermission."""
+        self._require(authorize_backup, "BACKUP", "backup")
+        return self._node.store.freeze(since)
+
+    def read_captured(self, id_: bytes, number: int, offset: int) -> Iterator[bytes]:
+        """A file of a capture from an offset on, in pieces. Raises NoPermission, NoSuchCapture."""
+        self._require(authorize_backup, "BACKUP")
+        return self._node.store.shelf.pieces(id_, number, offset)
+
+    def thaw(self, ids: Sequence[bytes]) -> None:
+        """Let go of captures. Raises NoPermission."""
+        self._require(authorize_backup, "BACKUP")
+        for id_ in ids:
+            self._node.store.shelf.release(id_)
+
+    def receive(self, event: str | None = None) -> tuple[Receiver | ClusterReceiver, Speaker]:
+        """Where rounds of the sync tool go, and who sends them. Raises NoPermission, SystemReadOnly.
+
+        An event is remembered in the audit trail.
+        """
+        self._check_open()
+        self._node.engine.mode.require_running()
+        self._require(authorize_sync, "SYNC", event)
+        access = self._context.access
+        return self._node.receiver, Speaker(access.user, partial(may_send, access), access.unrestricted)
+
+    def _require(self, authorize: Callable[[Access], None], what: str, event: str | None = None) -> None:
+        """Raise NoPermission. The audit trail remembers what was denied, and an event."""
+        self._check_open()
+        trail = self._context.trail
+        try:
+            authorize(self._context.access)
+        except EngineError as error:
+            if trail is not None:
+                trail.record("denied", what, error.code)
+            raise
+        if trail is not None and event is not None:
+            trail.record(event, what, 0)
+
+    def schema_of(self, result: Result) -> pa.Schema:
+        """Arrow schema of a result in this session's zone."""
+        names = [f.name for f in result.fields]
+        types = [f.type for f in result.fields]
+        return arrow_schema(names, types, timed=result.timed, unit=self._unit, zone=self._context.zone)
+
+    def close(self) -> None:
+        """See the driver's `Session.close`."""
+        with Whole():
+            with self._lock:
+                if self._closed:
+                    return
+                self._closed = True
+            _leave(self._key)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed("the session is closed")
+
+
+@lru_cache(_SHAPES_CACHED)
+def _node_names(names: tuple[str, ...]) -> list[str]:
+    return [_node_name(name) for name in names]
+
+
+def _node_name(name: str) -> str:
+    """A client's column name as a canonical node: quoted if need be; a back-quoted one means what it says."""
+    if not name:
+        raise UserMistake("a measurement name is empty", code=509)
+    return quote_node(unquote_node(name) if name.startswith("`") else name)
+
+
+class EmbeddedOutcome:
+    """Implements the driver's `Outcome` over an engine's result."""
+
+    def __init__(self, result: Result, session: EmbeddedSession) -> None:
+        self._result = result
+        self._schema: pa.Schema | None = None
+        self._session = session
+
+    @property
+    def query_id(self) -> str:
+        """See `Outcome.query_id`."""
+        return self._result.query_id
+
+    @property
+    def names(self) -> Sequence[str] | None:
+        """See `Outcome.names`."""
+        return self.schema.names if self._result.has_rows else None
+
+    @property
+    def type_names(self) -> Sequence[str]:
+        """See `Outcome.type_names`."""
+        types = [f.type.name for f in self._result.fields]
+        return ["TIMESTAMP", *types] if self._result.timed else types
+
+    @property
+    def schema(self) -> pa.Schema:
+        """See `Outcome.schema`."""
+        if self._schema is None:
+            self._schema = self._session.schema_of(self._result)
+        return self._schema
+
+    @property
+    def update_count(self) -> int:
+        """See `Outcome.update_count`."""
+        return self._result.update_count
+
+    @property
+    def stale(self) -> bool:
+        """See `Outcome.stale`."""
+        return self._result.stale
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the next batch, or the end, for so long; whether `next_batch` need not wait any more."""
+        return self._result.wait(seconds)
+
+    def next_batch(self) -> pa.RecordBatch | None:
+        """See `Outcome.next_batch`."""
+        with Whole(self._result.close):
+            block = self._result.next_block()
+            if block is None:
+                return None
+            with collected_rarely(len(block.columns)):
+                return to_arrow(block, self.schema)
+
+    def close(self) -> None:
+        """See `Outcome.close`."""
+        with Whole():
+            self._result.close()

@@ -1,0 +1,203 @@
+"""The audit trail: who logged in, who was denied what, who changed schema or users, who deleted.
+
+    audit/00000001.jsonl   {"n": 1, "time": ..., "event": "login", "user": "ann", ..., "previous": ..., "hash": ...}
+          00000002.jsonl   a new file after so many bytes; old ones are nobody's but the operator's to remove
+
+A line's hash is that of its bytes up to the hash, the hash of the line before among them: a line that is changed, left
+out or moved breaks the chain, and `verify` finds it. (Who may write the files may forge the whole chain, or cut off its
+end: keep its head elsewhere.)
+Passwords never come here; statements come without them. What many may cause at will, failed logins and denials, is
+synced at most once a second, all else at once.
+
+If the disk refuses a line, the log says so and the database goes on. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import CorruptFile
+from saros_storage.io.disk import Disk, File
+
+logger = logging.getLogger(__name__)
+
+AUDIT_FOLDER = "audit"
+FILE_BYTES_MAX = 16 << 20
+#: A statement is cut here.
+_STATEMENT_CHARACTERS = 2_000
+_SYNC_NS = 1_000_000_000
+_FIRST = "0" * 64
+_NAME = re.compile(r"\d{8}\.jsonl")
+_END = re.compile(rb', "hash": "([0-9a-f]{64})"\}')
+_END_BYTES = len(b', "hash": ""}') + 64
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where a chain ends: the number and the hash of its last line."""
+
+    number: int = 0
+    hash: str = _FIRST
+
+
+class AuditLog:
+    """See the module."""
+
+    def __init__(self, folder: str, disk: Disk, clock: Clock, *, file_bytes_max: int = FILE_BYTES_MAX) -> None:
+        """Go on with the trail of a data folder. Raises CorruptFile, OSError."""
+        self._folder = os.path.join(folder, AUDIT_FOLDER)
+        self._disk = disk
+        self._clock = clock
+        self._file_bytes_max = file_bytes_max
+        self._lock = threading.Lock()
+        self._file: File | None = None
+        self._synced_ns = clock.monotonic_ns()
+        disk.make_folder(self._folder)
+        self._head = self._recover()
+
+    def record(self, event: str, user: str, host: str, statement: str, code: int) -> None:
+        """One line; code 0: it was done."""
+        with self._lock:
+            try:
+                self._write(event, user, host, statement[:_STATEMENT_CHARACTERS], code)
+            except OSError:
+                logger.exception("a line of the audit trail is lost", extra={"audit_event": event, "user": user})
+                self._file = None
+
+    def _write(self, event: str, user: str, host: str, statement: str, code: int) -> None:
+        if self._file is None:
+            self._head = self._recover()
+        assert self._file is not None
+        if self._file.size >= self._file_bytes_max:
+            self._begin(self._head)
+        moment = datetime.fromtimestamp(self._clock.now_ns() / 1e9, UTC).isoformat(timespec="milliseconds")
+        words = {"n": self._head.number + 1, "time": moment, "event": event, "user": user, "host": host}
+        words |= {"statement": statement, "code": code, "previous": self._head.hash}
+        body = json.dumps(words, ensure_ascii=False).encode("utf-8", "backslashreplace")[:-1]
+        digest = hashlib.sha256(body).hexdigest()
+        self._file.write([body, f', "hash": "{digest}"}}\n'.encode()])
+        self._head = Head(self._head.number + 1, digest)
+        now = self._clock.monotonic_ns()
+        if code == 0 or now - self._synced_ns >= _SYNC_NS:
+            self._file.sync()
+            self._synced_ns = now
+
+    def _recover(self) -> Head:
+        """Find the end of the chain; half a line, of a crash, is cut off."""
+        names = audit_files(self._disk, self._folder)
+        if not names:
+            self._begin(Head())
+            return Head()
+        path = os.path.join(self._folder, names[-1])
+        data = bytes(self._disk.map(path)) if self._disk.size(path) else b""
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            self._disk.truncate(path, whole)
+        if whole == 0 and len(names) > 1:
+            before = os.path.join(self._folder, names[-2])
+            data, path_of_line = bytes(self._disk.map(before)), before
+        else:
+            data, path_of_line = data[:whole], path
+        head = Head()
+        if data:
+            line = data[data.rfind(b"\n", 0, len(data) - 1) + 1 :].rstrip(b"\n")
+            head = _checked(line, path_of_line)
+        self._file = self._disk.append(path)
+        self._disk.sync_folder(self._folder)  # whoever made it may have been killed before
+        return head
+
+    def _begin(self, head: Head) -> None:
+        """A new file, named by its first line."""
+        if self._file is not None:
+            self._file.sync()
+            self._file.close()
+        self._file = self._disk.append(os.path.join(self._folder, f"{head.number + 1:08}.jsonl"))
+        self._disk.sync_folder(self._folder)
+
+    def close(self) -> None:
+        """Sync what is written."""
+        with self._lock:
+            if self._file is not None:
+                self._file.sync()
+                self._file.close()
+                self._file = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTrail:
+    """What the engine tells of one session. Implements the engine's `Trail`."""
+
+    log: AuditLog
+    user: str
+    host: str
+
+    def record(self, event: str, statement: str, code: int) -> None:
+        """See `Trail.record`."""
+        self.log.record(event, self.user, self.host, statement, code)
+
+
+# ---------------------------------------------------------------------------------------------- verifying
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """An unbroken chain: from which line, to which."""
+
+    first: int
+    head: Head
+
+
+def verify(folder: str, disk: Disk) -> Verified:
+    """Check the trail of a data folder. Raises CorruptFile, naming the first line that does not fit."""
+    first, head = 0, Head()
+    for path, line in _lines(os.path.join(folder, AUDIT_FOLDER), disk):
+        found = _checked(line, path)
+        words = json.loads(line)
+        if first == 0:
+            first = found.number
+            head = Head(found.number - 1, str(words.get("previous")))
+            if found.number == 1 and head.hash != _FIRST:
+                raise _broken(path, "the first line says that there is one before it")
+        if (found.number, words.get("previous")) != (head.number + 1, head.hash):
+            raise _broken(path, f"line {found.number} does not follow line {head.number}")
+        head = found
+    return Verified(first, head)
+
+
+def audit_files(disk: Disk, folder: str) -> list[str]:
+    """Names of the trail's files, oldest first."""
+    return [name for name in disk.list(folder) if _NAME.fullmatch(name)]
+
+
+def _lines(folder: str, disk: Disk) -> Iterator[tuple[str, bytes]]:
+    for name in audit_files(disk, folder):
+        path = os.path.join(folder, name)
+        data = bytes(disk.map(path)) if disk.size(path) else b""
+        if data and not data.endswith(b"\n"):
+            raise _broken(path, "the last line has no end")
+        for line in data.split(b"\n")[:-1]:
+            yield path, line
+
+
+def _checked(line: bytes, path: str) -> Head:
+    """A line that is as it was written."""
+    match = _END.fullmatch(line[-_END_BYTES:])
+    if match is None or hashlib.sha256(line[:-_END_BYTES]).hexdigest().encode() != match.group(1):
+        raise _broken(path, f"this line was changed: {line[:60].decode(errors='replace')}")
+    try:
+        return Head(int(json.loads(line)["n"]), match.group(1).decode())
+    except (ValueError, KeyError, TypeError) as error:
+        raise _broken(path, f"this line was not written by Saros: {error}") from error
+
+
+def _broken(path: str, reason: str) -> CorruptFile:
+    return CorruptFile(path, 0, reason)

@@ -1,0 +1,79 @@
+"""The gate of a server: who is let in, with which rights, and whose sessions must end.
+
+    enter(user, password, host) --> Visitor --now and then: still_in--> the same, one with other rights, or None
+
+With authentication, a server lets in users who log in; without, everybody, as an anonymous visitor with all rights. A
+visitor's rights are always the current ones: a grant or revocation takes effect with the next call. A user who was
+dropped, or whose password was changed, must leave.
+
+Thread-safe.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from saros_cluster.users.directory import Directory
+from saros_cluster.users.users import Users
+from saros_engine.base.access import UNRESTRICTED, Access, access_of
+from saros_server.auth.audit import AuditLog, SessionTrail
+from saros_server.auth.authentication import Authentication, LoginFailed
+from saros_server.auth.passwords import Cost
+from saros_storage.base.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Somebody who was let in."""
+
+    #: Empty: nobody in particular.
+    user: str
+    access: Access
+    trail: SessionTrail
+    #: The state in which the rights were looked up, and the password's version in it.
+    users: Users | None = None
+    password_version: int = 0
+
+
+class Gate:
+    """See the module. `directory`: None lets everybody in."""
+
+    def __init__(self, directory: Directory | None, audit: AuditLog, clock: Clock, cost: Cost) -> None:
+        self._directory = directory
+        self._audit = audit
+        self._authentication = None if directory is None else Authentication(directory, clock, cost, audit)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everybody is let in."""
+        return self._directory is None
+
+    def enter(self, user: str, password: str, host: str) -> Visitor:
+        """Let somebody in. Raises LoginFailed, TooManyLogins."""
+        if self._directory is None or self._authentication is None:
+            return Visitor("", UNRESTRICTED, SessionTrail(self._audit, "", host))
+        found = self._authentication.login(user, password, host)
+        trail = SessionTrail(self._audit, found.name, host)
+        entered = Visitor(found.name, UNRESTRICTED, trail, None, found.password_version)
+        visitor = self.still_in(entered)
+        if visitor is None:  # changed at this very moment
+            raise LoginFailed
+        return visitor
+
+    def still_in(self, visitor: Visitor) -> Visitor | None:
+        """The visitor with the rights of now; None: must leave."""
+        if self._directory is None:
+            return visitor
+        users = self._directory.users()
+        if users is visitor.users:
+            return visitor
+        user = users.users.get(visitor.user)
+        if user is None or user.password_version != visitor.password_version:
+            return None
+        return replace(visitor, access=access_of(users, visitor.user), users=users)
+
+    def close(self) -> None:
+        """Let nobody wait any more, and sync the trail."""
+        if self._authentication is not None:
+            self._authentication.close()
+        self._audit.close()

@@ -1,0 +1,114 @@
+"""Statements about nodes, as steps in the meta group's log. Implements the engine's `ClusterAdmin`. Any thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from saros_cluster.database.database import ClusterDatabase
+from saros_cluster.node.cluster_file import ClusterFile, NodeAddress, encode, is_address, is_rack
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.reconfiguration.unsafe_recovery import Rescue
+from saros_cluster.routing.routes import Routes
+from saros_cluster.topology.commands import Abort, Admit, Begin, Dismiss, GiveUp
+from saros_cluster.topology.topology import META, Standing, Topology
+from saros_cluster.topology.transitions import NO_SUCH_NODE, NOT_NOW
+from saros_engine.base.cluster_info import PlannedMove
+from saros_grammar.syntax.ast import Measure
+from saros_server.cluster.rebalancing import Balancing
+from saros_storage.base.errors import StorageError, UserMistake
+
+_SILENT = 2016
+
+
+class Administration:
+    """See the module."""
+
+    def __init__(
+        self,
+        file: ClusterFile,
+        database: ClusterDatabase,
+        routes: Routes,
+        rescue: Rescue,
+        balancing: Balancing,
+        answers: Callable[[NodeId], bool],
+    ) -> None:
+        """`answers`: whether a node does, within seconds."""
+        self._answers = answers
+        self._file = file
+        self._balancing = balancing
+        self._rescue = rescue
+        self._database = database
+        self._routes = routes
+
+    def admit(self, peer: str, client: str, token: str, rack: str) -> tuple[NodeId, str]:
+        """See `ClusterAdmin.admit`."""
+        for address in (peer, client):
+            if not is_address(address):
+                raise UserMistake(f"{address!r} is no address: expected host:port", code=NO_SUCH_NODE)
+        if peer == client:
+            raise UserMistake(f"{peer} cannot be for nodes and for clients: give two addresses", code=NO_SUCH_NODE)
+        if rack and not is_rack(rack):
+            raise UserMistake(f"{rack!r} is no name of a rack: letters, digits and ._- only", code=NO_SUCH_NODE)
+        self._database.grow(Admit(peer, client, token, rack))
+        node = _admitted(self._routes.now.topology, peer, token)
+        found = self._routes.now.topology.nodes[node]
+        file = replace(self._file, node=node, joined=NodeAddress(found.peer, found.client, found.rack))
+        return node, encode(file).decode()
+
+    def begin(self, joining: Sequence[NodeId], leaving: Sequence[NodeId]) -> None:
+        """See `ClusterAdmin.begin`. Who joins has to be there: once slots move to it, the change cannot be aborted."""
+        topology = self._routes.now.topology
+        for node in joining:
+            if node in topology.standing(Standing.WAITING) and not self._answers(node):
+                where = topology.nodes[node].peer
+                raise StorageError(f"node {node} ({where}) does not answer: start it, then ask again", code=_SILENT)
+        self._database.grow(Begin(tuple(joining), tuple(leaving)))
+
+    def plan(self, measure: Measure) -> Sequence[PlannedMove]:
+        """See `ClusterAdmin.plan`."""
+        return self._balancing.plan(measure)
+
+    def rebalance(self, measure: Measure) -> None:
+        """See `ClusterAdmin.rebalance`."""
+        self._balancing.rebalance(measure)
+
+    def migrate(self, region: int, leaving: NodeId, joining: NodeId) -> None:
+        """See `ClusterAdmin.migrate`."""
+        members = self._routes.now.members(GroupId(region)) if region != META else ()
+        if leaving not in members or joining in members:
+            known = f"{leaving} is not a member of region {region}, or {joining} is one already"
+            raise UserMistake(f"node {known}: look with SHOW REGIONS", code=NO_SUCH_NODE)
+        chosen = tuple(joining if node == leaving else node for node in members)
+        self._database.grow(Begin(members={NodeId(region): chosen}))
+
+    def abort(self) -> None:
+        """See `ClusterAdmin.abort`."""
+        self._database.grow(Abort(self._change()))
+
+    def give_up(self, nodes: Sequence[NodeId]) -> None:
+        """See `ClusterAdmin.give_up`. The meta group comes first: without it nothing can be agreed on."""
+        self._rescue.regain_meta(nodes)
+        self._database.grow(GiveUp(tuple(nodes)))
+
+    def dismiss(self, node: NodeId) -> None:
+        """See `ClusterAdmin.dismiss`."""
+        self._database.grow(Dismiss(node))
+
+    def _change(self) -> int:
+        """The change under way, as far as this node knows. Raises UserMistake."""
+        change = self._routes.now.topology.change
+        if change is None:
+            raise UserMistake("nothing changes in the cluster: look with SHOW CLUSTER CHANGE", code=NOT_NOW)
+        return change.id
+
+
+def _admitted(topology: Topology, peer: str, token: str) -> NodeId:
+    """The node that a process has become. Raises UserMistake if it was sent away since."""
+    node = topology.node_of(token)
+    if node is None:
+        node = next((n for n in topology.standing(Standing.WAITING) if topology.nodes[n].peer == peer), None)
+    if node is None or topology.nodes[node].standing is Standing.GONE:
+        raise UserMistake(f"the node at {peer} has left: admit it without a token, or with another", code=NO_SUCH_NODE)
+    return node

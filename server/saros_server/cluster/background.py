@@ -1,0 +1,170 @@
+"""What a node of a cluster does now and then, on a thread of its own.
+
+every second      leases of remote readers;  drops that nobody finished;  what the other nodes say of themselves;
+                  files that were to be loaded, and that nobody sends on;  groups whose head should lead
+                  them (`leader_balancing`);  new series of groups that are elsewhere;  slots of groups that have more
+                  to do than others (`rebalancing`), if that is configured
+the log: the group that holds it back is flushed, segments that nobody needs go
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from saros_cluster.database.database import ClusterDatabase
+from saros_cluster.database.read_index import SchemaUnknown
+from saros_cluster.meta.machine import MetaMachine
+from saros_cluster.multiraft.host import GroupHost
+from saros_cluster.multiraft.raft_log import RaftLog
+from saros_cluster.node.slot_load import LoadMeter
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.remote.reader_service import ReaderService
+from saros_cluster.routing.replicas import Replicas
+from saros_cluster.topology.topology import META
+from saros_server.cluster.leader_balancing import LeaderSpread
+from saros_server.cluster.rebalancing import Balancing
+from saros_server.cluster.status import ClusterStatus
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import StorageError
+from saros_storage.checkpoint.registry import Shelf
+from saros_storage.folder.store_options import StoreOptions
+
+logger = logging.getLogger(__name__)
+
+_INTERVAL_SECONDS = 1.0
+#: In rounds; a lease is three times as long.
+_RENEW_EVERY = 20
+_HAND_OVER_NS = 2_000_000_000
+_POLL_SECONDS = 0.01
+#: A group that cannot carry out a drop in this time is tried again in the next round.
+_DROPS_SECONDS = 1.0
+
+
+class Chores:
+    """See the module."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        log: RaftLog,
+        host: GroupHost,
+        meta: MetaMachine,
+        replicas: Replicas,
+        readers: ReaderService,
+        database: ClusterDatabase,
+        status: ClusterStatus,
+        shelf: Shelf,
+        options: StoreOptions,
+        meter: LoadMeter,
+        balancing: Balancing,
+    ) -> None:
+        self._clock = clock
+        self._log = log
+        self.host = host
+        self._meta = meta
+        self._replicas = replicas
+        self._readers = readers
+        self._database = database
+        self._status = status
+        self._shelf = shelf
+        self._options = options
+        self._meter = meter
+        self._balancing = balancing
+        self._spread = LeaderSpread()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="saros-chores", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after what is at hand, and let others lead."""
+        self.hand_over()
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        rounds = 0
+        while not self._stopped.wait(_INTERVAL_SECONDS):
+            rounds += 1
+            if rounds % _RENEW_EVERY == 0:
+                self._do(self._database.views.renew)
+                self._do(self._meter.look)
+            for chore in (
+                self._expire,
+                self._finish_drops,
+                self._abandon_loads,
+                self._tidy_log,
+                self._status.refresh,
+                self._spread_leaders,
+                self._refresh_schema,
+                self._balance,
+            ):
+                self._do(chore)
+
+    def _do(self, chore: Callable[[], object]) -> None:
+        try:
+            chore()
+        except StorageError as error:
+            logger.warning("a chore was put off", extra={"chore": chore.__name__, "why": str(error)})
+        except Exception:
+            logger.exception("a chore failed", extra={"chore": chore.__name__})
+
+    def _expire(self) -> None:
+        self._readers.expire(self._clock.monotonic_ns())
+        self._shelf.expire()
+
+    def leads_meta(self) -> bool:
+        """Whether this node leads the meta group, and does what one node does for all."""
+        return self.host.leads(META)
+
+    def _finish_drops(self) -> None:
+        if self.leads_meta():
+            self._database.dropping.finish(_DROPS_SECONDS)
+
+    def _abandon_loads(self) -> None:
+        self._database.abandon_loads(self._led())
+
+    def _balance(self) -> None:
+        if self.leads_meta():
+            self._balancing.step()
+        else:
+            self._balancing.rest()
+
+    def _refresh_schema(self) -> None:
+        with suppress(SchemaUnknown):  # reads that need it say so
+            self._database.refresh_schema()
+
+    def _spread_leaders(self) -> None:
+        led = [group for group in self._led() if group != META]
+        for group in self._spread.due(g for g in led if NodeId(g) in self._status.current_members(g)):
+            self.host.transfer(group, NodeId(group))
+
+    def _led(self) -> list[GroupId]:
+        return [group for group, status in self.host.statuses().items() if status.leads]
+
+    def hand_over(self) -> None:
+        """Let others lead what this node leads, as far as they can: it is about to stop."""
+        deadline_ns = self._clock.monotonic_ns() + _HAND_OVER_NS
+        for group in self._led():
+            for node in self._status.current_members(group)[:1]:
+                self.host.transfer(group, node)
+        while any(self._status.current_members(g) for g in self._led()) and self._clock.monotonic_ns() < deadline_ns:
+            self._stopped.wait(_POLL_SECONDS)
+
+    def _tidy_log(self) -> None:
+        """Let go of what the log need not keep; the group that keeps most is made to need less."""
+        if self._log.bytes > self._options.log_bytes_max:
+            held = self._log.held_by()
+            machine = None if held is None else self._replicas.machines.get(held)
+            if held == META:
+                self._meta.save()
+            elif machine is not None:
+                machine.region.flush()
+                machine.save()
+        self._log.cut()

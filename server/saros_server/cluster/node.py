@@ -1,0 +1,463 @@
+"""A node of a cluster, below the engine: its groups, their log, and its port for the other nodes.
+
+    cluster.json -> partition table -> the groups that this node is a member of, and the meta group
+    log/         -> one log for all of them          groups/<id>/ -> regions          meta/group-<id> -> their states
+
+        ClusterDatabase ── Proposer ── GroupHost ── RaftLog
+             │                │           ├──────── RegionMachine, MetaMachine
+             └── RoutedView ──┴── GrpcPeers ══ other nodes
+
+This is the cluster's part of the composition root: `open` gives a node that takes part, or leaves nothing behind;
+`close` ends it. What is not flushed stays in the log. Thread-safe after `open`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from saros_cluster.data import snapshots
+from saros_cluster.database.cluster_directory import ClusterDirectory
+from saros_cluster.database.database import Parts
+from saros_cluster.meta.machine import MetaMachine
+from saros_cluster.meta.state import MetaState
+from saros_cluster.multiraft.host import GroupHost
+from saros_cluster.multiraft.host_threads import HostThreads
+from saros_cluster.multiraft.peers import BadRequest, CallHandler, Unreachable
+from saros_cluster.multiraft.raft_log import LogContents, RaftLog
+from saros_cluster.node.cluster_file import CLUSTER_FILE, ClusterFile
+from saros_cluster.node.groups import Ground, Groups
+from saros_cluster.node.receive_throttle import Inflow
+from saros_cluster.node.slot_load import LoadMeter
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.membership import Membership
+from saros_cluster.raft.messages import GroupId, HardState, Message, Position
+from saros_cluster.raft.ready import RaftOptions, Restored
+from saros_cluster.reconfiguration.reconciler import Worker
+from saros_cluster.remote.migration_sources import Underlays
+from saros_cluster.remote.reader_open import opener
+from saros_cluster.remote.reader_service import ReaderService
+from saros_cluster.routing.merges import MERGE, Merges, Stopped, encode_request, merge_everywhere
+from saros_cluster.routing.proposer import Proposer
+from saros_cluster.routing.replicas import Replicas
+from saros_cluster.routing.routes import Routes
+from saros_cluster.routing.schema_view import ClusterSchema
+from saros_cluster.topology.topology import META, Node, Topology
+from saros_cluster.transport.grpc_peers import GrpcPeers
+from saros_cluster.transport.handshake import CredentialSource, Identity
+from saros_engine.cluster import Cluster
+from saros_engine.show.cluster_requests import TELL
+from saros_server.cluster.admin import Administration
+from saros_server.cluster.background import Chores
+from saros_server.cluster.extension_check import INSTALLED, InstalledEverywhere, say_installed
+from saros_server.cluster.peer_requests import OtherNodes
+from saros_server.cluster.rebalancing import BalanceOptions, Balancing
+from saros_server.cluster.reconfiguration_thread import Growing
+from saros_server.cluster.status import ClusterStatus
+from saros_server.cluster.sync_admin import ClusterSyncDesk
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import CorruptFile, UserMistake
+from saros_storage.cache.chunk_cache import ChunkCache
+from saros_storage.checkpoint.registry import Shelf
+from saros_storage.compaction.compactor import Compactor
+from saros_storage.folder.layout import LOG_FOLDER, SNAPSHOTS_FOLDER
+from saros_storage.folder.node_file import check_node_file
+from saros_storage.folder.store_options import StoreOptions, parse_durability
+from saros_storage.io.disk import Disk
+from saros_storage.io.folder_lock import FolderLock
+from saros_storage.loading.staging import Staging
+from saros_storage.log import Durability, LogOptions, LogSyncer
+from saros_storage.read.latest_cache import LatestCache
+from saros_sync.clustered.database import SyncedCluster
+from saros_wire.addresses import host_and_port
+
+logger = logging.getLogger(__name__)
+
+_FLUSH = "flush"
+#: The folder of files that are on their way to this node.
+_ARRIVING = "arriving"
+_FLUSH_SECONDS = 60.0
+#: A node answers within a second how far it is.
+_MERGE_SECONDS = 10.0
+RAFT_OPTIONS = RaftOptions()
+AddressOf = Callable[[NodeId], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What a node has of the world besides its disk and its clock; a simulated world has others."""
+
+    #: Reaches the other nodes, once it is started.
+    peers: Callable[[Identity, AddressOf, CredentialSource | None, Clock], GrpcPeers] = GrpcPeers
+    #: Makes the process the folder's only owner; called to let it go. Raises FolderInUse.
+    own: Callable[[str], Callable[[], None]] = lambda folder: FolderLock.acquire(folder).release
+    randomness: random.Random = field(default_factory=random.SystemRandom)
+
+
+class ClusterNode:
+    """See the module. Made by `open`."""
+
+    def __init__(
+        self,
+        database: SyncedCluster,
+        directory: ClusterDirectory,
+        status: ClusterStatus,
+        chores: Chores,
+        admin: Administration,
+        installations: InstalledEverywhere,
+        others: OtherNodes,
+        sync: ClusterSyncDesk,
+        peers: GrpcPeers,
+        closing: ExitStack,
+    ) -> None:
+        #: Reaches the other nodes.
+        self.peers = peers
+        self.database = database
+        #: What it does for the engine above it.
+        self.services = Cluster(status, admin, installations, others)
+        self.others = others
+        self.directory = directory
+        self.status = status
+        self.chores = chores
+        #: What `saros sync` does in the cluster.
+        self.sync = sync
+        self._closing = closing
+
+    def leader_elsewhere(self, device: str) -> str:
+        """host:port of the node that led the last write to a device's database; empty if that is this one."""
+        return self.status.client_address_elsewhere(self.database.last_leader(device))
+
+    def close(self) -> None:
+        """End. Idempotent."""
+        self._closing.close()
+
+    @staticmethod
+    def open(
+        folder: str,
+        file: ClusterFile,
+        options: StoreOptions,
+        disk: Disk,
+        clock: Clock,
+        raft: RaftOptions | None = None,
+        outside: Outside | None = None,
+        credentials: CredentialSource | None = None,
+        balance: BalanceOptions | None = None,
+    ) -> ClusterNode:
+        """Take part in the cluster. Raises StorageError (in use, corrupt, another administrator), CannotListen.
+
+        Without `credentials`, all nodes must be on this machine.
+        """
+        outside = outside or Outside()
+        disk.make_folder(folder)
+        opened = ExitStack()
+        try:
+            opened.callback(outside.own(folder))
+            opening = _Opening(folder, file, options, disk, clock, raft or RAFT_OPTIONS, outside, opened)
+            return opening.open(credentials, balance or BalanceOptions())
+        except BaseException:
+            opened.close()
+            raise
+
+
+class _Opening:
+    """The steps of `open`, in order; each part is closed by `closing` in reverse."""
+
+    def __init__(
+        self,
+        folder: str,
+        file: ClusterFile,
+        options: StoreOptions,
+        disk: Disk,
+        clock: Clock,
+        raft: RaftOptions,
+        outside: Outside,
+        closing: ExitStack,
+    ) -> None:
+        self._raft = raft
+        self._outside = outside
+        self._folder = folder
+        self._file = file
+        self._disk = disk
+        self._clock = clock
+        self._closing = closing
+        check_node_file(folder, options, disk)
+        first = Topology.first(
+            {node: Node(at.peer, at.client, rack=at.rack) for node, at in file.nodes.items()},
+            file.replicas,
+            file.slots,
+        )
+        disk.make_folder(os.path.join(folder, "meta"))
+        self._first = first
+        self._routes = Routes(first, options.time_partition_interval)
+        self._schema = ClusterSchema()
+        self._meta = MetaMachine(self._state_path(META), disk, self._agree, first, file.users)
+        _check_administrator(file, self._meta)
+        # One budget for the node's MemTables: each group has its share, and it has as many as there are replicas.
+        share = options.memtables_total_bytes_max // file.replicas
+        self._options = replace(
+            options,
+            memtables_total_bytes_max=share,
+            memtable_bytes_max=min(options.memtable_bytes_max, max(share // 4, 1)),
+        )
+        self._cache = ChunkCache(options.cache_bytes)
+        self._latest = LatestCache(options.latest_cache_bytes)
+        self._compactor = Compactor(self._options, clock)
+        self._inflow = Inflow(options.migration_bytes_per_second, clock)
+
+    def _agree(self, state: MetaState) -> None:
+        """The meta group's state has changed."""
+        self._routes.learn(state.topology)
+        self._notes = state.notes  # whoever knows them knows the topology that they are as of
+        self._schema.agree(state.databases, state.drops, state.version)
+
+    def open(self, credentials: CredentialSource | None, balance: BalanceOptions) -> ClusterNode:
+        """See `ClusterNode.open`."""
+        disk, file, meta = self._disk, self._file, self._meta
+        log, contents = self._open_log()
+        identity = Identity(file.cluster, file.node, file.address.peer)
+        peers = self._outside.peers(identity, self._address_of, credentials, self._clock)
+        self._closing.callback(peers.close)
+        host = GroupHost(file.node, log, peers, self._clock, self._outside.randomness)
+        meta.start(partial(host.compact, META))
+        self._closing.callback(self._compactor.stop)
+        shelf = Shelf(os.path.join(self._folder, SNAPSHOTS_FOLDER), disk, self._clock)
+        replicas = Replicas(self._cache, self._latest)
+        life = self._outside.randomness.getrandbits(63)
+        groups = self._groups(log, contents, host, peers, shelf, replicas, life)
+        host.add(META, _restored(contents[META], meta.installed), meta, self._raft)
+        groups.open(self._routes.now.topology)
+        status = ClusterStatus(identity, self._routes, host, replicas, peers, self._schema, self._inflow, self._clock)
+        proposer = Proposer(file.node, host, peers, self._clock, self._routes.members, time.sleep, status.is_down)
+        database, merges = self._database(life, host, peers, proposer, replicas, status.is_down, shelf)
+        readers = ReaderService(opener(host, replicas, self._clock, database.kept), self._clock)
+        self._closing.callback(readers.close)
+        threads = HostThreads(host, self._clock)
+        desk = ClusterSyncDesk(self._folder, disk, database.receiver, database.others, database.ask)
+        others = OtherNodes(database.others, database.ask)
+        meter = LoadMeter(lambda: replicas.machines, file.slots, self._clock)
+        balancing = Balancing(meter, self._routes, database.others, database.ask, database.grow, self._clock, balance)
+        worker = self._worker(groups, replicas, host, peers, proposer, database, shelf)
+        peers.start(
+            *host_and_port(file.address.peer),
+            receive=partial(self._receive, host),
+            calls={
+                **database.call_handlers(),
+                **readers.call_handlers(),
+                **status.call_handlers(),
+                INSTALLED: say_installed,
+                TELL: others.answer,
+                **snapshots.call_handlers(shelf),
+                **worker.handlers(),
+                **desk.handlers(),
+                **meter.handlers(),
+                _FLUSH: _flush_handler(replicas),
+                MERGE: merges.handler(),
+            },
+            streams={**database.stream_handlers(), **readers.stream_handlers()},
+        )
+        threads.start()
+        self._closing.callback(threads.stop)
+        database.start()
+        self._closing.callback(database.stop)
+        chores = Chores(
+            self._clock, log, host, meta, replicas, readers, database, status, shelf, self._options, meter, balancing
+        )
+        chores.start()
+        self._closing.callback(chores.stop)
+        self._closing.callback(Growing(worker).stop)
+        directory = ClusterDirectory(database, lambda: meta.state.users)
+        admin = Administration(file, database, self._routes, worker.rescue, balancing, status.answers)
+        installed = InstalledEverywhere(file.node, self._routes, peers)
+        return ClusterNode(database, directory, status, chores, admin, installed, others, desk, peers, self._closing)
+
+    def _database(
+        self,
+        life: int,
+        host: GroupHost,
+        peers: GrpcPeers,
+        proposer: Proposer,
+        replicas: Replicas,
+        is_down: Callable[[NodeId], bool],
+        shelf: Shelf,
+    ) -> tuple[SyncedCluster, Merges]:
+        database = SyncedCluster(
+            Parts(
+                self._file.node,
+                life,
+                self._routes,
+                host,
+                peers,
+                proposer,
+                replicas,
+                self._schema,
+                self._options,
+                self._clock,
+                is_down,
+                lambda databases: self._flush_all(replicas, peers, databases),
+                lambda databases, full, stopped: self._merge_all(merges, peers, databases, stopped, full=full),
+                self._compactor,
+                shelf,
+                self._disk,
+                self._staging(),
+                lambda: self._notes,
+            ),
+            self._folder,
+        )
+        self._closing.callback(database.close)
+        merges = Merges(replicas.merge, self._clock)
+        self._closing.callback(merges.close)
+        return database, merges
+
+    def _receive(self, host: GroupHost, sender: NodeId, messages: Sequence[Message]) -> None:
+        """Who is lost for good is not heard: the others go on without it, and it may not know."""
+        if sender not in self._routes.now.topology.lost:
+            host.receive(sender, messages)
+
+    def _groups(
+        self,
+        log: RaftLog,
+        contents: dict[GroupId, LogContents],
+        host: GroupHost,
+        peers: GrpcPeers,
+        shelf: Shelf,
+        replicas: Replicas,
+        life: int,
+    ) -> Groups:
+        underlays = Underlays(self._file.node, replicas, peers, self._options.time_partition_interval, life)
+        ground = Ground(
+            self._file.node,
+            self._folder,
+            self._options,
+            self._disk,
+            self._clock,
+            self._cache,
+            self._schema,
+            shelf,
+            self._compactor,
+            self._raft,
+            log,
+            host,
+            peers,
+            self._first,
+            underlays.underlay,
+            self._inflow,
+        )
+        groups = Groups(ground, replicas, contents)
+        self._closing.callback(groups.close)
+        return groups
+
+    def _worker(
+        self,
+        groups: Groups,
+        replicas: Replicas,
+        host: GroupHost,
+        peers: GrpcPeers,
+        proposer: Proposer,
+        database: SyncedCluster,
+        shelf: Shelf,
+    ) -> Worker:
+        return Worker(
+            self._file.node,
+            os.path.join(self._folder, _ARRIVING),
+            self._disk,
+            self._clock,
+            self._routes,
+            groups,
+            replicas,
+            host,
+            peers,
+            proposer,
+            database.entries.own_request,
+            self._meta.save,
+            self._schema,
+            shelf,
+            self._inflow,
+            database.keeper.has_arrived,
+            database.guests_at,
+        )
+
+    def _staging(self) -> Staging:
+        staging = Staging(self._folder, self._disk, _report)
+        staging.sweep(())
+        return staging
+
+    def _state_path(self, group: GroupId) -> str:
+        return os.path.join(self._folder, "meta", f"group-{group}")
+
+    def _address_of(self, node: NodeId) -> str | None:
+        found = self._routes.now.topology.nodes.get(node)
+        return None if found is None else found.peer
+
+    def _open_log(self) -> tuple[RaftLog, dict[GroupId, LogContents]]:
+        """The log, with a beginning for the meta group."""
+        mode, interval_ms = parse_durability(self._options.durability)
+        path = os.path.join(self._folder, LOG_FOLDER)
+        log, contents = RaftLog.open(path, self._disk, LogOptions(mode, self._options.segment_bytes))
+        self._closing.callback(log.close)
+        if mode is Durability.INTERVAL:
+            self._closing.callback(LogSyncer(log.sync_due, interval_ms).stop)
+        if META not in contents:
+            is_first = self._file.node in self._first.nodes
+            base = Position(0, 0, self._first.wanted[META] if is_first else Membership(0, ()))
+            log.wait(log.create(META, base))
+            contents[META] = LogContents(base, HardState(), ())
+        return log, contents
+
+    def _flush_all(self, replicas: Replicas, peers: GrpcPeers, databases: Sequence[str] | None) -> None:
+        replicas.flush(databases)
+        request = "\n".join(databases or ()).encode()
+        for node in self._routes.now.nodes:
+            if node != self._file.node:
+                try:
+                    peers.call(node, _FLUSH, request, _FLUSH_SECONDS)
+                except Unreachable as error:
+                    logger.info("a node was not asked to flush", extra={"node": node, "why": str(error)})
+
+    def _merge_all(
+        self, merges: Merges, peers: GrpcPeers, databases: Sequence[str] | None, stopped: Stopped, *, full: bool
+    ) -> None:
+        request = encode_request(f"{self._outside.randomness.getrandbits(64):016x}", databases, full=full)
+
+        def ask(node: NodeId, request: bytes) -> bytes:
+            if node == self._file.node:
+                return merges.answer(request)
+            return peers.call(node, MERGE, request, _MERGE_SECONDS)
+
+        merge_everywhere(request, self._routes.now.nodes, ask, stopped)
+
+
+def _report(path: str, error: CorruptFile) -> None:
+    logger.warning("a file that is loaded is damaged", extra={"file": path, "why": str(error)})
+
+
+def _restored(contents: LogContents, installed: Position | None) -> Restored:
+    return Restored(contents.base, contents.hard_state, contents.entries, installed)
+
+
+def _check_administrator(file: ClusterFile, meta: MetaMachine) -> None:
+    """A file that was changed later must not make anybody believe that the node asks for passwords."""
+    began_with = bool(meta.state.users.users)
+    if began_with != (file.administrator is not None):
+        raise UserMistake(
+            f"{CLUSTER_FILE} says {'nothing of' if began_with else 'that there is'} an administrator, and the cluster"
+            f" was made {'with' if began_with else 'without'} one: restore the file that it was made with",
+            code=2004,
+        )
+
+
+def _flush_handler(replicas: Replicas) -> CallHandler:
+    def flush(_: NodeId, request: bytes) -> bytes:
+        try:
+            databases = request.decode().split("\n") if request else None
+        except UnicodeDecodeError as error:
+            raise BadRequest(_FLUSH, error) from error
+        replicas.flush(databases)
+        return b""
+
+    return flush

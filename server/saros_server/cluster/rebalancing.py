@@ -1,0 +1,126 @@
+"""REBALANCE CLUSTER: what would move, and that it moves; and by itself now and then, if it is configured.
+
+    BY SLOTS                     every group gets as many, and nodes as many places in groups: nothing is measured
+    BY WRITES, BYTES, QUERIES    all nodes are asked what they measured (`loads`), `balanced_by_load` says what moves
+
+Thread-safe; waits for other nodes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from saros_cluster.node.slot_load import LOADS, LoadMeter, SlotLoads, united
+from saros_cluster.placement.balancer import Loads, Owners, balanced_by_load, rebalanced, totals
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.table import PartitionTable
+from saros_cluster.routing.routes import Routes
+from saros_cluster.topology.commands import Begin, GrowthCommand
+from saros_engine.base.cluster_info import PlannedMove
+from saros_grammar.syntax.ast import Measure
+from saros_server.cluster.peer_requests import Ask, ask_each
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import StorageError
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceOptions:
+    """By what, and how often, the cluster is balanced by itself; `measure` None: it is not."""
+
+    measure: Measure | None = None
+    interval_ms: int = 3_600_000
+
+
+class Balancing:
+    """See the module."""
+
+    def __init__(
+        self,
+        meter: LoadMeter,
+        routes: Routes,
+        others: Callable[[], Sequence[NodeId]],
+        ask: Ask,
+        grow: Callable[[GrowthCommand], None],
+        clock: Clock,
+        options: BalanceOptions,
+    ) -> None:
+        self._meter = meter
+        self._routes = routes
+        self._others = others
+        self._ask = ask
+        self._grow = grow
+        self._clock = clock
+        self._options = options
+        self._due_ns: int | None = None
+
+    def plan(self, measure: Measure) -> Sequence[PlannedMove]:
+        """What `rebalance` would move. Raises StorageError if a node does not say how it is."""
+        table = self._routes.now.table
+        loads = self._loads(measure, len(table.owners))
+        wanted = _wanted(table, measure, loads)
+        before, after = (totals(owners, table.groups, loads) for owners in (table.owners, wanted))
+        moved = np.flatnonzero(table.owners != wanted)
+        pairs = sorted(set(zip(table.owners[moved].tolist(), wanted[moved].tolist(), strict=True)))
+        found = []
+        for source, target in pairs:
+            slots = moved[(table.owners[moved] == source) & (wanted[moved] == target)]
+            amounts = (before[source], after[source], before[target], after[target])
+            found.append(PlannedMove(source, target, len(slots), float(loads[slots].sum()), *amounts))
+        return found
+
+    def rebalance(self, measure: Measure) -> bool:
+        """Begin it, if anything is to move; whether it is. Raises UserMistake if the cluster changes, StorageError."""
+        if measure is Measure.SLOTS:
+            self._grow(Begin())
+            return True
+        table = self._routes.now.table
+        wanted = _wanted(table, measure, self._loads(measure, len(table.owners)))
+        moved = np.flatnonzero(table.owners != wanted)
+        if len(moved):
+            targets = {NodeId(int(head)) for head in wanted[moved]}
+            self._grow(Begin(owners={head: tuple(moved[wanted[moved] == head].tolist()) for head in targets}))
+        return bool(len(moved))
+
+    def step(self) -> None:
+        """A chore of the node that leads the meta group: balance, when it is time and nothing else changes."""
+        measure, now_ns = self._options.measure, self._clock.monotonic_ns()
+        if measure is None:
+            return
+        if self._due_ns is None or self._routes.now.topology.change is not None:
+            self._due_ns = now_ns + self._options.interval_ms * 1_000_000
+        elif now_ns >= self._due_ns:
+            self._due_ns = None
+            if self.rebalance(measure):
+                logger.info("the cluster is balanced", extra={"by": measure.value})
+
+    def rest(self) -> None:
+        """A chore of all other nodes: whoever leads next waits for a whole interval."""
+        self._due_ns = None
+
+    def _loads(self, measure: Measure, slots: int) -> Loads:
+        if measure is Measure.SLOTS:
+            return np.ones(slots)
+        told = [self._meter.here()]
+        for node, answer in ask_each(sorted(self._others()), self._ask, LOADS, b""):
+            if isinstance(answer, str):
+                raise StorageError(f"node {node} does not say what its slots have to do: {answer}", code=2016)
+            told.append(SlotLoads.decode(answer, slots))
+        found = united(told, slots)
+        by: Mapping[Measure, Loads] = {
+            Measure.WRITES: found.written,
+            Measure.BYTES: found.stored,
+            Measure.QUERIES: found.read,
+        }
+        return by[measure]
+
+
+def _wanted(table: PartitionTable, measure: Measure, loads: Loads) -> Owners:
+    if measure is Measure.SLOTS:
+        return rebalanced(table.owners, table.groups)
+    return balanced_by_load(table.owners, table.groups, loads)

@@ -1,0 +1,405 @@
+"""What a node knows of its cluster: its own replicas at first hand, the others' by asking now and then.
+
+Implements the engine's `ClusterInfo`: nothing here waits for another node; `refresh` does, and is a chore.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from saros_cluster.multiraft.host import GroupHost
+from saros_cluster.multiraft.peers import CallHandler, Peers, RemoteError, Unreachable
+from saros_cluster.node.groups import counted
+from saros_cluster.node.receive_throttle import Came, Inflow
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.routing.replicas import Replicas
+from saros_cluster.routing.routes import Routes
+from saros_cluster.routing.schema_view import ClusterSchema
+from saros_cluster.topology.topology import META, Standing
+from saros_cluster.topology.transitions import NO_SUCH_NODE
+from saros_cluster.transport.handshake import Identity
+from saros_engine.base.cluster_info import (
+    ChangeRow,
+    Endpoint,
+    NodeRow,
+    NodeStatus,
+    RegionRow,
+    RegionType,
+    ReplicaRole,
+    answering,
+)
+from saros_engine.base.system_mode import SystemMode
+from saros_server.process.version import RELEASE
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import UserMistake
+
+logger = logging.getLogger(__name__)
+
+_STATUS = "status"
+_ASK_SECONDS = 1.0
+#: A node of which something hangs is asked again and again for so long.
+_ANSWER_NS, _PAUSE_SECONDS = 5_000_000_000, 0.1
+#: Clocks that differ more are told of: now(), TTL and those who look at times go by them.
+_CLOCKS_NS = 2_000_000_000
+_REMOVED = "this node was removed from the cluster: stop it, and delete its folder"
+
+
+@dataclass(frozen=True, slots=True)
+class _Replica:
+    """One replica, as its node told."""
+
+    leads: bool
+    leader: int | None
+    term: int
+    commit: int
+    applied: int
+    partitions: int
+    #: Databases that it has partitions of.
+    databases: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a node told of itself."""
+
+    version: str
+    replicas: Mapping[GroupId, _Replica]
+    came: Came
+    read_only: bool
+    #: How long it took to answer, and how far its clock is before this node's.
+    answer_ns: int = 0
+    ahead_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupHere:
+    """A group that this node is a member of. Entries and terms as the group counts them."""
+
+    leads: bool
+    has_leader: bool
+    term: int
+    applied: int
+    lag: int
+
+
+_UNASKED = _Told("", {}, Came(), read_only=False)
+
+
+class ClusterStatus:
+    """See the module."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        routes: Routes,
+        host: GroupHost,
+        replicas: Replicas,
+        peers: Peers,
+        schema: ClusterSchema,
+        inflow: Inflow,
+        clock: Clock,
+    ) -> None:
+        self._identity = identity
+        self._node = identity.node
+        self._routes = routes
+        self._host = host
+        self._replicas = replicas
+        self._peers = peers
+        self._schema = schema
+        self._inflow = inflow
+        self._clock = clock
+        #: By node; None: it did not answer.
+        self._told: dict[NodeId, _Told | None] = {}
+        #: What was committed here when the others were asked: what they told is to be compared with that.
+        self._committed: Mapping[GroupId, int] = {}
+        self._mode = SystemMode()
+
+    def tell_mode(self, mode: SystemMode) -> None:
+        """From now on others are told this mode: it is read when the cluster is open."""
+        self._mode = mode
+
+    # ------------------------------------------------------------------ asking and telling
+
+    def refresh(self) -> None:
+        """Ask the other nodes."""
+        statuses = self._host.statuses().items()
+        self._committed = {group: counted(status.term, status.commit) for group, status in statuses}
+        for node in self._routes.now.nodes:
+            if node != self._node:
+                self._told[node] = self._ask(node)
+
+    def answers(self, node: NodeId) -> bool:
+        """Whether a node does, within seconds: one that was just started may not be connected yet."""
+        limit_ns = self._clock.monotonic_ns() + _ANSWER_NS
+        while self._ask(node) is None:
+            if self._clock.monotonic_ns() > limit_ns:
+                return False
+            time.sleep(_PAUSE_SECONDS)
+        return True
+
+    def _ask(self, node: NodeId) -> _Told | None:
+        asked_ns, begun_ns = self._clock.now_ns(), self._clock.monotonic_ns()
+        try:
+            words = json.loads(self._peers.call(node, _STATUS, b"", _ASK_SECONDS))
+        except (Unreachable, RemoteError) as error:
+            logger.debug("a node does not tell how it is", extra={"node": node, "why": str(error)})
+            return None
+        replicas = {GroupId(int(g)): _replica_of(found) for g, found in words["groups"].items()}
+        ahead_ns = _ahead(words.get("clock_ns", asked_ns), asked_ns, self._clock.now_ns())  # older nodes do not tell
+        read_only, answer_ns = bool(words.get("read_only")), self._clock.monotonic_ns() - begun_ns
+        return _Told(words["version"], replicas, Came(*words["came"]), read_only, answer_ns, ahead_ns)
+
+    def call_handlers(self) -> Mapping[str, CallHandler]:
+        """What other nodes ask this one, by name."""
+        return {_STATUS: lambda _, __: self._tell()}
+
+    def _tell(self) -> bytes:
+        groups = {}
+        for group, found in self._here().items():
+            groups[group] = astuple(found)
+        came = astuple(self._inflow.came())
+        words = {"version": RELEASE, "groups": groups, "came": came, "read_only": self._mode.read_only}
+        return json.dumps({**words, "clock_ns": self._clock.now_ns()}).encode()
+
+    def _here(self) -> dict[GroupId, _Replica]:
+        found = {}
+        for group, status in self._host.statuses().items():
+            machine = self._replicas.machines.get(group)
+            partitions = [] if machine is None else machine.region.partition_counts()
+            count, databases = sum(n for _, n in partitions), tuple(database for database, _ in partitions)
+            found[group] = _Replica(
+                status.leads, status.leader, status.term, status.commit, status.applied, count, databases
+            )
+        return found
+
+    def _all(self) -> dict[NodeId, _Told | None]:
+        return {
+            **self._told,
+            self._node: _Told(RELEASE, self._here(), self._inflow.came(), self._mode.read_only),
+        }
+
+    def current_members(self, group: GroupId) -> list[NodeId]:
+        """The other members of a group that answered last time and had all that was committed then, in ring order."""
+        found = []
+        for node in self._routes.now.members(group):
+            told = self._told.get(node)
+            replica = None if told is None else told.replicas.get(group)
+            if replica is not None and replica.applied >= replica.commit:
+                found.append(node)
+        return found
+
+    def is_down(self, node: NodeId) -> bool:
+        """Whether a node did not answer when it was asked last."""
+        return self._told.get(node, _UNASKED) is None
+
+    # ------------------------------------------------------------------ for whoever looks after this node
+
+    def blocked_by(self) -> str | None:
+        """Why this node can take no write at all; None: it can, or one group or another cannot."""
+        if self._routes.is_removed:
+            return _REMOVED
+        if self._node in self._routes.now.topology.standing(Standing.WAITING):
+            return f"this node has not joined the cluster: ADD NODE {self._node} lets it"
+        if self._host.leader_of(META) is None:
+            return "no leader of the meta group is known: this node is cut off, or half of the nodes or more are down"
+        return None
+
+    def problems(self) -> list[str]:
+        """Sentences for whoever looks after the node."""
+        blocked = self.blocked_by()
+        found = [] if blocked is None else [blocked]
+        if not self.is_in or self._routes.is_removed:
+            return found
+        told, topology = self._all(), self._routes.now.topology
+        led = {group for found in told.values() if found for group, replica in found.replicas.items() if replica.leads}
+        found += [f"group {group} has no leader" for group in self._routes.now.groups if group not in led]
+        for node in self._routes.now.nodes:
+            answer = told.get(node, _UNASKED)
+            if answer is None:
+                found.append(f"node {node} ({topology.nodes[node].peer}) does not answer")
+            elif abs(answer.ahead_ns) > _CLOCKS_NS:
+                side = "ahead of" if answer.ahead_ns > 0 else "behind"
+                found.append(f"the clock of node {node} is {abs(answer.ahead_ns) / 1e9:.0f} s {side} this one's")
+        return found
+
+    def answer_seconds(self) -> Mapping[NodeId, float]:
+        """How long the other nodes took to tell how they are, those that did."""
+        told = {node: found for node, found in self._told.items() if node in self._routes.now.nodes}
+        return {node: found.answer_ns / 1e9 for node, found in told.items() if found is not None}
+
+    def silent(self) -> int:
+        """How many of the other nodes did not answer when they were asked last."""
+        return sum(self.is_down(node) for node in self._routes.now.nodes)
+
+    @property
+    def changing(self) -> bool:
+        """Whether a change of the cluster is under way."""
+        return self._routes.now.topology.change is not None
+
+    def groups_here(self) -> Mapping[GroupId, GroupHere]:
+        """The groups that this node is a member of."""
+        committed = self._commits()
+        return {
+            group: GroupHere(
+                found.leads,
+                found.leader is not None,
+                counted(found.term, found.term),
+                counted(found.term, found.applied),
+                _lag(found, committed.get(group, 0)),
+            )
+            for group, found in self._here().items()
+        }
+
+    def _commits(self) -> Mapping[GroupId, int]:
+        """How many entries of each group are committed: a replica that was not sent all of them does not know so.
+
+        As of the moment when the others were asked, so that nobody lacks what has come since.
+        """
+        known = dict(self._committed)
+        for told in self._told.values():
+            for group, replica in () if told is None else told.replicas.items():
+                known[group] = max(known.get(group, 0), counted(replica.term, replica.commit))
+        return known
+
+    # ------------------------------------------------------------------ ClusterInfo
+
+    @property
+    def is_in(self) -> bool:
+        """Whether this node is one of the cluster's, as far as it knows; who joins is not yet."""
+        return self._node in self._routes.now.nodes
+
+    @property
+    def node(self) -> NodeId:
+        """See `ClusterInfo.node`."""
+        return self._node
+
+    def nodes(self) -> Sequence[NodeRow]:
+        """See `ClusterInfo.nodes`."""
+        told = self._all()
+        rows = []
+        for node in self._routes.now.nodes:
+            address, found = self._routes.now.topology.nodes[node], told.get(node)
+            status = NodeStatus.UNKNOWN if found is None else answering(read_only=found.read_only)
+            known = None if found is None else found.version
+            rows.append(NodeRow(node, status, _endpoint(address.peer), _endpoint(address.client), known, address.rack))
+        topology = self._routes.now.topology
+        for node in topology.standing(Standing.WAITING):
+            address = topology.nodes[node]
+            peer, client = _endpoint(address.peer), _endpoint(address.client)
+            rows.append(NodeRow(node, NodeStatus.JOINING, peer, client, None, address.rack))
+        return sorted(rows, key=lambda row: row.node)
+
+    def regions(self) -> Sequence[RegionRow]:
+        """See `ClusterInfo.regions`."""
+        told, committed = self._all(), self._commits()
+        rows = []
+        for group in (META, *self._routes.now.groups):
+            shared = self._databases(group, told.values()), committed.get(group, 0)
+            rows += [self._row(group, node, told.get(node), *shared) for node in self._routes.now.members(group)]
+        return rows
+
+    def _databases(self, group: GroupId, told: Iterable[_Told | None]) -> tuple[str, ...]:
+        """Of which the group has the schema, or some replica of it data."""
+        if group == META:
+            return ()
+        found = {d for d in self._schema.tree.databases() if self._routes.now.schema_group(d) == group}
+        for node in told:
+            if node is not None and group in node.replicas:
+                found.update(node.replicas[group].databases)
+        return tuple(sorted(found))
+
+    def _row(
+        self, group: GroupId, node: NodeId, told: _Told | None, databases: tuple[str, ...], committed: int
+    ) -> RegionRow:
+        found = None if told is None else told.replicas.get(group)
+        role = ReplicaRole.UNKNOWN
+        if found is not None:
+            role = ReplicaRole.LEADER if found.leads else ReplicaRole.FOLLOWER
+        return RegionRow(
+            region=group,
+            type=RegionType.CONFIG if group == META else RegionType.DATA,
+            node=node,
+            status=NodeStatus.UNKNOWN if told is None or found is None else answering(read_only=told.read_only),
+            role=role,
+            databases=databases,
+            slots=0 if group == META else len(self._routes.now.table.slots_of(NodeId(group))),
+            partitions=None if found is None else found.partitions,
+            term=None if found is None else counted(found.term, found.term),
+            applied=None if found is None else counted(found.term, found.applied),
+            lag=None if found is None else _lag(found, committed),
+        )
+
+    @property
+    def replicas(self) -> int:
+        """See `ClusterInfo.replicas`."""
+        return self._routes.now.table.replicas
+
+    def variables(self) -> Sequence[tuple[str, str]]:
+        """See `ClusterInfo.variables`."""
+        return (
+            ("ClusterId", self._identity.cluster),
+            ("NodeId", str(self._node)),
+            ("SlotNum", str(len(self._routes.now.table.owners))),
+        )
+
+    def change(self) -> ChangeRow | None:
+        """See `ClusterInfo.change`."""
+        if self._routes.is_removed:
+            raise UserMistake(f"{_REMOVED}; ask another one", code=NO_SUCH_NODE)
+        change = self._routes.now.topology.change
+        if change is None:
+            return None
+        came = [told.came for told in self._all().values() if told is not None and told.came.change == change.id]
+        return ChangeRow(
+            change=change.id,
+            stage=change.stage.value,
+            joining=change.joining,
+            leaving=change.leaving,
+            moves=len(change.moves),
+            opened=sum(move.opened for move in change.moves),
+            arrived=sum(move.arrived for move in change.moves),
+            dropped=sum(move.dropped for move in change.moves),
+            slots=sum(len(move.slots) for move in change.moves),
+            expected_bytes=sum(each.expected_bytes for each in came),
+            came_bytes=sum(each.bytes for each in came),
+            bytes_per_second=int(sum(each.bytes / each.seconds for each in came if each.seconds)),
+            regroups=len(change.regroups),
+            regrouped=sum(regroup.done for regroup in change.regroups.values()),
+        )
+
+    def client_addresses(self) -> list[str]:
+        """host:port of all nodes for clients, this one's first."""
+        routing = self._routes.now
+        nodes = sorted(routing.nodes, key=lambda node: (node != self._node, node))
+        return [routing.topology.nodes[node].client for node in nodes]
+
+    def client_address_elsewhere(self, node: NodeId | None) -> str:
+        """Where clients reach another node; empty for this one, and if it is not known."""
+        found = None if node in (None, self._node) else self._routes.now.topology.nodes.get(node)
+        return "" if found is None else found.client
+
+
+def _replica_of(words: Sequence[Any]) -> _Replica:
+    leads, leader, term, commit, applied, partitions, databases = words
+    return _Replica(leads, leader, term, commit, applied, partitions, tuple(databases))
+
+
+def _lag(found: _Replica, committed: int) -> int:
+    """Entries that a replica lacks, or has not carried out, of those that are known to be committed."""
+    return max(committed, counted(found.term, found.commit)) - counted(found.term, found.applied)
+
+
+def _ahead(told_ns: int, asked_ns: int, answered_ns: int) -> int:
+    """How far a clock is before ours at least, that was read between two of its moments; negative: behind."""
+    return max(told_ns - answered_ns, 0) + min(told_ns - asked_ns, 0)
+
+
+def _endpoint(address: str) -> Endpoint:
+    host, _, port = address.rpartition(":")
+    return Endpoint(host, int(port))

@@ -1,0 +1,91 @@
+"""What the sync tool does in a cluster, as SQL asks any node for it.
+
+    SHOW SENDERS, SYNC     from the meta group's notes; what is on its way arrives at some node: all are asked
+    SHOW RECEIVERS         a folder's sender is beside its node: all are asked
+
+A node that does not answer has a row among the receivers, which says why; what is on its way to it is not told.
+Implements `sync_statements.SyncDesk`. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+
+from saros_cluster.multiraft.peers import CallHandler
+from saros_cluster.placement.ring import NodeId
+from saros_engine.statements.sync_statements import ReceiverRow
+from saros_server.cluster.peer_requests import Ask, ask_each
+from saros_server.sync.sync_admin import NodeSyncDesk
+from saros_storage.io.disk import Disk
+from saros_sync.clustered.receiver import ClusterReceiver
+
+_DESK = "sync.desk"
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What one node tells. `in_hand`: see `Receiver.in_hand`."""
+
+    in_hand: Mapping[str, tuple[int, int]]
+    receivers: Sequence[ReceiverRow]
+
+    def encode(self) -> bytes:
+        return json.dumps([self.in_hand, [astuple(row) for row in self.receivers]]).encode()
+
+    @staticmethod
+    def decode(data: bytes) -> _Told:
+        in_hand, receivers = json.loads(data)
+        hands = {str(sender): (int(number), int(lacking)) for sender, (number, lacking) in in_hand.items()}
+        return _Told(hands, [ReceiverRow(*row) for row in receivers])
+
+
+class ClusterSyncDesk(NodeSyncDesk):
+    """See the module."""
+
+    def __init__(
+        self,
+        folder: str,
+        disk: Disk,
+        receiver: ClusterReceiver,
+        others: Callable[[], Sequence[NodeId]],
+        ask: Ask,
+    ) -> None:
+        super().__init__(folder, disk, receiver)
+        self._others = others
+        self._ask = ask
+
+    def in_hand(self) -> Mapping[str, tuple[int, int]]:
+        """See `Receiver.in_hand`, of all nodes: the newest round of each sender."""
+        found = dict(super().in_hand())
+        for _, told in self._told():
+            if isinstance(told, str):
+                continue
+            for sender, (number, lacking) in told.in_hand.items():
+                if number > found.get(sender, (0, 0))[0]:
+                    found[sender] = number, lacking
+        return found
+
+    def receivers(self) -> Sequence[ReceiverRow]:
+        """See `SyncDesk.receivers`: of all nodes; those of others are called by their node, too."""
+        rows = list(super().receivers())
+        for node, told in self._told():
+            if isinstance(told, str):
+                rows.append(ReceiverRow(f"node {node}", "unknown", 0, 0, 0, 0.0, 0, 0, told))
+            else:
+                rows += [replace(row, name=f"node {node}: {row.name}") for row in told.receivers]
+        return rows
+
+    def _told(self) -> Iterator[tuple[NodeId, _Told | str]]:
+        """What each other node tells, or why it does not."""
+        for node, answer in ask_each(self._others(), self._ask, _DESK, b""):
+            yield node, answer if isinstance(answer, str) else _Told.decode(answer)
+
+    def handlers(self) -> Mapping[str, CallHandler]:
+        """What other nodes ask, by name."""
+
+        def tell(_: NodeId, __: bytes) -> bytes:
+            return _Told(NodeSyncDesk.in_hand(self), NodeSyncDesk.receivers(self)).encode()
+
+        return {_DESK: tell}

@@ -1,0 +1,1 @@
+"""Options and command lines: sources of options, memory limits, data folders, argument parsing."""

@@ -1,0 +1,294 @@
+"""A node's options: one table, four places they may come from, and what each came from.
+
+    default  <  node.json of the data folder, of what is fixed for its life
+             <  saros.toml in the data folder (or --config FILE)  <  SAROS_<KEY> in the environment  <  --set key=value
+
+Every value is checked when it is read; a bad key or value is an error that names it, where it stood, and what is
+allowed. `Configuration` is frozen: options are fixed while a node runs. Options of a data folder (`time_unit`,
+`time_partition_interval_ms`) are fixed for the folder's life: opening it with others is refused by the store.
+
+Pure apart from `load`, which reads the files and the environment it is given.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from dataclasses import field as dataclass_field
+from pathlib import Path
+from typing import Any
+
+from saros_server.config.arguments import did_you_mean
+from saros_storage.folder.layout import NODE_FILE
+from saros_storage.folder.node_file import made_with
+from saros_wire.protocol import DEFAULT_PORT
+
+
+class ConfigurationError(Exception):
+    """A key or value is wrong."""
+
+    code = 2004
+
+
+#: The source of a value that was given with the command, or the call.
+_GIVEN = "option"
+#: From all to little.
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+_SIZES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+_DURATIONS_MS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+
+
+def _size(value: object) -> int:
+    match = re.fullmatch(r"(\d+)\s*([a-z]*)", str(value).strip().lower())
+    if match is None or match.group(2) not in _SIZES:
+        raise ValueError("a number of bytes such as 67108864 or 64MiB")
+    return int(match.group(1)) * _SIZES[match.group(2)]
+
+
+def _duration_ms(value: object) -> int:
+    match = re.fullmatch(r"(\d+)\s*([a-z]*)", str(value).strip().lower())
+    if match is None or match.group(2) not in _DURATIONS_MS or int(match.group(1)) == 0:
+        raise ValueError("milliseconds, or a duration such as 500ms, 30s, 12h or 7d")
+    return int(match.group(1)) * _DURATIONS_MS[match.group(2)]
+
+
+def _one_of(*words: str) -> Callable[[object], str]:
+    def parse(value: object) -> str:
+        if str(value) not in words:
+            raise ValueError("one of " + ", ".join(words))
+        return str(value)
+
+    return parse
+
+
+def _durability(value: object) -> str:
+    if not re.fullmatch(r"fsync|os|interval:[1-9]\d*", str(value)):
+        raise ValueError("fsync, os or interval:<milliseconds>")
+    return str(value)
+
+
+def _count(low: int, high: int) -> Callable[[object], int]:
+    def parse(value: object) -> int:
+        text = str(value)
+        if not text.isdecimal() or not low <= int(text) <= high:
+            raise ValueError(f"a whole number from {low} to {high}")
+        return int(text)
+
+    return parse
+
+
+def _port(value: object) -> int | None:
+    try:
+        return None if str(value) == "off" else _count(0, 65_535)(value)
+    except ValueError as error:
+        raise ValueError(f"off, or {error}") from error
+
+
+def _zone(value: object) -> str:
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    try:
+        ZoneInfo(str(value))
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise ValueError("a time zone such as UTC, Europe/Berlin or Asia/Shanghai") from error
+    return str(value)
+
+
+def _option(default: object, parse: Callable[[object], object], doc: str) -> Any:
+    return dataclass_field(default=default, metadata={"parse": parse, "doc": doc})
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """All options of a node; the fields' metadata holds parser and meaning (docs/configuration.md lists them)."""
+
+    time_unit: str = _option(
+        "ms", _one_of("ms", "us", "ns"), "Unit of every timestamp; fixed when a folder is created."
+    )
+    time_partition_interval_ms: int = _option(
+        604_800_000, _duration_ms, "Time span of a partition; fixed when a folder is created."
+    )
+    durability: str = _option(
+        "fsync",
+        _durability,
+        "What an acknowledged write survives: power loss (fsync), a crash of Saros (os), or between (interval:ms).",
+    )
+    memtable_bytes: int = _option(64 << 20, _size, "Size at which a partition's MemTable is flushed.")
+    memtables_total_bytes: int = _option(
+        512 << 20, _size, "Writers wait while all MemTables together exceed this size."
+    )
+    compaction: str = _option(
+        "on",
+        _one_of("on", "off"),
+        "Whether files are merged in the background, or rewritten once half of one is dead; MERGE always works.",
+    )
+    compaction_bytes_per_second: int = _option(
+        64 << 20, _size, "Bytes that merges may read and write per second; 0: no limit, and no pauses for others."
+    )
+    compaction_file_bytes: int = _option(1 << 30, _size, "Maximum size of merged files.")
+    log_archive_bytes: int = _option(0, _size, "Bytes of obsolete log kept for `saros backup --incremental`; 0: none.")
+    chunk_cache_bytes: int = _option(
+        256 << 20,
+        _size,
+        "Memory for cached decoded chunks; plus a quarter of it for file indexes, and an eighth for window results.",
+    )
+    latest_cache_bytes: int = _option(
+        64 << 20, _size, "Memory for cached latest points of SELECT LAST: about 250 bytes per series."
+    )
+    query_memory_bytes: int = _option(
+        512 << 20, _size, "Memory limit of one query; beyond it, the query fails with code 709."
+    )
+    queries_memory_bytes: int = _option(
+        0,
+        _size,
+        "Memory limit of all queries together; beyond it, queries spill to files, wait, or the one that holds most"
+        " fails with code 2033. 0: a quarter of the memory of the machine or its cgroup, at least 64 MiB.",
+    )
+    query_spill_bytes: int = _option(
+        4 << 30, _size, "Bytes that one query may spill to files in the data folder; 0: none."
+    )
+    query_timeout_ms: int = _option(
+        60_000, _duration_ms, "Time limit of one query; beyond it, the query fails with code 712."
+    )
+    worker_threads: int = _option(2, _count(1, 256), "Threads that run queries.")
+    default_database_level: int = _option(
+        1, _count(1, 16), "Depth below root of databases created by writes to unknown paths."
+    )
+    rebalance_by: str = _option(
+        "off",
+        _one_of("off", "writes", "bytes", "queries"),
+        "Load by which a cluster is balanced automatically: slots move when a group has far more than the others.",
+    )
+    rebalance_interval_ms: int = _option(3_600_000, _duration_ms, "Interval of this balancing.")
+    migration_bytes_per_second: int = _option(
+        0,
+        _size,
+        "Bytes per second that a node may fetch from others when it receives slots or joins a group; 0: no limit.",
+    )
+    load_folders: str = _option(
+        "", str, "Folders from which clients of a server may LOAD files, separated by colons; empty: none."
+    )
+    time_zone: str = _option("UTC", _zone, "Default time zone of sessions.")
+    listen_host: str = _option(
+        "127.0.0.1", str, "Address that a server listens on; addresses other than loopback need authentication and TLS."
+    )
+    listen_port: int = _option(DEFAULT_PORT, _count(0, 65_535), "Port that a server listens on; 0: any free one.")
+    listen_metrics_port: int | None = _option(
+        None, _port, "Port for /metrics, /health, and /ready, on this machine only; off: none."
+    )
+    log_level: str = _option(
+        "INFO",
+        _one_of(*LOG_LEVELS),
+        f"Lowest level that a server logs ({', '.join(LOG_LEVELS)}).",
+    )
+    authentication: str = _option(
+        "off",
+        _one_of("off", "on"),
+        "Whether a server without users creates the first one; with users, clients must log in.",
+    )
+    password_cost: int = _option(
+        15, _count(10, 20), "Cost of hashing a password: scrypt over 2^n KiB, three times; below 15 for tests only."
+    )
+    tls_certificate: str = _option(
+        "", str, "PEM file with the server's certificate, for TLS with clients; reloaded when it changes."
+    )
+    tls_key: str = _option("", str, "PEM file with the certificate's key, readable only by its owner.")
+    peer_ca: str = _option("", str, "PEM file with the authority that signed the certificates of a cluster's nodes.")
+    peer_certificate: str = _option(
+        "", str, "PEM file with this node's certificate, for TLS with the other nodes; reloaded when it changes."
+    )
+    peer_key: str = _option("", str, "PEM file with that certificate's key, readable only by its owner.")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A configuration and where each value came from."""
+
+    values: Configuration
+    sources: Mapping[str, str]
+
+
+def load(
+    *,
+    folder: str | None = None,
+    file: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    overrides: Mapping[str, object] | None = None,
+) -> Loaded:
+    """Merge the places; raises ConfigurationError. None means: there is no such folder, no file."""
+    values: dict[str, object] = {}
+    sources = {f.name: "default" for f in fields(Configuration)}
+    layers: list[tuple[str, Mapping[str, object]]] = []
+    if folder is not None:
+        layers.append((os.path.join(folder, NODE_FILE), _fixed(folder)))
+    if file is not None:
+        layers.append((file, _read_file(file)))
+    layers.append(("environment", _from_environment(os.environ if environment is None else environment)))
+    layers.append((_GIVEN, overrides or {}))
+    for source, layer in layers:
+        for key, raw in layer.items():
+            values[key] = _parse(key, raw, source)
+            sources[key] = source
+    return Loaded(Configuration(**values), sources)  # type: ignore[arg-type]
+
+
+def _fixed(folder: str) -> Mapping[str, object]:
+    made = made_with(folder)
+    if made is None:
+        return {}
+    from saros_storage.base.types import TIME_UNITS  # loads NumPy: only where a database is
+
+    suffix, interval = made
+    unit = TIME_UNITS.get(suffix)
+    return {} if unit is None else {"time_unit": suffix, "time_partition_interval_ms": interval * 1_000 // unit.value}
+
+
+def _read_file(path: str) -> Mapping[str, object]:
+    try:
+        with open(path, "rb") as stream:
+            return tomllib.load(stream)
+    except OSError as error:
+        raise ConfigurationError(f"cannot read configuration {path}: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"configuration {path} is not TOML: {error}") from error
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
+    known = {f.name for f in fields(Configuration)}
+    prefixed = {k.removeprefix("SAROS_").lower(): v for k, v in environment.items() if k.startswith("SAROS_")}
+    return {k: v for k, v in prefixed.items() if k in known}
+
+
+def _parse(key: str, raw: object, source: str) -> object:
+    known = {f.name: f for f in fields(Configuration)}
+    where = "" if source == _GIVEN else f" ({source})"
+    if key not in known:
+        remedy = did_you_mean(key, known) or "; saros config lists them"
+        raise ConfigurationError(f"unknown option {key}{where}{remedy}")
+    parse: Callable[[object], object] = known[key].metadata["parse"]
+    try:
+        return parse(raw)
+    except ValueError as error:
+        raise ConfigurationError(f"option {key}{where} is {raw!r}: expected {error}") from error
+
+
+def describe(loaded: Loaded) -> list[tuple[str, str, str, str]]:
+    """(key, value, source, meaning) of every option."""
+    return [
+        (f.name, "off" if value is None else str(value), loaded.sources[f.name], str(f.metadata["doc"]))
+        for f in fields(Configuration)
+        for value in [getattr(loaded.values, f.name)]
+    ]
+
+
+def configuration_file(folder: str) -> str | None:
+    """The folder's own `saros.toml`, if it has one."""
+    path = Path(folder) / "saros.toml"
+    try:
+        found = path.is_file()
+    except PermissionError:
+        found = True  # for all that we may know: who reads it says why not
+    return str(path) if found else None

@@ -1,0 +1,9 @@
+"""The gRPC protocol: calls and messages to and from the client API.
+
+server         the listener
+service        the table of calls, each with its policy
+statements     SELECTs and other statements
+admin_calls    backups and similar
+sync_calls     the calls of `saros sync`
+tls            certificates of the listener
+"""

@@ -1,0 +1,1 @@
+"""HTTP: metrics for Prometheus, health and readiness."""

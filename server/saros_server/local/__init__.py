@@ -1,0 +1,1 @@
+"""Clusters on this machine: their folders and processes, and the first administrator."""

@@ -1,0 +1,87 @@
+"""An administrator for a local cluster that was made without one, while none of its nodes runs.
+
+    DIR/securing    {"name": "root", "hash": "$scrypt$...", "must_change": true}      written first, removed last
+    each node       the meta group's state, where there is one, begins with the administrator; then cluster.json
+
+It is done to files, so nobody can become administrator but who may write them. A node that starts afterwards asks for a
+login from its first moment. All nodes begin with the same user and none has had any before (a cluster without an
+administrator refuses to make users), so their states agree, whatever the log still brings. Each folder is locked
+meanwhile. What is interrupted is called again, and goes on with the administrator that it began with: until then no
+node of the cluster is started (`local_cluster.find`).
+
+One thread.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+
+from saros_cluster.meta.machine import begin_with_users
+from saros_cluster.node.cluster_file import Administrator, ClusterFile, load, rewrite
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.topology.topology import META
+from saros_server.local.local_cluster import SECURING_FILE, LocalCluster
+from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.folder.layout import write_durably
+from saros_storage.io.disk import Disk
+from saros_storage.io.folder_lock import FolderLock
+
+
+def encode(administrator: Administrator) -> bytes:
+    """What stands in DIR/securing."""
+    return json.dumps(asdict(administrator)).encode()
+
+
+def begun(cluster: LocalCluster, disk: Disk) -> Administrator | None:
+    """Whom an interrupted call has begun with. Raises UserMistake 2004 if what it left cannot be read."""
+    path = os.path.join(cluster.directory, SECURING_FILE)
+    if not disk.exists(path):
+        return None
+    try:
+        return Administrator(**json.loads(bytes(disk.map(path))))
+    except (ValueError, TypeError) as error:
+        raise UserMistake(f"{path} is not what saros cluster secure wrote: restore it", code=2004) from error
+
+
+def check(cluster: LocalCluster, disk: Disk) -> dict[NodeId, ClusterFile]:
+    """The nodes that may ever run again, and their files. Raises UserMistake 2004: it has users, or is not in order."""
+    if cluster.file.administrator is not None and begun(cluster, disk) is None:
+        raise UserMistake(
+            f"the cluster in {cluster.directory} has users already: {cluster.file.administrator.name} makes others, and"
+            " sets passwords with ALTER USER (docs/security.md)",
+            code=2004,
+        )
+    found = {}
+    for node in cluster.nodes:
+        try:
+            file = load(cluster.folder(node), disk)
+        except StorageError as error:
+            raise UserMistake(f"node {node}: {error.message}", code=2004) from error
+        if file is None:  # never to be started again
+            continue
+        if file.cluster != cluster.file.cluster:
+            raise UserMistake(f"{cluster.folder(node)} is a node of another cluster: move it away", code=2004)
+        found[node] = file
+    return found
+
+
+def secure(cluster: LocalCluster, administrator: Administrator, disk: Disk) -> None:
+    """Give the cluster an administrator: whom an interrupted call has begun with (`begun`), if there was one.
+
+    Raises what `check` does, FolderInUse (a node runs), CorruptFile, OSError.
+    """
+    nodes = check(cluster, disk)
+    path = os.path.join(cluster.directory, SECURING_FILE)
+    with ExitStack() as locked:
+        for node in nodes:
+            locked.callback(FolderLock.acquire(cluster.folder(node)).release)
+        write_durably(disk, path, encode(administrator))
+        for node, file in nodes.items():
+            folder, secured = cluster.folder(node), replace(file, administrator=administrator)
+            begin_with_users(os.path.join(folder, "meta", f"group-{META}"), disk, secured.users)
+            rewrite(folder, secured, disk)
+        disk.remove(path)
+        disk.sync_folder(cluster.directory)

@@ -1,0 +1,329 @@
+"""A cluster on this machine: every node is a folder and a process.
+
+    DIR/node1  DIR/node2 ...    each with its cluster.json, and a server of its own while it runs
+    DIR/node2.removed           it has left the cluster: it is not started any more, whether its folder is there or not
+
+    find    what is there           make    new folders with free ports         start, stop    the processes
+                                    take_in, note_removed    nodes that join later, or have left
+
+A cluster is made once. Nodes keep their ids and ports, and a folder that is lost is not made anew under its old id: the
+node has forgotten for whom it voted, and as a voter could let the others lose what they acknowledged. Such a node has a
+`problem`; the others run without it.
+
+One process at a time makes or starts (a lock on DIR); looking and stopping need none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from saros_cluster.node.cluster_file import CLUSTER_FILE, Administrator, ClusterFile, NodeAddress, decode, load, save
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.slots import SLOTS
+from saros_server.process.daemon import is_launched, is_taken, last_words, launch
+from saros_server.process.server_file import Serving, serving
+from saros_storage.base.errors import FolderInUse, StorageError, UserMistake
+from saros_storage.folder.layout import TEMPORARY, write_durably
+from saros_storage.io.disk import Disk
+from saros_storage.io.folder_lock import LOCK_FILE, FolderLock
+
+HOST = "127.0.0.1"
+#: There while an administrator is given to the cluster (`bootstrap_admin`).
+SECURING_FILE = "securing"
+#: More on one machine only wait for each other.
+NODES_MAX = 32
+_PORT_MAX = 65_535
+_POLL_SECONDS = 0.05
+_STOP_SECONDS = 60.0
+_NODE_FOLDER = re.compile(r"node([1-9][0-9]{0,8})")
+_REMOVED_NODE = re.compile(r"node([1-9][0-9]{0,8})\.removed")
+
+#: Told what is waited for, whenever that changes.
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalCluster:
+    """See the module. Made by `find` and `make`."""
+
+    directory: str
+    #: One node's; the others' differ in `node` and `joined` alone.
+    file: ClusterFile
+    #: Nodes that cannot be started, and why.
+    problems: Mapping[NodeId, str]
+    #: Nodes that were not there at first.
+    joined: Mapping[NodeId, NodeAddress] = field(default_factory=dict)
+    removed: frozenset[NodeId] = frozenset()
+
+    @property
+    def nodes(self) -> list[NodeId]:
+        """By id, without those that were removed."""
+        return sorted({*self.file.nodes, *self.joined} - self.removed)
+
+    def folder(self, node: NodeId) -> str:
+        """The node's data folder."""
+        return node_folder(self.directory, node)
+
+    def address(self, node: NodeId) -> str:
+        """host:port for clients."""
+        return (self.joined.get(node) or self.file.nodes[node]).client
+
+    def running(self, node: NodeId) -> Serving | None:
+        """The node's process, if it serves."""
+        return serving(self.folder(node))
+
+    def is_started(self, node: NodeId) -> bool:
+        """Whether the node serves, or a process was launched that may do so."""
+        return is_launched(self.folder(node)) or self.running(node) is not None
+
+    def is_taken(self, node: NodeId) -> bool:
+        """Whether a process has the node's folder, or was launched to take it."""
+        return is_taken(self.folder(node))
+
+
+def node_folder(directory: str, node: NodeId) -> str:
+    """The data folder of a node of the cluster in `directory`."""
+    return os.path.join(directory, f"node{node}")
+
+
+# ---------------------------------------------------------------------------------------------- finding, making
+
+
+def find(directory: str, disk: Disk) -> LocalCluster | None:
+    """The cluster in a directory; None if there is none, or only one whose making was interrupted."""
+    files: dict[NodeId, ClusterFile | StorageError] = {}
+    for node in _node_folders(directory, disk):
+        try:
+            file = load(node_folder(directory, node), disk)
+        except StorageError as error:
+            files[node] = error
+        else:
+            if file is not None:
+                files[node] = file
+    whole = next((file for file in files.values() if isinstance(file, ClusterFile)), None)
+    if whole is None:
+        unreadable = next((found for found in files.values() if isinstance(found, StorageError)), None)
+        if unreadable is not None:
+            raise unreadable
+        return None
+    removed = _removed(directory, disk)
+    joined = {
+        node: file.joined
+        for node, file in files.items()
+        if isinstance(file, ClusterFile) and file.joined is not None and file.cluster == whole.cluster
+    }
+    cluster = LocalCluster(directory, whole, {}, joined, removed)
+    cluster = replace(cluster, problems=_problems(cluster, files, disk))
+    never_ran = all(_is_untouched(cluster.folder(node), disk) for node in whole.nodes)
+    complete = files.keys() >= whole.nodes.keys()
+    return None if never_ran and not complete else cluster
+
+
+def _problems(
+    cluster: LocalCluster, files: Mapping[NodeId, ClusterFile | StorageError], disk: Disk
+) -> dict[NodeId, str]:
+    problems = {}
+    whole = cluster.file
+    is_half_secured = disk.exists(os.path.join(cluster.directory, SECURING_FILE))
+    for node in cluster.nodes:
+        file = files.get(node)
+        if file is None:
+            problems[node] = (
+                f"its folder has no {CLUSTER_FILE}: a node that lost its folder has forgotten for whom it voted, and"
+                " must not come back under its old id; if the folder was moved, put it back, else leave the node down"
+            )
+        elif isinstance(file, StorageError):
+            problems[node] = file.message
+        elif is_half_secured:
+            problems[node] = (
+                "saros cluster secure was interrupted, and not all nodes have the administrator: call"
+                f" saros cluster secure --dir {cluster.directory} again"
+            )
+        elif file != replace(whole, node=node, joined=cluster.joined.get(node)):
+            problems[node] = f"its {CLUSTER_FILE} does not agree with that of node {whole.node}: restore the right one"
+    return problems
+
+
+def make(
+    directory: str,
+    nodes: int,
+    replicas: int,
+    base_port: int,
+    disk: Disk,
+    administrator: Administrator | None = None,
+) -> LocalCluster:
+    """A new cluster with nodes 1 to `nodes`. Raises UserMistake 2004: numbers, folders that are in use, no ports."""
+    if not 1 <= nodes <= NODES_MAX:
+        raise UserMistake(f"nodes is {nodes}: expected from 1 to {NODES_MAX}", code=2004)
+    for node in _node_folders(directory, disk):
+        folder = node_folder(directory, node)
+        if not _is_untouched(folder, disk):
+            raise UserMistake(f"{folder} holds something already, and no cluster: choose another directory", code=2004)
+        disk.remove_tree(folder)
+    for node in _removed(directory, disk):
+        disk.remove(_note_path(directory, node))
+    ports = _free_ports(base_port, 2 * nodes)
+    addresses = {
+        NodeId(i + 1): NodeAddress(peer=f"{HOST}:{ports[nodes + i]}", client=f"{HOST}:{ports[i]}") for i in range(nodes)
+    }
+    file = ClusterFile(str(uuid.uuid4()), NodeId(1), replicas, SLOTS, addresses, administrator)
+    for node in addresses:
+        folder = node_folder(directory, node)
+        disk.make_folder(folder)
+        save(folder, replace(file, node=node), disk)
+    return LocalCluster(directory, file, {})
+
+
+def free_addresses(cluster: LocalCluster, base_port: int | None) -> tuple[str, str]:
+    """Where one more node may listen, from a port on: for nodes, and for clients. Raises UserMistake 2004.
+
+    Without a port, from the first one's of the cluster.
+    """
+    known = [*cluster.file.nodes.values(), *cluster.joined.values()]
+    taken = {int(text.rpartition(":")[2]) for address in known for text in (address.peer, address.client)}
+    client, peer = _free_ports(base_port or min(taken), 2, taken)
+    return f"{HOST}:{peer}", f"{HOST}:{client}"
+
+
+def take_in(cluster: LocalCluster, text: str, disk: Disk) -> LocalCluster:
+    """The cluster with a node that was admitted: `text` is its `cluster.json`. Raises UserMistake 2004."""
+    file = decode(text.encode())
+    assert file.joined is not None
+    folder = cluster.folder(file.node)
+    if disk.list(folder):
+        raise UserMistake(f"{folder} holds something already: move it away, and dismiss node {file.node}", code=2004)
+    disk.make_folder(folder)
+    save(folder, file, disk)
+    return replace(cluster, joined={**cluster.joined, file.node: file.joined})
+
+
+def note_removed(cluster: LocalCluster, node: NodeId, disk: Disk) -> None:
+    """A node has left: it is not started again."""
+    path = _note_path(cluster.directory, node)
+    write_durably(disk, path, f"node {node} has left the cluster; its folder may be deleted\n".encode())
+
+
+def _note_path(directory: str, node: NodeId) -> str:
+    return os.path.join(directory, f"node{node}.removed")
+
+
+def _removed(directory: str, disk: Disk) -> frozenset[NodeId]:
+    matches = (_REMOVED_NODE.fullmatch(name) for name in disk.list(directory))
+    return frozenset(NodeId(int(match[1])) for match in matches if match is not None)
+
+
+def _node_folders(directory: str, disk: Disk) -> list[NodeId]:
+    matches = (_NODE_FOLDER.fullmatch(name) for name in disk.list(directory))
+    return sorted(NodeId(int(match[1])) for match in matches if match is not None)
+
+
+def _is_untouched(folder: str, disk: Disk) -> bool:
+    """Whether no node has ever run in a folder."""
+    return set(disk.list(folder)) <= {CLUSTER_FILE, CLUSTER_FILE + TEMPORARY}
+
+
+def _free_ports(base: int, count: int, taken: Collection[int] = ()) -> list[int]:
+    """The first ports from `base` on that nobody listens on, but for `taken`."""
+    found: list[int] = []
+    for port in range(max(base, 1), _PORT_MAX + 1):
+        if len(found) == count:
+            break
+        if port not in taken and _is_port_free(port):
+            found.append(port)
+    if len(found) < count:
+        raise UserMistake(f"base port is {base}: from there on fewer than {count} ports are free", code=2004)
+    return found
+
+
+def _is_port_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+# ---------------------------------------------------------------------------------------------- starting, stopping
+
+
+@contextmanager
+def alone(directory: str, disk: Disk) -> Iterator[None]:
+    """While no other process makes or starts a cluster there. Raises UserMistake 2012.
+
+    The directory is made; one that was not there is gone again if nothing comes of it.
+    """
+    was_there = disk.exists(directory)
+    disk.make_folder(directory)
+    try:
+        lock = FolderLock.acquire(directory)
+    except FolderInUse as error:
+        message = f"process {error.pid} is at work on the cluster in {directory}: wait for it, or end it"
+        raise UserMistake(message, code=2012) from error
+    try:
+        yield
+    finally:
+        if not was_there and disk.list(directory) == [LOCK_FILE]:
+            disk.remove_tree(directory)
+        lock.release()
+
+
+def start(
+    cluster: LocalCluster, nodes: Sequence[NodeId], log_level: str | None, timeout_s: float, say: Say
+) -> dict[NodeId, str]:
+    """Start the nodes that do not run, and wait until all serve; answers those that do not, and why."""
+    failures = {node: cluster.problems[node] for node in nodes if node in cluster.problems}
+    waiting = [node for node in nodes if node not in failures and cluster.running(node) is None]
+    launched: set[NodeId] = set()
+    limit = time.monotonic() + timeout_s
+    while waiting and time.monotonic() < limit:
+        for node in [node for node in waiting if not cluster.is_taken(node)]:  # else one comes up already, or ends
+            if node in launched:
+                failures[node] = f"it did not come up: {last_words(cluster.folder(node))}"
+            else:
+                _launch(cluster, node, log_level)
+                launched.add(node)
+        waiting = [node for node in waiting if node not in failures and cluster.running(node) is None]
+        if waiting:
+            say(f"starting {_named(waiting)}")
+            time.sleep(_POLL_SECONDS)
+    late = f"it does not serve after {timeout_s:g} s: "
+    return {**failures, **{node: late + last_words(cluster.folder(node)) for node in waiting}}
+
+
+def _launch(cluster: LocalCluster, node: NodeId, log_level: str | None) -> None:
+    folder, (host, _, port) = cluster.folder(node), cluster.address(node).rpartition(":")
+    given = [] if log_level is None else ["--log-level", log_level]
+    launch(folder, ["--data", folder, "--host", host, "--port", port, *given])
+
+
+def stop(cluster: LocalCluster, nodes: Sequence[NodeId], say: Say) -> list[NodeId]:
+    """End the processes of nodes, and wait until that is done; answers those that go on.
+
+    One that is just coming up is told as soon as it serves.
+    """
+    waiting = [node for node in nodes if cluster.is_started(node)]
+    told: set[NodeId] = set()
+    limit = time.monotonic() + _STOP_SECONDS
+    while waiting and time.monotonic() < limit:
+        for node in waiting:
+            if node not in told and (found := cluster.running(node)) is not None:
+                os.kill(found.pid, signal.SIGTERM)
+                told.add(node)
+        say(f"stopping {_named(waiting)}")
+        time.sleep(_POLL_SECONDS)
+        waiting = [node for node in waiting if (cluster.is_taken if node in told else cluster.is_started)(node)]
+    return waiting
+
+
+def _named(nodes: Sequence[NodeId]) -> str:
+    return f"node{'s' if len(nodes) > 1 else ''} " + ", ".join(map(str, nodes))

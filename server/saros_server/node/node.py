@@ -1,0 +1,232 @@
+"""A node: the composition root. It builds the parts of one database, in order, and takes them down in reverse.
+
+    folder + Configuration -> Store (files, log, schema)        -> DriverScheduler (worker threads) -> QueryEngine
+             cluster.json  -> ClusterNode (groups, log, peers)  ->
+
+Nothing else in Saros builds these. `Node.open` either gives a whole node or leaves nothing behind; `close` ends running
+queries, flushes nothing (the log has it all), and frees the folder. Thread-safe after `open`.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from saros_cluster.node.cluster_file import load as load_cluster_file
+from saros_cluster.users.directory import Directory, FileDirectory
+from saros_engine.base.database import Database
+from saros_engine.catalog.continuous_runner import ContinuousRunner
+from saros_engine.coordinator import QueryEngine
+from saros_engine.memory.options import EngineOptions
+from saros_engine.statements.user_statements import UserStatements
+from saros_grammar.syntax.ast import Measure
+from saros_scheduler import DriverScheduler, SchedulerOptions
+from saros_server.auth.passwords import Cost, check_password, hash_password
+from saros_server.cluster.rebalancing import BalanceOptions
+from saros_server.config.configuration import Configuration, ConfigurationError
+from saros_server.config.memory_limits import queries_memory_bytes
+from saros_server.node.persisted_mode import kept_mode
+from saros_server.node.pinned_snapshots import ReadPoints
+from saros_server.node.request_dedup_runner import Requests
+from saros_server.node.uploads import Uploads
+from saros_server.pki.certificate_files import WatchedFiles
+from saros_server.pki.peer_certificates import peer_credentials
+from saros_server.sync.sync_admin import NodeSyncDesk
+from saros_storage.base.allocator import keep_freed_memory
+from saros_storage.base.clock import Clock, SystemClock
+from saros_storage.base.types import TIME_UNITS
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import Disk, LocalDisk
+from saros_storage.kernels.jit import use_cache_folder
+from saros_sync.receiver.synced_store import SyncedStore
+
+if TYPE_CHECKING:
+    from saros_server.cluster.node import ClusterNode
+    from saros_sync.clustered.receiver import ClusterReceiver
+    from saros_sync.receiver.receiver import Receiver
+
+
+class Node:
+    """One open database. Made by `Node.open`."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        ground: _Ground,
+        scheduler: DriverScheduler,
+        engine: QueryEngine,
+        clock: Clock,
+        sync: NodeSyncDesk,
+        uploads: Uploads,
+        closing: ExitStack,
+    ) -> None:
+        #: Where rounds of `saros sync` go.
+        self.receiver = ground.receiver
+        #: What `saros sync` does at this node.
+        self.sync = sync
+        self.configuration = configuration
+        #: Ends the scheduler, and what is below.
+        self._closing = closing
+        #: The cluster that this is a node of; None: it is none's.
+        self.cluster = ground.cluster
+        self.store = ground.database
+        self.scheduler = scheduler
+        self.engine = engine
+        #: Who may log in.
+        self.directory = ground.directory
+        #: Numbered writes of clients.
+        self.requests = Requests()
+        #: What clients bring for LOAD.
+        self.uploads = uploads
+        #: What it is known by to others; whoever serves it adds those for clients.
+        self.certificates = ground.certificates
+        self._clock = clock
+        #: Moments that are kept for statements to come.
+        self.read_points = ReadPoints(self.store, clock, self.requests.memory)
+        in_charge = (lambda: True) if self.cluster is None else self.cluster.chores.leads_meta
+        self._continuous = ContinuousRunner(self.store, clock, engine.run_continuous, in_charge)
+        self._continuous.start()
+
+    @staticmethod
+    def open(folder: str, configuration: Configuration, *, clock: Clock | None = None) -> Node:
+        """Open (or make) the database in `folder`.
+
+        Raises StorageError (in use, newer format, corrupt log), ConfigurationError (where other nodes reach this one).
+        """
+        keep_freed_memory()
+        use_cache_folder(fallback=os.path.join(folder, "kernels"))
+        disk, clock = LocalDisk(), clock or SystemClock()
+        opened = ExitStack()
+        try:
+            ground = _open(folder, configuration, disk, clock, opened)
+            threads = SchedulerOptions(worker_threads=configuration.worker_threads)
+            scheduler = DriverScheduler(threads, clock.monotonic_ns)
+            opened.callback(scheduler.close)
+            cluster = ground.cluster
+            mode = kept_mode(folder, disk)
+            here = NodeSyncDesk(folder, disk, ground.receiver)
+            engine = QueryEngine(
+                ground.database,
+                scheduler,
+                clock,
+                engine_options(configuration, folder),
+                None if cluster is None else cluster.services,
+                UserStatements(ground.directory, partial(_hash_new, configuration)),
+                here if cluster is None else cluster.sync,
+                mode,
+            )
+            if cluster is not None:
+                cluster.status.tell_mode(mode)
+                cluster.others.answer_with(engine.every_node.answer)
+            uploads = Uploads(folder, disk, clock)
+            return Node(configuration, ground, scheduler, engine, clock, here, uploads, opened)
+        except BaseException:
+            opened.close()
+            raise
+
+    def blocked_by(self) -> str | None:
+        """Why it takes no writes at the moment, or None."""
+        if self.engine.mode.read_only:
+            return "it only reads: SET SYSTEM TO RUNNING lets it write again"
+        return self.store.blocked_by() or (None if self.cluster is None else self.cluster.status.blocked_by())
+
+    def leader_elsewhere(self, device: str) -> str:
+        """Where clients reach the node that led a device's last write; empty if it is this one, or no cluster's."""
+        return "" if self.cluster is None else self.cluster.leader_elsewhere(device)
+
+    def problems(self) -> tuple[str, ...]:
+        """Sentences for whoever looks after it."""
+        now = datetime.fromtimestamp(self._clock.now_ns() / 1e9, UTC)
+        expiring = (problem for files in self.certificates for problem in files.problems(now))
+        of_cluster = () if self.cluster is None else self.cluster.status.problems()
+        found = [*self.store.status().problems, self.store.blocked_by(), self.blocked_by(), *of_cluster, *expiring]
+        return tuple(dict.fromkeys(problem for problem in found if problem))
+
+    def close(self) -> None:
+        """End what runs and free the folder. Idempotent."""
+        self._continuous.stop()
+        self.engine.close()
+        self.read_points.close()
+        self._continuous.join()
+        self._closing.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What the engine stands on: a store, or a node's part of a cluster."""
+
+    database: Database
+    directory: Directory
+    receiver: Receiver | ClusterReceiver
+    certificates: list[WatchedFiles] = field(default_factory=list)
+    cluster: ClusterNode | None = None
+
+
+def _open(folder: str, configuration: Configuration, disk: Disk, clock: Clock, closing: ExitStack) -> _Ground:
+    """A folder with a `cluster.json` as a node of that cluster, any other as a store of its own."""
+    options = store_options(configuration)
+    file = load_cluster_file(folder, disk)
+    if file is None:
+        store = SyncedStore.open(folder, options, disk, clock)
+        closing.callback(store.close)
+        return _Ground(store, FileDirectory(folder, disk), store.receiver)
+    from saros_cluster.transport.grpc_peers import CannotListen
+    from saros_server.cluster.node import ClusterNode
+
+    credentials = peer_credentials(configuration, clock, file)
+    try:
+        node = ClusterNode.open(
+            folder, file, options, disk, clock, credentials=credentials, balance=_balance_options(configuration)
+        )
+    except CannotListen as error:
+        raise ConfigurationError(str(error)) from error
+    closing.callback(node.close)
+    certificates = [] if credentials is None else [credentials.files]
+    return _Ground(node.database, node.directory, node.database.receiver, certificates, node)
+
+
+def _balance_options(configuration: Configuration) -> BalanceOptions:
+    by = configuration.rebalance_by
+    return BalanceOptions(None if by == "off" else Measure(by), configuration.rebalance_interval_ms)
+
+
+def _hash_new(configuration: Configuration, user: str, password: str) -> str:
+    """A new password as it is kept. Raises UserMistake 2041 if it is too weak."""
+    check_password(user, password)
+    return hash_password(password, Cost(configuration.password_cost))
+
+
+def store_options(configuration: Configuration) -> StoreOptions:
+    """The store's share of the configuration."""
+    unit = TIME_UNITS[configuration.time_unit]
+    return StoreOptions(
+        time_unit=unit,
+        time_partition_interval=configuration.time_partition_interval_ms * unit.value // 1_000,
+        durability=configuration.durability,
+        memtable_bytes_max=configuration.memtable_bytes,
+        memtables_total_bytes_max=configuration.memtables_total_bytes,
+        log_archive_bytes=configuration.log_archive_bytes,
+        cache_bytes=configuration.chunk_cache_bytes,
+        latest_cache_bytes=configuration.latest_cache_bytes,
+        compaction=configuration.compaction == "on",
+        compaction_bytes_per_second=configuration.compaction_bytes_per_second,
+        compaction_file_bytes=configuration.compaction_file_bytes,
+        migration_bytes_per_second=configuration.migration_bytes_per_second,
+    )
+
+
+def engine_options(configuration: Configuration, folder: str) -> EngineOptions:
+    """The engine's share of the configuration, for the database in `folder`."""
+    return EngineOptions(
+        parallelism=configuration.worker_threads,
+        query_memory_bytes_max=configuration.query_memory_bytes,
+        queries_memory_bytes_max=configuration.queries_memory_bytes or queries_memory_bytes(),
+        spill_folder=folder,
+        query_spill_bytes_max=configuration.query_spill_bytes,
+        query_timeout_ms=configuration.query_timeout_ms,
+        default_database_level=configuration.default_database_level,
+    )

@@ -1,0 +1,245 @@
+"""Moments that this node keeps, so that many statements, in sessions of any process, see the same data.
+
+    hold      keeps the present moment under a name, or finds the one already kept under it
+    find      what a statement reads there                        release   drops it; so does the end of its lease
+
+A moment is a snapshot of the database (`Database.hold`) on a lease, which is renewed at the start and end of every
+statement. Its files stay on disk and its MemTables in memory meanwhile, so at most `KEPT_MAX` moments are kept: beyond
+that, the least recently read go before their time. A restarted process keeps none; its `instance` tells it from its
+predecessor.
+
+The schema is not kept: series that were dropped meanwhile read as they do for any other statement.
+
+Thread-safe. A timer runs while there is something to end.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from saros_engine.base.database import Database
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.read.latest_cache import Point
+from saros_storage.scan.read_point import ReadPoint
+from saros_storage.scan.reading import ReadCounters, ReadView, ScanRequest, SeriesReader, TogetherReader
+
+#: Each may keep the MemTables of its moment from going: some hundred megabytes in the worst case.
+KEPT_MAX = 32
+#: Longer than any job that plans, computes and reads again; shorter than what a disk could fill up in unnoticed.
+LEASE_MS_MAX = 86_400_000
+_NAME_MAX = 128
+_TIMER_SECONDS = 1.0
+
+
+class NoSuchReadPoint(StorageError):
+    """It is not kept here, or no longer."""
+
+    code = 2032
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"the moment {name} is not kept here: {why}")
+
+
+@dataclass(slots=True, eq=False)
+class _Kept:
+    view: ReadView
+    stale: bool
+    lease_ns: int
+    touched_ns: int
+    #: Statements that read there.
+    users: int = 0
+    #: The last user closes the view.
+    ended: bool = False
+
+
+class ReadPoints:
+    """See the module. One per node; `instance` is its process's."""
+
+    def __init__(self, database: Database, clock: Clock, instance: int) -> None:
+        self.instance = instance
+        self._database = database
+        self._clock = clock
+        #: Held while a moment is taken, which may wait for other nodes.
+        self._taking = threading.Lock()
+        #: Guards what follows; no view is opened or closed with it.
+        self._lock = threading.Lock()
+        self._kept: dict[str, _Kept] = {}
+        self._timer: threading.Timer | None = None
+        self._closed = False
+
+    @property
+    def count(self) -> int:
+        """Moments that are kept."""
+        return len(self._kept)
+
+    def hold(self, name: str, instance: int, lease_ms: int, consistency: str) -> None:
+        """Keep the moment of now under `name`, or renew the one that is kept under it.
+
+        `instance`: of the process that it must be; 0: any. Raises NoSuchReadPoint (another process), UserMistake 2003,
+        and what catching up raises.
+        """
+        if not 0 < len(name) <= _NAME_MAX or not 0 < lease_ms <= LEASE_MS_MAX:
+            raise UserMistake(
+                f"a moment has a name of 1 to {_NAME_MAX} letters, and a lease of 1 to {LEASE_MS_MAX} ms", code=2003
+            )
+        self._check_instance(name, instance)
+        with self._taking:
+            with self._lock:
+                known = self._kept.get(name)
+                if known is not None:
+                    known.touched_ns = self._clock.monotonic_ns()
+                    return
+            point = self._database.catch_up(consistency)
+            view = self._database.hold(point)
+            with self._lock:
+                if not self._closed:
+                    over = self._crowded_out()
+                    kept = _Kept(view, point.stale, lease_ms * 1_000_000, self._clock.monotonic_ns())
+                    self._kept[name] = kept
+                    self._start_timer()
+                else:
+                    over = [view]
+        for one in over:
+            one.close()
+
+    def find(self, name: str, instance: int) -> ReadPoint:
+        """What a statement reads there. Raises NoSuchReadPoint; so does its `picture`."""
+        self._check_instance(name, instance)
+        with self._lock:
+            kept = self._get(name)
+            return ReadPoint(kept.stale, picture=lambda: self._use(name))
+
+    def _use(self, name: str) -> ReadView:
+        with self._lock:
+            kept = self._get(name)
+            kept.users += 1
+            kept.touched_ns = self._clock.monotonic_ns()
+        return _Shared(kept.view, lambda: self._leave(kept))
+
+    def _get(self, name: str) -> _Kept:
+        kept = self._kept.get(name)
+        if kept is None:
+            raise NoSuchReadPoint(name, "nobody has read at it for long, or others have taken its place")
+        return kept
+
+    def _check_instance(self, name: str, instance: int) -> None:
+        if instance not in (0, self.instance):
+            raise NoSuchReadPoint(name, "the node was started anew since")
+
+    def _leave(self, kept: _Kept) -> None:
+        with self._lock:
+            kept.users -= 1
+            kept.touched_ns = self._clock.monotonic_ns()
+            closing = kept.ended and kept.users == 0
+        if closing:
+            kept.view.close()
+
+    # ------------------------------------------------------------------ ending
+
+    def release(self, name: str) -> None:
+        """Let go of a moment, if it is kept; statements that read there go on."""
+        with self._lock:
+            over = self._end([name] if name in self._kept else [])
+        for view in over:
+            view.close()
+
+    def expire(self) -> int:
+        """Let go of those whose lease has run out; answers how many are left."""
+        now = self._clock.monotonic_ns()
+        with self._lock:
+            due = [n for n, k in self._kept.items() if not k.users and now - k.touched_ns >= k.lease_ns]
+            over = self._end(due)
+            left = len(self._kept)
+        for view in over:
+            view.close()
+        return left
+
+    def close(self) -> None:
+        """Let go of all: the node stops, and no statement runs any more."""
+        with self._lock:
+            self._closed = True
+            if self._timer is not None:
+                self._timer.cancel()
+            over = self._end(list(self._kept))
+        for view in over:
+            view.close()
+
+    def _crowded_out(self) -> list[ReadView]:
+        """Room for one more: whoever reads there may end."""
+        if len(self._kept) < KEPT_MAX:
+            return []
+        idle = [(kept.touched_ns, name) for name, kept in self._kept.items() if not kept.users]
+        return self._end([min(idle)[1]] if idle else [min(self._kept, key=lambda n: self._kept[n].touched_ns)])
+
+    def _end(self, names: list[str]) -> list[ReadView]:
+        """Forget them; answers the views that nobody reads. With the lock held."""
+        over = []
+        for name in names:
+            kept = self._kept.pop(name)
+            kept.ended = True
+            if not kept.users:
+                over.append(kept.view)
+        return over
+
+    def _start_timer(self) -> None:
+        """With the lock held."""
+        if self._timer is None:
+            self._timer = threading.Timer(_TIMER_SECONDS, self._tick)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _tick(self) -> None:
+        left = self.expire()
+        with self._lock:
+            self._timer = None
+            if left and not self._closed:
+                self._start_timer()
+
+
+class _Shared:
+    """One statement's share of a view. Implements `reading.ReadView`."""
+
+    def __init__(self, view: ReadView, leave: Callable[[], None]) -> None:
+        self._view = view
+        self._leave = leave
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @property
+    def shown(self) -> Mapping[int, int]:
+        """See `ReadView.shown`."""
+        return self._view.shown
+
+    def open(self, request: ScanRequest) -> SeriesReader:
+        """See `ReaderFactory.open`."""
+        return self._view.open(request)
+
+    def open_together(self, request: ScanRequest) -> TogetherReader | None:
+        """See `ReaderFactory.open_together`."""
+        return self._view.open_together(request)
+
+    def open_in_step(self, request: ScanRequest) -> SeriesReader | None:
+        """See `ReaderFactory.open_in_step`."""
+        return self._view.open_in_step(request)
+
+    def cuts(self, request: ScanRequest) -> Sequence[int]:
+        """See `ReaderFactory.cuts`."""
+        return self._view.cuts(request)
+
+    def latest(self, request: ScanRequest, counters: ReadCounters) -> list[Point | None]:
+        """See `ReaderFactory.latest`."""
+        return self._view.latest(request, counters)
+
+    def expect(self, request: ScanRequest) -> None:
+        """See `ReaderFactory.expect`."""
+        self._view.expect(request)
+
+    def close(self) -> None:
+        """See `ReadView.close`; the view stays."""
+        with self._lock:
+            closed, self._closed = self._closed, True
+        if not closed:
+            self._leave()

@@ -1,0 +1,170 @@
+"""Files that clients bring, for a LOAD that follows: by job and name, chunk by chunk.
+
+    <data>/uploads/<job>/<name>.tsfile      each chunk with its checksum, the last one with the whole's
+
+    receive    a chunk; what has come before, or comes too early, is passed over; the answer says what is there
+    finish     the whole is what it should be: where it lies, for LOAD
+    discard    a job is over, loaded or given up: its files go, and what still comes for it is refused
+
+Jobs of which nothing came for an hour go when the next one begins; all go when the process starts. Nothing here is
+durable: who was not told that the LOAD was done begins anew.
+
+Thread-safe: chunks of one job wait for each other.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import zlib
+from collections import deque
+from dataclasses import dataclass, field
+
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import DiskFull, StorageError
+from saros_storage.io.disk import FULL_ERRNOS, Disk
+
+_FOLDER = "uploads"
+_NAME = re.compile(r"[0-9A-Za-z_-]{1,100}")
+_LEASE_NS = 3_600_000_000_000
+#: So many at a time; a job is a few files for each of its tasks.
+_JOBS_MAX, _FILES_MAX = 256, 100_000
+#: Jobs that are over and still known to be: tasks that outlive their job come soon after its end.
+_OVER_MAX = 10_000
+
+
+class UploadRefused(StorageError):
+    """Not as it is, not of this job."""
+
+    code = 2070
+
+
+@dataclass(slots=True)
+class _Part:
+    size: int = 0
+    crc32: int = 0
+
+
+@dataclass(slots=True)
+class _Job:
+    touched_ns: int
+    parts: dict[str, _Part] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    over: bool = False
+
+
+class Uploads:
+    """See the module; lies in the data folder `folder`."""
+
+    def __init__(self, folder: str, disk: Disk, clock: Clock) -> None:
+        #: What LOAD may read.
+        self.folder = os.path.join(folder, _FOLDER)
+        self._disk = disk
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._jobs: dict[str, _Job] = {}
+        self._over: deque[str] = deque(maxlen=_OVER_MAX)
+        disk.remove_tree(self.folder)
+
+    def receive(self, job: str, name: str, offset: int, crc32: int, data: bytes) -> int:
+        """Take in a chunk; how many bytes of the file are there. Raises UploadRefused, DiskFull, StorageError."""
+        if zlib.crc32(data) != crc32:
+            raise UploadRefused(f"a chunk of {name} at {offset} came with another checksum than it left with")
+        found = self._job(job, name)
+        with found.lock:
+            self._check_open(job, found)
+            if name not in found.parts and len(found.parts) >= _FILES_MAX:
+                raise UploadRefused(f"job {job} brings more than {_FILES_MAX} files: make more jobs of it")
+            part = found.parts.setdefault(name, _Part())
+            if offset == part.size:
+                self._append(job, name, part, data)
+            return part.size
+
+    def finish(self, job: str, name: str, size: int, crc32: int) -> str:
+        """The path of a whole file. Raises UploadRefused if it is not what it should be; then it is gone."""
+        found = self._job(job, name)
+        with found.lock:
+            self._check_open(job, found)
+            part = found.parts.get(name, _Part())
+            if (part.size, part.crc32) != (size, crc32):
+                found.parts.pop(name, None)
+                if self._disk.exists(self._path(job, name)):
+                    self._disk.remove(self._path(job, name))
+                raise UploadRefused(
+                    f"{name} of job {job} has {part.size} bytes with checksum {part.crc32:08x}, not {size} with"
+                    f" {crc32:08x}: send it again",
+                )
+            return self._path(job, name)
+
+    def discard(self, job: str) -> None:
+        """The job is over. Idempotent. Raises UploadRefused (no such name), OSError."""
+        self._check_name(job)
+        with self._lock:
+            found = self._jobs.pop(job, None)
+            self._over.append(job)
+        if found is not None:
+            self._remove(job, found)
+
+    def _job(self, job: str, name: str) -> _Job:
+        self._check_name(job)
+        self._check_name(name)
+        now = self._clock.monotonic_ns()
+        with self._lock:
+            if job in self._over:
+                raise UploadRefused(f"job {job} is over: what comes of it now is no longer wanted")
+            stale = {} if job in self._jobs else self._stale(now)
+            found = self._jobs.get(job)
+            if found is None:
+                if len(self._jobs) >= _JOBS_MAX:
+                    raise UploadRefused(f"{_JOBS_MAX} jobs bring files at the moment: try later")
+                found = self._jobs[job] = _Job(now)
+            found.touched_ns = now
+        for name_, old in stale.items():
+            self._remove(name_, old)
+        return found
+
+    def _stale(self, now: int) -> dict[str, _Job]:
+        """Take out the jobs of which nothing came for long; with the lock held."""
+        stale = {name: job for name, job in self._jobs.items() if now - job.touched_ns >= _LEASE_NS}
+        for name in stale:
+            del self._jobs[name]
+            self._over.append(name)
+        return stale
+
+    def _append(self, job: str, name: str, part: _Part, data: bytes) -> None:
+        path = self._path(job, name)
+        try:
+            if not part.size:
+                self._disk.make_folder(os.path.dirname(path))
+            file = self._disk.append(path) if part.size else self._disk.create(path)
+            try:
+                file.write([data])
+            finally:
+                file.close()
+        except OSError as error:
+            if part.size and self._disk.exists(path):
+                self._disk.truncate(path, part.size)
+            if error.errno in FULL_ERRNOS:
+                raise DiskFull(f"no space left for {name} of job {job}") from error
+            raise StorageError(f"{path} cannot be written: {error}") from error
+        part.size += len(data)
+        part.crc32 = zlib.crc32(data, part.crc32)
+
+    def _remove(self, job: str, found: _Job) -> None:
+        with found.lock:
+            found.over = True
+            self._disk.remove_tree(os.path.join(self.folder, job))
+
+    def _path(self, job: str, name: str) -> str:
+        return os.path.join(self.folder, job, f"{name}.tsfile")
+
+    def _check_open(self, job: str, found: _Job) -> None:
+        if found.over:
+            raise UploadRefused(f"job {job} is over: what comes of it now is no longer wanted")
+
+    @staticmethod
+    def _check_name(name: str) -> None:
+        """Names become paths."""
+        if not _NAME.fullmatch(name):
+            raise UploadRefused(f"{name[:100]!r} is no name of a job or a file of one")

@@ -1,0 +1,140 @@
+"""A certificate and its key, as files, which are looked at anew while a server runs.
+
+What does not fit together is refused when a server starts, and later passed by: it goes on with what it had before. A
+key that others may read is refused, too. Any thread, one at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from saros_server.config.configuration import ConfigurationError
+from saros_server.pki.certificate_validity import Validity, names, validity_of
+
+logger = logging.getLogger(__name__)
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_CERTIFICATE, _KEY = b"-----BEGIN CERTIFICATE-----", b"PRIVATE KEY-----"
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateFiles:
+    """Two PEM files: the certificate with those that lead to its authority, and the key."""
+
+    certificate: str
+    key: str
+
+
+class WatchedFiles:
+    """Certificates, and the key of the last of them, as the files are now; what they were while they do not fit."""
+
+    def __init__(self, paths: Sequence[str], uri: str | None = None) -> None:
+        """`paths`: certificates, then the key; `uri`: a name that the last certificate must have.
+
+        Raises ConfigurationError.
+        """
+        self._paths = tuple(paths)
+        self._uri = uri
+        self._seen = _stamp_of(self._paths)
+        #: Why the files are not taken as they are now.
+        self._refused: str | None = None
+        #: What is in the files, in their order.
+        self.contents: list[bytes]
+        self._validities: list[tuple[str, Validity]]
+        self._read()
+
+    @property
+    def validities(self) -> Iterable[tuple[str, Validity]]:
+        """Of each file with a certificate, from when to when it is good."""
+        return self._validities
+
+    def look(self) -> bool:
+        """Take the files if they have changed and fit together; whether they were taken."""
+        try:
+            stamp = _stamp_of(self._paths)
+            if stamp == self._seen:
+                return False
+            self._read()
+        except ConfigurationError as error:  # the next file may not be written yet
+            if str(error) != self._refused:
+                logger.warning("a certificate cannot be read anew", extra={"error": str(error)})
+            self._refused = str(error)
+            return False
+        self._seen, self._refused = stamp, None
+        logger.info("a new certificate", extra={"certificate": self._paths[-2]})
+        return True
+
+    def problems(self, now: datetime) -> list[str]:
+        """Sentences for whoever looks after it."""
+        found = [validity.problem(path, now) for path, validity in self._validities]
+        refused = None if self._refused is None else f"a certificate is not taken: {self._refused}"
+        return [problem for problem in (*found, refused) if problem is not None]
+
+    def _read(self) -> None:
+        *_, certificate, key = self._paths
+        _check_key(key)
+        try:
+            found = [Path(path).read_bytes() for path in self._paths]
+        except OSError as error:
+            raise _unreadable(error) from error
+        for path, content, words in zip(self._paths, found, [_CERTIFICATE] * (len(found) - 1) + [_KEY], strict=True):
+            if words not in content:
+                raise ConfigurationError(f"{path} holds no {'key' if words is _KEY else 'certificate'} in PEM form")
+        _check_pair(certificate, key)
+        validities = [(path, _validity(path, pem)) for path, pem in zip(self._paths, found[:-1], strict=False)]
+        if self._uri is not None and not names(found[-2], self._uri):
+            raise ConfigurationError(
+                f"{certificate} is another node's certificate: it lacks the name {self._uri} (docs/security.md)"
+            )
+        self.contents, self._validities = found, validities
+
+
+def _validity(path: str, pem: bytes) -> Validity:
+    """Raises ConfigurationError."""
+    try:
+        return validity_of(pem)
+    except ValueError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error}") from error
+
+
+def _check_key(path: str) -> None:
+    """Raise ConfigurationError for a key that others may read, or that is not there."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        raise _unreadable(error) from error
+    if mode & _OTHERS:
+        raise ConfigurationError(f"others may read the key {path}: chmod 600 it")
+
+
+def _check_pair(certificate: str, key: str) -> None:
+    """Raise ConfigurationError for a certificate and a key with which no TLS can be spoken."""
+    try:
+        # A key with a password would be asked for on the terminal.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise ConfigurationError(f"{key} is not the key of the certificate {certificate}") from error
+        why = error.reason or "the key has a password"
+        raise ConfigurationError(f"{certificate} and its key {key} cannot be read: {why}") from error
+    except OSError as error:
+        raise _unreadable(error) from error
+
+
+def _stamp_of(paths: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """Another one when a file has changed, or another file has its name. Raises ConfigurationError."""
+    try:
+        return tuple((found.st_ino, found.st_mtime_ns) for found in map(os.stat, paths))
+    except OSError as error:
+        raise _unreadable(error) from error
+
+
+def _unreadable(error: OSError) -> ConfigurationError:
+    return ConfigurationError(f"cannot read {error.filename}: {error.strerror}")

@@ -1,0 +1,153 @@
+"""A cluster's own authority, and the certificates that it signs for the nodes. Any thread.
+
+    OUT/ca.pem, ca.key          good for ten years; the key signs, and no node needs it
+    OUT/node2.pem, node2.key    who it is (`transport.handshake`) and where it runs, as names; good for 825 days
+
+What is there is not made again: to renew a certificate, remove it. All keys are of P-256, and for their owner only.
+An authority of yours (RSA or an elliptic curve) is taken, too.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.transport.handshake import Identity
+from saros_storage.base.errors import UserMistake
+from saros_storage.folder.layout import write_durably
+from saros_storage.io.disk import LocalDisk
+
+_CA = "ca"
+_CA_DAYS, _NODE_DAYS = 3_650, 825
+_HOST = re.compile(r"[A-Za-z0-9._-]+")
+
+Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+
+
+def make_certificates(folder: str, cluster: str, hosts: Mapping[NodeId, str]) -> list[str]:
+    """An authority and certificates of nodes, as far as they are not there; the names of what was made.
+
+    Raises UserMistake 2004 (no host's name; an authority that cannot be read), OSError.
+    """
+    names = {node: _names(Identity(cluster, node), hosts[node]) for node in sorted(hosts)}
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    made = []
+    if not os.path.exists(_certificate_path(folder, _CA)):
+        _make_authority(folder, cluster)
+        made.append(f"{_CA}.pem")
+    authority, signer = _load_authority(folder)
+    for node, found in names.items():
+        if not os.path.exists(_certificate_path(folder, f"node{node}")):
+            _make_certificate(folder, node, found, authority, signer)
+            made.append(f"node{node}.pem")
+    return made
+
+
+def _names(identity: Identity, host: str) -> list[x509.GeneralName]:
+    try:
+        own: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(host.strip("[]")))
+    except ValueError:
+        if _HOST.fullmatch(host) is None:
+            raise UserMistake(f"{host!r} is no name or address of a host", code=2004) from None
+        own = x509.DNSName(host)
+    return [x509.UniformResourceIdentifier(identity.uri), x509.DNSName(identity.host_name), own]
+
+
+def _make_authority(folder: str, cluster: str) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = _subject(f"saros {cluster}")
+    request = (
+        _request(name, name, key, _CA_DAYS)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(_usage(signs=True), critical=True)
+    )
+    _save(folder, _CA, key, request.sign(key, hashes.SHA256()))
+
+
+def _make_certificate(
+    folder: str, node: NodeId, names: list[x509.GeneralName], authority: x509.Certificate, signer: Key
+) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    purposes = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+    request = (
+        _request(_subject(f"node {node}"), authority.subject, key, _NODE_DAYS)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
+    )
+    _save(folder, f"node{node}", key, request.sign(signer, hashes.SHA256()))
+
+
+def _request(subject: x509.Name, issuer: x509.Name, key: Key, days: int) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now)
+        .not_valid_after(now + timedelta(days=days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+
+
+def _subject(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    """An authority signs certificates, a node what it says."""
+    return x509.KeyUsage(
+        digital_signature=not signs,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _load_authority(folder: str) -> tuple[x509.Certificate, Key]:
+    with open(_certificate_path(folder, _CA), "rb") as certificate, open(_key_path(folder, _CA), "rb") as key:
+        try:
+            authority = x509.load_pem_x509_certificate(certificate.read())
+            signer = serialization.load_pem_private_key(key.read(), password=None)
+        except (ValueError, TypeError) as error:  # the latter: it has a password
+            raise UserMistake(f"the authority in {folder} cannot be read: {error}", code=2004) from None
+    if not isinstance(signer, Key) or signer.public_key() != authority.public_key():
+        raise UserMistake(f"{key.name} is not the key of {certificate.name}, or not RSA or elliptic", code=2004)
+    return authority, signer
+
+
+def _save(folder: str, name: str, key: Key, certificate: x509.Certificate) -> None:
+    """The key first: where there is a certificate, there is its key."""
+    form = serialization.PrivateFormat.PKCS8
+    pem = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+    for path, content in (
+        (_key_path(folder, name), pem),
+        (_certificate_path(folder, name), certificate.public_bytes(serialization.Encoding.PEM)),
+    ):
+        write_durably(LocalDisk(), path, content)
+
+
+def _certificate_path(folder: str, name: str) -> str:
+    return os.path.join(folder, f"{name}.pem")
+
+
+def _key_path(folder: str, name: str) -> str:
+    return os.path.join(folder, f"{name}.key")

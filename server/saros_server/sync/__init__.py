@@ -1,0 +1,1 @@
+"""The sync tool's state on this instance, for SQL."""

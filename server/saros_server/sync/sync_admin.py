@@ -1,0 +1,87 @@
+"""What the sync tool does in a folder, as SQL asks for it: implements `sync_statements.SyncDesk`. Thread-safe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from saros_engine.statements.sync_statements import ReceiverRow, SenderRow
+from saros_storage.io.disk import Disk
+from saros_sync.receiver.catalog import SenderEntry
+from saros_sync.sender.folder import SenderFolder
+from saros_sync.sender.process import load_status
+
+if TYPE_CHECKING:
+    from saros_sync.clustered.receiver import ClusterReceiver
+    from saros_sync.receiver.receiver import Receiver
+
+
+class NodeSyncDesk:
+    """See the module."""
+
+    def __init__(self, folder: str, disk: Disk, receiver: Receiver | ClusterReceiver) -> None:
+        self._disk = disk
+        self._folder = SenderFolder(folder, disk)
+        self._receiver = receiver
+
+    def senders(self) -> Sequence[SenderRow]:
+        """See `SyncDesk.senders`; a sender whose first round is on its way is one."""
+        known = self._receiver.catalog.senders
+        in_hand = {sender: (round_, None if n < 0 else n) for sender, (round_, n) in self.in_hand().items()}
+        rows = [self._sender(entry, *in_hand.get(entry.id, (None, None))) for entry in known.values()]
+        new = {sender: found for sender, found in in_hand.items() if sender not in known}
+        return [*rows, *(SenderRow(sender, "", "", 0, 0, 0, 0, 0, 0, *found) for sender, found in new.items())]
+
+    def in_hand(self) -> Mapping[str, tuple[int, int]]:
+        """See `Receiver.in_hand`."""
+        return self._receiver.in_hand()
+
+    def _sender(self, entry: SenderEntry, receiving: int | None, lacking: int | None) -> SenderRow:
+        files, size = self._receiver.size_of(entry.id)
+        return SenderRow(
+            entry.id,
+            entry.name,
+            entry.user,
+            entry.number,
+            entry.history[-1].committed_ns if entry.history else 0,
+            len(entry.devices),
+            len(entry.conflicts),
+            files,
+            size,
+            receiving,
+            lacking,
+        )
+
+    def refused(self) -> Sequence[tuple[str, str, str, str]]:
+        """See `SyncDesk.refused`."""
+        return [
+            (entry.id, conflict.device, conflict.owner, conflict.reason)
+            for entry in self._receiver.catalog.senders.values()
+            for conflict in entry.conflicts
+        ]
+
+    def receivers(self) -> Sequence[ReceiverRow]:
+        """See `SyncDesk.receivers`."""
+        return [self._row(name) for name in self._folder.receivers()]
+
+    def _row(self, name: str) -> ReceiverRow:
+        status = load_status(self._folder, name, self._disk)
+        return ReceiverRow(
+            name,
+            status.state,
+            status.round,
+            status.size,
+            status.size_done,
+            status.bytes_per_second,
+            status.shown_ns,
+            status.conflicts,
+            status.error,
+        )
+
+    def transfer(self, device: str, sender: str) -> None:
+        """See `SyncDesk.transfer`."""
+        self._receiver.transfer(device, sender)
+
+    def drop(self, sender: str) -> int:
+        """See `SyncDesk.drop`."""
+        return self._receiver.drop(sender)

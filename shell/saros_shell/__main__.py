@@ -1,0 +1,7 @@
+"""`python -m saros_server`: the `saros` command, for processes that start themselves again."""
+
+import sys
+
+from saros_shell.main import main
+
+sys.exit(main())

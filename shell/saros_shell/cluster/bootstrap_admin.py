@@ -1,0 +1,62 @@
+"""`saros cluster secure`: a cluster on this machine that was made without an administrator gets one.
+
+    stop all nodes --> user root into their files (`saros_server.local.bootstrap_admin`) --> start those that ran
+
+From the first moment of the new processes on everybody has to log in. One thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from saros_cluster.node.cluster_file import Administrator
+from saros_cluster.placement.ring import NodeId
+from saros_server.auth.passwords import Cost
+from saros_server.auth.security import first_administrator
+from saros_server.config.configuration import load as load_configuration
+from saros_server.local import bootstrap_admin, local_cluster
+from saros_server.local.local_cluster import LocalCluster, Say
+from saros_storage.io.disk import Disk
+
+
+def secure(cluster: LocalCluster, options: argparse.Namespace, disk: Disk, say: Say) -> dict[NodeId, str]:
+    """Do it; answers nodes that do not stop or start, and why. Raises what `securing.secure` does."""
+    bootstrap_admin.check(cluster, disk)
+    administrator, ran = bootstrap_admin.begun(cluster, disk), cluster.nodes
+    if administrator is None:
+        administrator = _new_administrator(options)
+        ran = [node for node in cluster.nodes if cluster.is_started(node)]
+    else:
+        say("an interrupted call goes on, with the administrator and the password of then")
+    left = local_cluster.stop(cluster, [node for node in cluster.nodes if cluster.is_started(node)], say)
+    if left:
+        return dict.fromkeys(left, "it has not ended yet, and nothing was changed: call this again")
+    bootstrap_admin.secure(cluster, administrator, disk)
+    secured = local_cluster.find(options.dir, disk)
+    assert secured is not None
+    startable = [node for node in ran if node not in secured.problems]
+    failures = local_cluster.start(secured, startable, options.log_level, options.timeout, say)
+    targets = ",".join(secured.address(node) for node in secured.nodes)
+    sys.stdout.write(f"clients must log in from now on: saros shell saros://{administrator.name}:PASSWORD@{targets}\n")
+    if not ran:
+        sys.stdout.write(f"nothing ran, and nothing was started: saros cluster up --dir {options.dir}\n")
+    return failures
+
+
+def _new_administrator(options: argparse.Namespace) -> Administrator:
+    """User root; a one-time password is shown before anything is changed."""
+    cost = Cost(load_configuration().values.password_cost)
+    administrator, password = first_administrator(cost, options.init_admin_password_file)
+    if administrator.must_change:
+        sys.stdout.write(one_time(administrator, password))
+        sys.stdout.flush()
+    return administrator
+
+
+def one_time(administrator: Administrator, password: str) -> str:
+    """What is said of a one-time password, this once."""
+    return (
+        f"created administrator {administrator.name} with a one-time password, shown only now; use it to set"
+        f" another one (ALTER USER {administrator.name} SET PASSWORD '...'): {password}\n\n"
+    )

@@ -1,0 +1,60 @@
+"""`saros cluster remove-node --force`: nodes that are lost for good leave, though groups have lost most of theirs.
+
+What will be lost is said before, by what SHOW REGIONS tells, and has to be confirmed. Then GIVE UP NODE, and they are
+removed as others are (`nodes`). Pure but for `confirmed`, which asks on a terminal.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Sequence
+from itertools import groupby
+from operator import itemgetter
+
+from saros_cluster.placement.ring import NodeId
+from saros_shell.output.cluster_tables import Row
+from saros_storage.base.errors import UserMistake
+
+_META = "ConfigRegion"
+
+
+def named(nodes: Collection[NodeId]) -> str:
+    """Nodes as they are typed: `2 3`."""
+    return " ".join(map(str, sorted(nodes)))
+
+
+def warning(nodes: Collection[NodeId], regions: Sequence[Row]) -> str:
+    """What is about to happen, and what may be lost; `regions`: the rows of SHOW REGIONS."""
+    lines = [
+        f"These nodes are taken for lost for good: {named(nodes)}.",
+        "Be sure that their processes have ended, and never start them again: what they took would not be seen.",
+    ]
+    for number, rows in groupby(regions, itemgetter("RegionId")):
+        lines += _fate(nodes, int(str(number)), list(rows))
+    return "\n".join(lines) + "\n"
+
+
+def _fate(nodes: Collection[NodeId], number: int, rows: Sequence[Row]) -> list[str]:
+    members = [row["DataNodeId"] for row in rows]
+    left = [node for node in members if node not in nodes]
+    name = "the meta group" if rows[0]["Type"] == _META else f"group {number}"
+    if 2 * len(left) > len(members):
+        return []
+    if not left:
+        return [f"  {name}: nobody is left. All its data is LOST; its slots begin with nothing."]
+    if 2 * len(left) == len(members):  # a majority had one of those who are left
+        return [f"  {name}: goes on with what node {_or(left)} has: all that was acknowledged."]
+    return [f"  {name}: goes on with what node {_or(left)} has. What only the lost ones had acknowledged is LOST."]
+
+
+def _or(nodes: Sequence[object]) -> str:
+    return " or ".join(map(str, nodes))
+
+
+def confirmed(nodes: Collection[NodeId]) -> bool:
+    """Ask whether to go on: the nodes have to be typed. Raises UserMistake if there is no terminal."""
+    if not sys.stdin.isatty():
+        raise UserMistake("nobody is there to confirm it: say --yes")
+    sys.stderr.write(f"To go on, type their ids ({named(nodes)}): ")
+    sys.stderr.flush()
+    return sys.stdin.readline().split() == named(nodes).split()

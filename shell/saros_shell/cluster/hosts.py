@@ -1,0 +1,308 @@
+"""`saros cluster init`, `certificates`, `join`: nodes of a cluster of several machines, one on each.
+
+    init          the folder of one of the first nodes gets its cluster.json
+    certificates  the nodes' certificates for each other
+    join          a folder of this machine becomes a node of a cluster that runs:
+                  ADMIT NODE -> cluster.json -> certificates, by hand -> process -> ADD NODE -> wait
+
+`join` may be called again at any time: what is done is not done again. It is admitted by whom it logs in as, an
+administrator; the key of a certificate never travels. One thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import ssl
+import sys
+import time
+import uuid
+from collections.abc import Callable
+
+import saros
+from saros_cluster.node.cluster_file import (
+    CLUSTER_FILE,
+    Administrator,
+    ClusterFile,
+    NodeAddress,
+    decode,
+    is_address,
+    is_uuid,
+    load,
+    save,
+)
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.slots import SLOTS
+from saros_cluster.topology.transitions import NO_SUCH_NODE
+from saros_server.auth.security import FIRST_USER, check_hash, read_password
+from saros_server.config.configuration import configuration_file
+from saros_server.config.configuration import load as load_configuration
+from saros_server.pki.certificate_making import make_certificates
+from saros_server.pki.peer_certificates import peer_credentials
+from saros_server.process.daemon import is_launched, last_words, launch
+from saros_server.process.server_file import serving
+from saros_shell.cluster.login import connect_as_told, login_options
+from saros_shell.cluster.nodes import rows_of, wait_for_change
+from saros_shell.output.cluster_tables import waiting
+from saros_storage.base.clock import SystemClock
+from saros_storage.base.errors import UserMistake
+from saros_storage.io.disk import LocalDisk
+from saros_wire.addresses import host_and_port, is_loopback
+
+_START_SECONDS = 60.0
+#: Who is asked whether it speaks TLS answers at once, or does not.
+_ASK_SECONDS = 3.0
+_POLL_SECONDS = 0.1
+
+
+# ---------------------------------------------------------------------------------------------- init
+
+
+def init_options(made: argparse.ArgumentParser) -> None:
+    """Of `init`."""
+    made.add_argument("--data", required=True, metavar="FOLDER", help="data folder of the node")
+    made.add_argument("--node", type=int, required=True, metavar="K", help="id of the node, from 1")
+    made.add_argument("--cluster", metavar="UUID", help="id of the cluster: the same for all its nodes")
+    made.add_argument("--replicas", type=int, required=True, metavar="N", help="copies of all data")
+    made.add_argument(
+        "--nodes",
+        required=True,
+        metavar="K=HOST:PORT/HOST:PORT[/RACK],...",
+        help="all nodes: address for nodes / for clients",
+    )
+    made.add_argument("--administrator", default=FIRST_USER, metavar="NAME", help=f"default {FIRST_USER}")
+    made.add_argument("--administrator-hash", metavar="HASH", help="password hash, from saros user hash")
+    made.add_argument("--administrator-hash-file", metavar="FILE", help="the same, from a file")
+
+
+def init(options: argparse.Namespace) -> int:
+    """Write the file of one node."""
+    if options.cluster is None:
+        raise UserMistake(
+            f"give --cluster, the same for every node of the cluster; a new one: --cluster {uuid.uuid4()}"
+        )
+    disk = LocalDisk()
+    nodes = _parse_nodes(options.nodes)
+    file = ClusterFile(
+        options.cluster, NodeId(options.node), options.replicas, SLOTS, nodes, _given_administrator(options)
+    )
+    found = load(options.data, disk)
+    if found is None and disk.list(options.data):
+        raise UserMistake(f"{options.data} holds something already, and no {CLUSTER_FILE}: choose another folder")
+    if found not in (None, file):
+        path = os.path.join(options.data, CLUSTER_FILE)
+        raise UserMistake(f"{path} is there already, and says something else: choose another folder")
+    if found is None:
+        disk.make_folder(options.data)
+        save(options.data, file, disk)
+    if file.administrator is None and not is_loopback(file.address.client):
+        sys.stderr.write(
+            f"to listen on {file.address.client}, a node needs an administrator: saros user hash > hash, and in a new"
+            " folder this with --administrator-hash-file hash; or use saros start --insecure\n"
+        )
+    sys.stdout.write(f"node {file.node} of cluster {file.cluster}: saros start --data {options.data}\n")
+    return 0
+
+
+def _given_administrator(options: argparse.Namespace) -> Administrator | None:
+    phc, path = options.administrator_hash, options.administrator_hash_file
+    if phc and path:
+        raise UserMistake("--administrator-hash and --administrator-hash-file say the same: give one")
+    phc = read_password(path) if path else phc
+    if not phc:
+        return None
+    check_hash(phc)
+    return Administrator(options.administrator, phc, must_change=False)
+
+
+def _parse_nodes(text: str) -> dict[NodeId, NodeAddress]:
+    nodes: dict[NodeId, NodeAddress] = {}
+    for part in text.split(","):
+        key, _, addresses = part.partition("=")
+        peer, client, rack = (*addresses.split("/", 2), "", "")[:3]
+        if not (key.isascii() and key.isdecimal() and is_address(peer) and is_address(client)):
+            raise UserMistake(
+                f"--nodes: {part!r} is not of the form 1=host:6668/host:6667 or 1=host:6668/host:6667/rack"
+            )
+        if NodeId(int(key)) in nodes:
+            raise UserMistake(f"--nodes: node {key} is given twice")
+        nodes[NodeId(int(key))] = NodeAddress(peer, client, rack)
+    return nodes
+
+
+# ---------------------------------------------------------------------------------------------- certificates
+
+
+def certificates_options(made: argparse.ArgumentParser) -> None:
+    """Of `certificates`."""
+    made.add_argument("--dir", required=True, metavar="OUT", help="output folder; existing files are kept")
+    made.add_argument("--cluster", required=True, metavar="UUID", help="id of the cluster")
+    made.add_argument("--nodes", required=True, metavar="K=HOST,...", help="all nodes, and where they run")
+
+
+def certificates(options: argparse.Namespace) -> int:
+    """Make what is not there."""
+    if not is_uuid(options.cluster):
+        raise UserMistake(f"--cluster: {options.cluster!r} is no UUID")
+    hosts: dict[NodeId, str] = {}
+    for part in options.nodes.split(","):
+        key, _, host = part.partition("=")
+        if not (key.isascii() and key.isdecimal() and int(key) and host) or NodeId(int(key)) in hosts:
+            raise UserMistake(f"--nodes: {part!r} is not of the form 1=host, with another number for each node")
+        hosts[NodeId(int(key))] = host
+    made = make_certificates(options.dir, options.cluster, hosts)
+    if not made:
+        sys.stdout.write("all of them are there: to renew one, remove it\n")
+        return 0
+    sys.stdout.write(
+        f"made {', '.join(made)}\n"
+        "copy ca.pem, nodeK.pem and nodeK.key to node K, and name them in the saros.toml of its data folder:\n"
+        '    peer_ca = "/etc/saros/ca.pem"\n'
+        '    peer_certificate = "/etc/saros/nodeK.pem"\n'
+        '    peer_key = "/etc/saros/nodeK.key"\n'
+        "for clients, set tls_certificate and tls_key to the same two files, or others\n"
+        f"keep {options.dir}/ca.key off the nodes: it signs new certificates\n"
+    )
+    return 0
+
+
+# ---------------------------------------------------------------------------------------------- join
+
+
+def join_options(made: argparse.ArgumentParser) -> None:
+    """Of `join`."""
+    made.add_argument("--data", required=True, metavar="FOLDER", help="data folder of the node, on this machine")
+    made.add_argument("--to", required=True, metavar="TARGET", help="saros://host:port of nodes of the cluster")
+    made.add_argument("--peer", required=True, metavar="HOST:PORT", help="where other nodes reach this one")
+    made.add_argument("--client", required=True, metavar="HOST:PORT", help="where clients reach it")
+    made.add_argument("--replace", type=int, metavar="K", help="take the place of node K, which may be lost for good")
+    made.add_argument("--rack", metavar="NAME", help="rack; replicas go to different racks")
+    login_options(made, "administrator; password from SAROS_PASSWORD or a prompt")
+
+
+def join(options: argparse.Namespace) -> int:
+    """Go as far as it goes; 1 if something is left to do by hand before it can go on."""
+    with connect_as_told(options.to, options) as connection:
+        if options.replace is not None:
+            _check_is_there(connection, options)
+        file = _admitted(connection, options)
+        if not _may_start(options.data, file):
+            return 1
+        _start(options.data)
+        return _join(connection, file.node, options.replace)
+
+
+def _check_is_there(connection: saros.Connection, options: argparse.Namespace) -> None:
+    """Raise UserMistake for a node to replace that is none, unless the one that takes its place is called again."""
+    nodes = [str(row["NodeID"]) for row in rows_of(connection, "show cluster")]
+    if str(options.replace) not in nodes and load(options.data, LocalDisk()) is None:
+        raise UserMistake(
+            f"--replace: there is no node {options.replace}: there are {', '.join(nodes)}", code=NO_SUCH_NODE
+        )
+
+
+def _admitted(connection: saros.Connection, options: argparse.Namespace) -> ClusterFile:
+    """The folder's file, which it gets now if it has none."""
+    disk = LocalDisk()
+    found = load(options.data, disk)
+    if found is None:
+        if any(name != "saros.toml" for name in disk.list(options.data)):
+            raise UserMistake(f"{options.data} holds something already, and no {CLUSTER_FILE}: choose another folder")
+        rack = f" rack '{options.rack}'" if options.rack else ""
+        statement = f"admit node '{options.peer}' client '{options.client}'{rack}"
+        (row,) = rows_of(connection, f"{statement} as '{options.peer} {options.client}'")
+        found = decode(str(row["ClusterFile"]).encode())
+        disk.make_folder(options.data)
+        save(options.data, found, disk)
+    if (found.address.peer, found.address.client) != (options.peer, options.client):
+        raise UserMistake(
+            f"{options.data} is node {found.node} at {found.address.peer}, {found.address.client}: give --peer and"
+            " --client so, or choose another folder"
+        )
+    return found
+
+
+def _may_start(folder: str, file: ClusterFile) -> bool:
+    """Whether it has what it needs to speak to the others; else says what to do. Raises UserMistake."""
+    credentials = peer_credentials(load_configuration(file=configuration_file(folder)).values, SystemClock(), file)
+    answers = (_speaks_tls(address.peer) for address in file.nodes.values())
+    with_tls = next((answer for answer in answers if answer is not None), None)
+    if credentials is not None and with_tls is False:
+        raise UserMistake(
+            f"the nodes of the cluster have no certificates for each other: take peer_ca, peer_certificate and peer_key"
+            f" out of {os.path.join(folder, 'saros.toml')}, or give the nodes some, too"
+        )
+    if credentials is not None or (is_loopback(file.address.peer) and not with_tls):
+        return True
+    host = file.address.peer.rpartition(":")[0]
+    sys.stdout.write(
+        f"node {file.node} is admitted, and needs a certificate before it starts: where ca.key is,\n"
+        f"    saros cluster certificates --dir OUT --cluster {file.cluster} --nodes {file.node}={host}\n"
+        f"then put ca.pem, node{file.node}.pem and node{file.node}.key on this machine, name them in"
+        f" {os.path.join(folder, 'saros.toml')}\n"
+        "(peer_ca, peer_certificate, peer_key, and tls_certificate, tls_key for clients), and call this again\n"
+    )
+    return False
+
+
+def _speaks_tls(address: str) -> bool | None:
+    """Whether TLS is spoken there, by whomever: who it is shows when the node itself calls. None: nobody answers."""
+    asking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    asking.check_hostname, asking.verify_mode = False, ssl.CERT_NONE
+    asking.set_alpn_protocols(["h2"])
+    try:
+        with socket.create_connection(host_and_port(address), _ASK_SECONDS) as line, asking.wrap_socket(line):
+            return True
+    except ssl.SSLError as error:
+        return "ALERT" in (error.reason or "")  # "not without your certificate" is TLS too
+    except ConnectionResetError:
+        return False
+    except OSError:
+        return None
+
+
+def _start(folder: str) -> None:
+    """Until the node serves. Raises UserMistake."""
+    if serving(folder) is None and not is_launched(folder):
+        launch(folder, ["--data", folder])
+    limit = time.monotonic() + _START_SECONDS
+    _say("starting the node")
+    while serving(folder) is None:
+        if not is_launched(folder) or time.monotonic() > limit:
+            raise UserMistake(f"the node did not come up: {last_words(folder)}")
+        time.sleep(_POLL_SECONDS)
+
+
+def _join(connection: saros.Connection, node: NodeId, replaced: int | None) -> int:
+    rows = [row for row in rows_of(connection, "show cluster") if row["NodeID"] == node]
+    change = rows_of(connection, "show cluster change")
+    if waiting(rows) and not any(str(node) in str(row["Joining"]).split(", ") for row in change):
+        connection.execute(f"add node {node}" if replaced is None else f"replace node {replaced} with {node}")
+    wait_for_change(connection, _say_once())
+    rows = rows_of(connection, "show cluster")
+    own = [row for row in rows if row["NodeID"] == node]
+    if not own or waiting(own):
+        raise UserMistake(f"node {node} has not joined: the change was aborted; call this again")
+    if replaced in [row["NodeID"] for row in rows]:
+        raise UserMistake(f"node {node} is in the cluster, and so is node {replaced}: let that leave by REMOVE NODE")
+    taken = "" if replaced is None else f", in the place of node {replaced}: end that, and delete its folder"
+    sys.stdout.write(f"node {node} is in the cluster{taken}\n")
+    return 0
+
+
+def _say_once() -> Callable[[str], None]:
+    last = ""
+
+    def say(text: str) -> None:
+        nonlocal last
+        if text != last:
+            _say(text)
+            last = text
+
+    return say
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()

@@ -1,0 +1,63 @@
+"""Who asks a cluster's nodes: options of `saros cluster up` and `status`, and what they come to.
+
+the cluster began without an administrator    nobody in particular
+--user NAME                                   with the password of --password-file, of SAROS_PASSWORD, or as it is typed
+--to saros://NAME@host                        the same
+neither                                       None: the nodes are not asked, and only processes can be shown
+
+One thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, field
+
+import saros
+from saros_server.auth.security import read_password
+from saros_server.local.local_cluster import LocalCluster
+from saros_shell.output.login import VARIABLE, password_of, password_of_user
+from saros_storage.base.errors import UserMistake
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """User and password; both empty: nobody in particular."""
+
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+
+def login_options(
+    made: argparse.ArgumentParser, what: str = "log in, with the password in SAROS_PASSWORD, to see groups"
+) -> None:
+    """Add the options."""
+    made.add_argument("--user", metavar="NAME", help=what)
+    made.add_argument("--password-file", metavar="FILE", help="its first line is the password")
+
+
+def login_of(cluster: LocalCluster, options: argparse.Namespace) -> Login | None:
+    """See the module. Raises UserMistake (a user without a password), ConfigurationError (no such file)."""
+    found = given_login(options)
+    return Login() if found is None and cluster.file.administrator is None else found
+
+
+def given_login(options: argparse.Namespace) -> Login | None:
+    """Who is named by the options; None: nobody. Raises like `login_of`."""
+    if options.user is None:
+        return None
+    password = read_password(options.password_file) if options.password_file else password_of_user(options.user)
+    if not password:
+        raise UserMistake(f"--user needs a password: in {VARIABLE}, or in a file (--password-file)")
+    return Login(options.user, password)
+
+
+def connect_as_told(target: str, options: argparse.Namespace) -> saros.Connection:
+    """To nodes by their address, as whom options or address name. Raises like `given_login`, saros.Error."""
+    if "://" not in target:
+        raise UserMistake(f"--to is {target}: expected the address of nodes, such as saros://hostA:6667")
+    login = given_login(options)
+    if login is not None:
+        return saros.connect(target, user=login.user, password=login.password)
+    password = read_password(options.password_file) if options.password_file else password_of(target)
+    return saros.connect(target, password=password)

@@ -1,0 +1,73 @@
+"""Data folders that can only be read: on a disk that is mounted so, or somebody else's.
+
+    hold   while it is read nobody else serves it: the lock, if there is one that can be opened; else a warning
+    lent   a folder beside it that can be written: links to its data files, copies of the rest. For who needs a database
+
+Any thread.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from saros_storage.folder.layout import ARCHIVE_FOLDER, RESOURCE, SNAPSHOTS_FOLDER
+from saros_storage.io.folder_lock import LOCK_FILE, FolderLock
+
+_REFUSED = (errno.EROFS, errno.EACCES, errno.EPERM)
+#: Files that are never written again.
+_FINISHED = (".tsfile", RESOURCE)
+
+
+def is_unwritable(error: OSError) -> bool:
+    """Whether a folder's lock could not be taken because nothing may be written there."""
+    return error.errno in _REFUSED
+
+
+@contextmanager
+def hold(folder: str, command: str) -> Iterator[None]:
+    """Keep others from serving a folder that is read. Raises FolderInUse, OSError if it cannot be read either."""
+    lock: FolderLock | None = None
+    try:
+        lock = FolderLock.acquire(folder)
+    except OSError as error:
+        if not is_unwritable(error):
+            raise
+        os.listdir(folder)
+        lock = FolderLock.share(folder)
+        if lock is None:
+            sys.stderr.write(
+                f"{command}: {folder} can only be read, so it was not locked: what is found here is right only if no"
+                " process writes there meanwhile\n"
+            )
+    try:
+        yield
+    finally:
+        if lock is not None:
+            lock.release()
+
+
+@contextmanager
+def lent(folder: str) -> Iterator[str]:
+    """A folder that is opened in the place of one that can only be read, and goes afterwards."""
+    with tempfile.TemporaryDirectory(prefix="saros-") as made:
+        for path, folders, names in os.walk(os.path.abspath(folder)):
+            folders[:] = [name for name in folders if name != SNAPSHOTS_FOLDER]
+            target = os.path.join(made, os.path.relpath(path, folder))
+            os.makedirs(target, exist_ok=True)
+            for name in names:
+                if name != LOCK_FILE:
+                    _lend(os.path.join(path, name), os.path.join(target, name))
+        yield made
+
+
+def _lend(source: str, target: str) -> None:
+    if source.endswith(_FINISHED) or os.path.basename(os.path.dirname(source)) == ARCHIVE_FOLDER:
+        os.symlink(source, target)
+    else:
+        shutil.copyfile(source, target)

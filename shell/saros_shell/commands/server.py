@@ -1,0 +1,132 @@
+"""`saros stop`, `saros status`: the server of a folder, as others see it. Nothing of the database is loaded for it.
+
+Exit codes: 0 done, 1 it did not work, 2 wrong use; `status` answers 3 if nobody serves the folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+
+from saros_server.config.arguments import CommandParser
+from saros_server.config.data_folder import reason
+from saros_server.process.daemon import is_launched, is_taken
+from saros_server.process.server_file import Serving, serving
+from saros_wire.generated.client_pb2 import PingReply, PingRequest
+from saros_wire.protocol import PING, path_of
+
+_STOP_SECONDS = 60.0
+_PING_SECONDS = 10.0
+_POLL_SECONDS = 0.05
+_LAST_WORDS_SECONDS = 1.0
+_WATCH_SECONDS = 2.0
+_NOT_RUNNING = 3
+
+
+def stop(arguments: Sequence[str]) -> int:
+    """`saros stop`."""
+    options = data_parser("stop", "Stop the server of a folder once running calls end.").parse_args(arguments)
+    found = serving(options.data)
+    if found is None:
+        sys.stderr.write(f"saros stop: {_why_nobody(options.data)[0]}\n")
+        return 1
+    launched = is_launched(options.data)
+    os.kill(found.pid, signal.SIGTERM)
+    limit = time.monotonic() + _STOP_SECONDS
+    while is_taken(options.data):
+        if time.monotonic() > limit:
+            sys.stderr.write(f"saros stop: process {found.pid} has not ended in {_STOP_SECONDS:.0f} s\n")
+            return 1
+        time.sleep(_POLL_SECONDS)
+    if not launched:  # whoever was launched has its lock to the end
+        _await_end(found.pid)
+    sys.stdout.write(f"stopped process {found.pid}\n")
+    return 0
+
+
+def _await_end(pid: int) -> None:
+    """Let a process that has let its folder go say its last words; where nobody reaps it, it seems to live on."""
+    limit = time.monotonic() + _LAST_WORDS_SECONDS
+    while time.monotonic() < limit:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(_POLL_SECONDS)
+
+
+def status(arguments: Sequence[str]) -> int:
+    """`saros status`."""
+    parser = data_parser("status", "Show the server of a folder and its condition.")
+    parser.add_argument(
+        "--watch", nargs="?", type=float, const=_WATCH_SECONDS, metavar="SECONDS", help="repeat until Ctrl-C"
+    )
+    options = parser.parse_args(arguments)
+    while True:
+        code = _status(options.data)
+        if options.watch is None:
+            return code
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+        time.sleep(max(options.watch, _POLL_SECONDS))
+
+
+def _status(folder: str) -> int:
+    found = serving(folder)
+    if found is None:
+        told, known = _why_nobody(folder)
+        sys.stdout.write(f"{told}\n")
+        return _NOT_RUNNING if known else 1
+    return _print_status(found)
+
+
+def _why_nobody(folder: str) -> tuple[str, bool]:
+    """What to say of a folder of which no server is found, and whether it is sure that nobody serves it."""
+    try:
+        os.listdir(folder)
+    except FileNotFoundError:
+        return f"nobody serves {folder}: there is no such folder", True
+    except OSError as error:
+        return f"cannot look into {reason(error)}", False
+    if is_launched(folder):
+        return f"the server of {folder} is starting: try again", False
+    return f"nobody serves {folder}", True
+
+
+def _print_status(found: Serving) -> int:
+    import grpc
+
+    try:
+        with grpc.insecure_channel(found.local or found.address) as channel:
+            call = channel.unary_unary(
+                path_of(PING),
+                request_serializer=PingRequest.SerializeToString,
+                response_deserializer=PingReply.FromString,
+            )
+            reply: PingReply = call(PingRequest(), timeout=_PING_SECONDS)
+    except grpc.RpcError as error:
+        sys.stdout.write(f"process {found.pid} at {found.address} does not answer: {error.details()}\n")
+        return 1
+    rows = [
+        ("process", str(found.pid)),
+        ("address", f"saros://{found.address}"),
+        ("version", reply.server),
+        ("up", f"{reply.uptime_ms / 1_000:.0f} s"),
+        ("sessions", str(reply.sessions)),
+        ("queries", str(reply.queries)),
+        *(("problem", text) for text in reply.problems),
+    ]
+    for name, value in rows:
+        sys.stdout.write(f"{name:<9} {value}\n")
+    return 0
+
+
+def data_parser(name: str, what: str, *, epilog: str | None = None) -> argparse.ArgumentParser:
+    """What `saros start`, `stop` and `status` take."""
+    made = CommandParser(prog=f"saros {name}", description=what, epilog=epilog)
+    made.add_argument("--data", default="./data", metavar="FOLDER", help="data folder (default ./data)")
+    return made

@@ -1,0 +1,170 @@
+"""What SHOW CLUSTER and SHOW REGIONS answer, as the two tables of `saros cluster status`.
+
+    node | address | pid | state | version | role       group | members | leader | term | applied | lag | ...
+
+Pure: rows in, texts out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+
+import pyarrow as pa
+
+from saros_cluster.placement.ring import NodeId
+from saros_shell.output.render import render_table
+
+_UNKNOWN = "-"
+_META = "ConfigRegion"
+Row = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The rows of SHOW CLUSTER DETAILS, of SHOW REGIONS, and of SHOW CLUSTER CHANGE."""
+
+    nodes: Sequence[Row]
+    regions: Sequence[Row]
+    change: Sequence[Row] = ()
+
+
+def leaderless(regions: Sequence[Row]) -> list[str]:
+    """Groups of which no replica is known to lead."""
+    return [_name(rows[0]) for rows in _groups(regions) if _leader(rows) is None]
+
+
+def unreachable(nodes: Sequence[Row]) -> list[str]:
+    """Nodes that did not answer the one that told this."""
+    return [str(row["NodeID"]) for row in nodes if row["Status"] == "Unknown"]
+
+
+def waits_for(address: str, told: Told) -> str | None:
+    """What the node at `address` still waits for; None if all is well. Nodes that do not answer may be the reason."""
+    groups, nodes = ", ".join(leaderless(told.regions)), ", ".join(unreachable(told.nodes))
+    silent = f"node {nodes} does not answer {address}"
+    if groups:
+        return f"group {groups} has no leader: {silent if nodes else f'{address} knows of none'}"
+    return silent if nodes else None
+
+
+def waiting(nodes: Sequence[Row]) -> list[str]:
+    """Nodes that were admitted, and are not in the cluster yet."""
+    return [str(row["NodeID"]) for row in nodes if row["Status"] == "Joining"]
+
+
+def change_line(rows: Sequence[Row]) -> str:
+    """How far the change of the cluster is, of which SHOW CLUSTER CHANGE told."""
+    (row,) = rows
+    nodes = [f"{name.lower()}: {row[name]}" for name in ("Joining", "Leaving") if row[name]]
+    return (
+        f"change {row['Change']} ({'; '.join(nodes) or 'slots are spread'}): {row['Stage']};"
+        f" {row['Slots']} slots in {row['Moves']} moves: {row['Opened']} open, {row['Arrived']} arrived,"
+        f" {row['Dropped']} done; {_came(row)}{row['Regrouped']} of {row['Regroups']} groups have their new members"
+    )
+
+
+def _came(row: Row) -> str:
+    """What files nodes get, and when they may have them; empty if there are none."""
+    expected, came, rate = (float(str(row[name])) for name in ("Bytes", "BytesArrived", "BytesPerSecond"))
+    if not expected:
+        return ""
+    left = f", {(expected - came) / rate:.0f} s to go" if rate and came < expected else ""
+    return f"{came / 1e6:.1f} of {expected / 1e6:.1f} MB fetched, {rate / 1e6:.1f} MB/s{left}; "
+
+
+def node_rows(addresses: Mapping[NodeId, str], pids: Mapping[NodeId, int], told: Told | None) -> list[Row]:
+    """A row per node. `pids`: of those that run; without `told`, what only a node could tell is unknown."""
+    known = {} if told is None else {row["NodeID"]: row for row in told.nodes}
+    regions: Sequence[Row] = () if told is None else told.regions
+    return [
+        {
+            "node": node,
+            "address": address,
+            "pid": str(pids.get(node, _UNKNOWN)),
+            "state": _state(node in pids, known.get(node)),
+            "version": _text(known.get(node, {}).get("Version")),
+            "role": _role(node, regions) if node in pids else _UNKNOWN,
+        }
+        for node, address in addresses.items()
+    ]
+
+
+def node_rows_elsewhere(told: Told) -> list[Row]:
+    """A row per node of a cluster of several machines, where no process can be looked at."""
+    return [
+        {
+            "node": row["NodeID"],
+            "address": f"{row['RpcAddress']}:{row['RpcPort']}",
+            "rack": str(row["Rack"]) or _UNKNOWN,
+            "state": _state(runs=True, known=row),
+            "version": _text(row["Version"]),
+            "role": _UNKNOWN if row["Status"] == "Unknown" else _role(NodeId(int(str(row["NodeID"]))), told.regions),
+        }
+        for row in told.nodes
+    ]
+
+
+def _state(runs: bool, known: Row | None) -> str:
+    if not runs:
+        return "down"
+    if known is not None and known["Status"] == "Joining":
+        return "joining"
+    return "unreachable" if known is not None and known["Status"] == "Unknown" else "up"
+
+
+def _role(node: NodeId, regions: Sequence[Row]) -> str:
+    here = [row for row in regions if row["DataNodeId"] == node]
+    led = [_name(row) for row in here if row["Role"] == "Leader"]
+    return f"leads {', '.join(led)}" if led else "follows" if here else _UNKNOWN
+
+
+def group_rows(regions: Sequence[Row]) -> list[Row]:
+    """A row per group, members in ring order; term and entry are those of its leader."""
+    return [_group_row(rows) for rows in _groups(regions)]
+
+
+def _group_row(rows: list[Row]) -> Row:
+    leader = _leader(rows)
+    shown: Row = {} if leader is None else leader
+    followers = [row for row in rows if row is not leader]
+    return {
+        "group": _name(rows[0]),
+        "members": ", ".join(str(row["DataNodeId"]) for row in rows),
+        "leader": str(shown.get("DataNodeId", "none")),
+        "term": _text(shown.get("Term")),
+        "applied": _text(shown.get("Applied")),
+        "lag": ", ".join(f"{row['DataNodeId']}: {_text(row['Lag'], '?')}" for row in followers) or _UNKNOWN,
+        "slots": rows[0]["SeriesSlotNum"],
+        "databases": str(rows[0]["Database"]) or _UNKNOWN,
+    }
+
+
+def _groups(regions: Sequence[Row]) -> list[list[Row]]:
+    return [list(rows) for _, rows in groupby(regions, itemgetter("RegionId"))]
+
+
+def _leader(rows: Sequence[Row]) -> Row | None:
+    """The one with the highest term: who led before may not know yet."""
+    return max((row for row in rows if row["Role"] == "Leader"), key=_term, default=None)
+
+
+def _term(row: Row) -> int:
+    return row["Term"] if isinstance(row["Term"], int) else 0
+
+
+def _name(row: Row) -> str:
+    return "meta" if row["Type"] == _META else str(row["RegionId"])
+
+
+def _text(value: object, unknown: str = _UNKNOWN) -> str:
+    return unknown if value is None else str(value)
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Aligned, with a header; every row has the same columns, and there is at least one."""
+    shown = pa.Table.from_pylist(list(rows))
+    *lines, _ = render_table(shown.schema, shown.to_batches())
+    return "".join(line + "\n" for line in lines)

@@ -1,0 +1,208 @@
+"""What `saros tsfile inspect` prints of a surveyed file: tables for people, one JSON object a device for programs.
+
+    stored     bytes of pages in the file            ratio      encoded / stored: what the compressor does
+    encoded    bytes that they grow to               B/point    stored / points: what a point costs
+
+Of an aligned device the times are a row of their own, so the columns' figures are without them. A file does not say the
+unit of its times: they are printed as they are, or as dates in the unit that was asked for.
+
+Pure: surveys in, rows out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+import numpy as np
+
+from saros_shell.output.render import float_text
+from saros_storage.base.types import Scalar
+from saros_storage.scan.reading import Statistics
+from saros_storage.tsfile.file_outline import ChunkSurvey, DeviceSurvey, PageSurvey, SeriesSurvey
+
+Row: TypeAlias = dict[str, object]
+#: A time as it is printed.
+TimeText = Callable[[int], str]
+#: A longer text in a table is cut.
+_CELL_CHARACTERS_MAX = 24
+_TIMES = "(times)"
+
+
+def time_text(unit: str | None) -> TimeText:
+    """As integers, or as dates of a unit."""
+    if unit is None:
+        return str
+    return lambda time: f"{np.array(time, f'datetime64[{unit}]')}Z"
+
+
+def device_rows(devices: Iterable[DeviceSurvey], time: TimeText) -> Iterator[Row]:
+    """A row per device."""
+    for device in devices:
+        columns = [s for s in device.series if s.type is not None]
+        known = [s.statistics for s in device.series if s.statistics is not None]
+        points = sum(s.statistics.count for s in columns if s.statistics is not None)
+        stored = sum(c.stored for s in device.series for c in s.chunks)
+        yield {
+            "device": device.path,
+            "aligned": "yes" if device.aligned else "no",
+            "series": len(columns),
+            "points": points,
+            "first time": time(min(s.start for s in known)) if known else "",
+            "last time": time(max(s.end for s in known)) if known else "",
+            "stored": stored,
+            "B/point": _rate(stored, points),
+        }
+
+
+def series_rows(devices: Iterable[DeviceSurvey], time: TimeText) -> Iterator[Row]:
+    """A row per series, and one for the times of an aligned device."""
+    for device in devices:
+        for series in device.series:
+            yield {
+                "series": _path(device, series),
+                "type": "" if series.type is None else series.type.name,
+                "encoding": _words(chunk.encoding.name for chunk in series.chunks),
+                "compressor": _words(chunk.compressor.name for chunk in series.chunks),
+                "chunks": len(series.chunks),
+                "pages": sum(len(chunk.pages) for chunk in series.chunks),
+                **_span(series.statistics, time),
+                **_sizes(
+                    sum(c.stored for c in series.chunks), sum(c.size for c in series.chunks), _count(series.statistics)
+                ),
+                **_values(series.statistics, is_time=series.type is None),
+            }
+
+
+def chunk_rows(devices: Iterable[DeviceSurvey], time: TimeText) -> Iterator[Row]:
+    """A row per chunk."""
+    for device, series, chunk in _chunks(devices):
+        yield {
+            "series": _path(device, series),
+            "offset": chunk.offset,
+            "encoding": chunk.encoding.name,
+            "compressor": chunk.compressor.name,
+            "pages": len(chunk.pages),
+            **_span(chunk.statistics, time),
+            **_sizes(chunk.stored, chunk.size, _count(chunk.statistics)),
+            **_values(chunk.statistics, is_time=series.type is None),
+        }
+
+
+def page_rows(devices: Iterable[DeviceSurvey], time: TimeText) -> Iterator[Row]:
+    """A row per page."""
+    for device, series, chunk in _chunks(devices):
+        for page in chunk.pages:
+            yield {
+                "series": _path(device, series),
+                "chunk": chunk.offset,
+                "offset": page.offset,
+                **_span(page.statistics, time),
+                **_sizes(page.stored, page.size, _count(page.statistics)),
+                **_values(page.statistics, is_time=series.type is None),
+            }
+
+
+def _chunks(devices: Iterable[DeviceSurvey]) -> Iterator[tuple[DeviceSurvey, SeriesSurvey, ChunkSurvey]]:
+    for device in devices:
+        for series in device.series:
+            for chunk in series.chunks:
+                yield device, series, chunk
+
+
+def _path(device: DeviceSurvey, series: SeriesSurvey) -> str:
+    return f"{device.path} {_TIMES}" if series.type is None else f"{device.path}.{series.measurement}"
+
+
+def _words(names: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(names))
+
+
+def _count(statistics: Statistics | None) -> int:
+    return 0 if statistics is None else statistics.count
+
+
+def _span(statistics: Statistics | None, time: TimeText) -> Row:
+    if statistics is None:
+        return {"points": 0, "first time": "", "last time": ""}
+    return {"points": statistics.count, "first time": time(statistics.start), "last time": time(statistics.end)}
+
+
+def _sizes(stored: int, encoded: int, points: int) -> Row:
+    return {"stored": stored, "encoded": encoded, "ratio": _rate(encoded, stored), "B/point": _rate(stored, points)}
+
+
+def _rate(amount: int, of: int) -> str:
+    return f"{amount / of:.2f}" if of else ""
+
+
+def _values(statistics: Statistics | None, *, is_time: bool) -> Row:
+    known = None if is_time else statistics
+    names = {"first": "first", "last": "last", "minimum": "min", "maximum": "max", "total": "sum"}
+    return {title: "" if known is None else _cell(getattr(known, name)) for name, title in names.items()}
+
+
+def value_text(value: Scalar) -> str:
+    """A value as tables show it."""
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    if isinstance(value, float):
+        return float_text(value)
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _cell(value: Scalar) -> str:
+    text = value_text(value)
+    return text if len(text) <= _CELL_CHARACTERS_MAX else text[: _CELL_CHARACTERS_MAX - 3] + "..."
+
+
+# ---------------------------------------------------------------------------------------------- JSON
+
+
+def device_words(device: DeviceSurvey, *, pages: bool) -> Mapping[str, object]:
+    """A device as JSON takes it."""
+    return {
+        "device": device.path,
+        "aligned": device.aligned,
+        "series": [_series_words(series, pages=pages) for series in device.series],
+    }
+
+
+def _series_words(series: SeriesSurvey, *, pages: bool) -> Row:
+    return {
+        "measurement": series.measurement,
+        "type": None if series.type is None else series.type.name,
+        "statistics": _statistics_words(series.statistics),
+        "chunks": [_chunk_words(chunk, pages=pages) for chunk in series.chunks],
+    }
+
+
+def _chunk_words(chunk: ChunkSurvey, *, pages: bool) -> Row:
+    words: Row = {
+        "offset": chunk.offset,
+        "encoding": chunk.encoding.name,
+        "compressor": chunk.compressor.name,
+        "stored": chunk.stored,
+        "encoded": chunk.size,
+        "statistics": _statistics_words(chunk.statistics),
+    }
+    return {**words, "pages": [_page_words(page) for page in chunk.pages] if pages else len(chunk.pages)}
+
+
+def _page_words(page: PageSurvey) -> Row:
+    statistics = _statistics_words(page.statistics)
+    return {"offset": page.offset, "stored": page.stored, "encoded": page.size, "statistics": statistics}
+
+
+def _statistics_words(statistics: Statistics | None) -> Row | None:
+    if statistics is None:
+        return None
+    return {name: json_value(getattr(statistics, name)) for name in statistics.__slots__}
+
+
+def json_value(value: Scalar) -> Scalar:
+    """NaN, infinities and bytes, which JSON lacks, as texts."""
+    if isinstance(value, bytes):
+        return value.hex()
+    return float_text(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,84 @@
+"""What a statement without an answer may not have meant.
+
+    SELECT ... WHERE state = on     a path that no series has, such as a text without quotes: it is null, and no row
+                                    qualifies. It is found by asking for it, with the rights of who asks
+    SELECT ... WHERE state = null   neither true nor false, whatever the state is
+    SHOW TIMESERIES root.a.d        the path of a device, where one of series is wanted
+
+One thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pyarrow as pa
+
+import saros
+from saros_grammar.syntax.ast import Select, Show, ShowKind
+from saros_grammar.syntax.errors import ParseError
+from saros_grammar.syntax.expression_tree import (
+    Binary,
+    BinaryOperator,
+    Expression,
+    IsNull,
+    Literal,
+    LiteralKind,
+    PathExpression,
+)
+
+#: So many are asked for.
+_PATHS_MAX = 8
+_EQUALITIES = (BinaryOperator.EQUAL, BinaryOperator.NOT_EQUAL)
+_OF_PATTERNS = (ShowKind.TIMESERIES, ShowKind.DEVICES)
+
+
+def is_no_answer(table: pa.Table) -> bool:
+    """Whether there are no rows, or one of nulls and zeros, as aggregates of no rows are."""
+    return table.num_rows == 0 or (
+        table.num_rows == 1 and all(column[0].as_py() in (None, 0) for column in table.columns)
+    )
+
+
+def doubts(connection: saros.Connection, statement: str) -> list[str]:
+    """A note for each comparison with null, and each path that no series has, in WHERE; or for the pattern of SHOW."""
+    from saros_engine.analysis.scope import paths_of  # for the few statements that need it
+    from saros_grammar.parser import parse
+
+    with suppress(ParseError, saros.Error):
+        asked = parse(statement).statement
+        if isinstance(asked, Select) and asked.where is not None:
+            paths = list(dict.fromkeys(paths_of(asked.where)))[:_PATHS_MAX]
+            missing = [_note(path) for path in paths if not _is_there(connection, path, asked.from_paths)]
+            return [*dict.fromkeys(_null_notes(asked.where)), *missing]
+        if isinstance(asked, Show) and asked.kind in _OF_PATTERNS and asked.path and not asked.path.has_wildcard:
+            return [f"note: {asked.path} is a pattern here, which means just that path: below it is {asked.path}.**"]
+    return []
+
+
+def _null_notes(where: Expression) -> Iterator[str]:
+    from saros_engine.analysis.scope import children_of
+
+    if isinstance(where, Binary) and where.operator in _EQUALITIES:
+        null, other = (where.left, where.right) if _is_null(where.left) else (where.right, where.left)
+        if _is_null(null):
+            meant = IsNull(other, negated=where.operator is BinaryOperator.NOT_EQUAL)
+            yield f"note: {where} is never true, as nothing equals null or differs from it: {meant} asks for it"
+    for child in children_of(where):
+        yield from _null_notes(child)
+
+
+def _is_null(expression: Expression) -> bool:
+    return isinstance(expression, Literal) and expression.kind is LiteralKind.NULL
+
+
+def _is_there(connection: saros.Connection, path: PathExpression, sources: tuple[PathExpression, ...]) -> bool:
+    text = f"select {path} from {', '.join(map(str, sources))} limit 1"  # noqa: S608 (paths as they were parsed)
+    names: list[str] = connection.execute(text).fetch_arrow().schema.names
+    return names != ["Time"]
+
+
+def _note(path: PathExpression) -> str:
+    text = "" if path.absolute or len(path.nodes) > 1 else f"; a text has quotes: '{path}'"
+    return f"note: no series is called {path}, of which WHERE asks{text}"

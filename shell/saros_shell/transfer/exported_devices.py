@@ -1,0 +1,31 @@
+"""What `saros export` writes: the devices that path patterns name, with their series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import saros
+from saros_storage.base.paths import split_series
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device to be exported, and its series as (measurement, type, encoding, compressor)."""
+
+    path: str
+    aligned: bool
+    series: tuple[tuple[str, str, str, str], ...]
+
+
+def find_devices(connection: saros.Connection, patterns: Sequence[str]) -> list[Device]:
+    """Devices with series that the patterns match, in path order."""
+    aligned = {path: flag == "true" for path, flag, *_ in connection.execute("show devices")}
+    found: dict[str, dict[str, tuple[str, str, str, str]]] = {}
+    for pattern in patterns:
+        for path, _, _, type_, encoding, compressor, *_ in connection.execute(
+            f"show timeseries {pattern} where viewtype=BASE"
+        ):
+            device, measurement = split_series(str(path))
+            found.setdefault(device, {})[measurement] = (measurement, str(type_), str(encoding), str(compressor))
+    return [Device(path, aligned[path], tuple(found[path].values())) for path in sorted(found)]

@@ -1,0 +1,168 @@
+"""`saros export PATTERNS`: devices into files, or one query's rows into one file.
+
+    saros export 'root.plant.**' -o out --format parquet      out/root.plant.pump1.parquet ...: one file per device
+    saros export 'root.plant.**' -o plant.tsfile              one TsFile with all of them, with their encodings
+    saros export -e "select ..." -o result.csv                a query's rows
+
+A file appears under its name only when it is whole. Devices are streamed batch by batch, so memory stays small.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import saros
+from saros_server.config.arguments import CommandParser
+from saros_shell.output.login import password_of
+from saros_shell.output.progress import Progress, counted
+from saros_shell.repl.copy import cannot_write, write_result
+from saros_shell.transfer.exported_devices import Device, find_devices
+
+FORMATS = ("csv", "json", "parquet", "tsfile")
+#: What a time begins with in SQL.
+_TIME = re.compile(r"\s*(-?\d|now\s*\()", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Report:
+    """What was done."""
+
+    files: int = 0
+    #: Rows; of a TsFile, whose series may lie by themselves, points.
+    count: int = 0
+    unit: str = "row"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run; 0 done, 1 the database or the disk said no, 2 wrong use."""
+    options = parser().parse_args(arguments)
+    if bool(options.patterns) == bool(options.execute):
+        sys.stderr.write("saros export: give path patterns, or -e SQL\n")
+        return 2
+    if "://" not in options.database and not os.path.lexists(options.database):
+        sys.stderr.write(f"saros export: there is no database in {options.database}: say where with -d\n")
+        return 2
+    try:
+        with saros.connect(
+            options.database, password=password_of(options.database), time_zone=options.zone, timestamps="epoch"
+        ) as connection:
+            report = run(connection, options)
+    except saros.Error as error:
+        sys.stderr.write(f"saros export: {error}\n")
+        return 1
+    where = f"{counted(report.files, 'file')} in {options.output}" if Path(options.output).is_dir() else options.output
+    sys.stdout.write(f"{counted(report.count, report.unit)} -> {where}\n")
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
+    made = CommandParser(prog="saros export", description="Write series or a query's rows to files.")
+    made.add_argument("patterns", nargs="*", metavar="PATTERN", help="series, such as root.plant.** or root.a.d1.s1")
+    made.add_argument(
+        "-d", "--database", default="./data", metavar="TARGET", help="folder or saros://host; default ./data"
+    )
+    made.add_argument("-e", "--execute", metavar="SQL", help="export this query's rows instead")
+    made.add_argument("-o", "--output", required=True, metavar="PATH", help="folder, or a file that ends in its format")
+    made.add_argument("--format", choices=FORMATS, help="default: by the output's suffix, else parquet")
+    made.add_argument("--start", metavar="TIME", help="first time, inclusive")
+    made.add_argument("--end", metavar="TIME", help="last time, exclusive")
+    made.add_argument("--zone", metavar="NAME", help="time zone of --start, --end and times in CSV")
+    made.add_argument("--quiet", action="store_true", help="no progress bar")
+    return made
+
+
+def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
+    """Write the files. Raises saros.Error."""
+    target = Path(options.output)
+    suffix = target.suffix.lower().lstrip(".")
+    if suffix.isalpha() and suffix not in FORMATS and not options.format and not target.is_dir():
+        raise saros.InterfaceError(
+            f"cannot tell the format of {target.name}: end it in .csv, .json, .parquet or .tsfile, or say --format: "
+            "then it is a folder"
+        )
+    kind = options.format or (suffix if suffix in FORMATS else "parquet")
+    if options.execute:
+        from saros_grammar.queries import is_other_than_query  # for -e only
+
+        if is_other_than_query(options.execute):
+            raise saros.InterfaceError("-e needs a query that gives rows and writes none; this statement was not run")
+        with connection.execute(options.execute) as cursor:
+            return Report(1, write_result(cursor, target))
+    devices = find_devices(connection, options.patterns)
+    if not devices:
+        raise saros.InterfaceError(
+            f"no series match {', '.join(options.patterns)} (those of a device are root.plant.pump1.*)"
+        )
+    where = _where(options)
+    progress = Progress(len(devices), quiet=options.quiet)
+    if kind == "tsfile":
+        from saros_shell.transfer.tsfile_export import write_tsfile
+
+        report = Report(1, write_tsfile(connection, devices, where, target, progress), "point")
+    elif suffix == kind:
+        if len(devices) > 1:
+            raise saros.InterfaceError(
+                f"{target} is one file, and there are {len(devices)} devices: give a folder, or a .tsfile"
+            )
+        report = Report(1, _write_device(connection, devices[0], where, target))
+    else:
+        report = _write_each(connection, devices, where, target, kind, progress)
+    progress.finish()
+    return report
+
+
+def _where(options: argparse.Namespace) -> str:
+    """The condition on time. Raises saros.InterfaceError for what is no time: a word would be taken for a series."""
+    parts = []
+    for option, comparison, text in (("--start", ">=", options.start), ("--end", "<", options.end)):
+        if text is None:
+            continue
+        if not _TIME.match(text):
+            raise saros.InterfaceError(
+                f"{option} {text!r} is no time: give one such as 2024-01-01T08:00:00, now() - 1d, or a whole number"
+            )
+        parts.append(f"time {comparison} {text}")
+    return " where " + " and ".join(parts) if parts else ""
+
+
+def _write_each(
+    connection: saros.Connection, devices: Sequence[Device], where: str, folder: Path, kind: str, progress: Progress
+) -> Report:
+    """One file per device, named by it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    report = Report()
+    for device, name in zip(devices, file_names([device.path for device in devices]), strict=True):
+        report.count += _write_device(connection, device, where, folder / f"{name}.{kind}")
+        report.files += 1
+        progress.move_to(report.files)
+        progress.show(report.count, report.count * len(device.series))
+    return report
+
+
+def _write_device(connection: saros.Connection, device: Device, where: str, target: Path) -> int:
+    columns = ", ".join(f"{name} as {name}" for name, *_ in device.series)
+    with connection.execute(f"select {columns} from {device.path}{where}") as cursor:  # noqa: S608 (canonical names)
+        return write_result(cursor, target)
+
+
+def file_names(paths: Sequence[str]) -> list[str]:
+    """Paths as file names: what a file system may mind becomes `_`; of paths that come to one name later ones count."""
+    names: list[str] = []
+    taken: set[str] = set()
+    for path in paths:
+        plain = re.sub(r"[^\w.\-]", "_", path)
+        tries = (plain if number == 1 else f"{plain}-{number}" for number in count(1))
+        names.append(next(name for name in tries if name not in taken))
+        taken.add(names[-1])
+    return names

@@ -1,0 +1,470 @@
+"""`saros import FILES`: CSV and Parquet into a database, by columns, resumable, bad rows set aside.
+
+    file -> source batches (`input_files.py`) -> device, times, columns -> Connection.bulk_writer
+              │       └ bad rows (line, reason, values) -> <file>.bad.csv
+              └ types of existing series (`series_types.py`)
+
+A device is fixed (`--device root.a.b`), one per file (`{file}` in it is the file's name without suffix), or one per
+value of a column (`--device-column NAME`, `{device}` in `--device`). Without `--device` the names of columns, or the
+values of that column, are paths, as in what a query exports. Once a second all that was read is made sure to be
+written, and the state file says how far each file is, so that `--resume` goes on there; since equal times overwrite, a
+batch written twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import codecs
+import csv
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import saros
+from saros.api.bulk import BulkWriter
+from saros.base.target import without_password
+from saros_server.config.arguments import CommandParser, at_least
+from saros_shell.output.login import password_of
+from saros_shell.output.progress import Progress, counted
+from saros_shell.output.render import iso_times
+from saros_shell.transfer.input_files import read_source
+from saros_shell.transfer.series_types import Destination, FileSeries, SeriesTypes
+from saros_shell.transfer.source_layout import Rounded, SourceBatch, SourceColumn
+from saros_shell.transfer.source_options import SourceError, SourceOptions
+from saros_shell.transfer.source_times import NO_TICKS, NO_TIME, cut_to
+from saros_storage.base.types import DataType
+
+#: Bad rows shown on the terminal; all of them are in the side file.
+BAD_SHOWN_MAX = 5
+#: Of what was decided that may not be what was meant.
+NOTES_SHOWN_MAX = 10
+#: Whole numbers that come to times outside of these are suspected to be in another unit.
+LIKELY_YEARS = range(1980, 2100)
+CUT_NOTE = "times are cut to {unit}, the database's unit: of rows that come to one time the last counts"
+#: Columns whose types are shown.
+TYPES_SHOWN_MAX = 20
+
+
+@dataclass(slots=True)
+class Report:
+    """What was done."""
+
+    files: int = 0
+    rows: int = 0
+    points: int = 0
+    bad_rows: int = 0
+    bad_files: list[str] = field(default_factory=list)
+    #: Some are bad because their times are written in another way than expected.
+    bad_times: bool = False
+    #: The types of each column's series; several if they differ from device to device.
+    types: dict[str, list[DataType]] = field(default_factory=dict)
+    #: Of each column, how many whole numbers a DOUBLE did not hold, and the first.
+    rounded: dict[str, Rounded] = field(default_factory=dict)
+    #: Some times are whole numbers, and nobody has said of what unit.
+    bare_times: bool = False
+    #: First and last time.
+    times: tuple[pa.Scalar, pa.Scalar] | None = None
+    #: What was decided that may not be what was meant.
+    notes: list[str] = field(default_factory=list)
+
+    def add_times(self, times: pa.Array) -> None:
+        """These were read, too; of the type of the others."""
+        bounds = pc.min_max(times)
+        first, last = bounds["min"], bounds["max"]
+        if first.is_valid:
+            before = self.times or (first, last)
+            self.times = min(first, before[0], key=_ticks), max(last, before[1], key=_ticks)
+
+    def add_columns(self, batch: SourceBatch) -> None:
+        """The columns of a batch were read."""
+        for column in batch.columns:
+            types = self.types.setdefault(column.name, [])
+            if column.type not in types:
+                types.append(column.type)
+        for lost in batch.rounded:
+            before = self.rounded.get(lost.name)
+            self.rounded[lost.name] = lost if before is None else replace(before, count=before.count + lost.count)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run; 0 all rows loaded, 1 some were bad or a file failed, 2 wrong use, 130 interrupted (state kept)."""
+    options = parser().parse_args(arguments)
+    files = without_bad_rows([Path(f) for f in options.files])
+    missing = [str(f) for f in files if not f.is_file()]
+    if missing:
+        told = [f"{name} is a folder: name its files" for name in missing if os.path.isdir(name)]
+        sys.stderr.write(f"saros import: {told[0] if told else 'no such file: ' + ', '.join(missing)}\n")
+        return 2
+    try:
+        check_device(options.device, options.device_column)
+        source = source_options(options)
+        password = password_of(options.database)
+        with saros.connect(options.database, password=password, time_zone=options.zone) as connection:
+            report = run(connection, files, source, options)
+    except (saros.Error, SourceError) as error:
+        sys.stderr.write(f"saros import: {error}\n")
+        return 1
+    except KeyboardInterrupt:
+        kept = os.path.exists(options.state)
+        sys.stderr.write(f"\ninterrupted; --resume goes on from {options.state}\n" if kept else "\ninterrupted\n")
+        return 130
+    numbers = ((report.files, "file"), (report.rows, "row"), (report.points, "point"), (report.bad_rows, "bad row"))
+    sys.stdout.write(", ".join(counted(number, what) for number, what in numbers) + "\n")
+    if report.types:
+        sys.stdout.write(f"columns: {', '.join(type_words(report.types))}\n")
+    if report.times:
+        first, last = iso_times(pa.array(report.times, report.times[0].type))
+        sys.stdout.write(f"times: {first} to {last}\n")
+        if report.bare_times and any(int(str(moment)[:4]) not in LIKELY_YEARS for moment in (first, last)):
+            report.notes.append(
+                "the times are whole numbers, taken as of the database's unit since 1970: --time-format epoch:s says "
+                "that they are seconds (also epoch:ms, epoch:us, epoch:ns), '%Y%m%d%H%M%S' that they are dates"
+            )
+    report.notes[:0] = map(rounded_note, report.rounded.values())
+    for name in report.bad_files:
+        sys.stdout.write(f"bad rows: {name}\n")
+    for note in report.notes[:NOTES_SHOWN_MAX]:
+        sys.stderr.write(f"note: {note}\n")
+    if len(report.notes) > NOTES_SHOWN_MAX:
+        sys.stderr.write(f"and {counted(len(report.notes) - NOTES_SHOWN_MAX, 'more note')}\n")
+    if report.bad_times:
+        sys.stderr.write(
+            "hint: --time-format says how times are written, such as '%d.%m.%Y %H:%M:%S'; --time-column in which "
+            "column, or, given twice, in which the date and the time of day\n"
+        )
+    return 1 if report.bad_rows else 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
+    made = CommandParser(prog="saros import", description="Load CSV or Parquet files.")
+    made.add_argument("files", nargs="+", metavar="FILE")
+    made.add_argument(
+        "-d", "--database", default="./data", metavar="TARGET", help="folder or saros://host (default ./data)"
+    )
+    made.add_argument(
+        "--device",
+        metavar="PATH",
+        help="root.a.b, root.a.{file} or root.a.{device}; default: columns are named by full path, root.a.b.c",
+    )
+    made.add_argument("--device-column", metavar="NAME", help="column that names the device")
+    made.add_argument("--aligned", action="store_true", help="make new devices aligned")
+    made.add_argument("--format", choices=("csv", "parquet"), help="default: by the file's suffix")
+    made.add_argument(
+        "--time-column",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="default: by its type, its name, or its texts; twice: date, then time of day",
+    )
+    made.add_argument(
+        "--time-format",
+        metavar="FORMAT",
+        help="strptime format, or epoch (in the database's unit), epoch:s, :ms, :us, :ns; default: ISO 8601 or epoch",
+    )
+    made.add_argument("--zone", metavar="NAME", help="zone of times without one (default: UTC)")
+    made.add_argument(
+        "--delimiter", default=None, metavar="C", help="default: , or ; or tab or |, whichever the header has"
+    )
+    made.add_argument("--decimal", default=".", metavar="C", help="decimal mark, such as , (default: .)")
+    made.add_argument("--thousands", metavar="C", help="thousands separator, such as . (default: none)")
+    made.add_argument("--skip-lines", type=at_least(0), default=0, metavar="N", help="lines before the header")
+    made.add_argument(
+        "--encoding", default="utf-8", metavar="NAME", help="CSV encoding, such as latin-1 (default: utf-8)"
+    )
+    made.add_argument("--null", action="append", default=[], metavar="TEXT", help="text that means no value")
+    made.add_argument("--columns", metavar="A,B,...", help="only these columns")
+    made.add_argument("--map", action="append", default=[], metavar="HEADER=NAME", help="series name for a column")
+    made.add_argument("--type", action="append", default=[], metavar="HEADER=TYPE", help="type of a column")
+    made.add_argument(
+        "--batch-rows", type=at_least(1), default=50_000, metavar="N", help="rows per batch (default: 50000)"
+    )
+    made.add_argument("--resume", action="store_true", help="resume an interrupted import of the same files")
+    made.add_argument("--state", default=".saros-import.json", metavar="FILE", help="where progress is kept")
+    made.add_argument("--quiet", action="store_true", help="no progress bar")
+    return made
+
+
+def source_options(options: argparse.Namespace) -> SourceOptions:
+    """The reading half of the arguments. Raises SourceError."""
+    try:
+        codecs.lookup(options.encoding)
+    except LookupError:
+        raise SourceError(f"there is no encoding {options.encoding!r}: utf-8, latin-1 and cp1252 are some") from None
+    return SourceOptions(
+        time_columns=tuple(options.time_column),
+        time_format=options.time_format,
+        zone=options.zone or "UTC",
+        delimiter=options.delimiter,
+        nulls=tuple(options.null),
+        only=tuple(options.columns.split(",")) if options.columns else None,
+        names=dict(_pair(text, "--map") for text in options.map),
+        types=dict(_pair(text, "--type") for text in options.type),
+        batch_rows=options.batch_rows,
+        device_column=options.device_column,
+        encoding=options.encoding,
+        decimal=options.decimal,
+        thousands=options.thousands,
+        skip_lines=options.skip_lines,
+    )
+
+
+def check_device(template: str | None, column: str | None) -> None:
+    """Raise SourceError if nothing says what stands for a field of the device's path."""
+    if template is None:
+        return
+    if not template.startswith("root."):
+        raise SourceError(
+            f"--device {template} does not begin with root.: root.a.b, root.a.{{file}} or root.a.{{device}}"
+        )
+    fields = set(re.findall(r"\{[^}]*\}", template))
+    unknown = sorted(fields - {"{file}", "{device}"})
+    if unknown:
+        raise SourceError(f"--device {template}: nothing stands for {unknown[0]}: there are {{file}} and {{device}}")
+    if ("{device}" in fields) != (column is not None):
+        raise SourceError(
+            f"--device {template}: {{device}} in it and --device-column NAME go together: the column holds its values"
+        )
+
+
+def type_words(types: Mapping[str, Sequence[DataType]]) -> list[str]:
+    """The types of the columns, for a person to check."""
+    words = [f"{name} {' or '.join(type_.name for type_ in found)}" for name, found in types.items()]
+    more = len(words) - TYPES_SHOWN_MAX
+    return words if more <= 0 else [*words[:TYPES_SHOWN_MAX], f"and {more} more"]
+
+
+def rounded_note(lost: Rounded) -> str:
+    """Say that a column's DOUBLE values are not the numbers of the file, and how to keep them."""
+    remedy = (
+        "its series is of that type"
+        if lost.exists
+        else f"--type '{lost.header}=INT64' keeps whole numbers of 64 bits, --type '{lost.header}=TEXT' every digit"
+    )
+    return (
+        f"{lost.name} is DOUBLE, which rounds {counted(lost.count, 'whole number')} beyond 2**53, first "
+        f"{lost.first}; {remedy}"
+    )
+
+
+def run(connection: saros.Connection, files: list[Path], source: SourceOptions, options: argparse.Namespace) -> Report:
+    """Load the files one after the other."""
+    state = State(Path(options.state), _goal(options), resume=options.resume)
+    report = Report()
+    progress = Progress(sum(f.stat().st_size for f in files), quiet=options.quiet)
+    clock = connection.execute("show current_timestamp").fetch_arrow().schema.types[0]
+    source = replace(source, unit=clock.unit)
+    types = SeriesTypes(connection)
+    with connection.bulk_writer() as writer:
+        for file in files:
+            _load(writer, file, source, options, state, report, progress, clock, types)
+            report.files += 1
+    report.points = writer.progress.points
+    state.remove()
+    progress.finish()
+    return report
+
+
+def _load(
+    writer: BulkWriter,
+    file: Path,
+    source: SourceOptions,
+    options: argparse.Namespace,
+    state: State,
+    report: Report,
+    progress: Progress,
+    clock: pa.DataType,
+    types: SeriesTypes,
+) -> None:
+    """`clock`: the type of times in the database's unit and the session's zone."""
+    done = state.rows_of(file)
+    series = FileSeries(Destination(options.device, file), types)
+    with ExitStack() as stack:
+        bad = BadRows(file, stack, append=done > 0)
+        before = progress.bytes_done
+        for found in read_source(file, options.format, source, series):
+            progress.move_to(before + found.position)
+            if done and found.stop_row <= done:
+                continue
+            batch = replace(found, times=cut_to(found.times, clock.unit, CUT_NOTE, report.notes))
+            report.add_columns(batch)
+            for device, part in by_device(batch, series.destination) if batch.times_count else ():
+                types.write(device, {c.name: c.type for c in part.columns}, aligned=options.aligned)
+                columns = {c.name: c.values for c in part.columns}
+                writer.add(device, part.times, columns, aligned=options.aligned or None)
+            report.rows += batch.times_count
+            if pa.types.is_int64(batch.times.type) or pa.types.is_timestamp(batch.times.type):
+                report.add_times(batch.times.cast(clock, safe=False))
+            report.notes += [note for note in batch.notes if note not in report.notes]
+            report.bad_rows += bad.write(batch)
+            report.bare_times |= source.time_format is None and pa.types.is_int64(batch.times.type)
+            report.bad_times |= any(row.reason.endswith((NO_TIME, NO_TICKS)) for row in batch.bad)
+            state.note(file, batch.stop_row)
+            if state.is_due:
+                writer.flush()
+                state.save()
+            progress.show(report.rows, writer.progress.points)
+        progress.move_to(before + file.stat().st_size)
+        if bad.count:
+            report.bad_files.append(str(bad.path))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One device's share of a batch."""
+
+    times: pa.Array
+    columns: list[SourceColumn]
+
+
+def by_device(batch: SourceBatch, destination: Destination) -> Iterator[tuple[str, Part]]:
+    """Split a batch by device; columns are named by what their series are called there. Raises SourceError."""
+    if batch.devices is None:
+        yield from _by_name(batch, destination)
+        return
+    devices = batch.devices.dictionary_encode()
+    for code, value in enumerate(devices.dictionary.to_pylist()):
+        mask = pc.equal(devices.indices, code)
+        filtered = ((c, c.values.filter(mask)) for c in batch.columns)
+        columns = [
+            replace(column, name=destination.series(column.name, value)[1], values=values)
+            for column, values in filtered
+            if values.null_count < len(values)  # others have these series, not this one
+        ]
+        if columns:
+            yield destination.device(value), Part(batch.times.filter(mask), columns)
+
+
+def _by_name(batch: SourceBatch, destination: Destination) -> Iterator[tuple[str, Part]]:
+    devices: dict[str, list[SourceColumn]] = {}
+    for column in batch.columns:
+        device, measurement = destination.series(column.name, None)
+        devices.setdefault(device, []).append(replace(column, name=measurement))
+    for device, columns in devices.items():
+        yield device, Part(batch.times, columns)
+
+
+def bad_rows_of(file: Path) -> Path:
+    """Where the bad rows of a file go."""
+    return file.with_name(file.name + ".bad.csv")
+
+
+def without_bad_rows(files: Sequence[Path]) -> list[Path]:
+    """The files without those of bad rows that an earlier import of the others has left: `*.csv` names them too."""
+    left = {bad_rows_of(file) for file in files}
+    return [file for file in files if file not in left]
+
+
+class BadRows:
+    """The side file of a source file, made when the first bad row comes."""
+
+    def __init__(self, file: Path, stack: ExitStack, *, append: bool) -> None:
+        self.path = bad_rows_of(file)
+        self.count = 0
+        self._stack = stack
+        self._append = append
+        self._write: Callable[[Sequence[object]], object] | None = None
+
+    def write(self, batch: SourceBatch) -> int:
+        """Add the batch's bad rows; returns how many."""
+        for row in batch.bad:
+            if self._write is None:
+                try:
+                    stream = self._stack.enter_context(self.path.open("a" if self._append else "w", newline=""))
+                except OSError as error:
+                    raise SourceError(f"cannot write bad rows to {self.path}: {error.strerror}") from error
+                self._write = csv.writer(stream).writerow
+            self._write([row.number, row.reason, *row.values])
+            self.count += 1
+            if self.count <= BAD_SHOWN_MAX:
+                name = self.path.name.removesuffix(".bad.csv")
+                sys.stderr.write(f"\r{name}, {row.unit} {row.number}: {row.reason}\n")
+        return len(batch.bad)
+
+
+class State:
+    """How many rows of each file are loaded: a JSON file, replaced once a second.
+
+    goal  where to: what was loaded elsewhere is still to be loaded here
+    """
+
+    def __init__(self, path: Path, goal: str, *, resume: bool) -> None:
+        self._path = path
+        self._goal = goal
+        self._rows: dict[str, int] = {}
+        self._saved_at = 0.0
+        if resume and path.is_file():
+            self._rows = _progress_in(path)
+
+    def rows_of(self, file: Path) -> int:
+        """Rows done of this very file (same size and time of change)."""
+        return self._rows.get(self._key(file), 0)
+
+    def note(self, file: Path, rows: int) -> None:
+        """So many rows of the file were read."""
+        self._rows[self._key(file)] = rows
+
+    def _key(self, file: Path) -> str:
+        return f"{_identity(file)} -> {self._goal}"
+
+    @property
+    def is_due(self) -> bool:
+        """Whether `save` was not called for a second."""
+        return time.monotonic() - self._saved_at >= 1.0
+
+    def save(self) -> None:
+        """What was noted is loaded."""
+        part = self._path.with_name(self._path.name + ".part")
+        try:
+            part.write_text(json.dumps(self._rows), encoding="utf-8")
+            part.replace(self._path)
+        except OSError as error:
+            raise SourceError(f"cannot write {part}, where progress is kept: {error.strerror}; see --state") from error
+        self._saved_at = time.monotonic()
+
+    def remove(self) -> None:
+        """All is loaded."""
+        self._path.unlink(missing_ok=True)
+
+
+def _ticks(moment: pa.Scalar) -> int:
+    ticks: int = moment.value
+    return ticks
+
+
+def _goal(options: argparse.Namespace) -> str:
+    """Which database, and which devices in it, an import is for; without a password."""
+    target = options.database
+    where = without_password(target) if "://" in target else str(Path(target).resolve())
+    return f"{where} {options.device} {options.device_column}"
+
+
+def _progress_in(path: Path) -> dict[str, int]:
+    """Rows by file, as a state file has them. Raises SourceError."""
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        return {str(name): int(count) for name, count in rows.items()}
+    except (ValueError, AttributeError, OSError) as error:
+        said = f"{path} does not say how far an import came: remove it, and import without --resume"
+        raise SourceError(said) from error
+
+
+def _identity(file: Path) -> str:
+    stat = file.stat()
+    return f"{file.resolve()} {stat.st_size} {stat.st_mtime_ns}"
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    key, equals, value = text.rpartition("=")
+    if not equals:
+        raise SourceError(f"{option} takes HEADER=VALUE, not {text!r}")
+    return key, value

@@ -1,0 +1,368 @@
+"""From a batch of a file's rows to times and typed columns: which column is what, and of which type.
+
+The type of a column's values is decided in `Layout._type`, for each series they go to:
+
+    1. a series that exists      its type; `--type` may not contradict
+    2. `--type`
+    3. the source's statement    a typed file's, or IoTDB's title root.a.b.c(FLOAT)
+    4. inference                 of texts only, from the first batch with values in rows with a time
+
+A value that does not fit spoils its row and not the file: such rows are taken out and reported with line, reason and
+values. No database here: `Series` says what is known of it. Not thread-safe.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from saros_server.api.arrow import data_type_of
+from saros_shell.transfer.source_options import SourceError, SourceOptions
+from saros_shell.transfer.source_times import TimeReader
+from saros_shell.transfer.source_types import (
+    can_cast,
+    cast,
+    inferred_type,
+    is_stored_as,
+    is_text,
+    parse,
+    plain,
+    refuse_decimal_commas,
+    rounded,
+    without_blank,
+)
+from saros_shell.transfer.time_column import find_time_column, unnamed_indexes
+from saros_storage.base.types import NUMERIC_TYPES, STRING_TYPES, TIME_UNITS, DataType
+
+
+class Series(Protocol):
+    """The series that a file's columns go to; `device` is the value of the column of devices, if there is one."""
+
+    def type_of(self, name: str, device: str | None) -> DataType | None:
+        """The type of the series, if it exists."""
+
+    def path_of(self, name: str, device: str | None) -> str:
+        """The path of the series."""
+
+
+class NewSeries:
+    """Series that do not exist yet."""
+
+    def type_of(self, name: str, device: str | None) -> DataType | None:
+        """Return None."""
+        del name, device
+        return None
+
+    def path_of(self, name: str, device: str | None) -> str:
+        """Return the name."""
+        del device
+        return name
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that was left out; `number`, from 1, counts lines of a CSV, header and all, and rows of other files."""
+
+    number: int
+    reason: str
+    values: tuple[str, ...]
+    unit: str = "row"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """Values for the series called `name`; a row without one, or of a device with another type, is null."""
+
+    name: str
+    type: DataType
+    values: pa.Array
+
+
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """Whole numbers of a column that its DOUBLE values do not hold."""
+
+    name: str
+    header: str
+    count: int
+    first: str
+    #: The type was there before the import.
+    exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SourceBatch:
+    """Good rows of a run of the file, ending before row `stop_row`; `position`: bytes of the file read so far."""
+
+    times: pa.Array
+    columns: Sequence[SourceColumn]
+    devices: pa.Array | None
+    bad: list[BadRow]
+    stop_row: int
+    position: int
+    notes: list[str] = field(default_factory=list)
+    rounded: Sequence[Rounded] = ()
+
+    @property
+    def times_count(self) -> int:
+        """Number of good rows."""
+        return len(self.times)
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """The rows of a batch that go to series of one type."""
+
+    #: None: the series do not exist.
+    known: DataType | None
+    #: The value of the column of devices in one of the rows.
+    device: str | None
+    #: None: all rows.
+    mask: pa.Array | None
+
+
+@dataclass(slots=True)
+class _Findings:
+    """Everything that a batch's conversion has to report."""
+
+    #: Why rows are bad, by their place in the batch.
+    reasons: dict[int, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    rounded: list[Rounded] = field(default_factory=list)
+
+
+class Layout:
+    """Which column is what, and how each is converted. `stated`: the types that the file states, by header."""
+
+    def __init__(
+        self, header: list[str], stated: Mapping[str, DataType], options: SourceOptions, series: Series, file: str
+    ) -> None:
+        self._options = options
+        self._stated = stated
+        self._series = series
+        self._file = file
+        self._reader = TimeReader(options)
+        named = {*options.names, *options.types, *(options.only or ())}
+        named |= {c for c in (*options.time_columns, options.device_column) if c is not None}
+        twice = next((name for name, times in Counter(header).items() if times > 1), None)
+        if twice is not None:
+            raise SourceError(f"{file} has several columns {twice!r}: give each a name of its own")
+        unknown = sorted(named - set(header))
+        if unknown:
+            raise SourceError(f"{file} has no column {unknown[0]!r}; it has {', '.join(header)}")
+        self._asked = {name: self._data_type(name, word) for name, word in options.types.items()}
+        self._inferred: dict[str, DataType] = {}
+        self._time: tuple[str, ...] = ()
+        self._values: list[str] = []
+        if set(header) <= {*(options.time_columns or header[:1]), options.device_column}:
+            raise self._no_values(options.time_columns or header[:1])
+
+    def _data_type(self, name: str, word: str) -> DataType:
+        if word.upper() not in DataType.__members__:
+            raise SourceError(f"type {word!r} of {name!r} is not one of {', '.join(DataType.__members__)}")
+        return DataType[word.upper()]
+
+    def _no_values(self, times: Sequence[str]) -> SourceError:
+        return SourceError(
+            f"{self._file} has no column of values beside {', '.join(map(repr, times))}: --skip-lines N says how "
+            "many lines are in front of the header, --delimiter what is between its names"
+        )
+
+    def convert(self, batch: pa.RecordBatch, first_row: int, position: int) -> SourceBatch:
+        """Typed columns of the good rows. Raises SourceError."""
+        found = _Findings()
+        if not self._time:
+            self._begin(batch, found.notes)
+        times = self._times(batch, found)
+        devices = self._devices(batch, found)
+        columns: list[SourceColumn] = []
+        for header in self._values:
+            values = plain(batch.column(header), header)
+            for share in self._shares(header, devices) if values.null_count < len(values) else ():
+                columns += self._column(header, values, share, times, found)
+        bad = [
+            BadRow(first_row + i + 1, reason, tuple(str(c[i]) if c[i].is_valid else "" for c in batch.columns))
+            for i, reason in sorted(found.reasons.items())
+        ]
+        if bad:
+            keep = pa.array([i not in found.reasons for i in range(batch.num_rows)])
+            times = times.filter(keep)
+            columns = [replace(column, values=column.values.filter(keep)) for column in columns]
+            devices = None if devices is None else devices.filter(keep)
+        stop_row = first_row + batch.num_rows
+        return SourceBatch(times, columns, devices, bad, stop_row, position, found.notes, found.rounded)
+
+    def _begin(self, batch: pa.RecordBatch, notes: list[str]) -> None:
+        """Find the column of times, and those of values."""
+        options = self._options
+        self._time = options.time_columns or (
+            find_time_column(batch, options.device_column, self._reader, self._file, notes),
+        )
+        apart = {*self._time, options.device_column}
+        wanted = {*options.names, *options.types, *(options.only or ())}
+        for name in unnamed_indexes(batch.schema):
+            if name not in apart | wanted:
+                apart.add(name)
+                notes.append(f"{name} is left out: pandas' numbers of the rows; --map {name}=NAME imports it")
+        headers = batch.schema.names
+        self._values = [h for h in headers if h not in apart and (options.only is None or h in options.only)]
+        self._check_types(batch.schema)
+        if not self._values:
+            raise self._no_values(self._time)
+
+    def _check_types(self, schema: pa.Schema) -> None:
+        """Raise SourceError for a column of a type that holds no times, or no values of a series."""
+        for name in self._time:
+            type_ = schema.field(name).type
+            t = pa.types
+            if not (t.is_timestamp(type_) or t.is_integer(type_) or t.is_date(type_) or is_text(type_)):
+                word = self._stated[name].name if name in self._stated else type_
+                raise SourceError(
+                    f"{self._file}: column {name!r} is {word}, which is no time: --time-column NAME says which column "
+                    "holds the times"
+                )
+        for name in self._values:
+            type_ = schema.field(name).type
+            if data_type_of(type_) is None and not pa.types.is_null(type_):
+                raise SourceError(
+                    f"{self._file}: column {name!r} is {type_}, which no series can hold: list the others in --columns"
+                )
+
+    # ------------------------------------------------------------------ times and devices
+
+    def _times(self, batch: pa.RecordBatch, found: _Findings) -> pa.Array:
+        header = " ".join(self._time)
+        if len(self._time) == 1:
+            column = plain(batch.column(header), header)
+        else:
+            texts = [pc.utf8_trim_whitespace(batch.column(name).cast(pa.string())) for name in self._time]
+            column = pc.binary_join_element_wise(*texts, " ")
+        times, misfit = self._reader.times(column, found.notes)
+        for index in pc.indices_nonzero(pc.is_null(times)).to_pylist():
+            value = column[index].as_py()
+            absent = value is None or _shown(value) == ""
+            found.reasons[index] = f"{header}: " + ("there is none" if absent else f"{_shown(value)!r} {misfit}")
+        return times
+
+    def _devices(self, batch: pa.RecordBatch, found: _Findings) -> pa.DictionaryArray | None:
+        header = self._options.device_column
+        if header is None:
+            return None
+        devices = plain(batch.column(header), header).cast(pa.string())
+        blank = pc.or_kleene(pc.is_null(devices), pc.equal(devices, ""))
+        for index in pc.indices_nonzero(blank).to_pylist():
+            found.reasons.setdefault(index, f"{header}: there is none")
+        return devices.dictionary_encode()
+
+    def _shares(self, header: str, devices: pa.DictionaryArray | None) -> list[_Share]:
+        """The rows by the type of the series that they go to."""
+        name = self._options.names.get(header, header)
+        if devices is None:
+            return [_Share(self._series.type_of(name, None), None, None)]
+        by_type: dict[DataType | None, list[int]] = {}
+        values = devices.dictionary.to_pylist()
+        for code, device in enumerate(values):
+            if device:
+                by_type.setdefault(self._series.type_of(name, device), []).append(code)
+        if len(by_type) == 1:
+            ((known, codes),) = by_type.items()
+            return [_Share(known, values[codes[0]], None)]
+        return [
+            _Share(known, values[codes[0]], pc.is_in(devices.indices, pa.array(codes, devices.indices.type)))
+            for known, codes in by_type.items()
+        ]
+
+    # ------------------------------------------------------------------ values
+
+    def _column(
+        self, header: str, values: pa.Array, share: _Share, times: pa.Array, found: _Findings
+    ) -> list[SourceColumn]:
+        """The share's values of a column, if there are any."""
+        if share.mask is not None:
+            values = pc.if_else(share.mask, values, pa.scalar(None, values.type))
+        if values.null_count == len(values):
+            return []
+        type_ = self._type(header, values, share, times, found.notes)
+        if type_ is None:
+            return []
+        converted = self._converted(values, type_, found.notes)
+        if converted.null_count > values.null_count:
+            self._note_misfits(header, values, converted, type_, found)
+        name = self._options.names.get(header, header)
+        if type_ is DataType.DOUBLE and (is_text(values.type) or pa.types.is_integer(values.type)):
+            lost = rounded(values, converted, self._options)
+            if lost:
+                found.rounded.append(Rounded(name, header, len(lost), lost[0], share.known is not None))
+        return [SourceColumn(name, type_, converted)] if converted.null_count < len(converted) else []
+
+    def _type(self, header: str, values: pa.Array, share: _Share, times: pa.Array, notes: list[str]) -> DataType | None:
+        """The type that values are read as; None: they are all empty. Raises SourceError for a contradiction."""
+        asked, stated = self._asked.get(header), self._stated.get(header)
+        if share.known is not None and asked not in (None, share.known):
+            path = self._path(header, share)
+            raise SourceError(
+                f"{self._file}: --type {header}={asked.name}, but {path} is {share.known.name}: leave --type out, "
+                f"or DROP TIMESERIES {path}, which removes its points, too"
+            )
+        said = (share.known, asked, stated, self._inferred.get(header))
+        type_ = next((one for one in said if one is not None), None)  # not by `or`: BOOLEAN is 0
+        if type_ is None:
+            return self._infer(header, values.filter(times.is_valid()), notes)
+        if stated not in (None, type_):
+            self._check_stated(header, values.type, stated, type_, share, notes)
+        return type_
+
+    def _infer(self, header: str, values: pa.Array, notes: list[str]) -> DataType | None:
+        type_, note = inferred_type(header, values, self._options, self._file)
+        if type_ is not None:
+            self._inferred[header] = type_
+        notes += [note] if note else []
+        return type_
+
+    def _check_stated(
+        self, header: str, arrow: pa.DataType, stated: DataType, type_: DataType, share: _Share, notes: list[str]
+    ) -> None:
+        """Raise SourceError if a column of a typed file cannot be of the type; a note says if texts are parsed."""
+        asked = header in self._asked
+        if is_text(arrow):
+            if stated in STRING_TYPES and type_ not in STRING_TYPES and not asked:
+                notes.append(f"{header} is {stated.name} in the file, and read as {type_.name}, as its series is")
+        elif not (can_cast(arrow, type_) if asked else is_stored_as(stated, type_)):
+            whose = "--type says" if share.known is None else f"{self._path(header, share)} is"
+            remedy = "leave --type out" if asked else "--map gives it another name, --columns leaves it out"
+            raise SourceError(f"{self._file}: column {header!r} is {stated.name}, and {whose} {type_.name}: {remedy}")
+
+    def _path(self, header: str, share: _Share) -> str:
+        return self._series.path_of(self._options.names.get(header, header), share.device)
+
+    def _converted(self, values: pa.Array, type_: DataType, notes: list[str]) -> pa.Array:
+        if type_ is DataType.TIMESTAMP:
+            return self._reader.timestamps(values, notes)
+        if is_text(values.type):
+            return parse(values, type_, self._options)
+        if pa.types.is_timestamp(values.type) and type_ is DataType.INT64:
+            return self._reader.timestamps(values, notes).cast(pa.int64())
+        return cast(values, type_, TIME_UNITS[self._options.unit])
+
+    def _note_misfits(
+        self, header: str, values: pa.Array, converted: pa.Array, type_: DataType, found: _Findings
+    ) -> None:
+        lost = pc.and_(pc.is_null(converted), pc.is_valid(values))
+        if is_text(values.type) and type_ not in STRING_TYPES:
+            text = pc.utf8_trim_whitespace(values)
+            lost = pc.and_(lost, pc.not_equal(text, ""))
+            if type_ in NUMERIC_TYPES and header not in self._asked:
+                fit = len(converted) - converted.null_count
+                present = without_blank(text).drop_null()
+                refuse_decimal_commas(f"{self._file}: {header}", present, fit, self._options, "say --decimal ,")
+        for index in pc.indices_nonzero(lost).to_pylist():
+            found.reasons.setdefault(index, f"{header}: {_shown(values[index].as_py())!r} is no {type_.name}")
+
+
+def _shown(value: object) -> object:
+    return value.strip() if isinstance(value, str) else value

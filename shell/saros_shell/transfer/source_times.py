@@ -1,0 +1,179 @@
+"""Times of a file: ISO 8601, a pattern of `strptime`, or whole numbers; times without a zone are in the option's zone.
+
+Notes say if the clocks of the zone, or the database's unit, have changed a time. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from saros_shell.output.progress import counted
+from saros_shell.transfer.source_options import SourceOptions
+from saros_shell.transfer.source_types import (
+    INTEGER,
+    NO_TEXT,
+    cast_fitting,
+    fitting,
+    is_text,
+    matches,
+    whole_numbers,
+    without_blank,
+)
+
+#: Ends a time that says how far it is from UTC.
+_OFFSET = r"(Z|[+-]\d\d:?\d\d)$"
+ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?$"
+#: Of seconds; ISO 8601 allows a comma.
+_COMMA_FRACTION = r"(:\d\d),(\d)"
+_FRACTION = r"(:\d\d)[.,](?P<fraction>\d{1,9})"
+_EPOCH_UNITS = {"epoch:s": "s", "epoch:ms": "ms", "epoch:us": "us", "epoch:ns": "ns"}
+#: Of time, from coarse to fine.
+_UNITS = ("s", "ms", "us", "ns")
+#: Why a row is bad whose time is written in another way.
+NO_TIME = "is no ISO 8601 time"
+NO_TICKS = "is no whole number as a time"
+
+
+class TimeReader:
+    """Reads columns of times as the options say."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._format = options.time_format
+        self._zone = options.zone
+        self._unit = options.unit
+
+    def times(self, column: pa.Array, notes: list[str]) -> tuple[pa.Array, str]:
+        """The times of rows, int64 (in the database's unit) or timestamps; null where there is none, and why."""
+        if not is_text(column.type):
+            return self._typed(column, notes), NO_TIME
+        text = without_blank(pc.utf8_trim_whitespace(column))
+        if self._format in _EPOCH_UNITS:
+            return self._ticks(whole_numbers(text, pa.int64())), NO_TICKS
+        if self._format == "epoch" or (self._format is None and 2 * matches(text, INTEGER) > len(text)):
+            return whole_numbers(text, pa.int64()), NO_TICKS
+        if self._format is None:
+            return self._iso(text, notes), NO_TIME
+        parsed = _parsed(text, self._format)  # in UTC if the pattern has %z
+        return parsed if parsed.type.tz else self._zoned(parsed, notes), f"does not fit {self._format}"
+
+    def are_times(self, text: pa.Array) -> bool:
+        """Whether most of the texts of a column are times, and no whole numbers."""
+        text = without_blank(pc.utf8_trim_whitespace(text)).drop_null()
+        if self._format is None:
+            count = matches(pc.replace_substring_regex(text, _COMMA_FRACTION, r"\1.\2"), ISO)
+        elif self._format.startswith("epoch"):
+            count = 0
+        else:
+            parsed = _parsed(text, self._format)
+            count = len(parsed) - parsed.null_count
+        return 2 * count > len(text)
+
+    def timestamps(self, column: pa.Array, notes: list[str]) -> pa.Array:
+        """Values of TIMESTAMP: timestamps, or texts in ISO 8601 or whole numbers; null where a text is neither."""
+        if not is_text(column.type):
+            return self._in_unit(self._typed(column, notes), notes)
+        text = without_blank(pc.utf8_trim_whitespace(column))
+        numbers = whole_numbers(fitting(text, INTEGER), pa.int64())
+        if numbers.null_count == text.null_count:
+            return self._in_unit(numbers, notes)
+        rest = pc.if_else(numbers.is_valid(), NO_TEXT, text)
+        return pc.coalesce(self._in_unit(numbers, notes), self._in_unit(self._iso(rest, notes), notes))
+
+    def _in_unit(self, times: pa.Array, notes: list[str]) -> pa.Array:
+        target = pa.timestamp(self._unit, "UTC")
+        if pa.types.is_integer(times.type):
+            return cast_fitting(times, pa.int64()).cast(target)
+        cut = cut_to(times, self._unit, "values of TIMESTAMP are cut to {unit}, the database's unit", notes)
+        return cast_fitting(cut, target)
+
+    def _ticks(self, numbers: pa.Array) -> pa.Array:
+        unit = _EPOCH_UNITS.get(self._format or "")
+        return numbers if unit is None else numbers.cast(pa.timestamp(unit, tz="UTC"))
+
+    def _iso(self, text: pa.Array, notes: list[str]) -> pa.Array:
+        if matches(text, _COMMA_FRACTION):
+            text = pc.replace_substring_regex(text, _COMMA_FRACTION, r"\1.\2")
+        unit = "ns" if matches(text, r"\.\d{7}") else "us"
+        naive, aware = pa.timestamp(unit), pa.timestamp(unit, tz="UTC")
+        ends = matches(text, _OFFSET)
+        if ends == 0:
+            return self._zoned(_cast_iso(text, naive), notes)
+        if ends == len(text):
+            return _cast_iso(text, aware)
+        says = pc.fill_null(pc.match_substring_regex(text, _OFFSET), False)
+        given = _cast_iso(pc.if_else(says, text, NO_TEXT), aware)
+        assumed = self._zoned(_cast_iso(pc.if_else(says, NO_TEXT, text), naive), notes)
+        return pc.coalesce(given, assumed.cast(aware))
+
+    def _typed(self, column: pa.Array, notes: list[str]) -> pa.Array:
+        """Times that are no texts: in the zone, if they name none."""
+        if pa.types.is_integer(column.type):
+            return self._ticks(cast_fitting(column, pa.int64()))
+        if pa.types.is_date(column.type):
+            column = column.cast(pa.timestamp("ms"))
+        return self._zoned(column, notes) if column.type.tz is None else column
+
+    def _zoned(self, naive: pa.Array, notes: list[str]) -> pa.Array:
+        """In the zone; of an hour that its clocks showed twice the first one.
+
+        An hour that they left out goes on as the one before it, as in SQL: 02:30 is 03:30 then.
+        """
+        zone = self._zone
+        times = pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="latest")
+        twice = pc.not_equal(times, pc.assume_timezone(naive, zone, ambiguous="latest", nonexistent="latest"))
+        before = pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="earliest")
+        never = pc.not_equal(times, before)
+        said = "times with an offset, or in UTC, leave no doubt"
+        if pc.any(twice).as_py():
+            rows = _first_of(naive, twice)
+            notes.append(
+                f"the clocks of {zone} were set back: {rows} could be of either hour, and are taken for the first; "
+                f"{said}"
+            )
+        if pc.any(never).as_py():
+            offset = pc.subtract(pc.local_timestamp(before), before.cast(naive.type))
+            times = pc.if_else(never, pc.subtract(naive, offset).cast(times.type), times)
+            rows = _first_of(naive, never)
+            notes.append(
+                f"the clocks of {zone} were set forward: {rows} have a time that was left out, and are taken as so "
+                f"much later; is that the zone? {said}"
+            )
+        return times
+
+
+def cut_to(times: pa.Array, unit: str, note: str, notes: list[str]) -> pa.Array:
+    """Timestamps in the unit, if theirs is finer; the note, with the unit for `{unit}`, is added if a value changes."""
+    if not pa.types.is_timestamp(times.type) or _UNITS.index(times.type.unit) <= _UNITS.index(unit):
+        return times
+    cut = times.cast(pa.timestamp(unit, times.type.tz), safe=False)
+    said = note.format(unit=unit)
+    if said not in notes and not cut.cast(times.type).equals(times):
+        notes.append(said)
+    return cut
+
+
+def _first_of(naive: pa.Array, which: pa.Array) -> str:
+    """How many rows these are, and where they begin."""
+    first = naive.filter(which)[0].cast(pa.timestamp("us"), safe=False).as_py().isoformat(" ")
+    return f"{counted(pc.sum(which).as_py(), 'row')} from {first} on"
+
+
+def _cast_iso(text: pa.Array, type_: pa.DataType) -> pa.Array:
+    try:
+        return text.cast(type_)
+    except pa.ArrowInvalid:
+        return cast_fitting(fitting(text, ISO), type_)
+
+
+def _parsed(text: pa.Array, pattern: str) -> pa.Array:
+    """Times of a pattern of `strptime`, which knows no fractions of seconds (`%f`); null where it does not fit."""
+    whole = text if "%f" not in pattern else pc.replace_substring_regex(text, _FRACTION, r"\1")
+    parsed = pc.strptime(whole, format=re.sub(r"[.,]?%f", "", pattern), unit="us", error_is_null=True)
+    if "%f" not in pattern:
+        return parsed
+    digits = pc.struct_field(pc.extract_regex(text, _FRACTION.replace("(:", "(?P<second>:")), "fraction")
+    micros = pc.utf8_slice_codeunits(pc.utf8_rpad(pc.fill_null(digits, "0"), 6, "0"), 0, 6).cast(pa.int64())
+    return pc.add(parsed, micros.cast(pa.duration("us")))

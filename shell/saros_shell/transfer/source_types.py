@@ -1,0 +1,248 @@
+"""Columns of a file as values of a series' type, and the type of a column of texts that states none.
+
+    text  -> BOOLEAN     true, false in any case, 1, 0
+          -> INT32 INT64 digits with a sign; also 5.0, as pandas writes whole numbers beside gaps
+          -> FLOAT DOUBLE decimal or scientific; NaN, inf, Infinity
+          -> DATE        2024-02-29
+          -> BLOB        0x and two hexadecimal digits per byte
+          -> TEXT STRING the text as it is
+    typed -> the same type, or one of `_CASTS`
+
+A value that does not fit becomes null; the caller compares with the source to find it. TIMESTAMP: `source_times.py`.
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from saros_server.api.arrow import arrow_type, data_type_of
+from saros_shell.transfer.source_options import SourceError, SourceOptions
+from saros_storage.base.types import FLOATING_TYPES, STRING_TYPES, DataType, TimeUnit
+from saros_wire.client_values import arrow_array
+
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?([nN][aA][nN]|[iI]nf(inity)?|INF(INITY)?)$"
+INTEGER = r"^[+-]?\d+$"
+_WHOLE = r"^[+-]?\d+(\.0*)?$"
+#: A sign that Arrow does not read, and decimals that are none.
+_NEEDLESS = r"^\+|\.0*$"
+_BOOLEAN = r"^([tT]rue|[fF]alse|TRUE|FALSE)$"
+_BYTES = r"^0[xX]([0-9a-fA-F]{2})*$"
+#: A number with a decimal comma, and maybe marks between its thousands.
+_COMMA_NUMBER = r"^[+-]?\d+([. ']\d{3})*,\d+([eE][+-]?\d+)?$"
+_THOUSANDS = r"^[+-]?\d{1,3}([.,' ])\d{3}(?!\d)"
+#: From here on a DOUBLE does not hold every whole number; numbers from here on have at least so many digits.
+_EXACT_MAX = 2.0**53
+_LONG = r"^[+-]?\d{16,}$"
+#: Made this way, since `pa.scalar` loads pandas.
+NO_TEXT = pa.nulls(1, pa.string())[0]
+#: Columns up to this length are cast value by value once a value has failed.
+_HALVED_ROWS_MIN = 64
+#: Types that values of a type are stored as.
+_CASTS: dict[DataType, frozenset[DataType]] = {
+    DataType.INT32: frozenset({DataType.INT64}) | FLOATING_TYPES,
+    DataType.INT64: frozenset({DataType.INT32, DataType.TIMESTAMP}) | FLOATING_TYPES,
+    DataType.FLOAT: frozenset({DataType.INT32, DataType.INT64, DataType.DOUBLE}),
+    DataType.DOUBLE: frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT}),
+    DataType.TIMESTAMP: frozenset({DataType.INT64}),
+}
+
+
+def is_text(type_: pa.DataType) -> bool:
+    """Whether values of the Arrow type are texts."""
+    return data_type_of(type_) in STRING_TYPES
+
+
+def plain(column: pa.Array, header: str) -> pa.Array:
+    """The column without dictionary or views; texts and bytes as Arrow's plain types."""
+    values = arrow_array(column, header)
+    if pa.types.is_large_string(values.type):
+        return values.cast(pa.string())
+    return values.cast(pa.binary()) if pa.types.is_large_binary(values.type) else values
+
+
+def is_stored_as(stated: DataType, type_: DataType) -> bool:
+    """Whether a series of `type_` holds values of the stated type, which are no texts."""
+    return type_ is stated or type_ in _CASTS.get(stated, ())
+
+
+def can_cast(source: pa.DataType, type_: DataType) -> bool:
+    """Whether there is a conversion at all, for an option that asks for it."""
+    if type_ is DataType.TIMESTAMP:
+        return bool(pa.types.is_integer(source) or pa.types.is_temporal(source))
+    try:
+        pa.nulls(0, source).cast(arrow_type(type_, TimeUnit.MILLISECOND, "UTC"))
+    except pa.ArrowNotImplementedError:
+        return False
+    return True
+
+
+def parse(column: pa.Array, type_: DataType, options: SourceOptions) -> pa.Array:
+    """Texts as values of any type but TIMESTAMP; null where a text is none."""
+    if type_ in STRING_TYPES:
+        return column
+    text = pc.utf8_trim_whitespace(column)
+    if type_ is DataType.BLOB:
+        return _bytes_of(text)
+    if type_ in (DataType.INT32, DataType.INT64):
+        return whole_numbers(options.plain_numbers(text), arrow_type(type_, TimeUnit.MILLISECOND, "UTC"))
+    if type_ in FLOATING_TYPES:
+        return _floats(options.plain_numbers(text), arrow_type(type_, TimeUnit.MILLISECOND, "UTC"))
+    return cast_fitting(without_blank(text), arrow_type(type_, TimeUnit.MILLISECOND, "UTC"))
+
+
+def without_blank(text: pa.Array) -> pa.Array:
+    """The texts with null for empty ones."""
+    blank = pc.equal(text, "")
+    return pc.if_else(blank, NO_TEXT, text) if pc.any(blank).as_py() else text
+
+
+def matches(text: pa.Array, pattern: str) -> int:
+    """How many of the texts fit the pattern."""
+    count: int | None = pc.sum(pc.match_substring_regex(text, pattern)).as_py()
+    return count or 0
+
+
+def fitting(text: pa.Array, pattern: str) -> pa.Array:
+    """The texts with null for those that do not fit the pattern."""
+    return pc.if_else(pc.match_substring_regex(text, pattern), text, NO_TEXT)
+
+
+def whole_numbers(text: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Whole numbers; null where a text is none. Arrow would also read 0x10."""
+    if not pc.any(pc.match_substring(text, "x", ignore_case=True)).as_py():
+        try:
+            return text.cast(type_)
+        except pa.ArrowInvalid:
+            return _sorted_out(text, type_)
+    return _sorted_out(text, type_)
+
+
+def _sorted_out(text: pa.Array, type_: pa.DataType) -> pa.Array:
+    return cast_fitting(pc.replace_substring_regex(fitting(text, _WHOLE), _NEEDLESS, ""), type_)
+
+
+def _floats(text: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Floats; null where a text is none, or too large: Arrow makes infinity of such a number."""
+    try:
+        numbers = text.cast(type_)
+    except pa.ArrowInvalid:
+        numbers = cast_fitting(fitting(text, NUMBER), type_)
+    infinite = pc.is_inf(numbers)
+    if pc.any(infinite).as_py():
+        overflows = pc.and_(infinite, pc.invert(pc.match_substring(text, "inf", ignore_case=True)))
+        return pc.if_else(overflows, pa.scalar(None, type_), numbers)
+    return numbers
+
+
+def _bytes_of(text: pa.Array) -> pa.Array:
+    """Bytes of their hexadecimal digits: those of all values are decoded at once."""
+    digits = pc.utf8_slice_codeunits(fitting(text, _BYTES), 2)
+    present = digits.drop_null()
+    joined = pc.binary_join(pa.ListArray.from_arrays([0, len(present)], present), "")
+    data = bytes.fromhex(joined[0].as_py())
+    lengths = pc.fill_null(pc.divide(pc.binary_length(digits), 2), 0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))).astype(np.int32)
+    valid = pa.py_buffer(np.packbits(digits.is_valid().to_numpy(zero_copy_only=False), bitorder="little"))
+    return pa.Array.from_buffers(pa.binary(), len(text), [valid, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+def cast_fitting(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Cast; null where a value does not fit, found by halving."""
+    try:
+        return array.cast(type_)
+    except pa.ArrowInvalid:
+        if len(array) <= _HALVED_ROWS_MIN:
+            return pa.array([_cast_one(value, type_) for value in array], type_)
+        middle = len(array) // 2
+        return pa.concat_arrays([cast_fitting(array[:middle], type_), cast_fitting(array[middle:], type_)])
+
+
+def _cast_one(value: pa.Scalar, type_: pa.DataType) -> pa.Scalar:
+    try:
+        return value.cast(type_)
+    except pa.ArrowInvalid:
+        return pa.scalar(None, type_)
+
+
+def cast(column: pa.Array, type_: DataType, unit: TimeUnit) -> pa.Array:
+    """Values of a typed file as those of any type but TIMESTAMP; null where a value does not fit."""
+    target = arrow_type(type_, unit, "UTC")
+    if type_ not in FLOATING_TYPES:
+        return cast_fitting(column, target)
+    values = column.cast(target, safe=False)
+    if column.type != pa.float64() or type_ is not DataType.FLOAT:
+        return values
+    overflows = pc.and_(pc.is_inf(values), pc.invert(pc.is_inf(column)))
+    return pc.if_else(overflows, pa.scalar(None, target), values) if pc.any(overflows).as_py() else values
+
+
+def rounded(column: pa.Array, values: pa.Array, options: SourceOptions) -> list[str]:
+    """The whole numbers of a column, texts or integers, that its DOUBLE values do not hold."""
+    bounds = pc.min_max(values)
+    if not bounds["min"].is_valid or max(abs(bounds["min"].as_py()), abs(bounds["max"].as_py())) < _EXACT_MAX:
+        return []
+    large = column.filter(pc.greater_equal(pc.abs(values), _EXACT_MAX))
+    text = large.cast(pa.string()) if pa.types.is_integer(large.type) else _trimmed_numbers(large, options)
+    whole = text.filter(pc.match_substring_regex(text, INTEGER)).to_pylist()
+    return [number for number in whole if int(float(number)) != int(number)]
+
+
+def _trimmed_numbers(column: pa.Array, options: SourceOptions) -> pa.Array:
+    return options.plain_numbers(pc.utf8_trim_whitespace(column))
+
+
+def inferred_type(header: str, column: pa.Array, options: SourceOptions, file: str) -> tuple[DataType | None, str]:
+    """The type of a column of texts that states none, None without a value, and a note if it may surprise.
+
+    Raises SourceError for numbers with a decimal comma.
+    """
+    text = without_blank(pc.utf8_trim_whitespace(column)).drop_null()
+    if not len(text):
+        return None, ""
+    numbers = options.plain_numbers(text)
+    count = matches(numbers, NUMBER)
+    if count == len(text):
+        return _number_type(header, numbers)
+    if matches(text, _BOOLEAN) == len(text):
+        return DataType.BOOLEAN, ""
+    remedy = f"say --decimal , or, if these are texts, --type '{header}=TEXT'"
+    refuse_decimal_commas(f"{file}: {header}", text, count, options, remedy)
+    return DataType.TEXT, _odd_word(header, text, numbers) if 2 * count > len(text) else ""
+
+
+def refuse_decimal_commas(where: str, text: pa.Array, numbers: int, options: SourceOptions, remedy: str) -> None:
+    """Raise SourceError if most texts are numbers, so many with a point, and some with a decimal comma."""
+    commas = pc.match_substring_regex(text, _COMMA_NUMBER)
+    if options.decimal == "." and 2 * (numbers + pc.sum(commas).as_py()) > len(text) and pc.any(commas).as_py():
+        odd = text.filter(commas)[0].as_py()
+        raise SourceError(f"{where}: {odd!r} looks like a number with a decimal comma: {remedy}")
+
+
+def _number_type(header: str, numbers: pa.Array) -> tuple[DataType, str]:
+    """DOUBLE, as in SQL; INT64 where all are whole and a DOUBLE might round one."""
+    if not matches(numbers, _LONG) or matches(numbers, INTEGER) != len(numbers):
+        return DataType.DOUBLE, ""
+    whole = whole_numbers(numbers, pa.int64())
+    bounds = pc.min_max(whole)
+    if whole.null_count or max(abs(bounds["min"].as_py()), abs(bounds["max"].as_py())) <= _EXACT_MAX:
+        return DataType.DOUBLE, ""
+    return DataType.INT64, (
+        f"{header} is INT64, since a DOUBLE does not hold all whole numbers beyond 2**53; "
+        f"--type '{header}=DOUBLE' rounds them"
+    )
+
+
+def _odd_word(header: str, text: pa.Array, numbers: pa.Array) -> str:
+    odd = text.filter(pc.invert(pc.match_substring_regex(numbers, NUMBER)))[0].as_py()
+    mark = re.match(_THOUSANDS, odd)
+    remedy = (
+        f'--thousands "{mark[1]}" reads it as one'
+        if mark
+        else f"--null '{odd}' is no value then, --type '{header}=DOUBLE' sets such rows aside"
+    )
+    return f"{header} is TEXT, since {odd!r} is no number; {remedy}"

@@ -1,0 +1,1 @@
+"""Options, types, errors, and connections to the database."""

@@ -1,0 +1,140 @@
+"""From options to a connection, in whichever process of Spark's asks: the planner's, a task's, the caller's.
+
+A data folder belongs to one process, and Spark is many: a folder therefore means the server that serves it. Connections
+are kept for the process, since workers run many tasks and each login costs the server a hash.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from saros_spark.base.errors import SourceError
+from saros_spark.base.options import Connecting
+from saros_wire.addresses import host_and_port
+
+if TYPE_CHECKING:
+    import saros
+    from saros.base.target import Target
+    from saros.transport.uploads import Uploads
+
+#: A worker talks to few databases, or as few users, with two kinds of patience.
+_CONNECTIONS_KEPT = 8
+#: For which a call looks for a node that answers: longer than a cluster needs to find another leader.
+FAILOVER_S = 30.0
+#: The same where the call may go elsewhere: what a node that is only busy with accepting may take.
+ELSEWHERE_S = 2.0
+
+
+def connection_of(options: Connecting, failover_s: float | None = None) -> saros.Connection:
+    """The process's connection. Raises SourceError (nobody serves the folder) and the driver's errors."""
+    return _connection(options, os.getpid(), failover_s)
+
+
+@lru_cache(_CONNECTIONS_KEPT)
+def _connection(
+    options: Connecting,
+    process: int,  # noqa: ARG001 - a fork needs its own
+    failover_s: float | None,
+) -> saros.Connection:
+    return connect(options, failover_s)
+
+
+def connect(options: Connecting, failover_s: float | None = None) -> saros.Connection:
+    """A new connection, for who closes it. Raises as `connection_of`."""
+    import saros
+
+    return saros.connect(
+        address_of(options.url),
+        user=options.user,
+        password=options.password,
+        consistency=options.consistency,  # type: ignore[arg-type] # the driver checks it
+        tls_ca=options.tls_ca,
+        timestamps="epoch",
+        time_zone="UTC",
+        timeout=options.timeout_s,
+        failover_s=FAILOVER_S if failover_s is None else failover_s,
+    )
+
+
+@contextmanager
+def repeatable(options: Connecting, name: str) -> Iterator[saros.Connection]:
+    """A connection for writes that have one effect, also if another one of this name sends them again, in their order.
+
+    For `protocol.SEQUENCES_KEPT` writes: older ones are not remembered. Raises as `connection_of`.
+    """
+    from saros.api.connection import Connection
+    from saros.transport.remote import RemoteSession
+
+    number = int.from_bytes(sha256(name.encode()).digest()[:8], "little")
+    session = RemoteSession(_target_of(options), time_zone="UTC", failover_s=FAILOVER_S, client_id=number)
+    with Connection(session, timestamps="epoch", timeout=options.timeout_s) as connection:
+        yield connection
+
+
+def at_node(options: Connecting, node: str | None) -> Connecting:
+    """The same at one node (host:port) of the cluster; None: wherever the driver goes."""
+    if node is None:
+        return options
+    found = re.sub(r"^(saros://(?:[^@/?#]*@)?)[^/?#]*", lambda match: match[1] + node, address_of(options.url))
+    return replace(options, url=found)
+
+
+@contextmanager
+def uploads_to(options: Connecting, node: str | None = None) -> Iterator[Uploads]:
+    """Bring files to a node, by default the first one that answers. Raises as `connection_of`."""
+    from saros.transport.uploads import Uploads
+
+    uploads = Uploads(_target_of(at_node(options, node)))
+    try:
+        yield uploads
+    finally:
+        uploads.close()
+
+
+def addresses_of(options: Connecting) -> tuple[str, ...]:
+    """host:port of the nodes that the target names. Raises as `connection_of`."""
+    return _target_of(options).addresses
+
+
+def refuses(address: str) -> bool:
+    """Whether nobody listens at host:port: the node's process has ended. One that is only cut off does not refuse."""
+    try:
+        socket.create_connection(host_and_port(address), ELSEWHERE_S).close()
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _target_of(options: Connecting) -> Target:
+    """The nodes, and who logs in how. Raises as `connection_of`."""
+    from saros.base.target import parse_target
+
+    target = parse_target(address_of(options.url))
+    return target.override(
+        user=options.user, password=options.password, consistency=options.consistency, tls_ca=options.tls_ca
+    )
+
+
+def address_of(url: str) -> str:
+    """A target as it is; of a data folder, its server's. Raises SourceError."""
+    if "://" in url:
+        return url
+    from saros_server.process.server_file import serving
+
+    found = serving(url)
+    if found is None:
+        raise SourceError(
+            f"nobody serves the folder {url}, and Spark's processes cannot share it: run `saros start --data {url}`,"
+            f' or put the job into `with saros_spark.serving("{url}") as url:`'
+        )
+    return f"saros://{found.address}"

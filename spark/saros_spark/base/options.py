@@ -1,0 +1,391 @@
+"""Options of the data sources: from Spark's texts to typed values; what is not known is an error with a suggestion.
+
+Spark hands options on as a case-insensitive mapping of texts, and says nothing of a misspelt one: so we do. Values are
+checked here, before anything connects. Pure: any thread, any process.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar, cast, get_args
+
+from saros_spark.base.errors import SourceError
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.paths import join_nodes, split_path
+
+Layout = Literal["by_device", "by_time", "narrow"]
+TimeType = Literal["auto", "timestamp", "long"]
+Method = Literal["tablet", "bulk"]
+Unit = Literal["ms", "us", "ns"]
+Snapshot = Literal["auto", "strict", "none"]
+T = TypeVar("T")
+
+_CONNECT = ("url", "user", "password", "passwordFile", "tlsCa", "consistency", "timeout")
+_WHAT = ("path", "paths", "devices", "columns", "startTime", "endTime", "where", "aggregate", "interval", "sql")
+_RELATION = (*_CONNECT, *_WHAT, "layout", "timeType", "valueType", "pointsPerPartition", "maxPartitions")
+#: What each face of the formats takes.
+READ = (*_RELATION, "snapshot", "snapshotLease")
+WRITE = (
+    *(*_CONNECT, "path", "devices", "startTime", "endTime", "layout", "device", "aligned", "batchRows", "method"),
+    *("bulkFolder", "bulkPoints"),
+)
+FILES = (
+    *(
+        "path",
+        "paths",
+        "pathGlobFilter",
+        "devices",
+        "columns",
+        "startTime",
+        "endTime",
+        "layout",
+        "timeUnit",
+        "timeType",
+    ),
+    *("valueType", "pointsPerPartition"),
+)
+FILES_WRITE = ("path", "layout", "device", "aligned", "timeUnit", "maxPoints")
+STREAM = (*_RELATION, "delay", "maxRowsPerTrigger")
+STREAM_WRITE = (
+    *(*_CONNECT, "path", "layout", "device", "aligned", "batchRows"),
+    *("progress", "checkpointLocation", "queryName"),
+)
+#: Points of a task: about a second's work, and some tens of MB of Arrow at a time in flight.
+_POINTS_PER_PARTITION = 5_000_000
+#: Each partition is a task with its closure: more only burden Spark's driver.
+_PARTITIONS_MAX = 10_000
+_TIMEOUT_S = 600.0
+#: How long a job's moment stays when none of its tasks reads.
+_LEASE_S = 600.0
+_BATCH_ROWS = 10_000
+#: Points that a task of a bulk write holds and sorts before it writes files: some 16 bytes each.
+_BULK_POINTS = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Connecting:
+    """Where and as whom. `password` is in no repr; it travels with Spark's tasks, as with any JDBC source."""
+
+    url: str
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    tls_ca: str | None = None
+    consistency: str | None = None
+    timeout_s: float = _TIMEOUT_S
+
+
+@dataclass(frozen=True, slots=True)
+class ScanOptions:
+    """A relation: what of the database, in which shape. Times are texts: their unit is the database's."""
+
+    connecting: Connecting
+    devices: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    start: str | None = None
+    end: str | None = None
+    where: str | None = None
+    aggregate: str | None = None
+    interval: str | None = None
+    sql: str | None = None
+    layout: Layout = "by_device"
+    time_type: TimeType = "auto"
+    value_type: str | None = None
+    points_per_partition: int = _POINTS_PER_PARTITION
+    partitions_max: int = _PARTITIONS_MAX
+    #: Whether all tasks read at one moment, and what becomes of those that find it gone.
+    snapshot: Snapshot = "auto"
+    lease_s: float = _LEASE_S
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """How rows are written. `devices`, `start` and `end` say what mode overwrite replaces."""
+
+    connecting: Connecting
+    layout: Layout = "by_device"
+    device: str | None = None
+    aligned: bool | None = None
+    batch_rows: int = _BATCH_ROWS
+    method: Method = "tablet"
+    bulk_folder: str | None = None
+    bulk_points: int = _BULK_POINTS
+    devices: tuple[str, ...] = ()
+    start: str | None = None
+    end: str | None = None
+    #: Of streams: the device at which committed batches are noted.
+    progress: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileOptions:
+    """A folder of TsFiles, and what of it."""
+
+    paths: tuple[str, ...]
+    glob: str | None = None
+    devices: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    start: str | None = None
+    end: str | None = None
+    layout: Layout = "by_device"
+    time_unit: str = "ms"
+    time_type: TimeType = "auto"
+    value_type: str | None = None
+    points_per_partition: int = _POINTS_PER_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class FileWriteOptions:
+    """Where TsFiles are made, and of which rows."""
+
+    path: str
+    rows: WriteOptions
+    time_unit: str = "ms"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """How a stream moves on: by time, `delay` behind the newest point."""
+
+    scan: ScanOptions
+    delay: str = "0s"
+    rows_per_trigger: int | None = None
+
+
+def scan_options(options: Mapping[str, str]) -> ScanOptions:
+    """Of a batch read. Raises SourceError."""
+    return _scan(_Given(options, READ))
+
+
+def relation_options(options: Mapping[str, str]) -> ScanOptions:
+    """Of a read, whether batch or stream, when only its schema is asked for. Raises SourceError."""
+    return _scan(_Given(options, (*READ, *STREAM)))
+
+
+def stream_options(options: Mapping[str, str]) -> StreamOptions:
+    """Of a streaming read. Raises SourceError."""
+    given = _Given(options, STREAM)
+    scan = _scan(given)
+    for name, value in (("sql", scan.sql), ("aggregate", scan.aggregate)):
+        if value is not None:
+            raise SourceError(f"option {name} is for batch reads: aggregate the stream in Spark, or read a batch")
+    return StreamOptions(scan, given.text("delay") or "0s", given.number("maxRowsPerTrigger", int, 1))
+
+
+def write_options(options: Mapping[str, str], *, streaming: bool = False) -> WriteOptions:
+    """Of a write. Raises SourceError."""
+    given = _Given(options, STREAM_WRITE if streaming else WRITE)
+    return WriteOptions(
+        connecting=_connecting(given),
+        layout=given.choice("layout", Layout, "by_device"),
+        device=given.text("device"),
+        aligned=given.flag("aligned"),
+        batch_rows=given.number("batchRows", int, 1) or _BATCH_ROWS,
+        method=given.choice("method", Method, "tablet"),
+        bulk_folder=given.text("bulkFolder"),
+        bulk_points=given.number("bulkPoints", int, 1) or _BULK_POINTS,
+        devices=_devices(given),
+        start=given.text("startTime"),
+        end=given.text("endTime"),
+        progress=_progress(given) if streaming else None,
+    )
+
+
+def _progress(given: _Given) -> str | None:
+    text = given.text("progress")
+    try:
+        return None if text is None else join_nodes(split_path(text))
+    except UserMistake as error:
+        raise SourceError(f"option progress is the path of a device: {error}") from error
+
+
+def file_options(options: Mapping[str, str]) -> FileOptions:
+    """Of a read of TsFiles. Raises SourceError."""
+    given = _Given(options, FILES)
+    path, paths = given.text("path"), given.text("paths")
+    made = FileOptions(
+        paths=tuple(json.loads(paths)) if paths else () if path is None else (path.removeprefix("file:"),),
+        glob=given.text("pathGlobFilter"),
+        devices=given.words("devices"),
+        columns=given.words("columns"),
+        start=given.text("startTime"),
+        end=given.text("endTime"),
+        layout=given.choice("layout", Layout, "by_device"),
+        time_unit=given.choice("timeUnit", Unit, "ms"),
+        time_type=given.choice("timeType", TimeType, "auto"),
+        value_type=given.text("valueType"),
+        points_per_partition=given.number("pointsPerPartition", int, 1) or _POINTS_PER_PARTITION,
+    )
+    if not made.paths:
+        raise SourceError("say which folder: load('/data/files')")
+    if made.layout == "by_time":
+        raise SourceError("format tsfile has the layouts by_device and narrow")
+    return made
+
+
+def file_write_options(options: Mapping[str, str]) -> FileWriteOptions:
+    """Of a write of TsFiles. Raises SourceError."""
+    given = _Given(options, FILES_WRITE)
+    path = given.text("path")
+    if path is None:
+        raise SourceError("say which folder: save('/data/files')")
+    rows = WriteOptions(
+        Connecting(""),
+        layout=given.choice("layout", Layout, "by_device"),
+        device=given.text("device"),
+        aligned=given.flag("aligned"),
+        bulk_points=given.number("maxPoints", int, 1) or _BULK_POINTS,
+    )
+    return FileWriteOptions(path.removeprefix("file:"), rows, given.choice("timeUnit", Unit, "ms"))
+
+
+def _scan(given: _Given) -> ScanOptions:
+    lease = given.number("snapshotLease", float, 1)
+    made = ScanOptions(
+        connecting=_connecting(given),
+        devices=_devices(given),
+        columns=given.words("columns"),
+        start=given.text("startTime"),
+        end=given.text("endTime"),
+        where=given.text("where"),
+        aggregate=given.text("aggregate"),
+        interval=given.text("interval"),
+        sql=given.text("sql"),
+        layout=given.choice("layout", Layout, "by_device"),
+        time_type=given.choice("timeType", TimeType, "auto"),
+        value_type=given.text("valueType"),
+        points_per_partition=given.number("pointsPerPartition", int, 1) or _POINTS_PER_PARTITION,
+        partitions_max=given.number("maxPartitions", int, 1) or _PARTITIONS_MAX,
+        snapshot=given.choice("snapshot", Snapshot, "auto"),
+        lease_s=_LEASE_S if lease is None else lease,
+    )
+    _check_scan(made, given)
+    return made
+
+
+def _check_scan(made: ScanOptions, given: _Given) -> None:
+    if made.sql is not None:
+        others = [name for name in (*_WHAT, "layout") if name != "sql" and given.text(name) is not None]
+        if others:
+            raise SourceError(f"option sql is a whole query: {', '.join(others)} cannot be given with it")
+        _check_sql(made.sql)
+        return
+    if not made.devices:
+        raise SourceError("say what to read: load('root.plant.**'), or the option devices or sql")
+    if made.interval is not None and made.aggregate is None:
+        raise SourceError("option interval is the width of an aggregate's windows: give aggregate, too")
+    if made.aggregate is not None and (made.columns or made.layout != "by_device"):
+        raise SourceError("option aggregate names its columns itself, by device: leave out columns and layout")
+    if made.value_type is not None and made.layout != "narrow":
+        raise SourceError("option valueType is for the layout narrow")
+
+
+def _check_sql(text: str) -> None:
+    """Spark runs it when it plans, and again for each attempt of a task: it may only read. Raises SourceError."""
+    from saros_grammar.queries import is_other_than_query  # for this option only
+
+    if is_other_than_query(text):
+        raise SourceError(f"option sql takes a query that gives rows and writes none; this was not run: {text}")
+
+
+def _connecting(given: _Given) -> Connecting:
+    url = given.text("url")
+    if url is None:
+        raise SourceError("option url is missing: saros://host:6667, or the data folder of a running server")
+    password = given.text("password")
+    file = given.text("passwordFile")
+    if file is not None:
+        if password is not None:
+            raise SourceError("give password or passwordFile, not both")
+        password = first_line(file)
+    timeout = given.number("timeout", float, 0.001)
+    return Connecting(
+        url,
+        given.text("user"),
+        password,
+        given.text("tlsCa"),
+        given.text("consistency"),
+        _TIMEOUT_S if timeout is None else timeout,
+    )
+
+
+def first_line(file: str) -> str:
+    """A password file's password. Raises SourceError."""
+    try:
+        with open(file, encoding="utf-8") as stream:
+            return stream.readline().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"the password file {file} cannot be read: {error}") from error
+
+
+def _devices(given: _Given) -> tuple[str, ...]:
+    found = [name for name in ("devices", "path", "paths") if given.text(name) is not None]
+    if len(found) > 1:
+        raise SourceError(f"{' and '.join(found)} both say which devices: give one of them")
+    if found == ["paths"]:
+        return tuple(json.loads(given.text("paths") or "[]"))
+    return given.words(found[0]) if found else ()
+
+
+def split_words(text: str) -> tuple[str, ...]:
+    """Words between commas that stand outside back-quotes and brackets."""
+    words, depth, quoted, word = [], 0, False, ""
+    for letter in text:
+        quoted ^= letter == "`"
+        depth += 0 if quoted else (letter == "(") - (letter == ")")
+        if letter == "," and not quoted and depth == 0:
+            words.append(word)
+            word = ""
+        else:
+            word += letter
+    return tuple(stripped for part in (*words, word) if (stripped := part.strip()))
+
+
+class _Given:
+    """The options as they came, asked for by their documented names."""
+
+    def __init__(self, options: Mapping[str, str], known: Iterable[str]) -> None:
+        names = {name.lower(): name for name in known}
+        self._values = {name.lower(): str(value) for name, value in options.items()}
+        for name in self._values:
+            if name not in names:
+                near = difflib.get_close_matches(name, names, 1, 0.5)
+                hint = f"did you mean {names[near[0]]}?" if near else f"there are {', '.join(sorted(names.values()))}"
+                raise SourceError(f"there is no option {name}: {hint}")
+
+    def text(self, name: str) -> str | None:
+        return self._values.get(name.lower()) or None
+
+    def words(self, name: str) -> tuple[str, ...]:
+        return split_words(self.text(name) or "")
+
+    def choice(self, name: str, type_: object, default: T) -> T:
+        value = self.text(name)
+        choices: tuple[str, ...] = get_args(type_)
+        if value is None:
+            return default
+        if value not in choices:
+            raise SourceError(f"option {name} is {', '.join(choices)}, not {value!r}")
+        return cast("T", value)
+
+    def flag(self, name: str) -> bool | None:
+        value = self.text(name)
+        if value is None:
+            return None
+        if value.lower() not in ("true", "false"):
+            raise SourceError(f"option {name} is true or false, not {value!r}")
+        return value.lower() == "true"
+
+    def number(self, name: str, type_: Callable[[str], T], least: float) -> T | None:
+        value = self.text(name)
+        if value is None:
+            return None
+        try:
+            number = type_(value)
+        except ValueError:
+            raise SourceError(f"option {name} is a number, not {value!r}") from None
+        if float(value) < least:
+            raise SourceError(f"option {name} is at least {least:g}, not {value}")
+        return number

@@ -1,0 +1,29 @@
+"""`python -m saros_spark.base.tied_server FOLDER`: a server that ends when its standard input does.
+
+`local_server` starts it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+
+from saros_shell.commands.start import main as start
+
+
+def main(folder: str) -> int:
+    """Serve the folder, at any free port of this machine."""
+    threading.Thread(target=_stop_at_the_end_of_input, daemon=True).start()
+    return start(["--foreground", "--data", folder, "--port", "0"])
+
+
+def _stop_at_the_end_of_input() -> None:
+    while os.read(sys.stdin.fileno(), 1):  # the descriptor's own: a thread inside of sys.stdin would hold up the exit
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

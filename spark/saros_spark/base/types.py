@@ -1,0 +1,144 @@
+"""Types: Saros, Arrow and Spark, and which type holds the values of two.
+
+    BOOLEAN bool boolean · INT32 int32 int · INT64 int64 bigint · FLOAT float32 float · DOUBLE float64 double
+    TEXT, STRING string string · BLOB binary binary · DATE date32 date · TIMESTAMP, time timestamp[us, UTC] timestamp
+
+Spark's timestamps are microseconds: nanoseconds are bigint unless one asks otherwise. What two devices store under one
+name goes into one column where that loses nothing: INT32 and INT64 are bigint, INT32 and the floats double, FLOAT and
+DOUBLE double, TEXT and STRING string. Pure but for Spark's own types, which are made where they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from saros_spark.base.errors import SourceError
+from saros_spark.base.options import TimeType
+from saros_storage.base.types import DataType, TimeUnit
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+INSTANT = pa.timestamp("us", tz="UTC")
+_ARROW: dict[DataType, pa.DataType] = {
+    DataType.BOOLEAN: pa.bool_(),
+    DataType.INT32: pa.int32(),
+    DataType.INT64: pa.int64(),
+    DataType.FLOAT: pa.float32(),
+    DataType.DOUBLE: pa.float64(),
+    DataType.TEXT: pa.string(),
+    DataType.STRING: pa.string(),
+    DataType.BLOB: pa.binary(),
+    DataType.DATE: pa.date32(),
+}
+_WIDER: dict[frozenset[DataType], DataType] = {
+    frozenset({DataType.INT32, DataType.INT64}): DataType.INT64,
+    frozenset({DataType.INT32, DataType.FLOAT}): DataType.DOUBLE,
+    frozenset({DataType.INT32, DataType.DOUBLE}): DataType.DOUBLE,
+    frozenset({DataType.FLOAT, DataType.DOUBLE}): DataType.DOUBLE,
+    frozenset({DataType.TEXT, DataType.STRING}): DataType.STRING,
+}
+_NAMED = {"boolean", "int", "bigint", "float", "double", "string", "binary", "date", "timestamp"}
+
+
+def instant_type(time_type: TimeType, unit: TimeUnit) -> pa.DataType:
+    """Arrow's type for times, and for TIMESTAMP series."""
+    if time_type == "auto":
+        return pa.int64() if unit is TimeUnit.NANOSECOND else INSTANT
+    return INSTANT if time_type == "timestamp" else pa.int64()
+
+
+def arrow_type(type_: DataType, instant: pa.DataType) -> pa.DataType:
+    """Arrow's type for a series, where instants are `instant`."""
+    return instant if type_ is DataType.TIMESTAMP else _ARROW[type_]
+
+
+def wider(one: DataType, other: DataType) -> DataType | None:
+    """The type that holds both without loss, or None."""
+    return one if one is other else _WIDER.get(frozenset({one, other}))
+
+
+def common_type(types: Mapping[str, DataType]) -> DataType:
+    """The type that holds the values of all measurements, of which there is one. Raises SourceError."""
+    (first, common), *others = types.items()
+    for name, type_ in others:
+        both = wider(common, type_)
+        if both is None:
+            raise SourceError(
+                f"{first} is {common.name} and {name} is {type_.name}, and no column holds both: choose measurements"
+                " with the option columns, or give valueType, such as string, that all are cast to"
+            )
+        first, common = name, both
+    return common
+
+
+def field_of(name: str, type_: DataType, instant: pa.DataType) -> pa.Field:
+    """A column for values of a series, which tells their type."""
+    return pa.field(name, arrow_type(type_, instant), metadata={"saros.type": type_.name})
+
+
+def to_spark(schema: pa.Schema) -> StructType:
+    """Spark's schema: every column may be null, as Spark compares that strictly."""
+    from pyspark.sql import types as spark
+
+    simple: dict[pa.DataType, Any] = {
+        pa.bool_(): spark.BooleanType(),
+        pa.int32(): spark.IntegerType(),
+        pa.int64(): spark.LongType(),
+        pa.float32(): spark.FloatType(),
+        pa.float64(): spark.DoubleType(),
+        pa.string(): spark.StringType(),
+        pa.binary(): spark.BinaryType(),
+        pa.date32(): spark.DateType(),
+        INSTANT: spark.TimestampType(),
+    }
+    fields = []
+    for field in schema:
+        metadata = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
+        fields.append(spark.StructField(field.name, simple[field.type], True, metadata))
+    return spark.StructType(fields)
+
+
+def from_spark(schema: StructType, *, void: bool = False) -> pa.Schema:
+    """Arrow's schema for Spark's. Raises SourceError naming the first column of a type that Saros has not.
+
+    `void`: accept columns of Spark's type for nulls only, which can be written but not read.
+    """
+    from pyspark.sql import types as spark
+
+    simple: dict[type[object], pa.DataType] = {
+        spark.BooleanType: pa.bool_(),
+        spark.ByteType: pa.int8(),
+        spark.ShortType: pa.int16(),
+        spark.IntegerType: pa.int32(),
+        spark.LongType: pa.int64(),
+        spark.FloatType: pa.float32(),
+        spark.DoubleType: pa.float64(),
+        spark.StringType: pa.string(),
+        spark.BinaryType: pa.binary(),
+        spark.DateType: pa.date32(),
+        spark.TimestampType: INSTANT,
+        spark.TimestampNTZType: pa.timestamp("us"),
+    }
+    if void:
+        simple[spark.NullType] = pa.null()
+    fields = []
+    for field in schema.fields:
+        found = simple.get(type(field.dataType))
+        if found is None:
+            raise SourceError(
+                f"column {field.name} is {field.dataType.simpleString()}, which Saros does not store: cast it"
+            )
+        fields.append(pa.field(field.name, found))
+    return pa.schema(fields)
+
+
+def named_type(name: str) -> pa.DataType:
+    """Arrow's type by Spark's name for it. Raises SourceError."""
+    names = {"int": "int32", "bigint": "int64", "boolean": "bool", "date": "date32"}
+    if name not in _NAMED:
+        raise SourceError(f"valueType is {', '.join(sorted(_NAMED))}, not {name!r}")
+    return INSTANT if name == "timestamp" else pa.type_for_alias(names.get(name, name))

@@ -1,0 +1,196 @@
+"""What the database has of a relation: its devices, their series and types, and roughly how many points each holds.
+
+    SHOW TIMESERIES device.*   -> devices and types        SELECT count, min_time, max_time ALIGN BY DEVICE -> Extent
+
+Counts come from statistics as far as these go; they only decide how the work is cut, so of very many series only some
+are counted, and the rest is taken to be like them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from saros_spark.base.errors import SourceError
+from saros_spark.base.types import wider
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.paths import parse_pattern, quote_node, split_series, unquote_node
+from saros_storage.base.types import TIME_UNITS, DataType, TimeUnit
+
+if TYPE_CHECKING:
+    import saros
+
+#: Series whose points are counted for a plan: some seconds at worst.
+_COUNTED_MAX = 20_000
+#: Devices that one statement names: its text stays well below a message.
+DEVICES_PER_STATEMENT = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Devices by canonical path, each with its measurements (canonical nodes) and their types."""
+
+    unit: TimeUnit
+    devices: Mapping[str, Mapping[str, DataType]]
+
+    def measurements(self) -> dict[str, DataType]:
+        """All measurements in name order, each with the type that holds it everywhere. Raises SourceError."""
+        found: dict[str, tuple[DataType, str]] = {}
+        for device, series in self.devices.items():
+            for name, type_ in series.items():
+                before, where = found.setdefault(name, (type_, device))
+                both = wider(before, type_)
+                if both is None:
+                    raise SourceError(
+                        f"{where}.{name} is {before.name} and {device}.{name} is {type_.name}, and no type holds both:"
+                        " read fewer devices, or other columns"
+                    )
+                found[name] = both, where
+        return {name: found[name][0] for name in sorted(found, key=unquote_node)}
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Rows of a device, estimated, and its first and last time; of a device without rows 0, 0, 0."""
+
+    rows: int
+    first: int
+    last: int
+
+
+def unit_of(connection: saros.Connection) -> TimeUnit:
+    """The database's unit of time: as the Time column of an empty result tells everybody."""
+    schema, _ = connection.execute("select s from root.__none__.* limit 0").fetch_stream()
+    return TIME_UNITS[schema.field(0).type.unit]
+
+
+def read_catalogue(
+    connection: saros.Connection, devices: Sequence[str], columns: Sequence[str], condition: str | None = None
+) -> Catalogue:
+    """Devices that the patterns match; `columns`: names of measurements, empty for all. Raises SourceError.
+
+    Each series that `columns` or the `condition` name must exist in at least one of the devices.
+    """
+    wanted = dict.fromkeys(canonical(name) for name in columns)
+    every = read_series(connection, devices)
+    found: dict[str, Mapping[str, DataType]] = {}
+    for device, series in sorted(every.items()):
+        chosen = {name: type_ for name, type_ in series.items() if not wanted or name in wanted}
+        if chosen:
+            found[device] = chosen
+    missing = wanted.keys() - {name for series in found.values() for name in series}
+    if found and condition is not None:
+        missing |= _missing_in(condition, connection, devices, {device: every[device] for device in found})
+    if missing or not found:
+        patterns = ", ".join(devices)
+        what = f"no device of {patterns} has {', '.join(sorted(missing))}" if missing else f"{patterns} has no series"
+        raise SourceError(f"{what} (that this user may see)")
+    return Catalogue(unit_of(connection), found)
+
+
+def _missing_in(
+    condition: str, connection: saros.Connection, patterns: Sequence[str], devices: Mapping[str, Mapping[str, DataType]]
+) -> set[str]:
+    """The paths in a condition that match no series: of the `devices`, or, of paths with several nodes, anywhere."""
+    from saros_grammar.queries import paths_in_condition  # for this option only
+
+    measurements = {name for series in devices.values() for name in series}
+    missing = set()
+    for path in paths_in_condition(condition):
+        if str(path) in measurements:
+            continue
+        # An alias, a wildcard, or a path of its own: the server tells what it matches.
+        texts = [str(path)] if path.absolute else [f"{_pattern(pattern)}.{path}" for pattern in patterns]
+        shown = (row[0] for text in texts for row in connection.execute(f"show timeseries {text}"))
+        if not any(len(path.nodes) > 1 or split_series(series)[0] in devices for series in shown):
+            missing.add(str(path))
+    return missing
+
+
+def read_series(connection: saros.Connection, devices: Sequence[str]) -> dict[str, dict[str, DataType]]:
+    """Types of series by device that the patterns match, and by measurement. Raises SourceError."""
+    found: dict[str, dict[str, DataType]] = {}
+    for pattern in (_pattern(text) for text in devices):
+        shown = connection.execute(f"show timeseries {pattern}.*").fetch_arrow()
+        for path, type_ in zip(*(shown.column(name).to_pylist() for name in ("Timeseries", "DataType")), strict=True):
+            device, measurement = split_series(path)
+            found.setdefault(device, {})[measurement] = DataType[type_]
+    return found
+
+
+def _pattern(text: str) -> str:
+    """A pattern of devices, as paths spell it. Raises SourceError."""
+    try:
+        return parse_pattern(text).text
+    except UserMistake as error:
+        raise SourceError(f"devices: {error}") from error
+
+
+def canonical(name: str) -> str:
+    """A measurement as paths spell it: `p q` quoted, whether it comes quoted or not."""
+    quoted = len(name) > 1 and name.startswith("`") and name.endswith("`")
+    return quote_node(unquote_node(name) if quoted else name)
+
+
+def read_extents(
+    connection: saros.Connection, catalogue: Catalogue, where: str, at: saros.ReadPoint | None = None
+) -> dict[str, Extent]:
+    """How much each device holds where the condition on time is true (SQL from `where`, or empty); `at` a moment."""
+    counted = _counted(catalogue)
+    extents: dict[str, Extent] = {}
+    for names, devices in by_signature(catalogue, counted):
+        for start in range(0, len(devices), DEVICES_PER_STATEMENT):
+            part = devices[start : start + DEVICES_PER_STATEMENT]
+            extents |= _read_extents(connection, names, part, where, at)
+    known = [extent for extent in extents.values() if extent.rows]
+    if not known:
+        return dict.fromkeys(catalogue.devices, Extent(0, 0, 0))
+    like = Extent(sum(e.rows for e in known) // len(known), min(e.first for e in known), max(e.last for e in known))
+    return {device: extents.get(device, like) for device in catalogue.devices}
+
+
+def _counted(catalogue: Catalogue) -> frozenset[str]:
+    """Measurements to count: the commonest first, as long as they are not too many series."""
+    common = Counter(name for series in catalogue.devices.values() for name in series).most_common()
+    chosen: list[str] = []
+    total = 0
+    for name, series in common:
+        total += series
+        if chosen and total > _COUNTED_MAX:
+            break
+        chosen.append(name)
+    return frozenset(chosen)
+
+
+def by_signature(catalogue: Catalogue, names: Iterable[str]) -> list[tuple[list[str], list[str]]]:
+    """(measurements, devices) such that the devices of each agree in the types of those of `names` that they have."""
+    wanted = frozenset(names)
+    groups: dict[tuple[tuple[str, DataType], ...], list[str]] = {}
+    for device, series in catalogue.devices.items():
+        signature = tuple(sorted((name, type_) for name, type_ in series.items() if name in wanted))
+        if signature:
+            groups.setdefault(signature, []).append(device)
+    return [([name for name, _ in signature], devices) for signature, devices in groups.items()]
+
+
+def _read_extents(
+    connection: saros.Connection,
+    names: Sequence[str],
+    devices: Sequence[str],
+    where: str,
+    at: saros.ReadPoint | None,
+) -> dict[str, Extent]:
+    calls = [f"{function}({name})" for function in ("count", "min_time", "max_time") for name in names]
+    text = f"select {', '.join(calls)} from {', '.join(devices)}{where} align by device"  # noqa: S608 (canonical names)
+    extents = {}
+    for device, *values in connection.execute(text, at=at):
+        counts, firsts, lasts = (values[start : start + len(names)] for start in range(0, len(values), len(names)))
+        rows = max(count or 0 for count in counts)
+        seen = [first for first in firsts if first is not None]
+        if rows and seen:
+            extents[str(device)] = Extent(rows, min(seen), max(last for last in lasts if last is not None))
+        else:
+            extents[str(device)] = Extent(0, 0, 0)
+    return extents

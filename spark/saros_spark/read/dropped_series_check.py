@@ -1,0 +1,72 @@
+"""Series that are dropped after a job was planned: a task that would read nulls in their place fails instead.
+
+A moment keeps data, not the schema. A series that shows a value among a task's rows is there. Of devices with a column
+that shows none the server is asked once the rows have come; where all have values, that is never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from saros_spark.base.errors import SourceError
+from saros_spark.read.catalogue import read_series
+
+if TYPE_CHECKING:
+    import saros
+
+_DEVICE = "Device"
+#: Devices that are asked for one by one; of more the relation's patterns are.
+_ASKED_MAX = 16
+#: An error is a line.
+_NAMED_MAX = 5
+
+
+class Presence:
+    """Of one task's `devices`, each with the series `measurements`; `columns` of its result show them."""
+
+    def __init__(self, devices: Sequence[str], measurements: Sequence[str], columns: Collection[str]) -> None:
+        self._measurements = measurements
+        #: By device, the columns that have shown no value.
+        self._empty = {device: set(columns) for device in devices}
+
+    def see(self, batch: pa.RecordBatch) -> None:
+        """Rows of the result, in which those of a device follow one another."""
+        if not self._empty or not batch.num_rows:
+            return
+        place = batch.schema.get_field_index(_DEVICE)
+        names = batch.column(place)
+        devices = [names[0].as_py()] if names[0] == names[-1] else pc.unique(names).to_pylist()
+        whole = {name for name, column in zip(batch.schema.names, batch.columns, strict=True) if not column.null_count}
+        for device in devices:
+            empty = self._empty.get(device)
+            if empty is None:
+                continue
+            empty -= whole
+            if empty:
+                rows = batch if len(devices) == 1 else batch.filter(pc.equal(names, device))
+                columns = [(name, rows.column(name)) for name in empty if name in rows.schema.names]
+                empty -= {name for name, column in columns if column.null_count < len(column)}
+            if not empty:
+                del self._empty[device]
+
+    def check(self, connection: saros.Connection, patterns: Sequence[str]) -> None:
+        """All rows have come; `patterns`: the relation's. Raises SourceError that names what is gone."""
+        if not self._empty:
+            return
+        found = read_series(connection, list(self._empty) if len(self._empty) <= _ASKED_MAX else patterns)
+        series = [(device, name) for device in self._empty for name in self._measurements]
+        refuse([f"{device}.{name}" for device, name in series if name not in found.get(device, {})])
+
+
+def refuse(dropped: Sequence[str]) -> None:
+    """Raise SourceError if there are any."""
+    if dropped:
+        more = f" and {len(dropped) - _NAMED_MAX} more" if len(dropped) > _NAMED_MAX else ""
+        raise SourceError(
+            f"series {', '.join(dropped[:_NAMED_MAX])}{more} were dropped since the job was planned: make the DataFrame"
+            " anew"
+        )

@@ -1,0 +1,289 @@
+"""Rows into sealed TsFiles, made in a task: sorted, one value per time, one file per database and time slice.
+
+Files of one database and slice are taken by LOAD as they are; others it would have to split, and to write all points
+anew. Types, encodings and compressors are those of the series that there are, else the defaults. Memory: `points_max`
+points and their sorting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from saros_server.api.arrow import to_column, to_times
+from saros_spark.base.errors import SourceError
+from saros_spark.base.types import arrow_type
+from saros_spark.read.catalogue import unit_of
+from saros_spark.write.rows import Rows, describe_misfit
+from saros_storage.base.block import Column
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.paths import join_nodes, split_path, split_series
+from saros_storage.base.types import (
+    DEFAULT_COMPRESSOR,
+    DEFAULT_ENCODING,
+    FLOATING_TYPES,
+    Compressor,
+    DataType,
+    Encoding,
+    Int64Array,
+    TimeUnit,
+)
+from saros_storage.io.disk import LocalDisk
+from saros_storage.schema import stored_encoding
+from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
+
+if TYPE_CHECKING:
+    import saros
+
+#: Devices that are asked for one by one; of more all that is below their common prefix, unless it is as much as this.
+_ASKED_MAX, _SHOWN_MAX = 4, 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """How a series is stored."""
+
+    type: DataType
+    encoding: Encoding
+    compressor: Compressor
+
+    @staticmethod
+    def default(type_: DataType) -> Stored:
+        """Of a series that there is not yet."""
+        return Stored(type_, DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR)
+
+
+class Known(Protocol):
+    """What decides how rows are stored."""
+
+    unit: TimeUnit
+    #: Width of a slice; None: times are not cut.
+    interval: int | None
+
+    def database(self, device: str) -> str:
+        """Rows of different ones go to different files."""
+        ...
+
+    def series(self, devices: Sequence[str]) -> Mapping[str, tuple[Mapping[str, Stored], bool]]:
+        """By device: the series that there are, by measurement, and whether it is (or becomes) aligned."""
+        ...
+
+
+class OfDatabase:
+    """`Known` of a database that the files are loaded into."""
+
+    def __init__(self, connection: saros.Connection, *, aligned: bool) -> None:
+        self._connection = connection
+        self._aligned = aligned
+        self.unit = unit_of(connection)
+        variables = {str(name): str(value) for name, value in connection.execute("show variables")}
+        self.interval: int | None = int(variables["TimePartitionInterval"])
+        self._level = int(variables["DefaultDatabaseLevel"])
+        self._databases = sorted((str(row[0]) for row in connection.execute("show databases")), key=len, reverse=True)
+
+    def database(self, device: str) -> str:
+        """See `Known`; of a device that is in none, the one that LOAD will make."""
+        known = (name for name in self._databases if device == name or device.startswith(name + "."))
+        return next(known, None) or join_nodes(split_path(device)[: self._level + 1])
+
+    def series(self, devices: Sequence[str]) -> Mapping[str, tuple[Mapping[str, Stored], bool]]:
+        """See `Known`."""
+        found: dict[str, dict[str, Stored]] = {device: {} for device in devices}
+        for path, _, _, type_, encoding, compressor, *_ in self._shown("timeseries", devices, "viewtype=BASE"):
+            device, measurement = split_series(str(path))
+            if device in found:
+                kind = DataType[str(type_)]
+                stored = Stored(kind, stored_encoding(kind, Encoding[str(encoding)]), Compressor[str(compressor)])
+                found[device][measurement] = stored
+        known = [device for device, series in found.items() if series]
+        aligned = {str(row[0]): str(row[1]) == "true" for row in self._shown("devices", known)}
+        return {device: (series, aligned.get(device, self._aligned)) for device, series in found.items()}
+
+    def _shown(self, what: str, devices: Sequence[str], where: str | None = None) -> list[tuple[object, ...]]:
+        """What SHOW has of the devices, and perhaps of others: of many by one statement, if the answer is not long."""
+        condition = "" if where is None else f" where {where}"
+        if len(devices) > _ASKED_MAX:
+            text = f"show {what} {_above(devices)}.**{condition} limit {_SHOWN_MAX}"
+            rows = self._connection.execute(text).fetchall()
+            if len(rows) < _SHOWN_MAX:
+                return rows
+        of = ".*" if what == "timeseries" else ""
+        texts = (f"show {what} {device}{of}{condition}" for device in devices)
+        return [row for text in texts for row in self._connection.execute(text)]
+
+
+def _above(devices: Sequence[str]) -> str:
+    """The path of which all devices are below."""
+    parents = [split_path(device)[:-1] for device in devices]
+    ends = zip(min(parents), max(parents), strict=False)
+    return join_nodes([one for one, _ in takewhile(lambda nodes: nodes[0] == nodes[1], ends)])
+
+
+class Unknown:
+    """`Known` of files that stand for themselves."""
+
+    def __init__(self, unit: TimeUnit, *, aligned: bool) -> None:
+        self.unit = unit
+        self.interval: int | None = None
+        self._aligned = aligned
+
+    def database(self, device: str) -> str:  # noqa: ARG002 - all go together
+        """See `Known`."""
+        return ""
+
+    def series(self, devices: Sequence[str]) -> Mapping[str, tuple[Mapping[str, Stored], bool]]:
+        """See `Known`."""
+        return {device: ({}, self._aligned) for device in devices}
+
+
+class Sealer:
+    """See the module. One task's; `add`, then `finish`."""
+
+    def __init__(self, known: Known, folder: Path, name: str, *, points_max: int) -> None:
+        self._known = known
+        self._folder = folder
+        self._name = name
+        self._points_max = points_max
+        self._waiting: dict[str, list[Rows]] = {}
+        self._points = 0
+        self._files: list[str] = []
+
+    def add(self, rows: Rows) -> None:
+        """Take rows in; writes files when there are many. Raises SourceError (naming a row), OSError."""
+        self._waiting.setdefault(rows.device, []).append(rows)
+        self._points += len(rows.times) * len(rows.columns)
+        if self._points >= self._points_max:
+            self._write()
+
+    def finish(self) -> list[str]:
+        """Write what is left; the paths of all files."""
+        self._write()
+        return self._files
+
+    def _write(self) -> None:
+        pieces: dict[tuple[str, int], list[_Piece]] = {}
+        devices = sorted(self._waiting)
+        known = self._known.series(devices)
+        for device in devices:
+            for number, piece in self._pieces(device, self._waiting[device], *known[device]):
+                pieces.setdefault((self._known.database(device), number), []).append(piece)
+        for key in sorted(pieces):
+            self._files.append(self._write_file(pieces[key]))
+        self._waiting, self._points = {}, 0
+
+    def _write_file(self, pieces: list[_Piece]) -> str:
+        path = str(self._folder / f"{self._name}-{len(self._files)}.tsfile")
+        file = LocalDisk().create(path)
+        try:
+            writer = TsFileWriter(file)
+            for piece in pieces:
+                piece.write(writer)
+            writer.finish()
+            file.sync()
+        finally:
+            file.close()
+        return path
+
+    def _pieces(
+        self, device: str, parts: list[Rows], stored: Mapping[str, Stored], aligned: bool
+    ) -> Iterator[tuple[int, _Piece]]:
+        """The device's rows by time slice, sorted, of equal times the last value."""
+        times, columns = self._columns(device, parts, stored)
+        times, columns = _sorted(times, columns)
+        numbers = times // interval if (interval := self._known.interval) else np.zeros(len(times), np.int64)
+        bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(times)]
+        for start, stop in pairwise(bounds):
+            part = {
+                name: (stored.get(name) or Stored.default(column.type), column.slice(start, stop))
+                for name, column in columns.items()
+            }
+            yield int(numbers[start]), _Piece(device, times[start:stop], part, aligned)
+
+    def _columns(
+        self, device: str, parts: list[Rows], stored: Mapping[str, Stored]
+    ) -> tuple[Int64Array, dict[str, Column]]:
+        names = sorted({name for part in parts for name in part.columns})
+        try:
+            times = np.concatenate([to_times(part.times, self._known.unit, "UTC") for part in parts])
+            columns = {}
+            for name in names:
+                type_ = next(part.columns[name].type for part in parts if name in part.columns)
+                whole = pa.concat_arrays([part.columns.get(name, pa.nulls(len(part.times), type_)) for part in parts])
+                columns[name] = self._column(name, whole, stored[name].type if name in stored else None)
+        except (UserMistake, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise self._explained(device, parts, stored, error) from error
+        return times, columns
+
+    def _column(self, name: str, array: pa.Array, type_: DataType | None) -> Column:
+        if type_ is None:
+            return to_column(name, array, self._known.unit)
+        text = pa.types.is_string(array.type) or pa.types.is_binary(array.type)
+        if text != type_.is_text or (pa.types.is_floating(array.type) and type_ not in FLOATING_TYPES):
+            raise UserMistake(f"a column of {array.type} does not fit {type_.name}", code=507)
+        cast = array.cast(arrow_type(type_, pa.timestamp(self._known.unit.suffix, "UTC")))
+        column = to_column(name, cast, self._known.unit)
+        return Column(type_, column.values, column.valid)
+
+    def _explained(self, device: str, parts: list[Rows], stored: Mapping[str, Stored], error: Exception) -> SourceError:
+        types = {name: how.type for name, how in stored.items()}
+        for part in parts:
+            said = describe_misfit(device, part.times, part.columns, types, self._known.unit.suffix)
+            if said is not None:
+                return SourceError(said)
+        return SourceError(f"rows of {device}: {error}")
+
+
+def _sorted(times: Int64Array, columns: dict[str, Column]) -> tuple[Int64Array, dict[str, Column]]:
+    """Rows by time, one for each: of a column's values at equal times the last that is not null."""
+    if (times[1:] > times[:-1]).all():
+        return times, columns
+    distinct, slots = np.unique(times, return_inverse=True)
+    return distinct, {name: _placed(column, slots, len(distinct)) for name, column in columns.items()}
+
+
+def _placed(column: Column, slots: Int64Array, rows: int) -> Column:
+    """The column with row i at `slots[i]`: of several the last that is not null; null where there is none."""
+    source = np.full(rows, -1, np.int64)
+    present = np.arange(len(column)) if column.valid is None else np.flatnonzero(column.valid)
+    np.maximum.at(source, slots[present], present)
+    valid = source >= 0
+    taken = Column(column.type, column.values).take(np.maximum(source, 0))
+    return Column(column.type, taken.values, None if valid.all() else valid)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Piece:
+    """A device's rows in one slice."""
+
+    device: str
+    times: Int64Array
+    columns: Mapping[str, tuple[Stored, Column]]
+    aligned: bool
+
+    def write(self, writer: TsFileWriter) -> None:
+        """As a chunk group, or a chunk per series."""
+        if self.aligned:
+            columns = [
+                AlignedColumn(name, how.type, how.encoding, how.compressor, column)
+                for name, (how, column) in self.columns.items()
+                if column.valid is None or column.valid.any()
+            ]
+            writer.write_aligned(self.device, self.times, columns)
+            return
+        for name, (how, column) in self.columns.items():
+            if column.valid is None:
+                writer.write_series(
+                    self.device, name, how.type, how.encoding, how.compressor, self.times, column.values
+                )
+            elif column.valid.any():
+                places = np.flatnonzero(column.valid)
+                values = column.take(places).values
+                writer.write_series(
+                    self.device, name, how.type, how.encoding, how.compressor, self.times[places], values
+                )

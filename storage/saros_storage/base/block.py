@@ -1,0 +1,281 @@
+"""Columns and blocks: the batches that flow from files to results.
+
+A `Column` is a NumPy array (or a `TextArray`) plus an optional byte mask; a `Block` is columns of equal length and,
+where rows carry a time, one int64 time array. Text is kept in Arrow's layout (int32 offsets, UTF-8 or raw bytes), so
+that a block becomes Arrow without a copy.
+
+    time     0   10   20          int64[n], or None: rows without time (SHOW, an aggregate without window)
+    values   1.0 ?    3.0         type's dtype; slots that are not valid hold any bits
+    valid    T   F    T           bool[n], or None: all valid
+
+Invariants: every column has `rows` values; `valid` is None or has at least one False where a producer can tell cheaply
+(consumers must accept an all-True mask). Arrays never change after a block has been handed on: they may be views of a
+MemTable or of the chunk cache.
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from saros_storage.base.types import (
+    NUMPY_DTYPE,
+    BoolArray,
+    ByteArray,
+    DataType,
+    Int32Array,
+    Int64Array,
+    NumericArray,
+    Scalar,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextArray:
+    """Variable-length bytes in Arrow's layout: value i is `data[offsets[i]:offsets[i + 1]]`.
+
+    `offsets` is int32[n + 1], non-decreasing; it need not start at 0 (a slice shares `data`).
+    """
+
+    offsets: Int32Array
+    data: ByteArray
+
+    @staticmethod
+    def of(values: Iterable[str | bytes | None]) -> TextArray:
+        """Build from Python values; None becomes the empty value (its mask is the caller's)."""
+        parts = [b"" if v is None else v.encode() if isinstance(v, str) else bytes(v) for v in values]
+        offsets = np.zeros(len(parts) + 1, np.int32)
+        np.cumsum([len(p) for p in parts], out=offsets[1:])
+        return TextArray(offsets, np.frombuffer(b"".join(parts), np.uint8))
+
+    @staticmethod
+    def concat(parts: Sequence[TextArray]) -> TextArray:
+        """The parts one after the other."""
+        lengths = [np.diff(p.offsets) for p in parts]
+        offsets = np.zeros(sum(len(p) for p in parts) + 1, np.int32)
+        if lengths:
+            np.cumsum(np.concatenate(lengths), out=offsets[1:])
+        data = [p.data[p.offsets[0] : p.offsets[-1]] for p in parts]
+        return TextArray(offsets, np.concatenate(data) if data else np.empty(0, np.uint8))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes this array refers to: offsets and the data between the first and the last of them."""
+        return self.offsets.nbytes + int(self.offsets[-1] - self.offsets[0])
+
+    @property
+    def sound(self) -> bool:
+        """Whether the offsets never fall and stay within the data, whoever made them."""
+        ends = int(self.offsets[0]) >= 0 and int(self.offsets[-1]) <= len(self.data)
+        return ends and bool((self.offsets[1:] >= self.offsets[:-1]).all())
+
+    def slice(self, start: int, stop: int) -> TextArray:
+        """Values [start, stop), sharing the data."""
+        return TextArray(self.offsets[start : stop + 1], self.data)
+
+    def take(self, indices: Int64Array) -> TextArray:
+        """The values at `indices`, in that order."""
+        starts = self.offsets[:-1][indices]
+        lengths = self.offsets[1:][indices] - starts
+        offsets = np.zeros(len(indices) + 1, np.int32)
+        np.cumsum(lengths, out=offsets[1:])
+        source = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1], dtype=np.int32)
+        return TextArray(offsets, self.data[source])
+
+    def value(self, index: int) -> bytes:
+        """Value `index` as bytes."""
+        return self.data[self.offsets[index] : self.offsets[index + 1]].tobytes()
+
+    def to_bytes(self) -> list[bytes]:
+        """All values as Python bytes."""
+        raw = self.data.tobytes()
+        bounds = self.offsets.tolist()
+        return [raw[a:b] for a, b in pairwise(bounds)]
+
+
+Values = NumericArray | TextArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """`len(values)` values of one type; `valid` is None (all present) or a bool mask of the same length."""
+
+    type: DataType
+    values: Values
+    valid: BoolArray | None = None
+
+    @staticmethod
+    def of(type_: DataType, values: Sequence[Scalar]) -> Column:
+        """Build from Python values, None meaning null. For edges and tests, not for hot paths."""
+        valid = np.array([v is not None for v in values], np.bool_)
+        mask = None if valid.all() else valid
+        if type_.is_text:
+            return Column(type_, TextArray.of(v if isinstance(v, (str, bytes)) else None for v in values), mask)
+        filled = [0 if v is None else v for v in values]
+        return Column(type_, np.array(filled, NUMPY_DTYPE[type_]), mask)
+
+    @staticmethod
+    def nulls(type_: DataType, count: int) -> Column:
+        """`count` nulls."""
+        valid = np.zeros(count, np.bool_)
+        if type_.is_text:
+            return Column(type_, TextArray(np.zeros(count + 1, np.int32), np.empty(0, np.uint8)), valid)
+        return Column(type_, np.zeros(count, NUMPY_DTYPE[type_]), valid)
+
+    @staticmethod
+    def concat(parts: Sequence[Column]) -> Column:
+        """The parts (at least one, all of one type) one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        valid: BoolArray | None = None
+        if any(p.valid is not None for p in parts):
+            valid = np.concatenate([np.ones(len(p), np.bool_) if p.valid is None else p.valid for p in parts])
+        values: Values
+        if parts[0].type.is_text:
+            values = TextArray.concat([p.text for p in parts])
+        else:
+            values = np.concatenate([p.numbers for p in parts])
+        return Column(parts[0].type, values, valid)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def numbers(self) -> NumericArray:
+        """The values of a column that is not text-like."""
+        assert isinstance(self.values, np.ndarray)
+        return self.values
+
+    @property
+    def text(self) -> TextArray:
+        """The values of a text-like column."""
+        assert isinstance(self.values, TextArray)
+        return self.values
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, for memory accounts."""
+        return int(self.values.nbytes) + (0 if self.valid is None else self.valid.nbytes)
+
+    @property
+    def present(self) -> BoolArray:
+        """The mask, made if need be."""
+        return np.ones(len(self), np.bool_) if self.valid is None else self.valid
+
+    @property
+    def present_count(self) -> int:
+        """How many values are not null."""
+        return len(self.values) if self.valid is None else int(np.count_nonzero(self.valid))
+
+    def slice(self, start: int, stop: int) -> Column:
+        """Rows [start, stop), without a copy."""
+        valid = None if self.valid is None else self.valid[start:stop]
+        if isinstance(self.values, TextArray):
+            return Column(self.type, self.values.slice(start, stop), valid)
+        return Column(self.type, self.values[start:stop], valid)
+
+    def take(self, indices: Int64Array) -> Column:
+        """The rows at `indices`, in that order."""
+        valid = None if self.valid is None else self.valid[indices]
+        if isinstance(self.values, TextArray):
+            return Column(self.type, self.values.take(indices), valid)
+        return Column(self.type, self.values[indices], valid)
+
+    def compress(self, mask: BoolArray) -> Column:
+        """The rows where `mask` is true."""
+        return self.take(np.flatnonzero(mask))
+
+    def to_list(self) -> list[Scalar]:
+        """Python values; None for null; str for TEXT and STRING, bytes for BLOB. For edges, not for hot paths."""
+        plain: list[Scalar]
+        if isinstance(self.values, TextArray):
+            raw = self.values.to_bytes()
+            plain = list(raw) if self.type is DataType.BLOB else [v.decode("utf-8", "replace") for v in raw]
+        else:
+            plain = self.values.tolist()
+        if self.valid is None:
+            return plain
+        return [v if ok else None for v, ok in zip(plain, self.valid.tolist(), strict=True)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """`rows` rows: `time` is int64[rows] or None, and every column has `rows` values."""
+
+    time: Int64Array | None
+    columns: tuple[Column, ...]
+    rows: int
+    #: Counted when it is asked for: everybody through whose hands a block goes asks.
+    _nbytes: int | None = field(default=None, init=False, repr=False)
+
+    @staticmethod
+    def timed(time: Int64Array, columns: Iterable[Column]) -> Block:
+        """A block whose rows carry times."""
+        return Block(time, tuple(columns), len(time))
+
+    @staticmethod
+    def untimed(columns: Sequence[Column], rows: int | None = None) -> Block:
+        """A block without times; `rows` is needed only when there is no column."""
+        return Block(None, tuple(columns), len(columns[0]) if rows is None else rows)
+
+    @property
+    def times(self) -> Int64Array:
+        """The time array of a block that has one."""
+        assert self.time is not None
+        return self.time
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, for memory accounts."""
+        found = self._nbytes
+        if found is None:
+            found = (0 if self.time is None else self.time.nbytes) + sum([c.nbytes for c in self.columns])
+            object.__setattr__(self, "_nbytes", found)
+        return found
+
+    def slice(self, start: int, stop: int) -> Block:
+        """Rows [start, stop), without a copy."""
+        stop = min(stop, self.rows)
+        start = min(start, stop)
+        time = None if self.time is None else self.time[start:stop]
+        return Block(time, tuple(c.slice(start, stop) for c in self.columns), stop - start)
+
+    def take(self, indices: Int64Array) -> Block:
+        """The rows at `indices`, in that order."""
+        time = None if self.time is None else self.time[indices]
+        return Block(time, tuple(c.take(indices) for c in self.columns), len(indices))
+
+    def reversed(self) -> Block:
+        """The rows last first."""
+        return self.take(np.arange(self.rows - 1, -1, -1))
+
+    def compress(self, mask: BoolArray) -> Block:
+        """The rows where `mask` is true."""
+        return self if mask.all() else self.take(np.flatnonzero(mask))
+
+    def without_empty_rows(self) -> Block:
+        """The rows that have a value in at least one column."""
+        masks = [column.valid for column in self.columns if column.valid is not None]
+        if not masks or len(masks) < len(self.columns):
+            return self
+        present = masks[0].copy()
+        for mask in masks[1:]:
+            present |= mask
+        return self.compress(present)
+
+    @staticmethod
+    def concat(parts: Sequence[Block]) -> Block:
+        """The parts (at least one, all of one shape) one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        time = None if parts[0].time is None else np.concatenate([p.times for p in parts])
+        columns = tuple(Column.concat(c) for c in zip(*(p.columns for p in parts), strict=True))
+        return Block(time, columns, sum(p.rows for p in parts))

@@ -1,0 +1,201 @@
+"""Paths as text: nodes, quoting, patterns.
+
+    content      a.b          what a node is called
+    node         `a.b`        its canonical text: back-quoted only if it is not a plain identifier
+    path         root.sg.`a.b`.s1        canonical nodes joined by dots; device paths and measurement names are kept so
+    pattern      root.*.d1   root.sg.**   root.sg.d*      `*` is one level, `**` one or more, `d*` a glob within a level
+
+A plain identifier consists of letters (any script), digits and `_`, and does not read as a number. Canonical text is
+unique: two paths are equal if and only if their texts are.
+
+Pure; results are cached. Any thread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from saros_storage.base.errors import UserMistake
+
+_PLAIN = re.compile(r"\w+")
+_NUMBER = re.compile(r"\d+(e\d+)?", re.IGNORECASE)
+_NODE = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
+#: Characters of a path: far beyond any real one, small enough that a hostile text costs nothing.
+PATH_CHARACTERS_MAX = 8_192
+_CACHED_PATHS = 65_536
+
+
+def quote_node(content: str) -> str:
+    """Canonical text of a node called `content`."""
+    if _PLAIN.fullmatch(content) and not _NUMBER.fullmatch(content):
+        return content
+    return "`" + content.replace("`", "``") + "`"
+
+
+def unquote_node(node: str) -> str:
+    """What a canonical node is called."""
+    return node[1:-1].replace("``", "`") if node.startswith("`") else node
+
+
+def join_nodes(nodes: Sequence[str]) -> str:
+    """The path of canonical nodes."""
+    return ".".join(nodes)
+
+
+@lru_cache(_CACHED_PATHS)
+def split_path(text: str) -> tuple[str, ...]:
+    """Canonical nodes of a path: `root.`a`.b` gives ("root", "a", "b"). Wildcards are not paths.
+
+    Raises UserMistake 509, naming what is wrong and where.
+    """
+    nodes = _split(text)
+    for node in nodes:
+        if "*" in node and not node.startswith("`"):
+            raise _illegal(text, f"{node} is a wildcard, and one path is needed")
+    return nodes
+
+
+@lru_cache(_CACHED_PATHS)
+def split_series(text: str) -> tuple[str, str]:
+    """(device, measurement) of a series' path. Raises UserMistake 509."""
+    nodes = split_path(text)
+    if len(nodes) < 3:
+        raise _illegal(text, "a series needs at least root, a device and a measurement")
+    return join_nodes(nodes[:-1]), nodes[-1]
+
+
+def check_length(text: str) -> None:
+    """Raise UserMistake 509 for a path that is too long."""
+    if len(text) > PATH_CHARACTERS_MAX:
+        raise _illegal(text[:40] + "...", f"it has {len(text)} characters; at most {PATH_CHARACTERS_MAX} are allowed")
+
+
+def _split(text: str) -> tuple[str, ...]:
+    check_length(text)
+    nodes: list[str] = []
+    position = 0
+    while True:
+        match = _NODE.match(text, position)
+        if match is None:
+            raise _illegal(text, f"a node is missing at character {position + 1}")
+        nodes.append(_canonical(match.group(), text))
+        position = match.end()
+        if position == len(text):
+            break
+        if text[position] != ".":
+            raise _illegal(text, f"a dot is missing at character {position + 1}")
+        position += 1
+    if nodes[0] != "root":
+        raise _illegal(text, "it does not begin with root")
+    return tuple(nodes)
+
+
+def _canonical(node: str, text: str) -> str:
+    if node.startswith("`"):
+        content = unquote_node(node)
+        if not content:
+            raise _illegal(text, "a node is empty")
+        return quote_node(content)
+    if not _PLAIN.fullmatch(node.replace("*", "_")) or _NUMBER.fullmatch(node):
+        raise _illegal(text, f"{node!r} must be back-quoted: {quote_node(node)}")
+    return node
+
+
+def _illegal(text: str, reason: str) -> UserMistake:
+    return UserMistake(f"{text} is not a legal path: {reason}", code=509)
+
+
+class PathPattern:
+    """A path in which nodes may be wildcards. Compare and print by `text`."""
+
+    __slots__ = ("_globs", "has_wildcard", "nodes", "text")
+
+    def __init__(self, nodes: Sequence[str]) -> None:
+        #: Canonical nodes and wildcards.
+        self.nodes = tuple(nodes)
+        self.text = join_nodes(self.nodes)
+        self.has_wildcard = any(_is_wild(n) for n in self.nodes)
+        self._globs = tuple(_glob(n) for n in self.nodes)
+
+    def matches(self, nodes: Sequence[str]) -> bool:
+        """Whether the path of these canonical nodes fits, from its first node to its last."""
+        return self.accepts(self._after(nodes))
+
+    def reaches(self, nodes: Sequence[str]) -> bool:
+        """Whether the path of these canonical nodes fits, or one below it may."""
+        return bool(self._after(nodes))
+
+    def covers(self, nodes: Sequence[str]) -> bool:
+        """Whether the path of these canonical nodes fits, or all below it."""
+        reached = self._after(nodes)
+        return self.accepts(reached) or (self.nodes[-1] == "**" and len(self.nodes) - 1 in reached)
+
+    def _after(self, nodes: Sequence[str]) -> frozenset[int]:
+        reached = self.start()
+        for node in nodes:
+            reached = self.advance(reached, node)
+            if not reached:
+                break
+        return reached
+
+    # A pattern is an automaton whose state is the set of positions that the nodes so far may have reached: linear in
+    # path times pattern whatever the number of `**`. A schema tree walks with it and turns back where the set is empty.
+
+    def start(self) -> frozenset[int]:
+        """State before the first node."""
+        return frozenset((0,))
+
+    def advance(self, reached: frozenset[int], node: str) -> frozenset[int]:
+        """State after one more node; empty: nothing below can match."""
+        after = set()
+        for position in reached:
+            if position > 0 and self.nodes[position - 1] == "**":
+                after.add(position)
+            if position < len(self.nodes) and self._fits(position, node):
+                after.add(position + 1)
+        return frozenset(after)
+
+    def accepts(self, reached: frozenset[int]) -> bool:
+        """Whether a path that ends in this state matches."""
+        return len(self.nodes) in reached
+
+    def accepts_after(self, reached: frozenset[int], node: str) -> bool:
+        """Whether a path that ends with one more node matches: `accepts(advance(reached, node))`, at less cost."""
+        last = len(self.nodes)
+        if last in reached and self.nodes[last - 1] == "**":
+            return True
+        return last - 1 in reached and self._fits(last - 1, node)
+
+    def _fits(self, position: int, node: str) -> bool:
+        wanted = self.nodes[position]
+        if wanted in ("*", "**"):
+            return True
+        glob = self._globs[position]
+        return wanted == node if glob is None else glob.fullmatch(unquote_node(node)) is not None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PathPattern) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"PathPattern({self.text})"
+
+
+def _is_wild(node: str) -> bool:
+    return "*" in node and not node.startswith("`")
+
+
+def _glob(node: str) -> re.Pattern[str] | None:
+    if not _is_wild(node) or node in ("*", "**"):
+        return None
+    return re.compile(".*".join(re.escape(part) for part in re.split(r"\*+", node)), re.DOTALL)
+
+
+@lru_cache(_CACHED_PATHS)
+def parse_pattern(text: str) -> PathPattern:
+    """The pattern that `text` writes. Raises UserMistake 509."""
+    return PathPattern(_split(text))

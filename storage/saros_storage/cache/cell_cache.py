@@ -1,0 +1,102 @@
+"""Cached statistics of pages per window of a grid: whoever queries by windows is likely to repeat the query.
+
+    page 0      . . . . | . . . . . | . .         page 1   . . . | . . . . . | . .
+    its cells      c         c        c                      c       c         c        a row of Summaries each
+
+Cells are statistics of rows (`window_statistics.celled`), cut at window borders and at page borders, so that they can
+be reused page by page for any requested time range. They take a small part of the memory of the decoded pages. So a
+repeated query by windows is answered without decoding rows, even where the decoded rows do not fit into memory.
+
+    (file, device, columns, chunk, where the grid lies)  ->  ChunkCells
+
+Files never change and each has its own serial number, so nothing is ever invalidated. The reader must account for what
+other files, MemTables and tombstones do to the rows of a page. Bounded by bytes. Thread-safe; `ChunkCells` are values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from typing import TypeAlias
+
+from saros_storage.base.lru import LruCache
+from saros_storage.base.types import DataType
+from saros_storage.scan.reading import Summaries
+
+#: (serial of the file, device, measurements, number of the chunk, the grid's origin within its step, its step)
+CellKey: TypeAlias = tuple[int, str, tuple[str, ...], int, int, int]
+#: What an entry costs besides its arrays, and each column of each page.
+_ENTRY_BYTES, _COLUMN_BYTES = 600, 250
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChunkCells:
+    """Cells of some pages of a chunk; once those of all are there, in one piece."""
+
+    #: By page, until all are there.
+    pages: Mapping[int, Summaries] = field(default_factory=dict)
+    whole: Summaries | None = None
+    #: Of `whole`: the row with which each page begins, and how many there are.
+    begins: Sequence[int] = ()
+
+    def of(self, first: int, stop: int) -> Summaries | None:
+        """Those of pages [first, stop); None if some are not here."""
+        if self.whole is None:
+            parts = [self.pages[page] for page in range(first, stop) if page in self.pages]
+            return Summaries.concat(parts) if len(parts) == stop - first else None
+        if stop - first == len(self.begins) - 1:
+            return self.whole
+        return self.whole.slice(self.begins[first], self.begins[stop])
+
+    def missing(self, first: int, stop: int) -> tuple[int, int]:
+        """The shortest run of [first, stop) outside of which none is missing; at least one is."""
+        lacking = [page for page in range(first, stop) if page not in self.pages]
+        return lacking[0], lacking[-1] + 1
+
+    def plus(self, first: int, cells: Summaries, bounds: Sequence[int], total: int) -> ChunkCells:
+        """With those of pages from `first` on, of a chunk of `total`; those of the i-th begin at row `bounds[i]`."""
+        if len(bounds) == total + 1:
+            return ChunkCells({}, cells, tuple(bounds))
+        pages = {**self.pages, **{page: cells.slice(a, b) for page, (a, b) in enumerate(pairwise(bounds), first)}}
+        if len(pages) < total:
+            return ChunkCells(pages)
+        parts = [pages[page] for page in range(total)]
+        return ChunkCells({}, Summaries.concat(parts), tuple(accumulate((part.rows for part in parts), initial=0)))
+
+    @property
+    def types(self) -> tuple[DataType, ...]:
+        """Those of the columns."""
+        return next((part.types for part in self._parts()), ())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, about."""
+        return _ENTRY_BYTES + sum(part.nbytes + _COLUMN_BYTES * len(part.block.columns) for part in self._parts())
+
+    def _parts(self) -> Collection[Summaries]:
+        return self.pages.values() if self.whole is None else (self.whole,)
+
+
+class CellCache:
+    """See the module. `bytes_max` 0 keeps nothing."""
+
+    def __init__(self, bytes_max: int) -> None:
+        #: Whether it is worth while to make cells.
+        self.keeps = bytes_max > 0
+        self._known: LruCache[CellKey, ChunkCells] = LruCache(bytes_max)
+
+    def get(self, key: CellKey) -> ChunkCells | None:
+        """What is kept of a chunk."""
+        return self._known.get(key)
+
+    def put(self, key: CellKey, cells: ChunkCells) -> None:
+        """Keep it, in the place of what was kept."""
+        self._known.put(key, cells, cells.nbytes)
+
+    def clear(self) -> None:
+        """Keep nothing of what is here."""
+        self._known.clear()
+
+    def __len__(self) -> int:
+        return len(self._known)

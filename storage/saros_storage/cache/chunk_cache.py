@@ -1,0 +1,145 @@
+"""Decoded pages, kept for the next query.
+
+    (file, device, column, chunk)  ->  runs of rows [first, stop) of that chunk, each one decoded block
+
+A column is a measurement with its times (non-aligned), a measurement alone, or `TIMES` alone (aligned: requests for
+different sets of columns share the columns they have in common). A look-up is served without a copy by any cached run
+that contains the requested rows.
+
+    first use -> new -- used again --> proven            one large scan goes through `new` and leaves `proven` alone
+                 new <-- no longer among the first 80 % -- proven
+    the least recently used of `new` goes first
+
+Bounded by bytes. In addition, the indexes that lead to chunks may take a quarter of that bound (`indexes`), and the
+cells of pages in windows an eighth (`cells`). Files never change and every opened file has its own serial number, so
+nothing is ever invalidated. (Paths would not do as keys: in a database that was dropped and created again, a name may
+recur.) Thread-safe.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TypeAlias
+
+from saros_storage.base.block import Block
+from saros_storage.cache.cell_cache import CellCache
+from saros_storage.cache.index_cache import IndexCache
+
+#: (serial of the file, device, measurement or TIMES, number of the chunk)
+ChunkKey: TypeAlias = tuple[int, str, str, int]
+#: The column of an aligned device's times: no measurement is called so.
+TIMES = ""
+#: Rows [first, stop) of a chunk.
+_Run: TypeAlias = tuple[int, int, Block]
+_Entries: TypeAlias = OrderedDict[ChunkKey, tuple[_Run, ...]]
+#: What an entry costs besides its arrays.
+_ENTRY_BYTES = 500
+#: Share of the cache for what was used more than once.
+_PROVEN_PERCENT = 80
+#: As many bytes for pages, one for indexes: of 256 MiB, what some 110,000 series of one chunk take.
+_INDEX_SHARE = 4
+#: As many bytes for pages, one for cells: of 256 MiB, some 500,000 windows of a series.
+_CELL_SHARE = 8
+
+
+class ChunkCache:
+    """See the module. `bytes_max` 0 keeps nothing."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        #: What leads to the chunks.
+        self.indexes = IndexCache(bytes_max // _INDEX_SHARE)
+        #: What pages come to in windows.
+        self.cells = CellCache(bytes_max // _CELL_SHARE)
+        self._new: _Entries = OrderedDict()
+        self._proven: _Entries = OrderedDict()
+        self._new_bytes = 0
+        self._proven_bytes = 0
+        self._lock = threading.Lock()
+        self._hits = 0
+        self._misses = 0
+
+    @property
+    def keeps(self) -> bool:
+        """Whether anything is kept."""
+        return self._bytes_max > 0
+
+    @property
+    def bytes(self) -> int:
+        """Bytes held."""
+        return self._new_bytes + self._proven_bytes
+
+    @property
+    def hits(self) -> int:
+        """Look-ups that were served."""
+        return self._hits
+
+    @property
+    def misses(self) -> int:
+        """Look-ups that were not."""
+        return self._misses
+
+    def get(self, key: ChunkKey, first: int, stop: int) -> Block | None:
+        """Rows [first, stop) of a column of a chunk, or None."""
+        with self._lock:
+            proven = key in self._proven
+            runs = self._proven[key] if proven else self._new.get(key, ())
+            for start, end, block in runs:
+                if start <= first and stop <= end:
+                    if proven:
+                        self._proven.move_to_end(key)
+                    else:
+                        self._promote(key)
+                    self._hits += 1
+                    return block if end - start == stop - first else block.slice(first - start, stop - start)
+            self._misses += 1
+            return None
+
+    def _promote(self, key: ChunkKey) -> None:
+        """From new to proven; what was proven longest ago makes room."""
+        runs = self._new.pop(key)
+        self._proven[key] = runs
+        size = _size(runs)
+        self._new_bytes -= size
+        self._proven_bytes += size
+        while self._proven_bytes * 100 > self._bytes_max * _PROVEN_PERCENT and len(self._proven) > 1:
+            old, gone = self._proven.popitem(last=False)
+            self._new[old] = gone
+            self._proven_bytes -= _size(gone)
+            self._new_bytes += _size(gone)
+
+    def put(self, key: ChunkKey, first: int, block: Block) -> None:
+        """Keep a block whose first row is row `first` of the chunk."""
+        if not self.keeps:
+            return
+        stop = first + block.rows
+        with self._lock:
+            proven = key in self._proven
+            entries = self._proven if proven else self._new
+            runs = entries.pop(key, ())
+            kept = tuple(run for run in runs if not (first <= run[0] and run[1] <= stop))
+            entries[key] = (*kept, (first, stop, block))
+            more = _size(entries[key]) - _size(runs)
+            if proven:
+                self._proven_bytes += more
+            else:
+                self._new_bytes += more
+            while self.bytes > self._bytes_max:
+                if self._new:
+                    self._new_bytes -= _size(self._new.popitem(last=False)[1])
+                else:
+                    self._proven_bytes -= _size(self._proven.popitem(last=False)[1])
+
+    def clear(self) -> None:
+        """Keep nothing of what is here, nor of indexes and cells."""
+        with self._lock:
+            self._new.clear()
+            self._proven.clear()
+            self._new_bytes = self._proven_bytes = 0
+        self.indexes.clear()
+        self.cells.clear()
+
+
+def _size(runs: tuple[_Run, ...]) -> int:
+    return sum(block.nbytes + _ENTRY_BYTES for _, _, block in runs)

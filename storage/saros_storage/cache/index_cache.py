@@ -1,0 +1,61 @@
+"""A cache of device indexes in files: one bound in bytes for all files of a store.
+
+    (file, device) -> DeviceIndex
+
+A query over very many series asks for the index of each device once, one after another. A cache per file would be too
+small for that, or too large when multiplied by thousands of files. Thread-safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from saros_storage.base.lru import LruCache
+from saros_storage.scan.tsfile_access import ChunkMeta, DeviceIndex, TsFileAccess
+
+#: What an entry, a series and a chunk cost, besides texts: 520 bytes were measured for a series of one chunk.
+_ENTRY_BYTES = 500
+_SERIES_BYTES = 200
+_CHUNK_BYTES = 350
+
+
+class IndexCache:
+    """See the module. `bytes_max` 0 keeps nothing."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._known: LruCache[tuple[int, str], DeviceIndex] = LruCache(bytes_max)
+
+    def find(self, access: TsFileAccess, device: str) -> DeviceIndex | None:
+        """The device's index in a file, None if the file has none of it. Raises CorruptFile, UnsupportedFile."""
+        key = (access.serial, device)
+        found = self._known.get(key)
+        if found is None:
+            found = access.device(device)
+            if found is not None:
+                self._known.put(key, found, size_of(found))
+        return found
+
+    def clear(self) -> None:
+        """Keep nothing of what is here."""
+        self._known.clear()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+def size_of(index: DeviceIndex) -> int:
+    """About how many bytes an index takes."""
+    series = list(index.series.values()) if index.time is None else [index.time, *index.series.values()]
+    return _ENTRY_BYTES + sum(_SERIES_BYTES + _size_of_chunks(one.chunks) for one in series)
+
+
+def _size_of_chunks(chunks: Iterable[ChunkMeta]) -> int:
+    size = 0
+    for chunk in chunks:
+        size += _CHUNK_BYTES
+        known = chunk.statistics
+        if known is not None:
+            for value in (known.first, known.last):
+                if isinstance(value, str | bytes):
+                    size += 4 * len(value)
+    return size

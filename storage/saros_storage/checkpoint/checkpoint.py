@@ -1,0 +1,159 @@
+"""A capture: what is taken of a region at one moment, and what it guarantees.
+
+    entries of the log   ... 41 42 43 | 44 45 46 | 47        index 43, reached 46
+    chosen partitions    have all of ... 43, perhaps some of 44 45 46, nothing of 47
+    log (a store's)      .............. | 44 45 46           what makes it exact: applied once more, it adds what lacks
+
+- Of the chosen partitions all entries up to `index` are in the manifests' files and tombstones. Whoever needs exactly
+  one index holds entries back meanwhile (then `index` is `reached`), or takes the log behind `index` too.
+- Only chosen partitions are flushed, and of them those that need it; entries go on meanwhile.
+- Files are hard links, so neither compaction nor a deletion changes them; a manifest names each with size and checksum.
+- `schema` is the region's whole tree with its rules of TTL, as of `schema_index`.
+- Files are numbered: of each partition in order, of each entry of its manifest a TsFile and its resource; then pieces
+  of the log. Nobody who asks for one names a path.
+
+Values; pure: any thread.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from saros_storage.base.errors import CorruptFile
+from saros_storage.folder.layout import RESOURCE, FileName, kind_folder
+from saros_storage.folder.manifest import FileEntry, Manifest, decode_manifest, encode_manifest
+from saros_storage.scan.snapshot import Rank
+
+#: Whether a partition, given by database and slice, is wanted.
+Chosen = Callable[[str, int], bool]
+
+
+def everything(_: str, __: int) -> bool:
+    """All partitions."""
+    return True
+
+
+def nothing(_: str, __: int) -> bool:
+    """No partition."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedFile:
+    """A file to copy: `name` is relative to its partition's folder (`seq/17-1-0-0.tsfile`)."""
+
+    number: int
+    database: str
+    slice: int
+    name: str
+    size: int
+    crc32: int
+    rank: Rank
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedPartition:
+    """A partition as it was; sizes in bytes."""
+
+    slice: int
+    manifest: Manifest
+    #: In the order of the manifest's files.
+    resource_sizes: tuple[int, ...]
+    #: Where it lies; only here.
+    folder: str = field(default="", compare=False)
+
+    def files(self, number: int) -> Iterator[CapturedFile]:
+        """Its files, numbered from `number`."""
+        database = self.manifest.database
+        for entry, size in zip(self.manifest.files, self.resource_sizes, strict=True):
+            name = os.path.join(kind_folder(sequence=entry.sequence), entry.name)
+            yield CapturedFile(number, database, self.slice, name, entry.size, entry.crc32, entry.rank)
+            yield CapturedFile(
+                number + 1, database, self.slice, name + RESOURCE, size, entry.resource_crc32, entry.rank
+            )
+            number += 2
+
+
+@dataclass(frozen=True, slots=True)
+class LogPiece:
+    """Records `first` to `last` of one segment: `size` bytes of it, each record with its checksum."""
+
+    first: int
+    last: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """See the module; `note` is what the owner of the region adds."""
+
+    index: int
+    reached: int
+    schema_index: int
+    schema: bytes = field(repr=False)
+    partitions: tuple[CapturedPartition, ...] = ()
+    note: bytes = field(default=b"", repr=False)
+    #: Oldest first. Those behind `index` are whole; of older ones, some in between may be gone.
+    log: tuple[LogPiece, ...] = ()
+
+    def files(self) -> Iterator[CapturedFile]:
+        """All files of partitions, by number from 0; the pieces of the log have the numbers behind."""
+        for number, partition in self.numbered():
+            yield from partition.files(number)
+
+    def numbered(self) -> Iterator[tuple[int, CapturedPartition]]:
+        """Its partitions, each with the number of its first file."""
+        number = 0
+        for partition in self.partitions:
+            yield number, partition
+            number += 2 * len(partition.manifest.files)
+
+
+def encode_capture(capture: Capture) -> bytes:
+    """A capture's bytes."""
+    words = {
+        "index": capture.index,
+        "reached": capture.reached,
+        "schema_index": capture.schema_index,
+        "schema": capture.schema.decode(),
+        "partitions": [[p.slice, encode_manifest(p.manifest).decode(), p.resource_sizes] for p in capture.partitions],
+        "note": capture.note.decode(),
+        "log": [[piece.first, piece.last, piece.size] for piece in capture.log],
+    }
+    return json.dumps(words, ensure_ascii=False).encode()
+
+
+def decode_capture(data: bytes) -> Capture:
+    """The inverse, of bytes that another process has sent. Raises CorruptFile."""
+    try:
+        words = json.loads(data)
+        partitions = [
+            CapturedPartition(int(number), decode_manifest("capture", str(text).encode()), tuple(map(int, sizes)))
+            for number, text, sizes in words["partitions"]
+        ]
+        found = Capture(
+            int(words["index"]),
+            int(words["reached"]),
+            int(words["schema_index"]),
+            str(words["schema"]).encode(),
+            tuple(partitions),
+            str(words["note"]).encode(),
+            tuple(LogPiece(int(first), int(last), int(size)) for first, last, size in words["log"]),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise CorruptFile("capture", 0, f"not a capture: {error}") from error
+    for partition in found.partitions:
+        if len(partition.resource_sizes) != len(partition.manifest.files):
+            raise CorruptFile("capture", 0, "other sizes than files")
+        for entry in partition.manifest.files:
+            check_name(entry)
+    return found
+
+
+def check_name(entry: FileEntry) -> None:
+    """Raise CorruptFile unless the name is one that a TsFile gets here: no other may become a path."""
+    if FileName.parse(entry.name) is None:
+        raise CorruptFile("capture", 0, f"no name of a file: {entry.name!r}")

@@ -1,0 +1,63 @@
+"""Everything that one process captured for a backup: one capture of a store, or one per group of a cluster node.
+
+Values; pure: any thread.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from saros_storage.base.errors import CorruptFile
+from saros_storage.base.types import TimeUnit
+from saros_storage.checkpoint.checkpoint import Capture, decode_capture, encode_capture
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """See the module; `ids` are the captures' on the shelf of the process."""
+
+    time_unit: str
+    #: Ticks of a slice.
+    time_partition_interval: int
+    #: Whether it is a store's: then its log leads from the capture to any later point.
+    exact: bool
+    #: What goes with all captures.
+    schema: bytes = field(repr=False)
+    ids: tuple[bytes, ...]
+    captures: tuple[Capture, ...] = field(repr=False)
+
+
+def encode_frozen(frozen: Frozen) -> bytes:
+    """Its bytes."""
+    words = {
+        "time_unit": frozen.time_unit,
+        "time_partition_interval": frozen.time_partition_interval,
+        "exact": frozen.exact,
+        "schema": frozen.schema.decode(),
+        "ids": [id_.hex() for id_ in frozen.ids],
+        "captures": [encode_capture(capture).decode() for capture in frozen.captures],
+    }
+    return json.dumps(words, ensure_ascii=False).encode()
+
+
+def decode_frozen(data: bytes) -> Frozen:
+    """The inverse, of bytes that another process has sent. Raises CorruptFile."""
+    try:
+        words = json.loads(data)
+        found = Frozen(
+            str(words["time_unit"]),
+            int(words["time_partition_interval"]),
+            bool(words["exact"]),
+            str(words["schema"]).encode(),
+            tuple(bytes.fromhex(id_) for id_ in words["ids"]),
+            tuple(decode_capture(str(text).encode()) for text in words["captures"]),
+        )
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise CorruptFile("capture", 0, f"not captures: {error}") from error
+    units = {unit.suffix for unit in TimeUnit}
+    if found.time_unit not in units or found.time_partition_interval < 1 or len(found.ids) != len(found.captures):
+        raise CorruptFile("capture", 0, "not captures of a database")
+    if found.exact and len(found.captures) != 1:
+        raise CorruptFile("capture", 0, "a store has one capture")
+    return found

@@ -1,0 +1,120 @@
+"""Fetch the files of a capture, piece by piece, into a folder.
+
+    partitions    <folder>/<database>/<slice>/MANIFEST  seq/  unseq/     as a region has them, durable
+    files         <folder>/<number>                                      as on a shelf, for who links and syncs them
+
+Each file is verified against the size and checksum in its manifest. A piece may carry several small files, and several
+pieces may be in flight at a time, so that the connection is never idle.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from saros_storage.base.errors import CorruptFile
+from saros_storage.checkpoint.checkpoint import Capture, CapturedFile, CapturedPartition
+from saros_storage.checkpoint.registry import PIECE_BYTES
+from saros_storage.folder.layout import database_folder_name, kind_folder
+from saros_storage.io.disk import Disk
+from saros_storage.partition.partition_files import save_manifests
+
+#: (number of a file, offset, count) -> PIECE_BYTES of so many files from there on, or fewer: they end there.
+Read = Callable[[int, int, int], bytes]
+Placed = tuple[CapturedFile, str]
+
+
+def pull_partitions(read: Read, capture: Capture, folder: str, disk: Disk, at_once: int = 1) -> None:
+    """Fetch partitions into `folder`, which is emptied first. Raises CorruptFile, OSError, and what `read` raises.
+
+    `at_once`: so many threads call `read`.
+    """
+    _begin(folder, disk)
+    kinds = [kind for partition in capture.partitions for kind in _kinds(folder, partition)]
+    for kind in kinds:
+        disk.make_folder(kind, durably=False)
+    placed = list(_placed(folder, capture))
+    _pull_all(read, placed, disk, at_once)
+    manifests = {_own(folder, partition): partition.manifest for partition in capture.partitions}
+    save_manifests(disk, manifests)
+    disk.sync_all([*(path for _, path in placed), *kinds, *manifests])
+
+
+def pull_files(read: Read, files: Iterable[CapturedFile], folder: str, disk: Disk, at_once: int = 1) -> None:
+    """Fetch files into `folder`, emptied first; nothing is durable. Raises like `pull_partitions`."""
+    _begin(folder, disk)
+    _pull_all(read, [(file, os.path.join(folder, str(file.number))) for file in files], disk, at_once)
+
+
+def _begin(folder: str, disk: Disk) -> None:
+    disk.remove_tree(folder)
+    disk.make_folder(folder)
+
+
+def _pull_all(read: Read, placed: Iterable[Placed], disk: Disk, at_once: int) -> None:
+    """Raises what the first run raises that fails; what has not begun then does not begin."""
+    with ThreadPoolExecutor(at_once, "saros-pull") as pool:
+        futures = [pool.submit(_pull_run, read, run, disk) for run in _runs(placed)]
+        try:
+            for future in futures:
+                future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def _own(folder: str, partition: CapturedPartition) -> str:
+    return os.path.join(folder, database_folder_name(partition.manifest.database), str(partition.slice))
+
+
+def _kinds(folder: str, partition: CapturedPartition) -> list[str]:
+    return [os.path.join(_own(folder, partition), kind_folder(sequence=sequence)) for sequence in (True, False)]
+
+
+def _placed(folder: str, capture: Capture) -> Iterator[Placed]:
+    """All files, and where they go."""
+    for number, partition in capture.numbered():
+        for file in partition.files(number):
+            yield file, os.path.join(_own(folder, partition), file.name)
+
+
+def _runs(placed: Iterable[Placed]) -> Iterator[list[Placed]]:
+    """Files that come in one piece together; a larger one alone."""
+    run: list[Placed] = []
+    size = 0
+    for file, path in placed:
+        if run and size + file.size > PIECE_BYTES:
+            yield run
+            run, size = [], 0
+        run.append((file, path))
+        size += file.size
+    if run:
+        yield run
+
+
+def _pull_run(read: Read, run: Sequence[Placed], disk: Disk) -> None:
+    file, path = run[0]
+    if len(run) == 1:
+        _put(disk, file, path, (read(file.number, offset, 1) for offset in range(0, max(file.size, 1), PIECE_BYTES)))
+        return
+    data = memoryview(read(file.number, 0, len(run)))
+    for file, path in run:
+        _put(disk, file, path, [data[: file.size]])
+        data = data[file.size :]
+
+
+def _put(disk: Disk, wanted: CapturedFile, path: str, pieces: Iterable[bytes | memoryview]) -> None:
+    file = disk.create(path)
+    size = crc = 0
+    try:
+        for piece in pieces:
+            file.write([piece])
+            size += len(piece)
+            crc = zlib.crc32(piece, crc)
+    finally:
+        file.close()
+    if (size, crc) != (wanted.size, wanted.crc32):
+        came = f"{size} bytes with checksum {crc:08x} came"
+        raise CorruptFile(path, 0, f"{came}, not {wanted.size} with {wanted.crc32:08x}")

@@ -1,0 +1,73 @@
+"""Install the files of partitions that moved here: they are pulled into a folder first, then added in one step.
+
+    a folder        0 1 2 ...                the files by their numbers in a capture: pulled, or on this node's shelf
+    partition       what was written here since; what was before is read elsewhere (`Partition.underlay`)
+        links to the files                   their names are free here (`Partition`); files and names become durable
+        manifest        theirs and ours, and that they have arrived: this is the moment
+        partition       under the region's lock: later views read the files, and nothing elsewhere
+
+Files and tombstones keep their ranks, which are below those of everything written here. Files keep their names, except
+sequence files that are no longer sequence files here: one MemTable may have become a file of each kind, both with the
+same name. A crash before the manifest is replaced leaves links that the next start removes, so the installation can be
+repeated. The caller holds the region's `folders`, so nobody flushes, drops or compacts meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+from saros_storage.checkpoint.checkpoint import Capture
+from saros_storage.compaction.picker import overlap
+from saros_storage.folder.layout import RESOURCE, FileName, kind_folder
+from saros_storage.folder.lazy_file import OpenedFile, Report
+from saros_storage.folder.manifest import FileEntry
+from saros_storage.io.disk import Disk
+from saros_storage.partition.partition import Arrived, Partition
+from saros_storage.partition.partition_files import file_path, open_file
+from saros_storage.scan.snapshot import FileSource
+
+
+def link_arrived(
+    disk: Disk, coming: Sequence[Partition], capture: Capture, folder: str, report: Report
+) -> list[Arrived]:
+    """Link into partitions what a capture has of each, durably; its files lie in `folder`. What it lacks held nothing.
+
+    Raises CorruptFile, OSError.
+    """
+    there = {(captured.manifest.database, captured.slice): (first, captured) for first, captured in capture.numbered()}
+    arrived = []
+    for partition in coming:
+        first, captured = there.get(partition.key, (0, None))
+        came = Arrived(())
+        if captured is not None:
+            manifest, files = captured.manifest, []
+            for number, entry in enumerate(manifest.files):
+                pulled = [os.path.join(folder, str(first + 2 * number + part)) for part in (0, 1)]
+                files.append(_link(disk, pulled, partition, entry, report))
+            came = Arrived(files, manifest.tombstones, manifest.set_aside)
+        arrived.append(came)
+    linked = [source.path for came in arrived for _, source in came.files]
+    kinds = {os.path.dirname(path) for path in linked}
+    folders = kinds | {os.path.dirname(kind) for kind in kinds}  # those above become durable with the manifests
+    disk.sync_all([*linked, *(path + RESOURCE for path in linked), *sorted(folders)])
+    return arrived
+
+
+def _link(
+    disk: Disk, pulled: Sequence[str], partition: Partition, entry: FileEntry, report: Report
+) -> tuple[FileEntry, FileSource]:
+    """`pulled`: where the file lies, and its resource."""
+    file, resource = pulled
+    source = open_file(disk, file, entry, report, resource)
+    sequence = entry.sequence and not any(other.sequence and overlap(other, source) for other in partition.files)
+    disk.make_folder(os.path.join(partition.folder, kind_folder(sequence=sequence)), durably=False)
+    known = FileName.parse(entry.name)
+    if sequence != entry.sequence and known is not None:  # its name may be that of what else its MemTable became
+        entry = replace(entry, sequence=sequence, name=str(replace(known, time=known.time + 1)))
+    path = file_path(partition.folder, entry)
+    for from_, to in ((resource, path + RESOURCE), (file, path)):
+        disk.remove(to)  # of an attempt that did not come to its end
+        disk.link(from_, to)
+    return entry, replace(source, sequence=sequence, path=path, access=OpenedFile(path, disk, report))

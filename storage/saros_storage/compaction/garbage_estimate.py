@@ -1,0 +1,114 @@
+"""How much of a file is dead (expired, or hidden by tombstones): the space that a rewrite of it would reclaim.
+
+    chunk of 100 points   |--------------------|
+    dead times          ~~~~~~~~     ~~~     ~~~~~
+    counts as live              |----------|              as many dead points as times before and behind it
+
+Only dead times at the ends of a chunk count. A freshly rewritten chunk has none there, whatever holes it has, so no
+file is rewritten twice for the same dead points, and no state is needed to prevent that. Points are assumed to be
+evenly spaced.
+
+The result for a file is valid until its tombstones or rules change, or until time has moved on by a fraction of the
+file's time span. Belongs to the compactor's thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from saros_storage.base.errors import CorruptFile
+from saros_storage.base.types import TIME_MIN
+from saros_storage.folder.lazy_file import OpenedFile
+from saros_storage.io.disk import Disk
+from saros_storage.read.deletions import DeletedTimes, hides, reaches
+from saros_storage.scan.reading import TimeRange
+from saros_storage.scan.snapshot import FileSource, Tombstone
+from saros_storage.scan.tsfile_access import DeviceIndex, TsFileAccess
+from saros_storage.schema import TtlRules
+from saros_storage.schema.ttl import Expiry
+
+#: While time moves on by this part of what a file spans, its share grows by about as much.
+_SPAN_PARTS = 16
+_NS_PER_SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A file's share, and what it depends on."""
+
+    share: float
+    tombstones: tuple[Tombstone, ...]
+    rules: TtlRules
+    until_ns: int
+
+    def holds(self, tombstones: tuple[Tombstone, ...], expiry: Expiry) -> bool:
+        """Whether it is still about so much."""
+        same = self.tombstones is tombstones and self.rules is expiry.rules
+        return same and (not expiry.rules or expiry.now_ns < self.until_ns)
+
+
+class DeadShares:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._found: WeakKeyDictionary[TsFileAccess, _Found] = WeakKeyDictionary()
+
+    def share(self, file: FileSource, tombstones: tuple[Tombstone, ...], expiry: Expiry, disk: Disk) -> float:
+        """From 0 to 1. Raises CorruptFile, UnsupportedFile if the file's index cannot be read."""
+        known = self._found.get(file.access)
+        if known is not None and known.holds(tombstones, expiry):
+            return known.share
+        # Not what readers have opened: of a file that nobody reads, no index is to be kept.
+        share = dead_share(file, OpenedFile(file.path, disk, _nobody), tombstones, expiry)
+        ticks = max((s.end for s in file.devices.values()), default=0)
+        ticks -= min((s.start for s in file.devices.values()), default=0)
+        until_ns = expiry.now_ns + ticks * _NS_PER_SECOND // expiry.unit.value // _SPAN_PARTS
+        self._found[file.access] = _Found(share, tombstones, expiry.rules, until_ns)
+        return share
+
+
+def _nobody(_path: str, _error: CorruptFile) -> None:
+    """The compactor tells of damage itself."""
+
+
+def dead_share(file: FileSource, access: TsFileAccess, tombstones: tuple[Tombstone, ...], expiry: Expiry) -> float:
+    """Which share of a file's points is dead, about; `access` reads its index. Raises CorruptFile, UnsupportedFile."""
+    above = [t for t in tombstones if t.rank >= file.rank]
+    touched: dict[str, tuple[list[Tombstone], list[TimeRange]]] = {}
+    for device, span in file.devices.items():
+        near = [t for t in above if t.time.touches(span.start, span.end) and reaches(t.pattern, device)]
+        limit = expiry.expired_before(device)
+        gone = [TimeRange(TIME_MIN, limit)] if limit is not None and limit > span.start else []
+        if near or gone:
+            touched[device] = near, gone
+    if not touched:
+        return 0.0
+    dead = points = 0.0
+    for device in file.devices:
+        index = access.device(device)
+        if index is not None:
+            near, gone = touched.get(device, ([], []))
+            here, all_here = _dead_points(index, near, gone)
+            dead, points = dead + here, points + all_here
+    return dead / points if points else 0.0
+
+
+def _dead_points(index: DeviceIndex, near: list[Tombstone], gone: list[TimeRange]) -> tuple[float, int]:
+    """Dead points of a device, and all."""
+    dead, points = 0.0, 0
+    for name, series in index.series.items():
+        if series.statistics is None:
+            continue
+        points += series.statistics.count
+        ranges = gone + [t.time for t in near if hides(t.pattern, index.device, name)]
+        if not ranges:
+            continue
+        times = DeletedTimes(ranges)
+        for chunk in series.chunks:
+            known = chunk.statistics
+            if known is not None:
+                live = times.live_span(known.start, known.end)
+                whole = known.end - known.start + 1
+                dead += known.count * (1 - (0 if live is None else live[1] - live[0] + 1) / whole)
+    return dead, points

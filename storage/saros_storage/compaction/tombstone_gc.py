@@ -1,0 +1,51 @@
+"""Which tombstones can be dropped, because no file has points left that they hide.
+
+    tombstone rank 5      files   3  merged by this job, which left out what it hides
+                                  6  outranks it                                            -> goes
+                                  4  another that it may hide something of                  -> stays
+
+MemTables that are not in files yet count like files. If a tombstone is dropped while its deletion is still in the log,
+a replay may bring it back; it then hides nothing. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Protocol
+
+from saros_storage.read.deletions import may_hold, reaches
+from saros_storage.scan.snapshot import FileSource, Rank, Tombstone
+
+
+class Waiting(Protocol):
+    """What is to become a file, like a frozen MemTable."""
+
+    @property
+    def rank(self) -> Rank:
+        """The rank that its file will have."""
+        ...
+
+    def device_names(self) -> Iterable[str]:
+        """Devices that it holds something of."""
+        ...
+
+
+def needless(
+    tombstones: Iterable[Tombstone],
+    files: Sequence[FileSource],
+    merged: Sequence[FileSource],
+    applied: Collection[Tombstone],
+    waiting: Sequence[Waiting],
+) -> list[Tombstone]:
+    """Those that hide nothing: of what is in files or waiting, and of `merged` files, which lack what was `applied`."""
+
+    def is_needed(tombstone: Tombstone) -> bool:
+        below = [file for file in files if file.rank <= tombstone.rank]
+        if tombstone not in applied:
+            below += [file for file in merged if file.rank <= tombstone.rank]
+        if any(may_hold(file, tombstone.pattern, tombstone.time) for file in below):
+            return True
+        frozen = [memtable for memtable in waiting if memtable.rank <= tombstone.rank]
+        return any(reaches(tombstone.pattern, d) for memtable in frozen for d in memtable.device_names())
+
+    return [tombstone for tombstone in tombstones if not is_needed(tombstone)]

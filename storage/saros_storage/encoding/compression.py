@@ -1,0 +1,135 @@
+"""Page compression, in the framings that TsFile uses. Pure: any thread.
+
+SNAPPY raw block · LZ4 raw block, no size in front · GZIP a full stream · ZSTD one frame · LZMA2 an .xz container
+"""
+
+from __future__ import annotations
+
+import lzma
+import zlib
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from saros_storage.base.types import ByteArray, Compressor, Int64Array
+from saros_storage.encoding.errors import DecodeError
+from saros_storage.kernels.codecs.lz4 import lz4_decode
+
+#: A level that costs little time; Java's writer uses the highest, at a tenth of the speed.
+_ZSTD_LEVEL = 3
+_GZIP_LEVEL = 6
+#: What a stream of LZMA2 may ask for; the highest level of the usual writers takes 65 MiB.
+_LZMA_BYTES_MAX = 1 << 28
+#: zlib's window flag for "gzip or zlib header, whichever is there".
+_ANY_HEADER = 47
+
+
+class _Stream(Protocol):
+    """A decompressor of zlib or lzma."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the stream's end was read."""
+        ...
+
+
+@lru_cache
+def _codec(compressor: Compressor) -> Any:
+    import pyarrow as pa
+
+    if compressor is Compressor.ZSTD:
+        return pa.Codec("zstd", compression_level=_ZSTD_LEVEL)
+    return pa.Codec({Compressor.SNAPPY: "snappy", Compressor.LZ4: "lz4_raw"}[compressor])
+
+
+def compress(compressor: Compressor, data: bytes | memoryview) -> bytes:
+    """The page's bytes on disk."""
+    if compressor is Compressor.UNCOMPRESSED:
+        return bytes(data)
+    if compressor is Compressor.GZIP:
+        stream = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, 31)
+        return stream.compress(data) + stream.flush()
+    if compressor is Compressor.LZMA2:
+        return lzma.compress(data)
+    packed: bytes = _codec(compressor).compress(data, asbytes=True)
+    return packed
+
+
+def decompress(compressor: Compressor, data: memoryview, size: int) -> memoryview:
+    """The page's `size` bytes; no more than that is ever made. Raises DecodeError."""
+    if compressor is Compressor.UNCOMPRESSED:
+        if len(data) != size:
+            raise DecodeError(f"a page has {len(data)} bytes, not {size}")
+        return data
+    out = np.empty(size, np.uint8)
+    decompress_into(compressor, data, out)
+    return out.data
+
+
+def decompress_into(compressor: Compressor, data: memoryview, out: ByteArray) -> None:
+    """Fill `out` with the page's bytes, which must be as many. Raises DecodeError."""
+    try:
+        size = _decompress_into(compressor, data, out)
+    except (OSError, ValueError, zlib.error, lzma.LZMAError) as error:
+        raise DecodeError(f"{compressor.name} data is damaged: {error}") from error
+    if size != len(out):
+        raise DecodeError(f"{compressor.name} data holds {size} bytes, not {len(out)}")
+
+
+def decompress_pages_into(
+    compressor: Compressor, data: memoryview, offsets: Int64Array, sizes: Int64Array, ends: Int64Array, out: ByteArray
+) -> None:
+    """Fill `out`, up to `ends[i]` with page i, which has `sizes[i]` bytes at `offsets[i]`. Raises DecodeError.
+
+    A page that fills nothing is not looked at.
+    """
+    if compressor is not Compressor.LZ4:
+        start = 0
+        for offset, size, end in zip(offsets.tolist(), sizes.tolist(), ends.tolist(), strict=True):
+            if end > start:
+                decompress_into(compressor, data[offset : offset + size], out[start:end])
+            start = end
+        return
+    if lz4_decode(np.frombuffer(data, np.uint8), offsets, sizes, ends, out) < len(offsets):
+        raise DecodeError("LZ4 data is damaged")
+
+
+def _decompress_into(compressor: Compressor, data: memoryview, out: ByteArray) -> int:
+    """Answers the bytes that were written, or that there would be."""
+    if compressor in _BLOCKS:
+        return _decode_block(compressor, data, out)
+    if compressor is Compressor.UNCOMPRESSED:
+        plain = data
+    elif compressor is Compressor.GZIP:
+        stream = zlib.decompressobj(_ANY_HEADER)
+        plain = _whole(stream, stream.decompress(data, len(out) + 1), len(out))
+    else:
+        reader = lzma.LZMADecompressor(memlimit=_LZMA_BYTES_MAX)
+        plain = _whole(reader, reader.decompress(data, len(out) + 1), len(out))
+    if len(plain) == len(out):
+        out[:] = np.frombuffer(plain, np.uint8)
+    return len(plain)
+
+
+#: Decoded by cramjam: into our buffer, with the size that really came out, and without the GIL.
+_BLOCKS = frozenset({Compressor.SNAPPY, Compressor.LZ4, Compressor.ZSTD})
+
+
+def _decode_block(compressor: Compressor, data: memoryview, out: ByteArray) -> int:
+    import cramjam
+
+    decode: Any = cramjam.lz4.decompress_block_into
+    if compressor is not Compressor.LZ4:
+        decode = cramjam.snappy.decompress_raw_into if compressor is Compressor.SNAPPY else cramjam.zstd.decompress_into
+    try:
+        return int(decode(data, out))
+    except cramjam.DecompressionError as error:
+        raise DecodeError(f"{compressor.name} data is damaged: {error}") from error
+
+
+def _whole(stream: _Stream, result: bytes, size: int) -> memoryview:
+    """The result, if the stream came to its end, where its checksum is."""
+    if not stream.eof:
+        raise DecodeError(f"a compressed stream does not end after {size} bytes")
+    return memoryview(result)

@@ -1,0 +1,53 @@
+"""Adopt a loaded file into its partition: link it under a name of its own, ready for the manifest.
+
+It becomes a sequence file if none of its points lies within the time span that a sequence file has of the same device;
+otherwise it is unsequence. The staged names stay until the manifest has the file, so a crash before that changes
+nothing. Called by the flusher's thread.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+
+from saros_storage.compaction.picker import overlap
+from saros_storage.folder.layout import RESOURCE, FileName, kind_folder
+from saros_storage.folder.manifest import FileEntry
+from saros_storage.io.disk import Disk
+from saros_storage.mutation.staged import LoadedFile
+from saros_storage.partition.flush_files import WrittenFile
+from saros_storage.scan.snapshot import FileSource
+
+
+def adopt(disk: Disk, folder: str, loaded: LoadedFile, live: Iterable[FileSource], time_ms: int) -> list[WrittenFile]:
+    """Link the file into the partition's folder, durably; none if it is damaged. Raises OSError."""
+    source, staged = loaded.source, loaded.staged
+    if source is None:
+        return []
+    sequence = not any(file.sequence and overlap(source, file) for file in live)
+    name = str(FileName(time_ms, loaded.rank.version))
+    kind = os.path.join(folder, kind_folder(sequence=sequence))
+    disk.make_folder(kind)
+    _sync(disk, source.path)
+    path = os.path.join(kind, name)
+    try:
+        for suffix in (RESOURCE, ""):
+            disk.link(source.path + suffix, path + suffix)
+        disk.sync_folder(kind)
+    except OSError:
+        with suppress(OSError):
+            for suffix in (RESOURCE, ""):
+                disk.remove(path + suffix)
+        raise
+    entry = FileEntry(name, sequence, loaded.rank, staged.size, staged.crc32, staged.resource_crc32)
+    return [WrittenFile(entry, path, source.devices)]
+
+
+def _sync(disk: Disk, path: str) -> None:
+    """What came through a group's log (`shipments` in cluster) is written and no more."""
+    file = disk.append(path)
+    try:
+        file.sync()
+    finally:
+        file.close()

@@ -1,0 +1,463 @@
+"""The thread that flushes frozen MemTables to files, saves manifests, and tells the log what it need not keep.
+
+    waiting partitions --flush each frozen MemTable, oldest first--> files, manifests --> install under the lock
+                       --adopt each loaded file in its turn--------->
+                       --save tombstones, files set aside--------->        manifests
+    then `journal.release(first)`: entries before the first one that some partition still needs are in files
+    now and then, when idle: files of which nothing lives any more leave their manifests (`ttl`); compaction is told
+                             where more is expired, and rewrites what keeps little
+
+Before a manifest says `flushed: n`, the log is fsynced up to n. Otherwise, with durability `os`, a power loss could
+truncate the log below n; new entries would reuse those indices, and a replay would skip them.
+
+Small MemTables of several partitions are flushed together, so that a few calls make a thousand files durable. One by
+one, these syncs would take longer than all other work of the flush.
+
+If the disk is full, the flusher retries: it names the problem (`problem`), writers that would wait for memory get
+DiskFull, and the flush is tried again every second. If the files are already written, the retry starts at the manifest,
+since the manifest may already name them. Any other failure is named as well, and ends flushing for good; the log then
+keeps everything until the next start.
+
+The lock is the region's. The flusher holds `folders` while it works in partition folders, so that nobody removes one
+meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from typing import Protocol
+
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import CorruptFile, StorageError, UnsupportedFile
+from saros_storage.base.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, TIME_MIN, Compressor, DataType, Encoding
+from saros_storage.flush.file_ingest import adopt
+from saros_storage.folder.layout import RESOURCE, FileName
+from saros_storage.folder.lazy_file import OpenedFile, Report
+from saros_storage.folder.manifest import Manifest
+from saros_storage.folder.store_options import StoreOptions
+from saros_storage.io.disk import FULL_ERRNOS, Disk
+from saros_storage.loading.staging import Staging
+from saros_storage.mutation.staged import LoadedFile
+from saros_storage.partition.flush_files import FileFlush, WrittenFile, finish, remove
+from saros_storage.partition.memtable import MemTable
+from saros_storage.partition.partition import Partition
+from saros_storage.partition.partition_files import move_aside, save_manifest, save_manifests
+from saros_storage.partition.partitions import Partitions
+from saros_storage.scan.snapshot import FileSource
+from saros_storage.schema import Deadband, SeriesSchema, stored_encoding
+from saros_storage.schema.ttl import Expiry
+
+logger = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 1.0
+#: Files are looked through for expired ones so often, if there are rules.
+_EXPIRY_SECONDS = 60.0
+#: Partitions, and bytes of their MemTables, that are saved together at most.
+_TOGETHER_MAX, _TOGETHER_BYTES_MAX = 256, 8 << 20
+
+
+@dataclass(slots=True)
+class _Saving:
+    """A partition that is being saved, and its oldest frozen MemTable or loaded file, if it has any."""
+
+    partition: Partition
+    frozen: MemTable | LoadedFile | None
+    #: The files that it is to stand beside.
+    live: tuple[FileSource, ...]
+    written: list[WrittenFile] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Ending:
+    """How a saving is made to count."""
+
+    saving: _Saving
+    #: The last entry that files have then.
+    flushed: int
+    manifest: Manifest
+    #: Whether there are tombstones that the manifest before had not.
+    deletes: bool
+    sources: list[FileSource] = field(default_factory=list)
+
+
+class Journal(Protocol):
+    """The log of the entries that a region applies, as the region sees it."""
+
+    def sync_due(self) -> None:
+        """Make everything durable that was applied so far. Raises StorageError."""
+        ...
+
+    def release(self, first: int) -> None:
+        """Entries before `first` are in files. Called by the flusher's thread, without the region's lock."""
+        ...
+
+
+class Flusher:
+    """See the module. Made with the region, `start`ed and `stop`ped by it."""
+
+    def __init__(
+        self,
+        options: StoreOptions,
+        disk: Disk,
+        clock: Clock,
+        partitions: Partitions,
+        journal: Journal,
+        lock: threading.Condition,
+        report: Report,
+        changed: Callable[[Partition], None],
+        staging: Staging,
+        expiry: Callable[[], Expiry],
+    ) -> None:
+        """`changed` is called for partitions with new files, tombstones or expired data; without the lock held."""
+        self._options = options
+        self._disk = disk
+        self._clock = clock
+        self._partitions = partitions
+        self._journal = journal
+        #: The region's lock; notified whenever a partition came out of the queue.
+        self._lock = lock
+        self._report = report
+        self._changed = changed
+        self._staging = staging
+        self._expiry = expiry
+        #: Files that views have lost, and the disk has not: (partition, files).
+        self._expired: list[tuple[Partition, list[FileSource]]] = []
+        #: Monotonic time at which files are looked through for expired ones.
+        self._expire_at_ns = 0
+        #: Bytes of all files since the start.
+        self.bytes_written = 0
+        #: Held while a partition's folder is being changed.
+        self.folders = threading.Lock()
+        #: Partitions with something to save; a dict for its order.
+        self._waiting: dict[int, Partition] = {}
+        #: What is written, until it is in its partition's manifest; by partition.
+        self._written: dict[int, _Saving] = {}
+        #: Milliseconds in the name of the last file: no name is given twice.
+        self._name_ms = 0
+        #: Damaged files to be moved: (partition, path).
+        self._aside: list[tuple[Partition, str]] = []
+        self._stopping = False
+        #: Whether the log is to keep all: see `give_up`.
+        self._gave_up = False
+        #: Why nothing can be flushed at the moment, or ever.
+        self.problem: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="saros-flush", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop after the current partition. Frozen data that is not flushed stays in the log."""
+        with self._lock:
+            self._stopping = True
+            self._lock.notify_all()
+        self._thread.join()
+
+    # ------------------------------------------------------------------ under the lock
+
+    def add(self, partition: Partition) -> None:
+        """Queue the partition, so that its frozen MemTables and its tombstones are saved."""
+        self._waiting[id(partition)] = partition
+        self._lock.notify_all()
+
+    def set_aside(self, partition: Partition, path: str) -> None:
+        """Move a file away that has already left its partition."""
+        self._aside.append((partition, path))
+        self.add(partition)
+
+    def freeze(self, partition: Partition) -> None:
+        """Freeze the active MemTable and flush it."""
+        partition.freeze(self._partitions.applied)
+        self._partitions.changed()
+        self.add(partition)
+
+    def give_up(self, problem: OSError | StorageError) -> None:
+        """Stop: a dropped partition's folder could not be removed, so the log must keep all until the next start.
+
+        With `folders` held.
+        """
+        self.problem = StorageError(f"the files of a deleted database could not be removed: {problem}")
+        self._gave_up = self._stopping = True
+        self._lock.notify_all()
+
+    def is_waiting(self, partition: Partition) -> bool:
+        """Whether the partition has not been saved since it was added."""
+        return id(partition) in self._waiting
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything waits to be saved."""
+        return bool(self._waiting)
+
+    # ------------------------------------------------------------------ the thread
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                while not self._waiting and not self._stopping and not self._expiry_is_due():
+                    self._lock.wait(_EXPIRY_SECONDS if self._partitions.schema.ttl else None)
+                if self._stopping:
+                    return
+                partitions = self._next()
+            try:
+                if not partitions:
+                    self.expire()
+                    continue
+                with self.folders:
+                    if not self._gave_up:
+                        self._save(partitions)
+                        self._journal.release(self.first_needed())
+            except OSError as error:
+                if not self._note(error, final=error.errno not in FULL_ERRNOS):
+                    return
+            except Exception as error:  # noqa: BLE001 (a thread has nobody above it)
+                self._note(error, final=True)
+                return
+            else:
+                self._went_well()
+
+    def _next(self) -> list[Partition]:
+        """The partitions to save next: in order of arrival, several together as long as they are small."""
+        found: list[Partition] = []
+        bytes_ = 0
+        for partition in islice(self._waiting.values(), _TOGETHER_MAX):
+            bytes_ += sum(frozen.bytes for frozen in partition.immutable)
+            if found and bytes_ > _TOGETHER_BYTES_MAX:
+                break
+            found.append(partition)
+        return found
+
+    def _expiry_is_due(self) -> bool:
+        return bool(self._partitions.schema.ttl) and self._clock.monotonic_ns() >= self._expire_at_ns
+
+    def expire_soon(self) -> None:
+        """Look for expired files when there is nothing to flush. Under the lock."""
+        self._expire_at_ns = 0
+        self._lock.notify_all()
+
+    def expire(self) -> None:
+        """Remove files whose points are all expired from their partitions, each in one swap. Raises OSError.
+
+        First for views, then on the disk: what was seen under a rule that was just taken back must not go.
+        """
+        with self.folders:
+            with self._lock:
+                self._expire_at_ns = self._clock.monotonic_ns() + int(_EXPIRY_SECONDS * 1e9)
+                expiry = self._expiry()
+                limit, interval = expiry.expired_before_at_most, self._options.time_partition_interval
+                aging = [p for p in self._partitions if limit is not None and p.key[1] * interval < limit]
+                found = [(p, gone) for p in aging if (gone := expiry.expired(p.files))]
+                for partition, gone in found:
+                    names = {(os.path.basename(file.path), file.sequence) for file in gone}
+                    manifest = partition.manifest.with_merged(names, (), partition.manifest.tombstones)
+                    partition.compacted(manifest, {file.path for file in gone}, (), ())
+                    self._partitions.changed()
+                self._expired += found
+                self._lock.notify_all()
+            if self._expired:
+                self._journal.sync_due()  # the rule must not be lost when its effect is not
+            while self._expired:
+                self._remove(*self._expired[0])
+                del self._expired[0]
+        for partition in aging:
+            self._changed(partition)
+
+    def _remove(self, partition: Partition, gone: Sequence[FileSource]) -> None:
+        """Remove the files, with `folders` held; called again if it failed. Open views keep the files."""
+        with self._lock:
+            manifest = partition.manifest
+            if partition.dropped:
+                return
+        save_manifest(self._disk, partition.folder, manifest)
+        for file in gone:
+            assert isinstance(file.access, OpenedFile)
+            with suppress(CorruptFile, UnsupportedFile):  # whoever reads it will be told
+                file.access.open()
+            self._disk.remove(file.path)
+            self._disk.remove(file.path + RESOURCE)
+
+    def _went_well(self) -> None:
+        with self._lock:
+            if not self._stopping:
+                if self.problem is not None:
+                    logger.info("flushing goes on")
+                self.problem = None
+            self._lock.notify_all()
+
+    def _note(self, error: BaseException, *, final: bool) -> bool:
+        """Record the problem, and wait a little unless it is final. False: the thread must end."""
+        with self._lock:
+            if not self._gave_up:
+                if final:
+                    logger.error("flushing failed, until the next start", exc_info=error)
+                elif self.problem is None:
+                    logger.warning("flushing waits for space", extra={"why": str(error)})
+                self.problem = error
+            self._lock.notify_all()
+            if not final and not self._stopping:
+                self._lock.wait(_RETRY_SECONDS)
+            return not final
+
+    def _save(self, partitions: Sequence[Partition]) -> None:
+        while batch := self._left(partitions):
+            self._write(batch)
+            self._commit(batch)
+            for saving in batch:
+                self._written.pop(id(saving.partition), None)
+                if isinstance(saving.frozen, LoadedFile):
+                    self._staging.release(saving.frozen)
+
+    def _left(self, partitions: Sequence[Partition]) -> list[_Saving]:
+        """Those of the partitions that still have something to save; the others leave the queue."""
+        left = []
+        with self._lock:
+            for partition in partitions:
+                if partition.dropped or (not partition.immutable and not self._unsaved(partition)):
+                    self._written.pop(id(partition), None)
+                    self._waiting.pop(id(partition), None)
+                else:
+                    frozen = partition.immutable[0] if partition.immutable else None
+                    left.append(_Saving(partition, frozen, partition.files))
+            self._lock.notify_all()
+        return left
+
+    def _unsaved(self, partition: Partition) -> bool:
+        deleted = partition.active is None and partition.unsaved is not None
+        return deleted or any(owner is partition for owner, _ in self._aside)
+
+    def _write(self, batch: Sequence[_Saving]) -> None:
+        """Write the files of the batch, except those that an earlier attempt wrote before its manifest failed."""
+        begun: list[_Saving] = []
+        try:
+            for saving in batch:
+                known = self._written.pop(id(saving.partition), None)
+                if known is not None and known.frozen is saving.frozen and known.live is saving.live:
+                    saving.written = known.written
+                elif isinstance(saving.frozen, LoadedFile):
+                    partition = saving.partition
+                    saving.written = adopt(self._disk, partition.folder, saving.frozen, saving.live, self._name_time())
+                elif saving.frozen is not None:
+                    saving.written = self._files_of(saving.partition, saving.frozen)
+                    begun.append(saving)
+                    continue
+                self._written[id(saving.partition)] = saving
+        except OSError:
+            remove(self._disk, [file.path for saving in begun for file in saving.written])
+            raise
+        finish(self._disk, [file for saving in begun for file in saving.written])
+        self._written.update((id(saving.partition), saving) for saving in begun)
+
+    def _name_time(self) -> int:
+        self._name_ms = max(self._clock.now_ns() // 1_000_000, self._name_ms + 1)
+        return self._name_ms
+
+    def _files_of(self, partition: Partition, memtable: MemTable) -> list[WrittenFile]:
+        """The files of a MemTable, written but not yet finished."""
+        name = FileName(self._name_time(), memtable.rank.version)
+        flush = FileFlush(
+            self._disk,
+            partition.folder,
+            self.storing,
+            partition.last_flushed,
+            memtable.rank,
+            name,
+            self._options.page_rows,
+            partial(self._thinned, partition),
+        )
+        return flush.run(memtable.snapshot())
+
+    def storing(self, device: str, measurement: str, type_: DataType) -> tuple[Encoding, Compressor]:
+        """How a series is stored; the defaults if the schema does not know it."""
+        series = self._declared(device, measurement)
+        if series is None:
+            return DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR
+        return stored_encoding(type_, series.encoding), series.compressor
+
+    def _thinned(self, partition: Partition, device: str, measurement: str, type_: DataType) -> Deadband | None:
+        """See `flush_files.Thinning`: where sequence files are all that is older than what stands behind them."""
+        series = self._declared(device, measurement)
+        if series is None or series.deadband is None or series.type is not type_ or partition.underlay is not None:
+            return None
+        last = partition.last_flushed.get(device, TIME_MIN)
+        ends = [f.devices[device].end for f in partition.files if not f.sequence and device in f.devices]
+        return series.deadband if max(ends, default=TIME_MIN) <= last else None
+
+    def _declared(self, device: str, measurement: str) -> SeriesSchema | None:
+        """The series in the schema; its points may have been written with an earlier type."""
+        known = self._partitions.schema.device(device)
+        return None if known is None else known.series.get(measurement)
+
+    def _commit(self, batch: Sequence[_Saving]) -> None:
+        with self._lock:
+            endings = [self._ending(saving) for saving in batch]
+            saved = {id(saving.partition) for saving in batch}
+            aside = [item for item in self._aside if id(item[0]) in saved]
+            self._aside = [item for item in self._aside if id(item[0]) not in saved]
+        self._journal.sync_due()
+        manifests = {ending.saving.partition.folder: ending.manifest for ending in endings}
+        if len(manifests) == 1:
+            save_manifest(self._disk, *manifests.popitem())
+        else:
+            save_manifests(self._disk, manifests)
+        for owner, path in aside:
+            move_aside(self._disk, owner.folder, path)
+        for ending in endings:
+            ending.sources = [self._source(written) for written in ending.saving.written]
+        with self._lock:
+            for ending in endings:
+                self._install(ending)
+            self._partitions.changed()
+            self._lock.notify_all()
+        for ending in endings:
+            if ending.saving.written or ending.deletes:
+                self._changed(ending.saving.partition)
+
+    def _ending(self, saving: _Saving) -> _Ending:
+        partition = saving.partition
+        flushed = self._complete_up_to(partition, saving.frozen)
+        manifest = replace(_grown(partition.manifest, saving, flushed), tombstones=partition.tombstones)
+        return _Ending(saving, flushed, manifest, manifest.tombstones != partition.manifest.tombstones)
+
+    def _install(self, ending: _Ending) -> None:
+        saving, partition = ending.saving, ending.saving.partition
+        # Not the saved manifest: a file may have been found damaged meanwhile.
+        current = _grown(partition.manifest, saving, ending.flushed)
+        partition.install(replace(current, tombstones=ending.manifest.tombstones), ending.sources, saving.frozen)
+        if saving.frozen is not None:
+            self._partitions.memory_bytes -= saving.frozen.bytes
+        self.bytes_written += sum(written.entry.size for written in saving.written)
+
+    def _complete_up_to(self, partition: Partition, memtable: MemTable | LoadedFile | None) -> int:
+        """The last entry that the files contain once `memtable` is flushed."""
+        if memtable is not None:
+            assert memtable.frozen_at is not None
+            return memtable.frozen_at
+        return self._partitions.applied if partition.active is None else partition.manifest.flushed
+
+    def _source(self, written: WrittenFile) -> FileSource:
+        access = OpenedFile(written.path, self._disk, self._report)
+        entry = written.entry
+        return FileSource(entry.rank, entry.sequence, written.path, entry.size, written.devices, access)
+
+    def first_needed(self) -> int:
+        """The first entry that some partition still needs; if none does, the next one to come."""
+        with self._lock:
+            needed = [p.first_unflushed for p in self._partitions]
+            return min((index for index in needed if index is not None), default=self._partitions.applied + 1)
+
+
+def _grown(manifest: Manifest, saving: _Saving, flushed: int) -> Manifest:
+    """The manifest with the files that were written; a damaged loaded file is recorded in it as set aside."""
+    grown = manifest.with_files(tuple(written.entry for written in saving.written), flushed)
+    frozen = saving.frozen
+    if isinstance(frozen, LoadedFile) and frozen.source is None:
+        return replace(grown, set_aside=(*grown.set_aside, (frozen.staged.name, frozen.problem)))
+    return grown

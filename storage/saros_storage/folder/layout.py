@@ -1,0 +1,116 @@
+"""Where things lie in a data folder, and how a file becomes durable.
+
+    <data>/LOCK  node.json                         owner; format, time unit, partition interval
+    <data>/meta/schema                             the schema up to some log index
+    <data>/log/00000000000000000001.log            segments
+    <data>/groups/0/<database>/<slice>/MANIFEST    the partition's files, ranks and tombstones
+                                       seq/  unseq/  {time}-{version}-{inner}-{cross}.tsfile  and  .resource
+                                       corrupt/    files that were set aside
+    <data>/groups/0/.staged/                       files of a LOAD that are not in their partitions yet
+    <data>/.staged/                                the same, on their way to the groups of a cluster
+    <data>/snapshots/                              hard links to what somebody copies
+    <data>/archive/00000000000000000001.log        segments that left the log, until backups have them
+
+A database's folder is its path with every character that a file system may mind written as %XX; a path too long for a
+file name ends in its digest. Pure apart from what takes a `Disk`. Any thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from saros_storage.io.disk import Disk
+
+NODE_FILE = "node.json"
+SCHEMA_FILE = os.path.join("meta", "schema")
+LOG_FOLDER = "log"
+ARCHIVE_FOLDER = "archive"
+SNAPSHOTS_FOLDER = "snapshots"
+GROUP_FOLDER = os.path.join("groups", "0")
+MANIFEST = "MANIFEST"
+CORRUPT_FOLDER = "corrupt"
+TRASH_PREFIX = ".trash-"
+STAGING_FOLDER = ".staged"
+TEMPORARY = ".tmp"
+RESOURCE = ".resource"
+#: Bytes of a file name that every usual file system takes.
+_NAME_BYTES_MAX = 200
+_FILE_NAME = re.compile(r"(-?\d+)-(\d+)-(\d+)-(\d+)\.tsfile")
+
+
+@dataclass(frozen=True, slots=True)
+class FileName:
+    """What a TsFile's name says: `{time}-{version}-{inner}-{cross}.tsfile`, counts of compactions last."""
+
+    time: int
+    version: int
+    inner: int = 0
+    cross: int = 0
+
+    @staticmethod
+    def parse(name: str) -> FileName | None:
+        """From a name, or None if it is not a TsFile's."""
+        match = _FILE_NAME.fullmatch(name)
+        return FileName(*map(int, match.groups())) if match else None
+
+    def __str__(self) -> str:
+        return f"{self.time}-{self.version}-{self.inner}-{self.cross}.tsfile"
+
+
+def kind_folder(*, sequence: bool) -> str:
+    """The folder of sequence or of unsequence files within a partition's."""
+    return "seq" if sequence else "unseq"
+
+
+def database_folder_name(database: str) -> str:
+    """A file name for a database: injective, and safe on case-keeping file systems."""
+    name = quote(database, safe="")
+    if len(name) > _NAME_BYTES_MAX:
+        digest = hashlib.sha256(database.encode()).hexdigest()[:32]
+        name = f"{name[: _NAME_BYTES_MAX - 40]}~{digest}"
+    return name
+
+
+def write_durably(disk: Disk, path: str, data: bytes) -> None:
+    """Put a whole file in place of `path`, atomically and durably."""
+    write_synced(disk, path, data)
+    disk.sync_folder(os.path.dirname(path))
+
+
+def confirm(disk: Disk, path: str) -> None:
+    """Make durable that `write_durably` put a file there, before anything is given up for what it says, as of a log.
+
+    Whoever put it there may have been killed in between: a power cut would still take the name back.
+    """
+    disk.sync_folder(os.path.dirname(path))
+
+
+def write_all_durably(disk: Disk, files: Mapping[str, bytes]) -> None:
+    """The same for many files, by path: each is replaced atomically, and if it fails, some are. Their folders exist."""
+    for path, data in files.items():
+        file = disk.create(path + TEMPORARY)
+        try:
+            file.write([data])
+        finally:
+            file.close()
+    disk.sync_all([path + TEMPORARY for path in files])
+    for path in files:
+        disk.replace(path + TEMPORARY, path)
+    disk.sync_all(sorted({os.path.dirname(path) for path in files}))
+
+
+def write_synced(disk: Disk, path: str, data: bytes) -> None:
+    """As `write_durably`, but for the folder, which the caller syncs."""
+    temporary = path + TEMPORARY
+    file = disk.create(temporary)
+    try:
+        file.write([data])
+        file.sync()
+    finally:
+        file.close()
+    disk.replace(temporary, path)

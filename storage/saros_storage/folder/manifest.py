@@ -1,0 +1,122 @@
+"""A partition's manifest: which files are live, with which rank, and which prefix of the log they contain.
+
+    saros-manifest 1 5f3a90c1 812
+    {"database": "root.a", "created": 4, "flushed": 90, "files": [...], "tombstones": [...], "set_aside": [...]}
+
+One line with format version, checksum and length of the rest, then JSON. The file is replaced atomically: a partition
+is exactly what its manifest says, whatever else lies in its folder. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from saros_storage.base.errors import CorruptFile, StorageError
+from saros_storage.scan.reading import TimeRange
+from saros_storage.scan.snapshot import Rank, Tombstone
+
+_VERSION = 1
+_FIRST_LINE = re.compile(rb"saros-manifest (\d{1,4}) ([0-9a-f]{8}) (\d{1,19})\n")
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A live TsFile: its name within `seq/` or `unseq/`, its rank, size and checksum, and its resource's checksum."""
+
+    name: str
+    sequence: bool
+    rank: Rank
+    size: int
+    crc32: int
+    resource_crc32: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """See the module."""
+
+    #: Whose partition it is (the folder's name may be shortened).
+    database: str
+    #: Log index of the write that made the partition: deleting its database at a lower index leaves it alone.
+    created: int
+    #: All log entries up to this index are in the files and tombstones, as far as they concern the partition.
+    flushed: int = 0
+    #: By rank, lowest first.
+    files: tuple[FileEntry, ...] = ()
+    tombstones: tuple[Tombstone, ...] = ()
+    #: Files that were found damaged: name and reason.
+    set_aside: tuple[tuple[str, str], ...] = ()
+    #: Since when the partition is here; higher than that of whatever came from elsewhere (`Rank.generation`).
+    generation: int = 0
+    #: What the partition held elsewhere before this generation is among the files.
+    arrived: int = 0
+
+    @property
+    def version_max(self) -> int:
+        """The highest version that a file or tombstone has; 0 if there is none."""
+        ranks = [f.rank for f in self.files] + [t.rank for t in self.tombstones]
+        return max((r.version for r in ranks), default=0)
+
+    def with_files(self, added: tuple[FileEntry, ...], flushed: int) -> Manifest:
+        """With more files, up to a log index."""
+        files = tuple(sorted((*self.files, *added), key=lambda f: (f.rank, not f.sequence)))
+        return replace(self, files=files, flushed=max(self.flushed, flushed))
+
+    def with_merged(
+        self, gone: Collection[tuple[str, bool]], added: tuple[FileEntry, ...], tombstones: tuple[Tombstone, ...]
+    ) -> Manifest:
+        """With files, given as (name, sequence), replaced by what they were merged into."""
+        left = replace(self, files=tuple(f for f in self.files if (f.name, f.sequence) not in gone))
+        return replace(left.with_files(added, self.flushed), tombstones=tombstones)
+
+    def without_file(self, name: str, *, sequence: bool, reason: str) -> Manifest:
+        """With one file set aside."""
+        files = tuple(f for f in self.files if (f.name, f.sequence) != (name, sequence))
+        return replace(self, files=files, set_aside=(*self.set_aside, (name, reason)))
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """The manifest's bytes."""
+    words = {
+        "database": manifest.database,
+        "created": manifest.created,
+        "flushed": manifest.flushed,
+        "files": [[f.name, f.sequence, *f.rank, f.size, f.crc32, f.resource_crc32] for f in manifest.files],
+        "tombstones": [[t.pattern, t.time.start, t.time.end, *t.rank] for t in manifest.tombstones],
+        "set_aside": [list(item) for item in manifest.set_aside],
+        "generation": manifest.generation,
+        "arrived": manifest.arrived,
+    }
+    body = json.dumps(words, ensure_ascii=False, indent=1).encode()
+    return b"saros-manifest %d %08x %d\n" % (_VERSION, zlib.crc32(body), len(body)) + body
+
+
+def decode_manifest(path: str, data: bytes) -> Manifest:
+    """The inverse. Raises CorruptFile, or StorageError 2015 for a newer format."""
+    match = _FIRST_LINE.match(data)
+    if match is None:
+        raise CorruptFile(path, 0, "not a manifest")
+    version, crc, size = int(match.group(1)), int(match.group(2), 16), int(match.group(3))
+    if version > _VERSION:
+        raise StorageError(f"{path} was written by a newer Saros (manifest format {version})", code=2015)
+    body = data[match.end() :]
+    if len(body) != size or zlib.crc32(body) != crc:
+        raise CorruptFile(path, match.end(), "the manifest's checksum does not fit")
+    try:
+        words = json.loads(body)
+        return Manifest(
+            str(words["database"]),
+            int(words["created"]),
+            int(words["flushed"]),
+            tuple(FileEntry(name, seq, Rank(g, v), *sums) for name, seq, g, v, *sums in words["files"]),
+            tuple(Tombstone(p, TimeRange(start, end), Rank(g, v)) for p, start, end, g, v in words["tombstones"]),
+            tuple((name, reason) for name, reason in words["set_aside"]),
+            int(words["generation"]),
+            int(words["arrived"]),
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        raise CorruptFile(path, match.end(), f"not a manifest: {error}") from error

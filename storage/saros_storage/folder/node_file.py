@@ -1,0 +1,78 @@
+"""`node.json`: the format and fixed settings of a data folder, so that it is never opened with others.
+
+    {"format": 1, "time_unit": "ms", "time_partition_interval": 604800000}
+
+Format is the version of the folder as a whole; time unit and partition interval are fixed when the folder is made.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+from saros_storage.base.errors import CorruptFile, StorageError
+from saros_storage.folder.layout import GROUP_FOLDER, LOG_FOLDER, NODE_FILE, SCHEMA_FILE, write_durably
+from saros_storage.io.disk import Disk
+
+if TYPE_CHECKING:
+    from saros_storage.folder.store_options import StoreOptions
+
+FOLDER_FORMAT = 1
+_MISMATCH = 2004
+_NEWER = 2015
+
+
+def made_with(folder: str) -> tuple[str, int] | None:
+    """Unit of time of a data folder, and its partitions' width in that; None: there is no node file that tells it."""
+    try:
+        with open(os.path.join(folder, NODE_FILE), "rb") as file:
+            found = json.load(file)
+        return str(found["time_unit"]), int(found["time_partition_interval"])
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return None
+
+
+def read_node_file(folder: str, disk: Disk) -> dict[str, object]:
+    """What the file says. Raises StorageError 2015 (a newer format), CorruptFile."""
+    path = os.path.join(folder, NODE_FILE)
+    try:
+        words: dict[str, object] = json.loads(bytes(disk.map(path)))
+        version = int(str(words["format"]))
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        raise CorruptFile(path, 0, f"not a node file: {error}") from error
+    if version > FOLDER_FORMAT:
+        message = f"data folder {folder} has format {version}; this Saros reads up to {FOLDER_FORMAT}"
+        raise StorageError(message, code=_NEWER)
+    return words
+
+
+def check_node_file(folder: str, options: StoreOptions, disk: Disk) -> None:
+    """Compare the folder with the options, or make the file in a new folder.
+
+    It is there before anything else is: in a folder that has more, and not the file, times would be read as of the
+    options' unit, whatever they are of. Raises StorageError 2015 (a newer format) or 2004 (other time unit or
+    interval), CorruptFile.
+    """
+    path = os.path.join(folder, NODE_FILE)
+    ours = {
+        "format": FOLDER_FORMAT,
+        "time_unit": options.time_unit.suffix,
+        "time_partition_interval": options.time_partition_interval,
+    }
+    if not disk.exists(path):
+        if _has_data(folder, disk):
+            wanted = f"put back the one that it was made with, such as {json.dumps(ours)}"
+            raise CorruptFile(path, 0, f"missing, and the folder has data: {wanted}")
+        write_durably(disk, path, json.dumps(ours).encode() + b"\n")
+        return
+    theirs = read_node_file(folder, disk)
+    for key in ("time_unit", "time_partition_interval"):
+        if theirs.get(key) != ours[key]:
+            message = f"data folder {folder} was made with {key} = {theirs.get(key)}, not {ours[key]}"
+            raise StorageError(f"{message}: it cannot be changed, and need not be said", code=_MISMATCH)
+
+
+def _has_data(folder: str, disk: Disk) -> bool:
+    has_schema = disk.exists(os.path.join(folder, SCHEMA_FILE))
+    return has_schema or any(disk.list(os.path.join(folder, name)) for name in (LOG_FOLDER, GROUP_FOLDER))

@@ -1,0 +1,106 @@
+"""One process at a time owns a data folder: an advisory lock on `<data>/LOCK`, which names the owner's process id.
+
+The lock belongs to the open file, so it is released when the process ends, in whatever way. Any thread.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from saros_storage.base.errors import FolderInUse
+
+LOCK_FILE = "LOCK"
+#: Whoever looks has the lock too, for some microseconds.
+_TRIES, _TRY_SECONDS = 5, 0.01
+
+
+class FolderLock:
+    """A held lock. Made by `acquire`, or `share`."""
+
+    def __init__(self, fd: int) -> None:
+        #: -1 once released.
+        self._fd = fd
+
+    @staticmethod
+    def acquire(folder: str) -> FolderLock:
+        """Take the lock of an existing folder. Raises FolderInUse."""
+        fd = os.open(os.path.join(folder, LOCK_FILE), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if not _is_locked(fd):
+            owner = _named(fd)
+            os.close(fd)
+            raise FolderInUse(folder, owner)
+        os.ftruncate(fd, 0)
+        os.write(fd, f"{os.getpid()}\n".encode())
+        return FolderLock(fd)
+
+    @staticmethod
+    def share(folder: str) -> FolderLock | None:
+        """The lock of a folder that is only read, which others may have who do the same. Raises FolderInUse.
+
+        None: there is none, or it may not be opened.
+        """
+        try:
+            fd = os.open(os.path.join(folder, LOCK_FILE), os.O_RDONLY | os.O_CLOEXEC)
+        except (FileNotFoundError, PermissionError):
+            return None
+        if not _is_locked(fd, fcntl.LOCK_SH):
+            owner = _named(fd)
+            os.close(fd)
+            raise FolderInUse(folder, owner)
+        return FolderLock(fd)
+
+    def release(self) -> None:
+        """Let the folder go. Idempotent."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _is_locked(fd: int, kind: int = fcntl.LOCK_EX) -> bool:
+    """Lock the file."""
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(fd, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_TRY_SECONDS)
+        else:
+            return True
+    return False
+
+
+def _named(fd: int) -> int | None:
+    text = os.pread(fd, 32, 0).decode("ascii", "replace").strip()
+    return int(text) if text.isdecimal() else None
+
+
+def owner_of(folder: str) -> int | None:
+    """The process that has the folder; None: nobody, or one that has not said yet who it is."""
+    try:
+        with Path(folder, LOCK_FILE).open("rb") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return _named(stream.fileno())
+    except FileNotFoundError:
+        return None
+    return None
+
+
+def is_free(folder: str) -> bool:
+    """Whether no process has the folder; one that does not exist is free."""
+    return not is_held(Path(folder, LOCK_FILE))
+
+
+def is_held(file: Path) -> bool:
+    """Whether a process has a lock on the file; nobody has one on a file that does not exist. Raises OSError."""
+    try:
+        with file.open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False

@@ -1,0 +1,51 @@
+"""Bit streams as 64-bit words: reading eight bytes at a time is what makes the bit codecs fast.
+
+A stream's most significant bit comes first (TsFile's order), so its words are big-endian. Bit p of the stream is bit
+63 - p % 64 of word p // 64.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from saros_storage.base.types import ByteArray
+
+UInt64Array: TypeAlias = npt.NDArray[np.uint64]
+_BIG_ENDIAN = np.dtype(">u8")
+#: Words behind the stream's end that a kernel may read (never use) without looking.
+_SPARE_WORDS = 2
+
+
+def words_of(data: ByteArray) -> UInt64Array:
+    """The stream's words in the machine's order, zero-padded."""
+    whole = len(data) >> 3
+    words = np.empty(whole + 1 + _SPARE_WORDS, np.uint64)
+    words[:whole] = np.frombuffer(data, _BIG_ENDIAN, whole)
+    words[whole] = int.from_bytes(data[whole * 8 :].tobytes().ljust(8, b"\0"), "big")
+    words[whole + 1 :] = 0
+    return words
+
+
+class Stream:
+    """Bytes that several kernels read, some of them as words, which are made once."""
+
+    __slots__ = ("_words", "data")
+
+    def __init__(self, data: ByteArray) -> None:
+        self.data = data
+        self._words: UInt64Array | None = None
+
+    @property
+    def words(self) -> UInt64Array:
+        """See `words_of`."""
+        if self._words is None:
+            self._words = words_of(self.data)
+        return self._words
+
+
+def bytes_of(words: UInt64Array, count: int) -> bytes:
+    """The first `count` bytes of the stream that the words hold."""
+    return words[: (count + 7) >> 3].astype(_BIG_ENDIAN).tobytes()[:count]

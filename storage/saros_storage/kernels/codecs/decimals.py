@@ -1,0 +1,55 @@
+"""Floating-point numbers that equal a whole number divided by a power of ten, to the bit: 20.25 is 2025 / 10^2.
+
+Sensor values mostly have a few decimals. Dividing two numbers that a double holds exactly rounds only once, so
+repeating the division gives the same bits, and all readers of TsFile do so (see `saros_storage.encoding.scaled`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from saros_storage.base.types import Float64Array, Int64Array
+from saros_storage.kernels.jit import kernel
+
+
+def _scale_twin(values: Float64Array, digits_max: int, limit: float, single: bool, out: Int64Array) -> int:
+    if (np.signbit(values) & (values == 0)).any() or not np.isfinite(values).all():
+        return -1
+    for digits in range(digits_max + 1):
+        with np.errstate(over="ignore"):
+            whole = np.rint(values * 10.0**digits)
+        if not (np.abs(whole) <= limit).all():
+            return -1
+        again = whole / 10.0**digits
+        if np.array_equal(again.astype(np.float32) if single else again, values):
+            out[:] = whole
+            return digits
+    return -1
+
+
+@kernel("i64(f64r[], i64, f64, b1, i64[])", twin=_scale_twin)
+def scale_exactly(values: Float64Array, digits_max: int, limit: float, single: bool, out: Int64Array) -> int:
+    """The least m of which each value is out[i] / 10^m, in single precision if `single`; -1: there is none.
+
+    None is beyond `digits_max` (at most 22: a double holds these powers), and no whole number beyond `limit`. -0.0,
+    infinities and what is no number are not such values.
+    """
+    power = 1.0
+    digits = 0
+    done = 0
+    while done < len(values):
+        value = values[done]
+        whole = np.rint(value * power)
+        if not abs(whole) <= limit or (value == 0.0 and np.signbit(value)):
+            return -1
+        again = np.float64(np.float32(whole / power)) if single else whole / power
+        if again == value:
+            out[done] = np.int64(whole)
+            done += 1
+        elif digits == digits_max:
+            return -1
+        else:
+            power *= 10.0
+            digits += 1
+            done = 0
+    return digits

@@ -1,0 +1,117 @@
+"""Copies and reads of a few bytes within kernels, in one instruction each: short copies cannot afford a loop.
+
+When compiled, they read and write without bounds checks, so the caller must ensure that all bytes exist. Overlapping
+pieces of one array are copied as if everything were read first.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from saros_storage.base.types import ByteArray
+
+Place: TypeAlias = int | np.uint64
+
+
+def copy_2(out: ByteArray, to: Place, data: ByteArray, at: Place) -> None:
+    """Two bytes."""
+    _copy(out, int(to), data, int(at), 2)
+
+
+def copy_8(out: ByteArray, to: Place, data: ByteArray, at: Place) -> None:
+    """Eight bytes."""
+    _copy(out, int(to), data, int(at), 8)
+
+
+def copy_16(out: ByteArray, to: Place, data: ByteArray, at: Place) -> None:
+    """Sixteen bytes."""
+    _copy(out, int(to), data, int(at), 16)
+
+
+def turn_4(out: ByteArray, to: Place, data: ByteArray, at: Place) -> None:
+    """Four bytes, the last first."""
+    out[to : int(to) + 4] = data[at : int(at) + 4][::-1].copy()
+
+
+def turn_8(out: ByteArray, to: Place, data: ByteArray, at: Place) -> None:
+    """Eight bytes, the last first."""
+    out[to : int(to) + 8] = data[at : int(at) + 8][::-1].copy()
+
+
+def number_8(data: ByteArray, at: Place) -> np.uint64:
+    """Eight bytes as a number, the first on top."""
+    return np.uint64(int.from_bytes(data[at : int(at) + 8].tobytes(), "big"))
+
+
+def _copy(out: ByteArray, to: int, data: ByteArray, at: int, count: int) -> None:
+    out[to : to + count] = data[at : at + count].copy()
+
+
+#: Of each function the bytes of its piece, in the order in which they are written.
+_ORDERS = {
+    copy_2: range(2),
+    copy_8: range(8),
+    copy_16: range(16),
+    turn_4: range(3, -1, -1),
+    turn_8: range(7, -1, -1),
+}
+_taught: list[Any] = []
+
+
+def teach_copies() -> None:
+    """Let kernels that are compiled from now on call the functions above. Idempotent; the caller holds a lock."""
+    if not _taught:
+        _taught.extend(_copying(function, order) for function, order in _ORDERS.items())
+        _taught.append(_reading())
+
+
+def _copying(function: Any, order: range) -> Any:
+    numba: Any = importlib.import_module("numba")
+    extending: Any = importlib.import_module("numba.extending")
+    ir: Any = importlib.import_module("llvmlite.ir")
+    chunk = ir.VectorType(ir.IntType(8), len(order)).as_pointer()
+    places = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), list(order))
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        def pointer(array: int) -> Any:
+            made = context.make_array(signature.args[array])(context, builder, values[array])
+            return builder.bitcast(builder.gep(made.data, [values[array + 1]]), chunk)
+
+        loaded = builder.load(pointer(2), align=1)
+        builder.store(builder.shuffle_vector(loaded, loaded, places), pointer(0), align=1)
+        return context.get_dummy_value()
+
+    def typed(_context: Any, out: Any, to: Any, data: Any, at: Any) -> Any:
+        return numba.types.void(out, to, data, at), generate
+
+    move = extending.intrinsic(typed)
+
+    def call(out: Any, to: Any, data: Any, at: Any) -> Any:
+        return move(out, to, data, at)
+
+    return extending.overload(function, strict=False)(lambda *_types: call)
+
+
+def _reading() -> Any:
+    numba: Any = importlib.import_module("numba")
+    extending: Any = importlib.import_module("numba.extending")
+    ir: Any = importlib.import_module("llvmlite.ir")
+    number = ir.IntType(64).as_pointer()
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, values[0])
+        loaded = builder.load(builder.bitcast(builder.gep(array.data, [values[1]]), number), align=1)
+        return builder.bswap(loaded)
+
+    def typed(_context: Any, data: Any, at: Any) -> Any:
+        return numba.types.uint64(data, at), generate
+
+    read = extending.intrinsic(typed)
+
+    def call(data: Any, at: Any) -> Any:
+        return read(data, at)
+
+    return extending.overload(number_8, strict=False)(lambda *_types: call)

@@ -1,0 +1,131 @@
+"""The content of one log entry: schema changes, deletions, tablets, loaded files; applied in this order.
+
+    u32 changes | u32 deletions | u32 tablets | u32 loads | items: u32 bytes | u32 depth | content, padded to 8
+
+A change is encoded by `schema.changes`, a deletion is JSON `[[pattern, ...], start, end]`, a load is JSON too (see
+`StagedFile`), and a tablet is a frame (`tablet_codec`), which stays aligned within a mapped log. A tablet's `depth` is
+the number of nodes of its device path that form its database, so that an entry can be decoded without the schema of its
+time. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from saros_storage.base.errors import CorruptFile
+from saros_storage.mutation.staged import StagedFile
+from saros_storage.mutation.tablet_codec import TabletFrame
+from saros_storage.scan.reading import TimeRange
+from saros_storage.schema import SchemaChange, decode_change, encode_change
+
+#: The kind of these entries in the log.
+MUTATION = 1
+_HEAD = struct.Struct("<IIII")
+_ITEM = struct.Struct("<II")
+_ONE_TABLET = struct.Struct("<IIIIII")
+_PADDING = tuple(bytes(n) for n in range(8))
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """Points in `time` of the series that any of the patterns matches."""
+
+    patterns: tuple[str, ...]
+    time: TimeRange
+
+
+class Placed(NamedTuple):
+    """A tablet's frame, and how many nodes of its device are its database; `known` is the frame looked into."""
+
+    depth: int
+    frame: bytes | memoryview
+    known: TabletFrame | None = None
+
+    @property
+    def tablet(self) -> TabletFrame:
+        """The frame looked into."""
+        return self.known or TabletFrame(self.frame)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """See the module."""
+
+    changes: Sequence[SchemaChange] = ()
+    deletions: Sequence[Deletion] = ()
+    tablets: Sequence[Placed] = ()
+    loads: Sequence[StagedFile] = ()
+
+
+def encode_mutation(mutation: Mutation) -> list[bytes | memoryview]:
+    """The entry's payload, in parts; frames are not copied."""
+    tablets = mutation.tablets
+    if len(tablets) == 1 and not mutation.changes and not mutation.deletions and not mutation.loads:
+        depth, frame, _ = tablets[0]
+        return [_ONE_TABLET.pack(0, 0, 1, 0, len(frame), depth), frame]
+    items: list[Placed] = [Placed(0, encode_change(c)) for c in mutation.changes]
+    items += [Placed(0, _encode_deletion(d)) for d in mutation.deletions]
+    items += tablets
+    items += [Placed(0, _json(load.words())) for load in mutation.loads]
+    counts = (len(mutation.changes), len(mutation.deletions), len(tablets), len(mutation.loads))
+    parts: list[bytes | memoryview] = [_HEAD.pack(*counts)]
+    for depth, content, _ in items:
+        parts += [_ITEM.pack(len(content), depth), content, _PADDING[-len(content) & 7]]
+    return parts
+
+
+def decode_mutation(payload: memoryview) -> Mutation:
+    """The inverse; frames are views. Raises CorruptFile."""
+    try:
+        changes, deletions, tablets, loads = _HEAD.unpack_from(payload)
+        position = _HEAD.size
+        items = []
+        for _ in range(changes + deletions + tablets + loads):
+            size, depth = _ITEM.unpack_from(payload, position)
+            position += _ITEM.size
+            if position + size > len(payload):
+                raise ValueError("an item reaches past the entry")
+            items.append(Placed(depth, payload[position : position + size]))
+            position += size + 7 & -8
+        rest = changes + deletions
+        return Mutation(
+            [decode_change(bytes(item.frame)) for item in items[:changes]],
+            [_decode_deletion(bytes(item.frame)) for item in items[changes:rest]],
+            items[rest : rest + tablets],
+            [StagedFile.of_words(json.loads(bytes(item.frame))) for item in items[rest + tablets :]],
+        )
+    except (struct.error, ValueError, TypeError) as error:
+        raise CorruptFile("log", 0, f"not an entry of this version: {error}") from error
+
+
+def loads_files(payload: memoryview) -> bool:
+    """Whether an entry needs more than the log: staged files. Raises CorruptFile."""
+    try:
+        return bool(_HEAD.unpack_from(payload)[-1])
+    except struct.error as error:
+        raise CorruptFile("log", 0, f"not an entry of this version: {error}") from error
+
+
+def is_one_tablet(start: bytes, size: int) -> bool:
+    """Whether an entry of `size` bytes that begins so is one tablet, which fills it, and nothing else."""
+    if len(start) < _ONE_TABLET.size:
+        return False
+    *counts, frame_bytes, _ = _ONE_TABLET.unpack_from(start)
+    return counts == [0, 0, 1, 0] and _ONE_TABLET.size + frame_bytes == size
+
+
+def _encode_deletion(deletion: Deletion) -> bytes:
+    return _json([list(deletion.patterns), deletion.time.start, deletion.time.end])
+
+
+def _json(words: list[object]) -> bytes:
+    return json.dumps(words, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _decode_deletion(data: bytes) -> Deletion:
+    patterns, start, end = json.loads(data)
+    return Deletion(tuple(map(str, patterns)), TimeRange(int(start), int(end)))

@@ -1,0 +1,237 @@
+"""A tablet as one frame of bytes, decoded without a copy: the MemTable reads the same bytes that the log stores.
+
+    frame    u32 head bytes | u32 rows | head | u64[columns] shape | times i64[rows] | column | column ...
+    head     u16 columns | u8 aligned | u8 0 | u16 device bytes | u16 0 | device | (u8 type | u16 name bytes | name)*
+    shape    bit 0: the column has a mask; the rest: bytes of its text data
+    column   numbers[rows], or text: i32[rows + 1] offsets, then the bytes; then, if so, the mask, a byte a row
+
+Everything is little-endian. The head, the times and every array are padded to 8 bytes, so that the arrays are aligned
+whenever the frame starts at a multiple of 8. All tablets of one shape have the same head, which is encoded and parsed
+once. A frame has at most 65,535 columns and 1 GiB, as much as a record of the log may hold.
+
+The log protects the integrity of the frame with a checksum; only lengths are checked here. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from saros_storage.base.block import Column, TextArray, Values
+from saros_storage.base.errors import CorruptFile, UserMistake
+from saros_storage.base.paths import check_length
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import NUMPY_DTYPE, DataType, Int64Array, NumericArray
+from saros_storage.log.record import PAYLOAD_BYTES_MAX, check_payload
+from saros_storage.scan.snapshot import DeviceSpan
+
+assert sys.byteorder == "little", "frames are views of memory: Saros runs on little-endian machines"
+
+_SIZES = struct.Struct("<II")
+_HEAD = struct.Struct("<HBBHH")
+_NAME = struct.Struct("<BH")
+_PADDING = tuple(bytes(n) for n in range(8))
+_INT64 = np.dtype(np.int64)
+_INT32 = np.dtype(np.int32)
+_BYTE = np.dtype(np.uint8)
+_BOOL = np.dtype(np.bool_)
+#: Heads kept; one per device and set of measurements that is written.
+_CACHED_HEADS = 32_768
+#: Columns of a tablet.
+COLUMNS_MAX = 0xFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class FrameHead:
+    """What all frames of one shape share."""
+
+    device: str
+    measurements: tuple[str, ...]
+    types: tuple[DataType, ...]
+    aligned: bool
+
+
+class TabletFrame:
+    """A frame and what a write needs to know of it."""
+
+    __slots__ = ("frame", "head", "ordered", "rows", "span")
+
+    def __init__(self, frame: bytes | memoryview) -> None:
+        """From a frame of at least one row. Raises CorruptFile."""
+        times = frame_times(frame)
+        self.frame = frame
+        self.head = frame_head(frame)
+        self.rows = len(times)
+        #: True if times rise strictly.
+        self.ordered = self.rows < 2 or bool((times[1:] > times[:-1]).all())
+        first, last = (times[0], times[-1]) if self.ordered else (times.min(), times.max())
+        #: First and last time.
+        self.span = DeviceSpan(int(first), int(last))
+
+
+def encode_tablet(tablet: Tablet) -> bytes:
+    """The frame of a tablet. Raises UserMistake: 2006 for too many columns or bytes, 509 for too long a name."""
+    columns = tablet.columns
+    rows = len(tablet.times)
+    head = _encode_head(tablet.device, tablet.measurements, tuple([c.type for c in columns]), tablet.aligned)
+    shapes = []
+    buffers: list[bytes | memoryview] = [_contiguous(tablet.times, _INT64)]
+    for column in columns:
+        values = column.values
+        shape = 0
+        if isinstance(values, TextArray):
+            shape = _add_text(buffers, values) << 1
+        else:
+            dtype = NUMPY_DTYPE[column.type]
+            buffers.append(_contiguous(values, dtype))
+            tail = rows * dtype.itemsize & 7
+            if tail:
+                buffers.append(_PADDING[8 - tail])
+        if column.valid is not None:
+            shape |= 1
+            buffers.append(_contiguous(column.valid, _BOOL))
+            buffers.append(_PADDING[-rows & 7])
+        shapes.append(shape)
+    # More bytes than there are, quickly found: only if these are too many, the exact number matters.
+    if (len(columns) + 1) * (rows + 8) * 9 + sum(shapes) // 2 > PAYLOAD_BYTES_MAX:
+        check_payload(sum([memoryview(buffer).nbytes for buffer in buffers]))
+    sizes = struct.pack(f"<{len(shapes)}Q", *shapes)
+    return b"".join([_SIZES.pack(len(head), rows), head, sizes, *buffers])
+
+
+def _contiguous(array: NumericArray, dtype: np.dtype[np.generic]) -> memoryview:
+    if array.dtype == dtype and array.flags.c_contiguous:
+        return array.data
+    return np.ascontiguousarray(array, dtype).data
+
+
+def _add_text(buffers: list[bytes | memoryview], text: TextArray) -> int:
+    """Append offsets (made to start at 0) and data; answers the bytes of the data."""
+    first, last = int(text.offsets[0]), int(text.offsets[-1])
+    offsets = text.offsets - np.int32(first) if first else text.offsets
+    buffers.append(_contiguous(offsets, _INT32))
+    buffers.append(_PADDING[-offsets.nbytes & 7])
+    buffers.append(_contiguous(text.data[first:last], _BYTE))
+    buffers.append(_PADDING[first - last & 7])
+    return last - first
+
+
+@lru_cache(_CACHED_HEADS)
+def _encode_head(device: str, measurements: tuple[str, ...], types: tuple[DataType, ...], aligned: bool) -> bytes:
+    if len(measurements) > COLUMNS_MAX:
+        written = f"a write to {device} has {len(measurements):,} columns"
+        raise UserMistake(f"{written}: at most {COLUMNS_MAX:,} are allowed; split it", code=2006)
+    for measurement in measurements:
+        check_length(f"{device}.{measurement}")
+    name = device.encode()
+    parts = [_HEAD.pack(len(measurements), aligned, 0, len(name), 0), name]
+    for measurement, type_ in zip(measurements, types, strict=True):
+        text = measurement.encode()
+        parts += [_NAME.pack(type_, len(text)), text]
+    head = b"".join(parts)
+    return head + _PADDING[-len(head) & 7]
+
+
+@lru_cache(_CACHED_HEADS)
+def _decode_head(head: bytes) -> FrameHead:
+    try:
+        count, aligned, _, size, _ = _HEAD.unpack_from(head)
+        position = _HEAD.size + size
+        device = head[_HEAD.size : position].decode()
+        names, types = [], []
+        for _ in range(count):
+            type_, size = _NAME.unpack_from(head, position)
+            position += _NAME.size
+            names.append(head[position : position + size].decode())
+            types.append(DataType(type_))
+            position += size
+        if position > len(head):
+            raise ValueError("names reach past the head")
+    except (struct.error, ValueError) as error:
+        raise CorruptFile("log", 0, f"not a tablet: {error}") from error
+    return FrameHead(device, tuple(names), tuple(types), bool(aligned))
+
+
+def frame_head(frame: bytes | memoryview) -> FrameHead:
+    """Device, measurements and types of a frame."""
+    size, _ = _sizes(frame)
+    return _decode_head(bytes(frame[_SIZES.size : _SIZES.size + size]))
+
+
+def _sizes(frame: bytes | memoryview) -> tuple[int, int]:
+    if len(frame) < _SIZES.size:
+        raise CorruptFile("log", 0, "a tablet shorter than its head")
+    size, rows = _SIZES.unpack_from(frame)
+    return size, rows
+
+
+def frame_times(frame: bytes | memoryview) -> Int64Array:
+    """The times of a frame: a view."""
+    size, rows = _sizes(frame)
+    (count,) = struct.unpack_from("<H", frame, _SIZES.size)
+    try:
+        return np.frombuffer(frame, _INT64, rows, _SIZES.size + size + 8 * count)
+    except ValueError as error:
+        raise CorruptFile("log", 0, f"a tablet is cut short: {error}") from error
+
+
+def frame_matrix(frame: bytes | memoryview) -> NumericArray | None:
+    """The columns of a frame as the rows of one array, a view: shape (columns, rows).
+
+    None if they are not all of one fixed-width type, without nulls and without padding between them.
+    """
+    types = frame_head(frame).types
+    size, rows = _sizes(frame)
+    start = _SIZES.size + size
+    shapes = frame[start : start + 8 * len(types)]
+    type_ = types[0]
+    if type_.is_text or any(shapes) or any(t is not type_ for t in types):
+        return None
+    dtype = NUMPY_DTYPE[type_]
+    position = start + len(shapes) + 8 * rows
+    if rows * dtype.itemsize & 7 or len(frame) - position != len(types) * rows * dtype.itemsize:
+        return None
+    return np.frombuffer(frame, dtype, len(types) * rows, position).reshape(len(types), rows)
+
+
+def decode_tablet(frame: bytes | memoryview) -> Tablet:
+    """The tablet of a frame; its arrays are views of it. Raises CorruptFile if lengths disagree."""
+    head = frame_head(frame)
+    size, rows = _sizes(frame)
+    count = len(head.types)
+    position = _SIZES.size + size + 8 * count
+    try:
+        shapes: Sequence[int] = struct.unpack_from(f"<{count}Q", frame, position - 8 * count)
+        times = np.frombuffer(frame, _INT64, rows, position)
+        position += 8 * rows
+        columns = []
+        for type_, shape in zip(head.types, shapes, strict=True):
+            values, position = _values(frame, type_, rows, shape >> 1, position)
+            valid = None
+            if shape & 1:
+                valid = np.frombuffer(frame, _BOOL, rows, position)
+                position += rows + 7 & -8
+            columns.append(Column(type_, values, valid))
+        if position != len(frame):
+            raise ValueError(f"{len(frame)} bytes where {position} are needed")
+    except (struct.error, ValueError) as error:
+        raise CorruptFile("log", position, f"a tablet of {head.device} is cut short: {error}") from error
+    return Tablet(head.device, head.measurements, times, tuple(columns), head.aligned)
+
+
+def _values(
+    frame: bytes | memoryview, type_: DataType, rows: int, text_bytes: int, position: int
+) -> tuple[Values, int]:
+    """A column's values at `position`, and where what follows them starts."""
+    if type_.is_text:
+        offsets = np.frombuffer(frame, _INT32, rows + 1, position)
+        position += 4 * (rows + 1) + 7 & -8
+        data = np.frombuffer(frame, _BYTE, text_bytes, position)
+        return TextArray(offsets, data), position + text_bytes + 7 & -8
+    dtype = NUMPY_DTYPE[type_]
+    return np.frombuffer(frame, dtype, rows, position), position + rows * dtype.itemsize + 7 & -8

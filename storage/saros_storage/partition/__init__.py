@@ -1,0 +1,1 @@
+"""Partitions: entries applied in memory, MemTables, and the files that MemTables become."""

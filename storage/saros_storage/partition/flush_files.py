@@ -1,0 +1,194 @@
+"""A frozen MemTable becomes up to two files: rows later than all sequence files of the device, and late rows.
+
+    device d1, flushed up to 40       rows 35 38 | 41 42 43
+                                      unseq/..     seq/..
+
+For a series with a deadband, in-order rows are thinned out: only the points that the deadband keeps are written. Late
+rows are all written, since a late row may replace an older value. The last point is always kept, so that the device's
+time span is that of all rows.
+
+Each file and its `.resource` are written under temporary names. `finish` syncs them (those of several MemTables
+together), renames them and syncs the folders. Then the caller names them in the manifest, which is what makes them part
+of the partition. A failure before that leaves only files that the next start removes.
+
+Belongs to the thread that flushes.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from saros_storage.base.block import Column
+from saros_storage.base.types import BoolArray, Compressor, DataType, Encoding, Int64Array
+from saros_storage.folder.layout import RESOURCE, TEMPORARY, FileName, kind_folder
+from saros_storage.folder.manifest import FileEntry
+from saros_storage.folder.resource import encode_resource
+from saros_storage.io.disk import Disk, File
+from saros_storage.kernels.deadband import kept_by_deadband
+from saros_storage.partition.memtable import AlignedData, MemTableSnapshot, SeriesData
+from saros_storage.scan.snapshot import DeviceSpan, Rank
+from saros_storage.schema import Deadband
+from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
+
+#: So many folders are made durable together, not each with those above it.
+_MANY = 8
+
+#: (device, measurement, type) -> how the series is stored.
+Storing = Callable[[str, str, DataType], tuple[Encoding, Compressor]]
+#: (device, measurement, type) -> the deadband of a series, where points that are dropped uncover no older ones.
+Thinning = Callable[[str, str, DataType], Deadband | None]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A file that is not in the manifest yet; `path` is what it is called when it is finished."""
+
+    entry: FileEntry
+    path: str
+    devices: dict[str, DeviceSpan]
+
+
+class FileFlush:
+    """Writes one MemTable; made for one use."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        folder: str,
+        storing: Storing,
+        flushed: Mapping[str, int],
+        rank: Rank,
+        name: FileName,
+        page_rows: int,
+        thinning: Thinning,
+    ) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._storing = storing
+        #: Last time of each device in sequence files.
+        self._flushed = flushed
+        self._rank = rank
+        self._name = name
+        self._page_rows = page_rows
+        self._thinning = thinning
+        #: The times of the series written last, and their parts: sequence, first row, row behind the last, times.
+        self._times: Int64Array | None = None
+        self._parts: list[tuple[bool, int, int, Int64Array]] = []
+        #: By kind (True: sequence): the open file and its writer.
+        self._open: dict[bool, tuple[str, File, TsFileWriter]] = {}
+
+    def run(self, memtable: MemTableSnapshot) -> list[WrittenFile]:
+        """Write all that is in the MemTable, to be finished. Raises OSError; then what was begun is removed."""
+        written: list[WrittenFile] = []
+        try:
+            for device, content in memtable.contents():
+                if isinstance(content, AlignedData):
+                    self._add_aligned(device, content)
+                else:
+                    for series in content:
+                        self._add_series(device, series)
+            written.extend(self._close(sequence=kind) for kind in sorted(self._open, reverse=True))
+        except OSError:
+            for path, file, _ in self._open.values():
+                file.close()
+                remove(self._disk, [path])
+            remove(self._disk, [file.path for file in written])
+            raise
+        return written
+
+    def _add_series(self, device: str, series: SeriesData) -> None:
+        type_ = series.column.type
+        encoding, compressor = self._storing(device, series.measurement, type_)
+        if series.times is not self._times:
+            # Most series of a device have the same times, as one array; the writer notices, too.
+            self._times = series.times
+            self._parts = [(*part, series.times[part[1] : part[2]]) for part in self._split(device, series.times)]
+        deadband = self._thinning(device, series.measurement, type_)
+        for sequence, first, stop, part in self._parts:
+            times, column = part, series.column.slice(first, stop)
+            if sequence and deadband is not None:
+                kept = _kept(deadband, times, column)
+                times, column = times[kept], column.compress(kept)
+            self._writer(sequence).write_series(
+                device, series.measurement, type_, encoding, compressor, times, column.values
+            )
+
+    def _add_aligned(self, device: str, data: AlignedData) -> None:
+        stored = [self._storing(device, m, c.type) for m, c in zip(data.measurements, data.columns, strict=True)]
+        for sequence, first, stop in self._split(device, data.times):
+            columns = []
+            for name, column, (encoding, compressor) in zip(data.measurements, data.columns, stored, strict=True):
+                part = column.slice(first, stop)
+                if part.valid is None or part.valid.any():
+                    columns.append(AlignedColumn(name, part.type, encoding, compressor, part))
+            self._writer(sequence).write_aligned(device, data.times[first:stop], columns)
+
+    def _split(self, device: str, times: Int64Array) -> list[tuple[bool, int, int]]:
+        """(sequence, first row, row behind the last): late rows apart from the others; empty parts left out."""
+        last = self._flushed.get(device)
+        late = 0 if last is None else int(np.searchsorted(times, last, "right"))
+        parts = [(False, 0, late), (True, late, len(times))]
+        return [part for part in parts if part[1] < part[2]]
+
+    def _writer(self, sequence: bool) -> TsFileWriter:
+        found = self._open.get(sequence)
+        if found is None:
+            folder = os.path.join(self._folder, kind_folder(sequence=sequence))
+            self._disk.make_folder(folder, durably=False)
+            path = os.path.join(folder, str(self._name))
+            file = self._disk.create(path + TEMPORARY)
+            found = self._open[sequence] = (path, file, TsFileWriter(file, page_rows=self._page_rows))
+        return found[2]
+
+    def _close(self, *, sequence: bool) -> WrittenFile:
+        path, file, writer = self._open[sequence]
+        summary = writer.finish()
+        resource = encode_resource(summary.devices)
+        beside = self._disk.create(path + RESOURCE + TEMPORARY)
+        try:
+            beside.write([resource])
+        finally:
+            beside.close()
+        file.close()
+        del self._open[sequence]
+        entry = FileEntry(str(self._name), sequence, self._rank, summary.size, summary.crc32, zlib.crc32(resource))
+        return WrittenFile(entry, path, summary.devices)
+
+
+def finish(disk: Disk, written: Sequence[WrittenFile]) -> None:
+    """Make files durable and give them their names. Raises OSError; then they are removed as far as possible."""
+    names = [file.path + suffix for file in written for suffix in (RESOURCE, "")]
+    kinds = sorted({os.path.dirname(name) for name in names})
+    try:
+        disk.sync_all([name + TEMPORARY for name in names])
+        for name in names:
+            disk.replace(name + TEMPORARY, name)
+        if len(kinds) < _MANY:
+            for kind in kinds:
+                disk.make_folder(kind)
+            disk.sync_all(kinds)
+        else:  # what is above a partition's folder becomes durable with its manifest
+            disk.sync_all(sorted({*kinds, *map(os.path.dirname, kinds)}))
+    except OSError:
+        remove(disk, [file.path for file in written])
+        raise
+
+
+def remove(disk: Disk, paths: Iterable[str]) -> None:
+    """Do away with files, finished or not."""
+    for path in paths:
+        for suffix in (RESOURCE, ""):
+            disk.remove(path + suffix + TEMPORARY)
+            disk.remove(path + suffix)
+
+
+def _kept(deadband: Deadband, times: Int64Array, column: Column) -> BoolArray:
+    kept = np.empty(len(times), np.bool_)
+    values = np.ascontiguousarray(column.numbers, np.float64)
+    kept_by_deadband(np.ascontiguousarray(times), values, deadband.deviation, deadband.shortest, deadband.longest, kept)
+    return kept

@@ -1,0 +1,550 @@
+"""The MemTable: the part of a partition that was written and is not in a file yet.
+
+    device - run {s1, s2}   chunk (log index 5), chunk (7), chunk (9) ...     one chunk per tablet, in order of arrival
+           - run {s3}       chunk (8) ...                                     a run: tablets with the same measurements
+
+A write only appends the tablet's frame; its arrays are not touched until somebody reads or flushes. Then the run is
+concatenated, sorted by time (stable, so that arrival order decides between equal times) and de-duplicated per column:
+the last value that is not null wins. The result is cached until the run grows.
+
+A series has one type in a MemTable; a tablet with another type goes to the next MemTable (`takes`).
+
+A snapshot is the pair (devices, index): it does not include chunks of a higher log index. A deletion never changes what
+a snapshot sees: it replaces the table of devices by a new one, with new runs for the devices that it affects.
+
+One thread writes at a time (under the store's lock); any thread reads without a lock: lists only grow, and tables are
+replaced, never changed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from saros_storage.base.block import Block, Column
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import TIME_MAX, TIME_MIN, BoolArray, DataType, Int64Array, NumericArray, Scalar
+from saros_storage.mutation.tablet_codec import (
+    FrameHead,
+    TabletFrame,
+    decode_tablet,
+    frame_head,
+    frame_matrix,
+    frame_times,
+)
+from saros_storage.read.latest_rows import LatestRows, LatestValue, latest_rows
+from saros_storage.scan.reading import OutOfStep, ScanRequest, TimeRange
+from saros_storage.scan.snapshot import DeviceSpan, Rank
+from saros_storage.scan.type_conversion import is_newer, read_as, reads_as, value_read_as
+
+#: What a chunk costs beside its frame, roughly: objects, and arrays once it is read.
+_CHUNK_OVERHEAD_BYTES = 400
+
+
+class Chunk:
+    """One tablet's rows of this partition."""
+
+    __slots__ = ("_frame", "_tablet", "end", "index", "ordered", "start")
+
+    def __init__(
+        self, index: int, frame: bytes | memoryview | None, tablet: Tablet | None, span: DeviceSpan, ordered: bool
+    ) -> None:
+        #: Log index of the write; orders chunks and bounds snapshots.
+        self.index = index
+        self._frame = frame
+        self._tablet = tablet
+        #: First and last time.
+        self.start = span.start
+        self.end = span.end
+        #: True if times rise strictly.
+        self.ordered = ordered
+
+    @property
+    def tablet(self) -> Tablet:
+        """The rows, decoded when first asked for."""
+        tablet = self._tablet
+        if tablet is None:
+            assert self._frame is not None
+            tablet = self._tablet = decode_tablet(self._frame)
+        return tablet
+
+    @property
+    def times(self) -> Int64Array:
+        """The rows' times; the rest is not decoded for it."""
+        if self._tablet is not None:
+            return self._tablet.times
+        assert self._frame is not None
+        return frame_times(self._frame)
+
+    @property
+    def shape(self) -> FrameHead | None:
+        """Device, measurements and types; None if the rows have no frame."""
+        return None if self._frame is None else frame_head(self._frame)
+
+    @property
+    def matrix(self) -> NumericArray | None:
+        """See `frame_matrix`; None if the rows have no frame."""
+        return None if self._frame is None else frame_matrix(self._frame)
+
+
+class _Sorted:
+    """A run's first `count` chunks in order of time. Immutable but for the cache of columns."""
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self.chunks = chunks
+        self.count = len(chunks)
+        times = _concat([c.times for c in chunks])
+        rising = all(c.ordered for c in chunks) and all(a.end < b.start for a, b in pairwise(chunks))
+        #: Positions in arrival order, by time; None: they are in order already.
+        self.order: Int64Array | None = None
+        #: First and last position of each time's rows, in sorted order; None: no time repeats.
+        self.groups: tuple[Int64Array, Int64Array] | None = None
+        if not rising:
+            self.order = np.argsort(times, kind="stable")
+            times = times[self.order]
+            self.groups = _groups(times)
+            if self.groups is not None:
+                times = times[self.groups[1]]
+        #: Times, rising strictly.
+        self.times = times
+        self._columns: dict[str, Column] = {}
+
+    def column(self, measurement: str, type_: DataType) -> Column:
+        """The column over `times`; null where the run has no value."""
+        found = self._columns.get(measurement)
+        if found is None:
+            found = self._columns[measurement] = self._make(measurement, type_)
+        return found
+
+    def fill(self) -> None:
+        """Make all columns at once, as a flush wants them, where the chunks are alike and that is quicker."""
+        shape = self.chunks[0].shape
+        if shape is None or any(c.shape != shape for c in self.chunks):
+            return
+        parts = [c.matrix for c in self.chunks]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return
+        whole = known[0] if len(known) == 1 else np.concatenate(known, axis=1)
+        if self.order is not None:
+            whole = whole.take(self.order if self.groups is None else self.order[self.groups[1]], axis=1)
+        for measurement, type_, values in zip(shape.measurements, shape.types, whole, strict=True):
+            self._columns.setdefault(measurement, Column(type_, values))
+
+    def _make(self, measurement: str, type_: DataType) -> Column:
+        parts = []
+        for chunk in self.chunks:
+            tablet = chunk.tablet
+            if measurement in tablet.measurements:
+                parts.append(tablet.columns[tablet.measurements.index(measurement)])
+            else:
+                parts.append(Column.nulls(type_, tablet.rows))
+        column = Column.concat(parts)
+        if self.order is not None:
+            column = column.take(self.order)
+        return column if self.groups is None else _last_values(column, *self.groups)
+
+
+def _groups(times: Int64Array) -> tuple[Int64Array, Int64Array] | None:
+    """Bounds (inclusive) of the runs of equal times, or None if no time repeats."""
+    differs = times[1:] != times[:-1]
+    if differs.all():
+        return None
+    borders = np.flatnonzero(differs)
+    first = np.concatenate((np.zeros(1, np.int64), borders + 1))
+    return first, np.concatenate((borders, np.array([len(times) - 1])))
+
+
+def _last_values(column: Column, first: Int64Array, last: Int64Array) -> Column:
+    """Of each group of rows the last value that is not null; null if all are."""
+    if column.valid is None:
+        return column.take(last)
+    places = np.where(column.valid, np.arange(len(column)), -1)
+    latest = np.maximum.accumulate(places)[last]
+    found = latest >= first
+    taken = Column(column.type, column.values).take(np.where(found, latest, last))
+    return Column(column.type, taken.values, None if found.all() else found)
+
+
+def _concat(arrays: Sequence[Int64Array]) -> Int64Array:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+class _Run:
+    """Chunks that a reader takes together: of a non-aligned device those with the same measurements, else all."""
+
+    __slots__ = ("_latest", "_sorted", "chunks", "indexes")
+
+    def __init__(self) -> None:
+        self.chunks: list[Chunk] = []
+        #: Log indexes of `chunks`, for finding a snapshot's part; grows after `chunks`.
+        self.indexes: list[int] = []
+        self._sorted: _Sorted | None = None
+        self._latest: LatestRows | None = None
+
+    def add(self, chunk: Chunk) -> None:
+        self.chunks.append(chunk)
+        self.indexes.append(chunk.index)
+
+    def sorted(self, index: int) -> _Sorted | None:
+        """The part up to a log index in order of time; None if there is none."""
+        count = bisect_right(self.indexes, index)
+        if count == 0:
+            return None
+        kept = self._sorted
+        if kept is None or kept.count != count:
+            made = _Sorted(self.chunks[:count])
+            if kept is None or kept.count < count:
+                self._sorted = made
+            kept = made
+        return kept
+
+    def latest(self, index: int) -> Mapping[str, LatestValue]:
+        """The latest values of the part up to a log index."""
+        count = bisect_right(self.indexes, index)
+        kept = self._latest
+        if kept is not None and kept.count == count:
+            return kept.values
+        grows = kept is None or kept.count < count
+        made = latest_rows(self.chunks[:count], kept if grows else None)
+        if grows:
+            self._latest = made
+        return made.values
+
+
+class _Device:
+    """A device's runs."""
+
+    __slots__ = ("_last", "_runs_of", "_shapes", "aligned", "end", "runs", "start", "types")
+
+    def __init__(self, *, aligned: bool) -> None:
+        self.aligned = aligned
+        #: By set of measurements; an aligned device has one run, under ().
+        self.runs: dict[tuple[str, ...], _Run] = {}
+        #: Of a device that is not aligned, those of each measurement, the older first.
+        self._runs_of: dict[str, tuple[_Run, ...]] = {}
+        self.types: dict[str, DataType] = {}
+        #: Sets of measurements whose types are in `types`, with these.
+        self._shapes: dict[tuple[str, ...], tuple[DataType, ...]] = {}
+        #: The set and types that came last: the same ones, as a rule, as the next.
+        self._last: tuple[tuple[str, ...], tuple[DataType, ...]] = ((), ())
+        self.start = TIME_MAX
+        self.end = TIME_MIN
+
+    def takes(self, measurements: tuple[str, ...], types: tuple[DataType, ...]) -> bool:
+        """Whether it has none of these series with another type."""
+        if measurements is self._last[0] and types is self._last[1]:
+            return True
+        known = self._shapes.get(measurements)
+        if known is not None:
+            return known == types
+        return all(self.types.get(name, type_) is type_ for name, type_ in zip(measurements, types, strict=True))
+
+    def add(self, measurements: tuple[str, ...], types: tuple[DataType, ...], chunk: Chunk) -> None:
+        key = () if self.aligned else measurements
+        run = self.runs.get(key)
+        if run is None:
+            run = self.runs[key] = _Run()
+            for name in key:
+                self._runs_of[name] = (*self._runs_of.get(name, ()), run)
+        if measurements is not self._last[0] and measurements not in self._shapes:
+            self._shapes[measurements] = types
+            self.types = {**self.types, **dict(zip(measurements, types, strict=True))}
+        self._last = measurements, types
+        run.add(chunk)
+        self.start = min(self.start, chunk.start)
+        self.end = max(self.end, chunk.end)
+
+    def series(self, measurement: str, index: int) -> tuple[Int64Array, Column] | None:
+        """Points of one series of a non-aligned device, without nulls."""
+        type_ = self.types.get(measurement)
+        if type_ is None:
+            return None
+        parts = [part for run in self._runs_of.get(measurement, ()) if (part := run.sorted(index)) is not None]
+        if len(parts) > 1:
+            chunks = sorted((c for part in parts for c in part.chunks), key=lambda c: c.index)
+            parts = [_Sorted(chunks)]
+        if not parts:
+            return None
+        times, column = parts[0].times, parts[0].column(measurement, type_)
+        if column.valid is not None:
+            places = np.flatnonzero(column.valid)
+            times, column = times[places], Column(type_, column.values).take(places)
+        return (times, column) if len(times) else None
+
+    def latest(self, index: int) -> Mapping[str, LatestValue]:
+        """The latest value of each series."""
+        runs = list(self.runs.values())
+        if len(runs) == 1:
+            return runs[0].latest(index)
+        found: dict[str, LatestValue] = {}
+        for run in runs:
+            for name, value in run.latest(index).items():
+                if name not in found or value[:2] >= found[name][:2]:
+                    found[name] = value
+        return found
+
+    def fill(self, index: int) -> None:
+        """Make the columns of all runs, of a device whose series are each in one of them; see `_Sorted.fill`."""
+        if sum(map(len, self.runs)) == len(self.types):
+            for run in self.runs.values():
+                part = run.sorted(index)
+                if part is not None:
+                    part.fill()
+
+    def rows(self, index: int) -> _Sorted | None:
+        """All rows of an aligned device."""
+        run = self.runs.get(())
+        return None if run is None else run.sorted(index)
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesData:
+    """What a MemTable holds of one series of a non-aligned device: sorted, without nulls, never empty."""
+
+    measurement: str
+    times: Int64Array
+    column: Column
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedData:
+    """What a MemTable holds of an aligned device: each row has at least one value; never empty."""
+
+    times: Int64Array
+    measurements: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+
+class MemTable:
+    """See the module. `rank` is that of the files it will become."""
+
+    def __init__(self, rank: Rank, first_index: int) -> None:
+        self.rank = rank
+        #: Log index of the first write into it: what its existence holds back in the log.
+        self.first_index = first_index
+        #: Log index up to which it is complete, once it is frozen.
+        self.frozen_at: int | None = None
+        self.bytes = 0
+        self.rows = 0
+        self._last_index = 0
+        self._devices: dict[str, _Device] = {}
+
+    @property
+    def empty(self) -> bool:
+        """True if it holds no chunk."""
+        return not self._devices
+
+    def takes(self, head: FrameHead) -> bool:
+        """Whether a tablet of this shape may go in: none of its series is here with another type."""
+        device = self._devices.get(head.device)
+        return device is None or device.takes(head.measurements, head.types)
+
+    def write(self, batch: TabletFrame, index: int) -> None:
+        """Append a tablet that it `takes`, all of whose rows belong here, by its frame."""
+        chunk = Chunk(index, batch.frame, None, batch.span, batch.ordered)
+        self._add(batch.head, chunk, len(batch.frame), batch.rows)
+
+    def write_rows(self, head: FrameHead, rows: Tablet, index: int, span: DeviceSpan, *, ordered: bool) -> None:
+        """Append rows whose arrays the MemTable may keep (a part of a tablet that crosses partitions)."""
+        size = rows.times.nbytes + sum(c.nbytes for c in rows.columns)
+        self._add(head, Chunk(index, None, rows, span, ordered), size, rows.rows)
+
+    def _add(self, head: FrameHead, chunk: Chunk, size: int, rows: int) -> None:
+        assert self.frozen_at is None
+        device = self._devices.get(head.device)
+        if device is None:
+            device = self._devices[head.device] = _Device(aligned=head.aligned)
+        assert device.aligned == head.aligned
+        device.add(head.measurements, head.types, chunk)
+        self._last_index = chunk.index
+        self.bytes += size + _CHUNK_OVERHEAD_BYTES
+        self.rows += rows
+
+    def freeze(self, index: int) -> None:
+        """Allow no further write: it contains all of its partition's entries up to `index`."""
+        assert self.frozen_at is None
+        self.frozen_at = index
+
+    def snapshot(self) -> MemTableSnapshot:
+        """What it holds now; see `snapshot.MemorySource`."""
+        return MemTableSnapshot(self.rank, self._devices, self._last_index)
+
+    @property
+    def last_index(self) -> int:
+        """Log index of the last write into it."""
+        return self._last_index
+
+    def device_names(self) -> list[str]:
+        """The devices that have rows in it."""
+        return list(self._devices)
+
+    def delete(self, matches: Callable[[str, str], bool], devices: Iterable[str], time: TimeRange) -> None:
+        """Remove the points in `time` of those series of `devices` for which `matches(device, measurement)` holds."""
+        changed = dict(self._devices)
+        for name in devices:
+            device = changed.pop(name, None)
+            if device is None:
+                continue
+            left = _without(device, {m for m in device.types if matches(name, m)}, time)
+            if left is not None:
+                changed[name] = left
+        self._devices = changed
+
+
+def _without(device: _Device, measurements: set[str], time: TimeRange) -> _Device | None:
+    """The device without those series' points in `time`; itself if it has none, None if nothing is left."""
+    if not measurements or not time.touches(device.start, device.end):
+        return device
+    left = _Device(aligned=device.aligned)
+    chunks = sorted((c for run in device.runs.values() for c in run.chunks), key=lambda c: c.index)
+    for chunk in chunks:
+        tablet = chunk.tablet
+        if measurements.isdisjoint(tablet.measurements) or not time.touches(chunk.start, chunk.end):
+            kept, remains = chunk, tablet
+        else:
+            part = _tablet_without(tablet, measurements, time)
+            if part is None:
+                continue
+            remains = part
+            kept = Chunk(
+                chunk.index, None, part, DeviceSpan(int(part.times.min()), int(part.times.max())), chunk.ordered
+            )
+        left.add(remains.measurements, tuple([c.type for c in remains.columns]), kept)
+    return left if left.runs else None
+
+
+def _tablet_without(tablet: Tablet, measurements: set[str], time: TimeRange) -> Tablet | None:
+    """The tablet without those points; None if no value is left."""
+    keep: BoolArray = (tablet.times < time.start) | (tablet.times >= time.end)
+    names, columns = [], []
+    for name, column in zip(tablet.measurements, tablet.columns, strict=True):
+        left = column
+        if name in measurements:
+            left = Column(column.type, column.values, keep & column.present)
+        if left.valid is None or left.valid.any():
+            names.append(name)
+            columns.append(left)
+    if not columns:
+        return None
+    return Tablet(tablet.device, tuple(names), tablet.times, tuple(columns), tablet.aligned)
+
+
+class MemTableSnapshot:
+    """A MemTable as it was at one moment. Implements `snapshot.MemorySource`."""
+
+    __slots__ = ("_devices", "_index", "rank")
+
+    def __init__(self, rank: Rank, devices: dict[str, _Device], index: int) -> None:
+        self.rank = rank
+        self._devices = devices
+        self._index = index
+
+    def span(self, device: str) -> DeviceSpan | None:
+        """See `MemorySource.span`; rows written since may widen it."""
+        found = self._devices.get(device)
+        return None if found is None else DeviceSpan(found.start, found.end)
+
+    def latest(self, request: ScanRequest) -> list[tuple[int, Scalar] | None]:
+        """See `MemorySource.latest`."""
+        device = self._devices.get(request.device)
+        if device is None or device.aligned != request.aligned:
+            return [None] * len(request.measurements)
+        values = device.latest(self._index)
+        found: list[tuple[int, Scalar] | None] = []
+        for measurement, type_ in zip(request.measurements, request.types, strict=True):
+            value, own = values.get(measurement), device.types.get(measurement)
+            if value is None or own is None or not reads_as(own, type_):
+                found.append(None)
+            else:
+                found.append((value[0], value_read_as(value[2], own, type_)))
+        return found
+
+    def newer(self, request: ScanRequest) -> Mapping[str, DataType]:
+        """See `MemorySource.newer`."""
+        device = self._devices.get(request.device)
+        if device is None:
+            return {}
+        own = device.types
+        pairs = zip(request.measurements, request.types, strict=True)
+        return {name: own[name] for name, asked in pairs if name in own and is_newer(own[name], asked)}
+
+    def read(self, request: ScanRequest) -> Block | None:
+        """See `MemorySource.read`."""
+        device = self._devices.get(request.device)
+        if device is None or not request.time.touches(device.start, device.end):
+            return None
+        if device.aligned and not request.aligned and len(request.measurements) > 1:
+            raise OutOfStep
+        found = self._aligned(device, request) if device.aligned else self._series(device, request)
+        if found is None:
+            return None
+        times, columns = found
+        first, stop = np.searchsorted(times, np.array([request.time.start, request.time.end]))
+        block = Block(times, columns, len(times)).slice(int(first), int(stop)).without_empty_rows()
+        return block if block.rows else None
+
+    def _series(self, device: _Device, request: ScanRequest) -> tuple[Int64Array, tuple[Column, ...]] | None:
+        if len(request.measurements) > 1:
+            return self._in_step(device, request)
+        found = device.series(request.measurements[0], self._index)
+        if found is None or not reads_as(found[1].type, request.types[0]):
+            return None
+        return found[0], (read_as(found[1], request.types[0]),)
+
+    def _in_step(self, device: _Device, request: ScanRequest) -> tuple[Int64Array, tuple[Column, ...]] | None:
+        """Several series that have the same times, or none of which is here. Raises OutOfStep for others."""
+        found = [device.series(measurement, self._index) for measurement in request.measurements]
+        known = [one for one in found if one is not None]
+        if not known:
+            return None
+        times = known[0][0]
+        same = len(known) == len(found) and all(t is times or np.array_equal(t, times) for t, _ in known[1:])
+        columns = tuple([column for _, column in known])
+        if not same or tuple([column.type for column in columns]) != request.types:
+            raise OutOfStep
+        return times, columns
+
+    def _aligned(self, device: _Device, request: ScanRequest) -> tuple[Int64Array, tuple[Column, ...]] | None:
+        rows = device.rows(self._index)
+        if rows is None:
+            return None
+        columns = []
+        for measurement, type_ in zip(request.measurements, request.types, strict=True):
+            own = device.types.get(measurement)
+            if own is not None and reads_as(own, type_):
+                columns.append(read_as(rows.column(measurement, own), type_))
+            else:
+                columns.append(Column.nulls(type_, len(rows.times)))
+        return rows.times, tuple(columns)
+
+    def contents(self) -> Iterator[tuple[str, AlignedData | list[SeriesData]]]:
+        """All that is there, device by device: what a flush writes."""
+        for name, device in sorted(self._devices.items()):
+            if device.aligned:
+                data = self._all_rows(device)
+                if data is not None:
+                    yield name, data
+            else:
+                device.fill(self._index)
+                series = []
+                for measurement in sorted(device.types):
+                    found = device.series(measurement, self._index)
+                    if found is not None:
+                        series.append(SeriesData(measurement, *found))
+                if series:
+                    yield name, series
+
+    def _all_rows(self, device: _Device) -> AlignedData | None:
+        rows = device.rows(self._index)
+        if rows is None:
+            return None
+        rows.fill()
+        names = tuple(sorted(device.types))
+        columns = tuple(rows.column(n, device.types[n]) for n in names)
+        block = Block(rows.times, columns, len(rows.times)).without_empty_rows()
+        return AlignedData(block.times, names, block.columns) if block.rows else None

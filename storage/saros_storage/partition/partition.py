@@ -1,0 +1,271 @@
+"""A partition: one database's data in one slice of time, as a list of files, MemTables and tombstones.
+
+    write ─▶ active MemTable ── freeze ─▶ immutable ... ── flushed ─▶ files in the manifest
+
+Versions only increase: a MemTable takes the next version when it is made, and its files keep it. A deletion removes
+rows from the active MemTable at once, and adds a tombstone that ranks below the active MemTable and above everything
+else.
+
+    rank      1      2      3        4         5
+              file   file   memtable(flushing) active        tombstone of now: rank 4
+
+A loaded file stands among the frozen MemTables until the manifest names it; the MemTable that was active before it is
+frozen.
+
+A partition that moves here from another region starts with the data that is still read there (`underlay`), which ranks
+below everything that is written here. When all of its files have arrived, they replace the underlay in one step
+(`partition_import`). Until then every tombstone is still needed.
+
+`flushed` is the log index up to which this partition no longer needs the log. Belongs to the store, under its lock;
+only `folder`, `key` and the manifest (a value) may be read without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from saros_storage.folder.manifest import FileEntry, Manifest
+from saros_storage.mutation.staged import LoadedFile, StagedFile
+from saros_storage.partition.memtable import MemTable
+from saros_storage.read.deletions import hides, may_hold, reaches
+from saros_storage.scan.activity import Activity
+from saros_storage.scan.reading import TimeRange
+from saros_storage.scan.snapshot import FileSource, MemorySource, PartitionSnapshot, Rank, Tombstone
+
+#: Versions of a generation begin here, times it: so no two files of a partition get one name, wherever they were made.
+_VERSIONS = 1 << 32
+Key = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """The former content of a moved partition: files (linked here) and their entries, tombstones, files set aside."""
+
+    files: Sequence[tuple[FileEntry, FileSource]]
+    tombstones: tuple[Tombstone, ...] = ()
+    set_aside: tuple[tuple[str, str], ...] = ()
+
+    def added_to(self, manifest: Manifest, tombstones: Iterable[Tombstone]) -> Manifest:
+        """The manifest with the arrived content added; `tombstones` are those of the live partition."""
+        grown = manifest.with_files(tuple(entry for entry, _ in self.files), manifest.flushed)
+        return replace(
+            grown,
+            tombstones=tuple(sorted({*tombstones, *self.tombstones}, key=lambda t: t.rank)),
+            set_aside=(*manifest.set_aside, *self.set_aside),
+            arrived=manifest.generation,
+        )
+
+
+class Partition:
+    """See the module."""
+
+    def __init__(self, key: Key, folder: str, manifest: Manifest, files: Iterable[FileSource] = ()) -> None:
+        #: Database and slice.
+        self.key = key
+        self.folder = folder
+        self.manifest = manifest
+        self.activity = Activity()
+        #: By rank, lowest first.
+        self.files = _by_rank(files)
+        self.active: MemTable | None = None
+        #: Frozen MemTables that are not in files yet, and loaded files among them, oldest first.
+        self.immutable: list[MemTable | LoadedFile] = []
+        self.tombstones = manifest.tombstones
+        #: First and last log index of deletions that the manifest does not have.
+        self.unsaved: tuple[int, int] | None = None
+        #: What the partition holds elsewhere, until its files are here.
+        self.underlay: MemorySource | None = None
+        #: True once the database is deleted: nothing more is to be written for it.
+        self.dropped = False
+        #: True if the manifest is on the disk.
+        self.saved = bool(manifest.files or manifest.flushed)
+        #: Last time of each device in sequence files.
+        self.last_flushed: dict[str, int] = {}
+        self._version = max(manifest.version_max, manifest.generation * _VERSIONS)
+        self._snapshot: PartitionSnapshot | None = None
+        self._snapshot_index = -1
+        #: See `PartitionSnapshot.basis`.
+        self._basis = object()
+        self._note_times(self.files)
+
+    def _note_times(self, files: Iterable[FileSource]) -> None:
+        for file in files:
+            if file.sequence:
+                for device, span in file.devices.items():
+                    self.last_flushed[device] = max(span.end, self.last_flushed.get(device, span.end))
+
+    # ------------------------------------------------------------------ writing
+
+    def wants(self, index: int) -> bool:
+        """Whether an entry applies: not if the files have it, nor if it is older than the partition (or its return)."""
+        return self.manifest.flushed < index >= self.manifest.created
+
+    def memtable(self, index: int) -> MemTable:
+        """The active MemTable, created for the entry at `index` if needed; the caller writes into it."""
+        if self.active is None:
+            self._version += 1
+            self.active = MemTable(self._rank(self._version), index)
+            self._snapshot = None
+        return self.active
+
+    def _rank(self, version: int) -> Rank:
+        return Rank(self.manifest.generation, version)
+
+    def freeze(self, index: int) -> MemTable | None:
+        """Make the active MemTable immutable; it contains all entries up to `index`. None if there is none."""
+        memtable = self.active
+        if memtable is not None:
+            memtable.freeze(index)
+            self.immutable.append(memtable)
+            self.active = None
+            self._changed()
+        return memtable
+
+    def load(self, staged: StagedFile, source: FileSource | None, problem: str, index: int) -> None:
+        """Add a loaded file: it outranks everything here, and everything later outranks it."""
+        self.freeze(index - 1)
+        self._version += 1
+        rank = self._rank(self._version)
+        ranked = None if source is None else replace(source, rank=rank)
+        self.immutable.append(LoadedFile(rank, index, staged, ranked, problem))
+        self._changed()
+
+    def delete(self, patterns: Iterable[str], time: TimeRange, index: int) -> None:
+        """Hide the points in `time` of all series that match a pattern."""
+        rank = self._rank(self._version - (self.active is not None))
+        for pattern in patterns:
+            if self._has_below(pattern, time):
+                self._add_tombstone(Tombstone(pattern, time, rank), index)
+            if self.active is not None:
+                devices = [d for d in self.active.device_names() if reaches(pattern, d)]
+                self.active.delete(partial(hides, pattern), devices, time)
+                self._snapshot = None
+
+    def _has_below(self, pattern: str, time: TimeRange) -> bool:
+        """Whether a file or an immutable MemTable may hold such points."""
+        if self.underlay is not None or any(may_hold(file, pattern, time) for file in self.files):
+            return True
+        return any(reaches(pattern, device) for memtable in self.immutable for device in memtable.device_names())
+
+    def _add_tombstone(self, tombstone: Tombstone, index: int) -> None:
+        same = [t for t in self.tombstones if (t.pattern, t.time) == (tombstone.pattern, tombstone.time)]
+        rank = max((t.rank for t in same), default=tombstone.rank)
+        others = [t for t in self.tombstones if t not in same]
+        others.append(replace(tombstone, rank=max(rank, tombstone.rank)))
+        self.tombstones = tuple(sorted(others, key=lambda t: t.rank))
+        self.unsaved = (index, index) if self.unsaved is None else (self.unsaved[0], index)
+        self._changed()
+
+    # ------------------------------------------------------------------ flushing
+
+    def install(self, manifest: Manifest, added: Iterable[FileSource], flushed: MemTable | LoadedFile | None) -> None:
+        """Adopt a manifest that is now on disk; it includes `flushed`, the first of `immutable`."""
+        added = tuple(added)
+        self.manifest = manifest
+        self.saved = True
+        self.files = _by_rank((*self.files, *added))
+        self._note_times(added)
+        if flushed is not None:
+            assert self.immutable[0] is flushed
+            del self.immutable[0]
+        if self.unsaved is not None:
+            first, last = self.unsaved
+            self.unsaved = None if last <= manifest.flushed else (max(first, manifest.flushed + 1), last)
+        self._changed()
+
+    def compacted(
+        self, manifest: Manifest, gone: Collection[str], added: Iterable[FileSource], needless: Collection[Tombstone]
+    ) -> None:
+        """Adopt a manifest in which the files with the given paths are merged into others."""
+        added = tuple(added)
+        self.manifest = manifest
+        left = (f for f in self.files if f.path not in gone)
+        self.files = _by_rank((*left, *added))
+        if needless:
+            self.tombstones = tuple(t for t in self.tombstones if t not in needless)
+        self._note_times(added)
+        self._changed()
+
+    def _changed(self) -> None:
+        """Note a change of anything but the active MemTable."""
+        self._snapshot = None
+        self._basis = object()
+
+    def begin_with(self, underlay: MemorySource) -> None:
+        """Read older data at its former place until it arrives."""
+        self.underlay = underlay
+        self._snapshot = None
+
+    def arrive(self, arrived: Arrived) -> None:
+        """The data from elsewhere has arrived, and the manifest on disk says so."""
+        self.manifest = arrived.added_to(self.manifest, self.manifest.tombstones)
+        self.tombstones = tuple(sorted({*self.tombstones, *arrived.tombstones}, key=lambda t: t.rank))
+        self.underlay = None
+        self.saved = True
+        files = tuple(source for _, source in arrived.files)
+        self.files = _by_rank((*self.files, *files))
+        self._note_times(files)
+        self._snapshot = None
+
+    def set_aside(self, manifest: Manifest, path: str) -> None:
+        """Adopt a manifest that has one file less."""
+        self.manifest = manifest
+        self.files = tuple(f for f in self.files if f.path != path)
+        self._changed()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of its data is here."""
+        return self.underlay is None and self.manifest.arrived >= self.manifest.generation
+
+    @property
+    def first_unflushed(self) -> int | None:
+        """The first log index that the partition still needs, or None."""
+        known = [m.first_index for m in (*self.immutable[:1], *([self.active] if self.active else []))]
+        if self.unsaved is not None:
+            known.append(self.unsaved[0])
+        return min(known, default=None)
+
+    @property
+    def loaded(self) -> list[LoadedFile]:
+        """Loaded files that are not in the manifest yet."""
+        return [item for item in self.immutable if isinstance(item, LoadedFile)]
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of all MemTables."""
+        return sum(m.bytes for m in self.immutable) + (self.active.bytes if self.active else 0)
+
+    # ------------------------------------------------------------------ reading
+
+    def snapshot(self) -> PartitionSnapshot | None:
+        """What a reader sees now; None if the partition is empty. The same object as long as nothing changes."""
+        index = -1 if self.active is None else self.active.last_index
+        if self._snapshot is None or self._snapshot_index != index:
+            memtables: list[MemorySource] = [m.snapshot() for m in self.immutable if isinstance(m, MemTable)]
+            if self.underlay is not None:
+                memtables.insert(0, self.underlay)
+            has_active = self.active is not None and not self.active.empty
+            if self.active is not None and has_active:
+                memtables.append(self.active.snapshot())
+            files = (*self.files, *(loaded.source for loaded in self.loaded if loaded.source is not None))
+            self._snapshot = PartitionSnapshot(
+                *self.key, files, tuple(memtables), self.tombstones, self._basis, has_active, self.activity
+            )
+            self._snapshot_index = index
+        return self._snapshot if self._snapshot.files or self._snapshot.memtables else None
+
+    def validate(self) -> None:
+        """Assert the invariants across fields."""
+        ranks = [m.rank for m in self.immutable] + ([self.active.rank] if self.active else [])
+        assert ranks == sorted(set(ranks))
+        assert all(f.rank < r for f in self.files for r in ranks)
+        assert all(t.rank.version <= self._version for t in self.tombstones)
+        assert [f.rank for f in self.files] == [f.rank for f in self.manifest.files]
+
+
+def _by_rank(files: Iterable[FileSource]) -> tuple[FileSource, ...]:
+    """Lowest first; of one flush the sequence file first."""
+    return tuple(sorted(files, key=lambda f: (f.rank, not f.sequence)))

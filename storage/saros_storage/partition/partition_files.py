@@ -1,0 +1,123 @@
+"""A partition's folder: opening it, and replacing its manifest.
+
+    <slice>/MANIFEST    seq/ unseq/  live files, each with its .resource    corrupt/  what was set aside
+
+A file in `seq/` or `unseq/` that the manifest does not name was never part of the partition (it comes from a flush that
+did not finish, whose rows are in the log), and is removed. A live file that is missing, unreadable or of another size
+is set aside: it leaves the manifest, which records the reason. The manifest is made durable before anything that it
+makes obsolete is removed, be it a file or a part of the log.
+
+Called when the store opens, and by the flushing thread.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Mapping
+
+from saros_storage.base.errors import CorruptFile, UnsupportedFile
+from saros_storage.folder.layout import (
+    CORRUPT_FOLDER,
+    MANIFEST,
+    RESOURCE,
+    confirm,
+    kind_folder,
+    write_all_durably,
+    write_durably,
+)
+from saros_storage.folder.lazy_file import OpenedFile, Report
+from saros_storage.folder.manifest import FileEntry, Manifest, decode_manifest, encode_manifest
+from saros_storage.folder.resource import decode_resource, devices_of_file
+from saros_storage.io.disk import Disk
+from saros_storage.partition.partition import Partition
+from saros_storage.scan.snapshot import DeviceSpan, FileSource
+
+
+def file_path(folder: str, entry: FileEntry) -> str:
+    """Where a live file lies."""
+    return os.path.join(folder, kind_folder(sequence=entry.sequence), entry.name)
+
+
+def open_partition(disk: Disk, folder: str, number: int, report: Report) -> Partition | None:
+    """The partition of slice `number`, or None if it has no manifest. Raises CorruptFile if that is damaged."""
+    path = os.path.join(folder, MANIFEST)
+    if not disk.exists(path):
+        return None
+    confirm(disk, path)
+    manifest = decode_manifest(path, bytes(disk.map(path)))
+    files = []
+    damaged = []
+    for entry in manifest.files:
+        try:
+            files.append(open_file(disk, file_path(folder, entry), entry, report))
+        except (CorruptFile, UnsupportedFile) as error:
+            damaged.append((entry, str(error)))
+    for entry, reason in damaged:
+        manifest = manifest.without_file(entry.name, sequence=entry.sequence, reason=reason)
+    if damaged:
+        save_manifest(disk, folder, manifest)
+        for entry, _ in damaged:
+            move_aside(disk, folder, file_path(folder, entry))
+    _remove_strangers(disk, folder, manifest)
+    return Partition((manifest.database, number), folder, manifest, files)
+
+
+def open_file(disk: Disk, path: str, entry: FileEntry, report: Report, resource: str | None = None) -> FileSource:
+    """A live file of a partition, with its resource (beside it, by default). Raises CorruptFile, UnsupportedFile."""
+    if not disk.exists(path):
+        raise CorruptFile(path, 0, "the file is missing")
+    size = disk.size(path)
+    if size != entry.size:
+        raise CorruptFile(path, min(size, entry.size), f"the file has {size} bytes, not {entry.size}")
+    access = OpenedFile(path, disk, report)
+    return FileSource(
+        entry.rank, entry.sequence, path, entry.size, _devices(disk, resource or path + RESOURCE, entry, access), access
+    )
+
+
+def _devices(disk: Disk, resource: str, entry: FileEntry, access: OpenedFile) -> dict[str, DeviceSpan]:
+    """From the `.resource`, or from the file itself where that one is no help."""
+    if disk.exists(resource):
+        data = disk.map(resource)
+        if zlib.crc32(data) == entry.resource_crc32:
+            return decode_resource(resource, data)
+    return devices_of_file(access.open())
+
+
+def _remove_strangers(disk: Disk, folder: str, manifest: Manifest) -> None:
+    live = {file_path(folder, entry) for entry in manifest.files}
+    live |= {path + RESOURCE for path in live}
+    for sequence in (True, False):
+        kind = os.path.join(folder, kind_folder(sequence=sequence))
+        for name in disk.list(kind):
+            path = os.path.join(kind, name)
+            if path not in live:
+                disk.remove(path)
+
+
+def save_manifest(disk: Disk, folder: str, manifest: Manifest) -> None:
+    """Replace the manifest, durably."""
+    disk.make_folder(folder)
+    write_durably(disk, os.path.join(folder, MANIFEST), encode_manifest(manifest))
+
+
+def save_manifests(disk: Disk, manifests: Mapping[str, Manifest]) -> None:
+    """Replace manifests, given by their partitions' folders, durably; if it fails, some. Folders that lack are made."""
+    databases = sorted({os.path.dirname(folder) for folder in manifests})
+    for database in databases:
+        disk.make_folder(database)
+    for folder in manifests:
+        disk.make_folder(folder, durably=False)
+    disk.sync_all(databases)
+    write_all_durably(disk, {os.path.join(f, MANIFEST): encode_manifest(manifest) for f, manifest in manifests.items()})
+
+
+def move_aside(disk: Disk, folder: str, path: str) -> None:
+    """Put a damaged file, if it is there, and its resource into `corrupt/`."""
+    target = os.path.join(folder, CORRUPT_FOLDER)
+    disk.make_folder(target)
+    for source in (path, path + RESOURCE):
+        if disk.exists(source):
+            disk.replace(source, os.path.join(target, os.path.basename(source)))
+    disk.sync_folder(target)

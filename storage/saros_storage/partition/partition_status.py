@@ -1,0 +1,74 @@
+"""What SHOW PARTITIONS, FILES and DISK_USAGE report: the current files of a partition. Values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from saros_storage.mutation.staged import LoadedFile
+from saros_storage.partition.partition import Partition
+from saros_storage.scan.snapshot import FileSource
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """A live file; first and last time are of all its devices. `staged`: loaded, and not in the manifest yet."""
+
+    name: str
+    sequence: bool
+    staged: bool
+    version: int
+    bytes: int
+    devices: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    """A partition: its times are [start, end), sizes in bytes. `set_aside`: name and reason of damaged files.
+
+    `region` is the one that it lies in: 1 where there is only one.
+    """
+
+    database: str
+    slice: int
+    start: int
+    end: int
+    files: tuple[FileStatus, ...]
+    memtable_bytes: int
+    tombstones: int
+    set_aside: tuple[tuple[str, str], ...]
+    region: int = 1
+
+    @property
+    def bytes(self) -> int:
+        """Of all files."""
+        return sum(file.bytes for file in self.files)
+
+
+def status_of(partition: Partition, interval: int) -> PartitionStatus:
+    """As it is now; under the region's lock."""
+    database, number = partition.key
+    files = [_file(file.path.rpartition("/")[2], file) for file in partition.files]
+    staged = [(loaded, loaded.source) for loaded in partition.loaded]
+    files += [_staged(loaded, source) for loaded, source in staged if source is not None]
+    return PartitionStatus(
+        database,
+        number,
+        number * interval,
+        (number + 1) * interval,
+        tuple(files),
+        partition.memory_bytes,
+        len(partition.tombstones),
+        partition.manifest.set_aside,
+    )
+
+
+def _staged(loaded: LoadedFile, source: FileSource) -> FileStatus:
+    return _file(loaded.staged.name, source, staged=True)
+
+
+def _file(name: str, source: FileSource, *, staged: bool = False) -> FileStatus:
+    spans = source.devices.values()
+    start, end = min(s.start for s in spans), max(s.end for s in spans)
+    return FileStatus(name, source.sequence, staged, source.rank.version, source.size, len(spans), start, end)

@@ -1,0 +1,217 @@
+"""All partitions of a store, and how a log entry changes them: in the same way when written and when replayed.
+
+    entry 7: schema changes, deletions, tablets  ->  schema tree, tombstones, MemTables        in this order
+             loaded files                        ->  after it, by whoever has the disk (`load`)
+
+A partition skips an entry that its files already contain (`flushed`), and an entry from before the partition was made.
+So a replay may start anywhere before the first entry that some partition still needs.
+
+Belongs to the store, under its lock. Does no I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from saros_storage.base.errors import CorruptFile, UnsupportedFile
+from saros_storage.base.paths import join_nodes, split_path
+from saros_storage.base.tablet import Tablet
+from saros_storage.checkpoint.checkpoint import Chosen
+from saros_storage.folder.manifest import Manifest
+from saros_storage.mutation.mutation import Deletion, Mutation, Placed
+from saros_storage.mutation.staged import StagedFile
+from saros_storage.mutation.tablet_codec import FrameHead, decode_tablet
+from saros_storage.partition.memtable import MemTable
+from saros_storage.partition.partition import Partition
+from saros_storage.scan.snapshot import DeviceSpan, FileSource, MemorySource, PartitionSnapshot
+from saros_storage.schema import DeleteDatabase, SchemaTree
+
+
+class Partitions:
+    """See the module; `folder_of(database, slice)` returns the folder of a new partition."""
+
+    def __init__(
+        self, interval: int, schema: SchemaTree, schema_index: int, folder_of: Callable[[str, int], str]
+    ) -> None:
+        self._interval = interval
+        self._folder_of = folder_of
+        self._by_database: dict[str, dict[int, Partition]] = {}
+        self._views: dict[str, tuple[PartitionSnapshot, ...]] | None = None
+        self.schema = schema
+        #: Entries up to here are in `schema`.
+        self.schema_index = schema_index
+        #: The last entry that took effect; while a log is replayed, the one that is reached again.
+        self.applied = schema_index
+        #: Bytes of all MemTables, frozen ones too.
+        self.memory_bytes = 0
+        self._touched: dict[int, Partition] = {}
+
+    def __iter__(self) -> Iterator[Partition]:
+        for slices in self._by_database.values():
+            yield from slices.values()
+
+    def of_database(self, database: str) -> list[Partition]:
+        """A database's partitions."""
+        return list(self._by_database.get(database, {}).values())
+
+    def counts(self) -> list[tuple[str, int]]:
+        """Databases that have partitions, and how many."""
+        return [(database, len(slices)) for database, slices in self._by_database.items() if slices]
+
+    def add(self, partition: Partition) -> None:
+        """Add a partition that was found on disk."""
+        database, number = partition.key
+        self._by_database.setdefault(database, {})[number] = partition
+        self.applied = max(self.applied, partition.manifest.flushed)
+
+    def changed(self) -> None:
+        """Some partition's files, MemTables or tombstones changed: the next view shows it."""
+        self._views = None
+
+    def take_touched(self) -> list[Partition]:
+        """Partitions that were written to since the last call."""
+        touched = list(self._touched.values())
+        self._touched.clear()
+        return touched
+
+    def views(self) -> dict[str, tuple[PartitionSnapshot, ...]]:
+        """What can be read now, by database, in order of slices."""
+        if self._views is None:
+            views = {}
+            for database, slices in self._by_database.items():
+                found = [slices[number].snapshot() for number in sorted(slices)]
+                views[database] = tuple(s for s in found if s is not None)
+            self._views = views
+        return self._views
+
+    # ------------------------------------------------------------------ entries
+
+    def apply(self, index: int, mutation: Mutation, spared: Chosen) -> list[Partition]:
+        """Apply an entry; returns the partitions that it dropped. It removes nothing from those that are `spared`."""
+        dropped = []
+        for change in mutation.changes:
+            if isinstance(change, DeleteDatabase):
+                dropped += self._drop(change.path, index, spared)
+            if index > self.schema_index:
+                self.schema.apply(change)
+        if mutation.changes:
+            self.schema_index = max(self.schema_index, index)
+        self.applied = index
+        for deletion in mutation.deletions:
+            self._delete(index, deletion, spared)
+        for placed in mutation.tablets:
+            self._write(index, placed)
+        self.changed()
+        return dropped
+
+    def begin_with(self, database: str, number: int, generation: int, index: int, underlay: MemorySource) -> None:
+        """A partition moves here at entry `index`; until its files arrive, older data is read at its former place.
+
+        One that was made since, behind a drop of its database, has nothing elsewhere.
+        """
+        slices = self._by_database.setdefault(database, {})
+        partition = slices.get(number)
+        if partition is None:
+            manifest = Manifest(database, index, generation=generation)
+            partition = slices[number] = Partition((database, number), self._folder_of(database, number), manifest)
+        if partition.manifest.created <= index and partition.manifest.arrived < generation:
+            partition.begin_with(underlay)
+            self.changed()
+
+    def let_go(self, chosen: Chosen, index: int) -> list[Partition]:
+        """Remove the chosen partitions, which moved away at entry `index`. Those that came back since stay."""
+        found = [p for p in self if p.manifest.created < index and chosen(*p.key)]
+        for partition in found:
+            self._take_out(partition)
+        self.changed()
+        return found
+
+    def _take_out(self, partition: Partition) -> None:
+        database, number = partition.key
+        partition.dropped = True
+        self.memory_bytes -= partition.memory_bytes
+        del self._by_database[database][number]
+        if not self._by_database[database]:
+            del self._by_database[database]
+
+    def pass_by(self, index: int) -> None:
+        """Skip an entry that has no effect here."""
+        self.applied = index
+
+    def _drop(self, database: str, index: int, spared: Chosen) -> list[Partition]:
+        slices = self._by_database.get(database, {})
+        dropped = [p for p in slices.values() if p.manifest.created < index and not spared(*p.key)]
+        for partition in dropped:
+            self._take_out(partition)
+        return dropped
+
+    def _delete(self, index: int, deletion: Deletion, spared: Chosen) -> None:
+        for partition in self:
+            start = partition.key[1] * self._interval
+            touched = deletion.time.touches(start, start + self._interval - 1)
+            if touched and partition.wants(index) and not spared(*partition.key):
+                partition.delete(deletion.patterns, deletion.time, index)
+
+    def _write(self, index: int, placed: Placed) -> None:
+        frame = placed.tablet
+        database = join_nodes(split_path(frame.head.device)[: placed.depth])
+        first, last = frame.span.start // self._interval, frame.span.end // self._interval
+        if first == last:
+            memtable = self._memtable(database, first, index, frame.head, frame.rows)
+            if memtable is not None:
+                self.memory_bytes -= memtable.bytes
+                memtable.write(frame, index)
+                self.memory_bytes += memtable.bytes
+            return
+        tablet = decode_tablet(placed.frame)
+        numbers = tablet.times // self._interval
+        for number in sorted(set(numbers.tolist())):
+            places = np.flatnonzero(numbers == number)
+            memtable = self._memtable(database, number, index, frame.head, len(places))
+            if memtable is None:
+                continue
+            times = tablet.times[places]
+            rows = Tablet(
+                tablet.device, tablet.measurements, times, tuple(c.take(places) for c in tablet.columns), tablet.aligned
+            )
+            span = DeviceSpan(int(times.min()), int(times.max()))
+            self.memory_bytes -= memtable.bytes
+            memtable.write_rows(frame.head, rows, index, span, ordered=frame.ordered)
+            self.memory_bytes += memtable.bytes
+
+    def load(self, index: int, staged: StagedFile, open_staged: Callable[[StagedFile], FileSource]) -> Partition | None:
+        """Add a loaded file of the applied entry `index`. Its partition, or None if that has the file already."""
+        partition = self._wanting(staged.database, staged.slice, index)
+        if partition is None:
+            return None
+        source, problem = None, ""
+        try:
+            source = open_staged(staged)
+        except (CorruptFile, UnsupportedFile) as error:
+            problem = str(error)
+        partition.load(staged, source, problem, index)
+        self.changed()
+        return partition
+
+    def _memtable(self, database: str, number: int, index: int, head: FrameHead, rows: int) -> MemTable | None:
+        """The MemTable for an entry's rows; None if the partition has them already, or was made after the entry."""
+        partition = self._wanting(database, number, index)
+        if partition is None:
+            return None
+        self._touched[id(partition)] = partition
+        partition.activity.written += rows * len(head.measurements)
+        if partition.active is not None and not partition.active.takes(head):
+            partition.freeze(index - 1)  # of a series whose type was changed meanwhile
+        return partition.memtable(index)
+
+    def _wanting(self, database: str, number: int, index: int) -> Partition | None:
+        """The partition, created if needed; None if it skips the entry."""
+        slices = self._by_database.setdefault(database, {})
+        partition = slices.get(number)
+        if partition is None:
+            partition = slices[number] = Partition(
+                (database, number), self._folder_of(database, number), Manifest(database, index)
+            )
+        return partition if partition.wants(index) else None

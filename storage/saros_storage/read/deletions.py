@@ -1,0 +1,167 @@
+"""The times that tombstones hide of one series in one source.
+
+    tombstones   root.a.**  [10, 20) rank 3      root.a.d1.s [15, 30) rank 5      root.b.** ...
+    series root.a.d1.s in a source of rank 2:    DeletedTimes [10, 30)            of rank 4: [15, 30)
+
+A tombstone hides points in every source whose rank is equal or lower, be it a file or a MemTable that will become one.
+
+A scan asks only for those tombstones of its partition that concern it. They are indexed by series, and those with
+wildcards by pattern, so that thousands of tombstones cost a scan of another series next to nothing.
+
+Pure, except for caches of pattern matches and of tombstones by series. Any thread.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import takewhile
+
+import numpy as np
+
+from saros_storage.base.lru import LruCache
+from saros_storage.base.paths import PathPattern, parse_pattern, split_path
+from saros_storage.base.types import BoolArray, Int64Array
+from saros_storage.scan.reading import TimeRange
+from saros_storage.scan.snapshot import FileSource, Rank, Tombstone
+
+_CACHED_MATCHES = 65_536
+#: Partitions whose tombstones are kept by series.
+_CACHED_INDEXES = 256
+
+
+class DeletedTimes:
+    """A set of times: disjoint ranges [starts[i], ends[i]) in order."""
+
+    __slots__ = ("_ends", "_starts")
+
+    def __init__(self, ranges: Sequence[TimeRange]) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        for part in sorted((r for r in ranges if not r.empty), key=lambda r: r.start):
+            if self._ends and part.start <= self._ends[-1]:
+                self._ends[-1] = max(self._ends[-1], part.end)
+            else:
+                self._starts.append(part.start)
+                self._ends.append(part.end)
+
+    def touch(self, first: int, last: int) -> bool:
+        """Whether any time from `first` to `last` (inclusive) is deleted."""
+        position = bisect_right(self._starts, last) - 1
+        return position >= 0 and self._ends[position] > first
+
+    def cover(self, first: int, last: int) -> bool:
+        """Whether all times from `first` to `last` (inclusive) are deleted."""
+        position = bisect_right(self._starts, first) - 1
+        return position >= 0 and self._ends[position] > last
+
+    def live_span(self, first: int, last: int) -> tuple[int, int] | None:
+        """From the first to the last time (inclusive) from `first` to `last` that is not deleted; None: all are."""
+        position = bisect_right(self._starts, first) - 1
+        if position >= 0:
+            first = max(first, self._ends[position])
+        position = bisect_right(self._starts, last) - 1
+        if position >= 0 and self._ends[position] > last:
+            last = self._starts[position] - 1
+        return (first, last) if first <= last else None
+
+    def kept(self, times: Int64Array) -> BoolArray:
+        """Which of the (sorted) times are not deleted."""
+        mask = np.ones(len(times), np.bool_)
+        low = bisect_right(self._ends, int(times[0]))
+        high = bisect_right(self._starts, int(times[-1]))
+        starts = np.searchsorted(times, np.array(self._starts[low:high], np.int64)).tolist()
+        ends = np.searchsorted(times, np.array(self._ends[low:high], np.int64)).tolist()
+        for start, end in zip(starts, ends, strict=True):
+            mask[start:end] = False
+        return mask
+
+
+class _BySeries:
+    """A partition's tombstones by what they name."""
+
+    def __init__(self, tombstones: tuple[Tombstone, ...]) -> None:
+        self.tombstones = tombstones
+        #: By the path of the one series that they name.
+        self._exact: dict[str, list[Tombstone]] = {}
+        #: By pattern with wildcards; with each the text that all it matches begins with.
+        self._wild: dict[str, tuple[str, list[Tombstone]]] = {}
+        for tombstone in tombstones:
+            pattern = parse_pattern(tombstone.pattern)
+            if not pattern.has_wildcard:
+                self._exact.setdefault(pattern.text, []).append(tombstone)
+                continue
+            _, same = self._wild.setdefault(tombstone.pattern, (_literal_start(pattern), []))
+            same.append(tombstone)
+
+    def of(self, device: str, measurements: Sequence[str]) -> list[Tombstone]:
+        """Those that match one of the series."""
+        found: list[Tombstone] = []
+        if self._exact:
+            for measurement in measurements:
+                found += self._exact.get(f"{device}.{measurement}", ())
+        below = device + "."
+        for pattern, (start, same) in self._wild.items():
+            near = below.startswith(start) or start.startswith(below)
+            if near and any(hides(pattern, device, m) for m in measurements):
+                found += same
+        return found
+
+
+def _literal_start(pattern: PathPattern) -> str:
+    """The pattern's nodes before the first that may be a wildcard, each with its dot."""
+    nodes = takewhile(lambda node: "*" not in node, pattern.nodes)
+    return "".join(f"{node}." for node in nodes)
+
+
+_indexes: LruCache[int, _BySeries] = LruCache(_CACHED_INDEXES)
+
+
+def _by_series(tombstones: tuple[Tombstone, ...]) -> _BySeries:
+    """Made once for each tuple, which a partition's snapshots share until a deletion comes."""
+    key = id(tombstones)
+    index = _indexes.get(key)
+    if index is None:
+        # The index holds on to the tuple: nothing else can get its identity while it is here.
+        index = _BySeries(tombstones)
+        _indexes.put(key, index, 1)
+    return index
+
+
+def relevant(
+    tombstones: tuple[Tombstone, ...], device: str, measurements: Sequence[str], time: TimeRange
+) -> tuple[Tombstone, ...]:
+    """Those tombstones that may take something from a scan."""
+    return tuple(
+        t
+        for t in _by_series(tombstones).of(device, measurements)
+        if t.time.start < time.end and time.start < t.time.end and not t.time.empty
+    )
+
+
+def deleted_times(tombstones: Sequence[Tombstone], device: str, measurement: str, rank: Rank) -> DeletedTimes | None:
+    """What is deleted of a series in a source of this rank; None: nothing."""
+    ranges = [t.time for t in tombstones if rank <= t.rank and hides(t.pattern, device, measurement)]
+    return DeletedTimes(ranges) if ranges else None
+
+
+@lru_cache(_CACHED_MATCHES)
+def hides(pattern: str, device: str, measurement: str) -> bool:
+    """Whether a tombstone's pattern matches a series."""
+    return parse_pattern(pattern).matches((*split_path(device), measurement))
+
+
+def may_hold(file: FileSource, pattern: str, time: TimeRange) -> bool:
+    """Whether a file may hold points in `time` of series that the pattern matches."""
+    return any(time.touches(s.start, s.end) and reaches(pattern, d) for d, s in file.devices.items())
+
+
+@lru_cache(_CACHED_MATCHES)
+def reaches(pattern: str, device: str) -> bool:
+    """Whether a tombstone's pattern may match a series of the device."""
+    parsed = parse_pattern(pattern)
+    reached = parsed.start()
+    for node in split_path(device):
+        reached = parsed.advance(reached, node)
+    return bool(reached)

@@ -1,0 +1,286 @@
+"""The latest point of each series, as of one view.
+
+    partition 7    files, frozen MemTables  ─▶ by statistics, or by reading backwards ─▶ LatestCache ┐
+                   active MemTable          ─▶ `latest_rows`                                         ├▶ the later one
+    partition 6    only for what partition 7 has nothing of                                          ┘
+
+A file's statistics give its latest point, unless a tombstone hides that point, or the type is BLOB, whose statistics
+have no values. Only then, and only if no later point is known, is the series read backwards from its end.
+
+The search ignores the requested time range: the latest point of all is also the latest of the range, unless it lies
+after the range (then the range is read) or before it (then the range has no point). An expired point counts as one
+before the range.
+
+Belongs to a view; thread-safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from saros_storage.base.block import Block, Column
+from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType
+from saros_storage.cache.chunk_cache import ChunkCache
+from saros_storage.read.deletions import deleted_times, relevant
+from saros_storage.read.latest_cache import Basis, LatestCache, Point
+from saros_storage.read.series_reader import LocalSeriesReader
+from saros_storage.scan.reading import ReadCounters, ScanRequest, Statistics, TimeRange
+from saros_storage.scan.snapshot import FileSource, MemorySource, PartitionSnapshot, Rank
+from saros_storage.scan.type_conversion import TypeChanged, is_newer, reads_as, statistics_read_as
+
+#: A series of a device, and its type.
+_Series = tuple[str, DataType]
+
+
+@dataclass(frozen=True, slots=True)
+class _Database:
+    """A database's partitions: what is cached of them, and what changes with each write."""
+
+    #: None: the partitions do not tell when they change.
+    basis: Basis | None
+    #: Without active MemTables, last slice first.
+    stable: tuple[PartitionSnapshot, ...]
+    active: tuple[MemorySource, ...]
+
+
+class LatestPoints:
+    """See the module."""
+
+    def __init__(
+        self,
+        snapshots: Mapping[str, Sequence[PartitionSnapshot]],
+        chunks: ChunkCache,
+        cache: LatestCache,
+        scope: Hashable,
+    ) -> None:
+        """`scope`: see `LatestCache`."""
+        self._scope = scope
+        self._snapshots = snapshots
+        self._chunks = chunks
+        self._cache = cache
+        self._databases: dict[str, _Database] = {}
+
+    def find(self, database: str, request: ScanRequest, counters: ReadCounters) -> list[Point | None]:
+        """The latest point of each of the request's series in its range of time."""
+        known = self._databases.get(database)
+        if known is None:
+            known = self._databases[database] = self._look(database)
+        points = self._stable_points(known, request, counters)
+        for memtable in known.active:
+            _require_known(memtable, request)
+            written = memtable.latest(request)
+            for place, later in enumerate(written):
+                point = points[place]
+                if later is not None and (point is None or later[0] >= point[0]):
+                    points[place] = later
+        return [self._within(database, request, place, points[place], counters) for place in range(len(points))]
+
+    def _look(self, database: str) -> _Database:
+        stable, active, basis = [], [], []
+        for snapshot in reversed(self._snapshots[database]):
+            basis.append(snapshot.basis)
+            if snapshot.has_active:
+                active.append(snapshot.memtables[-1])
+                snapshot = replace(snapshot, memtables=snapshot.memtables[:-1], has_active=False)  # noqa: PLW2901
+            stable.append(snapshot)
+        told = None if None in basis else self._cache.same(self._scope, database, tuple(basis))
+        return _Database(told, tuple(stable), tuple(active))
+
+    def _within(
+        self, database: str, request: ScanRequest, place: int, point: Point | None, counters: ReadCounters
+    ) -> Point | None:
+        time = request.time
+        if point is None or point[0] < time.start or time.empty:
+            return None
+        if point[0] < time.end:
+            return point
+        series = request.measurements[place], request.types[place]
+        return _last_row(request, series, time, self._snapshots[database], self._chunks, counters)
+
+    # ------------------------------------------------------------------ what is not in active MemTables
+
+    def _stable_points(self, database: _Database, request: ScanRequest, counters: ReadCounters) -> list[Point | None]:
+        series = list(zip(request.measurements, request.types, strict=True))
+        basis = database.basis
+        if basis is None:
+            found = self._search(database, request, series, counters)
+            return [found.get(one) for one in series]
+        known = self._cache.get(self._scope, request.device, basis)
+        missing = [one for one in series if one[0] not in known or known[one[0]][0] is not one[1]]
+        if missing:
+            found = self._search(database, request, missing, counters)
+            known = {**known, **{one[0]: (one[1], found.get(one)) for one in missing}}
+            self._cache.put(self._scope, request.device, basis, known)
+        counters.cache_hits += len(series) - len(missing)
+        self._cache.count(len(series) - len(missing), len(missing))
+        return [known[name][1] for name, _ in series]
+
+    def _search(
+        self, database: _Database, request: ScanRequest, series: Sequence[_Series], counters: ReadCounters
+    ) -> dict[_Series, Point]:
+        found: dict[_Series, Point] = {}
+        for snapshot in database.stable:
+            missing = [one for one in series if one not in found]
+            if not missing:
+                break
+            found.update(_Search(snapshot, request, self._chunks, counters).latest(missing))
+        return found
+
+
+class _Search:
+    """One partition and one device."""
+
+    def __init__(
+        self, snapshot: PartitionSnapshot, request: ScanRequest, chunks: ChunkCache, counters: ReadCounters
+    ) -> None:
+        self._snapshot = snapshot
+        self._request = request
+        self._chunks = chunks
+        self._counters = counters
+
+    def latest(self, series: Sequence[_Series]) -> dict[_Series, Point]:
+        """The latest point of each series that has one here."""
+        found: dict[_Series, Point] = {}
+        #: The last times in sources that do not say exactly what is latest in them.
+        doubt: dict[_Series, int] = {}
+        for source in reversed(self._snapshot.sources):
+            for one, end, point in self._of_source(source, series, found):
+                known = found.get(one)
+                if point is None:
+                    doubt[one] = max(end, doubt.get(one, end))
+                elif known is None or point[0] > known[0]:  # of equal times, the higher rank's
+                    found[one] = point
+        for one, end in doubt.items():
+            known = found.get(one)
+            if known is None or known[0] <= end:
+                time = TimeRange(TIME_MIN if known is None else known[0], TIME_MAX)
+                read = _last_row(self._request, one, time, (self._snapshot,), self._chunks, self._counters)
+                if read is not None:
+                    found[one] = read
+        return found
+
+    def _of_source(
+        self, source: FileSource | MemorySource, series: Sequence[_Series], found: Mapping[_Series, Point]
+    ) -> Iterator[tuple[_Series, int, Point | None]]:
+        """Of each series that the source has: its last time there, and its point unless that is in doubt."""
+        if isinstance(source, FileSource):
+            for one, known in self._of_file(source, series, found):
+                exact = known.last is not None and not self._is_deleted(one, source.rank, known.end)
+                yield one, known.end, (known.end, known.last) if exact else None
+            return
+        asked = replace(self._request, measurements=tuple(n for n, _ in series), types=tuple(t for _, t in series))
+        newer, span = source.newer(asked), source.span(self._request.device)
+        for one, point in zip(series, source.latest(asked), strict=True):
+            if one[0] in newer and span is not None:
+                yield one, span.end, None  # a reader knows whether it is gone
+            elif point is not None:
+                yield one, point[0], None if self._is_deleted(one, source.rank, point[0]) else point
+
+    def _of_file(
+        self, file: FileSource, series: Sequence[_Series], found: Mapping[_Series, Point]
+    ) -> Iterator[tuple[_Series, Statistics]]:
+        span = file.devices.get(self._request.device)
+        if span is None or all(one in found and found[one][0] >= span.end for one in series):
+            self._counters.files_skipped += 1
+            return
+        self._counters.files += 1
+        index = file.access.device(self._request.device)
+        if index is None or index.aligned != self._request.aligned:
+            return
+        for one in series:
+            stored = index.series.get(one[0])
+            if stored is None or not (reads_as(stored.type, one[1]) or is_newer(stored.type, one[1])):
+                continue
+            # The chunks' statistics, which readers go by too; of a chunk without points there are none.
+            known = next((c.statistics for c in reversed(stored.chunks) if c.statistics is not None), None)
+            if known is not None:
+                self._counters.summaries += 1
+                yield one, _converted(known, stored.type, one[1])
+
+    def _is_deleted(self, series: _Series, rank: Rank, time: int) -> bool:
+        tombstones = self._snapshot.tombstones
+        if not tombstones:
+            return False
+        device = self._request.device
+        near = relevant(tombstones, device, (series[0],), TimeRange(time, time + 1))
+        deleted = deleted_times(near, device, series[0], rank) if near else None
+        return deleted is not None and deleted.touch(time, time)
+
+
+def _converted(known: Statistics, stored: DataType, asked: DataType) -> Statistics:
+    """With the latest value as the type that is asked for, None if only a reader can tell it."""
+    if stored is asked:
+        return known
+    found = statistics_read_as(known, stored, asked) if reads_as(stored, asked) else None
+    return replace(known, last=None) if found is None else found
+
+
+def _require_known(active: MemorySource, request: ScanRequest) -> None:
+    """Raise TypeChanged if the active MemTable, which nothing is hidden in, has a later type than is asked for."""
+    for measurement, found in active.newer(request).items():
+        asked = request.types[request.measurements.index(measurement)]
+        raise TypeChanged(f"{request.device}.{measurement}", asked, found)
+
+
+def _last_row(
+    request: ScanRequest,
+    series: _Series,
+    time: TimeRange,
+    snapshots: Sequence[PartitionSnapshot],
+    chunks: ChunkCache,
+    counters: ReadCounters,
+) -> Point | None:
+    """The latest point of one series in a range of time, read backwards a page at a time."""
+    one = ScanRequest(request.device, (series[0],), (series[1],), request.aligned, time, descending=True)
+    reader = LocalSeriesReader(one, snapshots, chunks, run_rows=1)
+    try:
+        block = reader.next()
+    finally:
+        reader.close()
+        counters.add(reader.counters)
+    if block is None:
+        return None
+    assert isinstance(block, Block)
+    return int(block.times[0]), block.columns[0].slice(0, 1).to_list()[0]
+
+
+class LatestReader:
+    """What was found of a request, as a `SeriesReader`: a row for each time that some column's latest point has."""
+
+    def __init__(self, request: ScanRequest, points: Sequence[Point | None], counters: ReadCounters) -> None:
+        self._block = _block(request.types, points)
+        self._counters = counters
+
+    @property
+    def counters(self) -> ReadCounters:
+        """See `SeriesReader.counters`."""
+        return self._counters
+
+    def next(self) -> Block | None:
+        """See `SeriesReader.next`."""
+        block, self._block = self._block, None
+        return block
+
+    def close(self) -> None:
+        """See `SeriesReader.close`."""
+        self._block = None
+
+
+def _block(types: Sequence[DataType], points: Sequence[Point | None]) -> Block | None:
+    times = sorted({point[0] for point in points if point is not None}, reverse=True)
+    if not times:
+        return None
+    columns = []
+    for type_, point in zip(types, points, strict=True):
+        columns.append(Column.of(type_, [point[1] if point is not None and point[0] == t else None for t in times]))
+    return Block.timed(Column.of(DataType.TIMESTAMP, times).numbers.astype("int64"), columns)
+
+
+def points_of(block: Block) -> list[Point | None]:
+    """The latest point of each column of a block whose latest rows come first."""
+    found: list[Point | None] = []
+    for column in block.columns:
+        places = column.present.nonzero()[0][:1].tolist()
+        found.append((int(block.times[places[0]]), column.take(places).to_list()[0]) if places else None)
+    return found

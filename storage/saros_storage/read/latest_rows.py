@@ -1,0 +1,115 @@
+"""The latest value of each measurement among the tablets of a MemTable's run.
+
+    chunks       [a b, 1..9]  [a b, 10..19]  [a, 3..5]  [a, 20..29]
+    newest first: the last chunk gives a; the third ends before it and has only a; the second gives b
+
+The result is cached for a prefix of the chunks. Later chunks are folded in on demand, and a chunk is scanned only if it
+ends late enough to matter. Among equal times the later write wins; a null is not a value.
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from saros_storage.base.block import Column
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import TIME_MAX, Int64Array, NumericArray, Scalar
+from saros_storage.mutation.tablet_codec import FrameHead
+
+#: Time, log index of the write, value.
+LatestValue: TypeAlias = tuple[int, int, Scalar]
+
+
+class WrittenRows(Protocol):
+    """A tablet in a MemTable (`memtable.Chunk`)."""
+
+    index: int
+    end: int
+    ordered: bool
+
+    @property
+    def shape(self) -> FrameHead | None:
+        """Its measurements, if it is a frame."""
+        ...
+
+    @property
+    def matrix(self) -> NumericArray | None:
+        """All columns as one array, if it is a frame and they are alike and without nulls."""
+        ...
+
+    @property
+    def tablet(self) -> Tablet:
+        """The rows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LatestRows:
+    """The latest values among a run's first `count` chunks."""
+
+    count: int
+    values: Mapping[str, LatestValue]
+
+
+def latest_rows(chunks: Sequence[WrittenRows], known: LatestRows | None) -> LatestRows:
+    """The latest values among `chunks`; `known` is what is known of their first part."""
+    fresh: dict[str, LatestValue] = {}
+    shape, floor = None, TIME_MAX
+    for chunk in reversed(chunks[0 if known is None else known.count :]):
+        if shape is not None and chunk.end <= floor and chunk.shape is shape:
+            continue
+        fresh |= dict(_values(chunk, fresh))
+        shape = chunk.shape
+        if shape is not None:
+            missing = any(name not in fresh for name in shape.measurements)
+            shape, floor = (None, floor) if missing else (shape, min(fresh[n][0] for n in shape.measurements))
+    values = fresh
+    if known is not None:
+        values = dict(known.values)
+        for name, found in fresh.items():
+            if name not in values or found[0] >= values[name][0]:
+                values[name] = found
+    return LatestRows(len(chunks), values)
+
+
+def _values(chunk: WrittenRows, fresh: Mapping[str, LatestValue]) -> Iterator[tuple[str, LatestValue]]:
+    """What a chunk has that is later than `fresh`, which is of later writes."""
+    head = chunk.shape
+    matrix = chunk.matrix if chunk.ordered and head is not None else None
+    if head is not None and matrix is not None:
+        for name, value in zip(head.measurements, matrix[:, -1].tolist(), strict=True):
+            if name not in fresh or chunk.end > fresh[name][0]:
+                yield name, (chunk.end, chunk.index, value)
+        return
+    tablet = chunk.tablet
+    wanted = {name for name in tablet.measurements if name not in fresh or chunk.end > fresh[name][0]}
+    for name, time, value in _of_tablet(tablet, wanted, ordered=chunk.ordered):
+        if name not in fresh or time > fresh[name][0]:
+            yield name, (time, chunk.index, value)
+
+
+def _of_tablet(tablet: Tablet, wanted: Collection[str], *, ordered: bool) -> Iterator[tuple[str, int, Scalar]]:
+    for name, column in zip(tablet.measurements, tablet.columns, strict=True):
+        place = _last_place(tablet.times, column, ordered=ordered) if name in wanted else -1
+        if place >= 0:
+            yield name, int(tablet.times[place]), column.slice(place, place + 1).to_list()[0]
+
+
+def _last_place(times: Int64Array, column: Column, *, ordered: bool) -> int:
+    """The row of the latest value, of equal times the last one; -1 if all are null."""
+    if column.valid is None:
+        return len(times) - 1 if ordered else _last_maximum(times)
+    places = np.flatnonzero(column.valid)
+    if len(places) == 0:
+        return -1
+    return int(places[-1] if ordered else places[_last_maximum(times[places])])
+
+
+def _last_maximum(times: Int64Array) -> int:
+    return len(times) - 1 - int(np.argmax(times[::-1]))

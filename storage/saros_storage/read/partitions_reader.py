@@ -1,0 +1,91 @@
+"""What all readers of a device share: partitions one after another, pieces of bounded size, counters.
+
+Belongs to one thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Generic, TypeVar
+
+from saros_storage.base.block import Block
+from saros_storage.cache.chunk_cache import ChunkCache
+from saros_storage.scan.reading import Apart, ReadCounters, ScanRequest, Summaries, Summary
+from saros_storage.scan.snapshot import PartitionSnapshot
+
+#: The first run of pages has so small a part of the rows of later ones.
+_FIRST_SHARE = 4
+_Item = TypeVar("_Item", bound=Block | Summary | Summaries | Apart)
+_Rows = TypeVar("_Rows", Block, Summaries)
+
+
+class PartitionsReader(Generic[_Item]):
+    """Reads partitions, which come in order of slices; a reader says what it makes of one (`_partition`)."""
+
+    def __init__(self, request: ScanRequest, snapshots: Sequence[PartitionSnapshot], cache: ChunkCache) -> None:
+        self._request = request
+        self._snapshots = snapshots
+        self._cache = cache
+        self._counters = ReadCounters()
+        self._items: Iterator[_Item] | None = None
+
+    @property
+    def counters(self) -> ReadCounters:
+        """See `SeriesReader.counters`."""
+        return self._counters
+
+    def next(self) -> _Item | None:
+        """See `SeriesReader.next`."""
+        if self._items is None:
+            self._items = self._read()
+        return next(self._items, None)
+
+    def close(self) -> None:
+        """See `SeriesReader.close`."""
+        self._items = iter(())
+        self._snapshots = ()
+
+    def _read(self) -> Iterator[_Item]:
+        if self._request.time.empty:
+            return
+        for snapshot in reversed(self._snapshots) if self._request.descending else self._snapshots:
+            for item in self._partition(snapshot):
+                snapshot.activity.read += _rows_read(item) * len(self._request.measurements)
+                yield item
+
+    def _partition(self, snapshot: PartitionSnapshot) -> Iterator[_Item]:
+        """What a partition has, in the order of the request."""
+        raise NotImplementedError
+
+
+def _rows_read(item: Block | Summary | Summaries | Apart) -> int:
+    """Summaries count as one row: what a reader did for them is not more."""
+    if isinstance(item, Block):
+        return item.rows
+    return 0 if isinstance(item, Apart) else 1
+
+
+class RunRows:
+    """Rows of the next run of pages: fewer at first, since who wants a few rows has enough then."""
+
+    def __init__(self, rows_max: int) -> None:
+        self._rows_max = rows_max
+        self._next = max(rows_max // _FIRST_SHARE, 1)
+
+    def __call__(self) -> int:
+        """Of the next one; it is asked for once."""
+        wanted = self._next
+        self._next = min(2 * wanted, self._rows_max)
+        return wanted
+
+
+def in_parts(item: _Rows, request: ScanRequest) -> Iterator[_Rows]:
+    """A block or cells in the order of the request, in parts of bounded size."""
+    if request.descending:
+        item = item.reversed()
+    wanted = request.block_rows
+    if item.rows <= 2 * wanted:
+        yield item
+        return
+    for start in range(0, item.rows, wanted):
+        yield item.slice(start, start + wanted)

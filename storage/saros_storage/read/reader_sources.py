@@ -1,0 +1,495 @@
+"""The sources of a series reader: files and MemTables of one partition, cut into pieces with a time span each.
+
+    source (rank order)    chunks of a file              MemTable
+    pieces                 its pages                     runs of its rows
+
+Several series of a non-aligned device are read together like the columns of an aligned one, as long as they *keep
+step*: the file has each of them with the requested type, all have the same number of chunks and pages with the same row
+counts and time spans, no tombstone touches them, and their times are equal. Where one of these conditions fails,
+OutOfStep is raised, at the latest when rows are decoded.
+
+A source knows which of the requested columns it has, and what tombstones hide in each. The rows that `load` returns are
+filtered by time, free of deleted points, and have the requested columns in the requested order and types; rows without
+any value are dropped. Statistics of a file are converted as well, where the result equals the statistics of the
+converted values.
+
+Belongs to one reader.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from saros_storage.base.block import Block, Column
+from saros_storage.base.types import DataType
+from saros_storage.cache.cell_cache import CellCache, CellKey, ChunkCells
+from saros_storage.cache.chunk_cache import TIMES, ChunkCache
+from saros_storage.read.deletions import DeletedTimes, deleted_times
+from saros_storage.read.window_statistics import celled
+from saros_storage.scan.reading import OutOfStep, ReadCounters, ScanRequest, Statistics, Summaries, TimeRange
+from saros_storage.scan.snapshot import FileSource, MemorySource, Tombstone
+from saros_storage.scan.tsfile_access import ChunkMeta, DeviceIndex, PageSpan, SeriesIndex
+from saros_storage.scan.type_conversion import TypeChanged, is_newer, read_as, reads_as, statistics_read_as
+
+#: Per requested column; None where the span has no point of it.
+ColumnStatistics = tuple[Statistics | None, ...]
+
+
+class Piece:
+    """A span of one source: pages [first, stop) of a chunk, or rows [first, stop) of a MemTable's block."""
+
+    __slots__ = ("chunk", "count", "end", "first", "source", "start", "statistics", "stop")
+
+    def __init__(
+        self,
+        source: FilePieces | MemoryPieces,
+        chunk: int,
+        first: int,
+        stop: int,
+        start: int,
+        end: int,
+        count: int,
+        statistics: ColumnStatistics,
+    ) -> None:
+        self.source = source
+        self.chunk = chunk
+        self.first = first
+        self.stop = stop
+        #: First and last time.
+        self.start = start
+        self.end = end
+        #: Rows, or as many as there may be.
+        self.count = count
+        self.statistics = statistics
+
+
+class MemoryPieces:
+    """A MemTable's rows, which were read and cleaned when this was made."""
+
+    def __init__(self, order: int, block: Block) -> None:
+        #: Place among the sources: the higher one's values win.
+        self.order = order
+        self._block = block
+
+    def chunks(self) -> list[Piece]:
+        """The whole of it as one piece."""
+        times = self._block.times
+        return [self._piece(0, len(times))]
+
+    def _piece(self, first: int, stop: int) -> Piece:
+        times = self._block.times
+        return Piece(self, 0, first, stop, int(times[first]), int(times[stop - 1]), stop - first, ())
+
+    def cut(self, borders: Sequence[int]) -> list[Piece]:
+        """Pieces cut at the borders; each border is the first time of the piece behind it."""
+        times = self._block.times
+        places = np.searchsorted(times, np.array(borders, np.int64)).tolist()
+        bounds = sorted({0, len(times), *places})
+        return [self._piece(a, b) for a, b in pairwise(bounds)]
+
+    def load(self, piece: Piece) -> Block | None:
+        """The piece's rows."""
+        return self._block.slice(piece.first, piece.stop)
+
+
+class FilePieces:
+    """One file's chunks of the requested columns."""
+
+    def __init__(
+        self,
+        order: int,
+        file: FileSource,
+        index: DeviceIndex,
+        request: ScanRequest,
+        tombstones: Sequence[Tombstone],
+        cache: ChunkCache,
+        counters: ReadCounters,
+    ) -> None:
+        """Raises TypeChanged if the file has points of a type that the request does not know yet.
+
+        Raises OutOfStep for several series that are not aligned, if the file tells that they do not keep step.
+        """
+        #: Place among the sources: the higher one's values win.
+        self.order = order
+        self.file = file
+        #: The device in that file.
+        self.index = index
+        self._request = request
+        self._cache = cache
+        self._counters = counters
+        #: Request column of each column that is read.
+        self._places: list[int] = []
+        #: Of columns that are read as another type than they are stored with: as which.
+        self._wanted: dict[int, DataType] = {}
+        names: list[str] = []
+        for place, (measurement, type_) in enumerate(zip(request.measurements, request.types, strict=True)):
+            found = index.series.get(measurement)
+            if found is None:
+                continue
+            if found.type is not type_:
+                if not reads_as(found.type, type_):
+                    _require_not_newer(found, type_, file, request, tombstones)
+                    continue
+                self._wanted[len(names)] = type_
+            names.append(measurement)
+            self._places.append(place)
+        #: The columns that are read.
+        self.names = tuple(names)
+        #: The chunk that was looked at last, its pages, and the row that each starts with (and the count of all).
+        self._last: tuple[int, Sequence[PageSpan], list[int]] | None = None
+        self._deleted: tuple[DeletedTimes | None, ...] = ()
+        if tombstones:
+            deleted = [deleted_times(tombstones, request.device, m, file.rank) for m in names]
+            self._deleted = tuple(deleted) if any(d is not None for d in deleted) else ()
+        #: How many series there are, those of an aligned device being one; and whether they are several in step.
+        self._series = 1 if request.aligned else len(request.measurements)
+        self._in_step = self._series > 1
+        if self._in_step and names:
+            self._require_step()
+
+    def _require_step(self) -> None:
+        """Raise OutOfStep unless each series is there as it is asked for, with as many chunks of the same shapes."""
+        if self._wanted or self._deleted or len(self.names) < len(self._request.measurements):
+            raise OutOfStep
+        lead, *others = [self.index.series[name].chunks for name in self.names]
+        shapes = [_shape(chunk) for chunk in lead]
+        if any([_shape(chunk) for chunk in chunks] != shapes for chunks in others):
+            raise OutOfStep
+
+    @property
+    def empty(self) -> bool:
+        """True if the file has none of the columns."""
+        return not self.names
+
+    @property
+    def converts(self) -> bool:
+        """Whether a column is read as another type than it is stored with."""
+        return bool(self._wanted)
+
+    def chunks(self) -> list[Piece]:
+        """Its chunks that may have wanted points; `stop` is not known yet (0)."""
+        index, time = self.index, self._request.time
+        columns = [index.series[name].chunks for name in self.names]
+        spans = columns[0] if index.time is None else index.time.chunks
+        found = []
+        for number, span in enumerate(spans):
+            known = span.statistics
+            if known is None:
+                continue
+            stored = [chunks[number].statistics for chunks in columns]
+            wanted = time.touches(known.start, known.end)
+            if not wanted or all(s is None for s in stored) or self._all_deleted(known.start, known.end):
+                self._counters.chunks_skipped += 1
+                continue
+            statistics = self._in_order(stored)
+            found.append(Piece(self, number, 0, 0, known.start, known.end, known.count, statistics))
+        return found
+
+    def pages(self, chunk: Piece) -> list[Piece]:
+        """The chunk's pages that may have wanted points."""
+        time = self._request.time
+        found = []
+        spans, _ = self._pages_of(chunk.chunk)
+        for number, span in enumerate(spans):
+            wanted = time.touches(span.start, span.end)
+            nothing = all(s is None for s in span.statistics)
+            if not wanted or nothing or self._all_deleted(span.start, span.end):
+                self._counters.pages_skipped += 1
+                continue
+            statistics = self._in_order(span.statistics)
+            found.append(Piece(self, chunk.chunk, number, number + 1, span.start, span.end, span.count, statistics))
+        return found
+
+    @property
+    def unbroken(self) -> bool:
+        """Whether each page in the request's time may have wanted points: what `runs` needs."""
+        return self.index.time is None and not self._deleted
+
+    def shortest_page(self, chunk: Piece) -> int:
+        """The shortest time span of the chunk's pages, from first to last row."""
+        spans, _ = self._pages_of(chunk.chunk)
+        return min([span.end - span.start for span in spans])
+
+    def runs(self, chunk: Piece, wanted: Callable[[], int]) -> Iterator[Piece]:
+        """The chunk's pages in the request's time and order, in runs of up to `wanted()` rows, or one page.
+
+        It avoids the cost that `pages` has for each page.
+        """
+        time, descending = self._request.time, self._request.descending
+        spans, rows = self._pages_of(chunk.chunk)
+        first, stop = 0, len(spans)
+        while first < stop and spans[first].end < time.start:
+            first += 1
+        while first < stop and spans[stop - 1].start >= time.end:
+            stop -= 1
+        self._counters.pages_skipped += len(spans) - (stop - first)
+        while first < stop:
+            if descending:
+                a, b = max(min(bisect_left(rows, rows[stop] - wanted()), stop - 1), first), stop
+                stop = a
+            else:
+                a, b = first, min(max(bisect_right(rows, rows[first] + wanted()) - 1, first + 1), stop)
+                first = b
+            yield Piece(self, chunk.chunk, a, b, spans[a].start, spans[b - 1].end, rows[b] - rows[a], ())
+
+    def rows(self, piece: Piece) -> tuple[int, int]:
+        """The rows [first, stop) of the chunk that a run of pages covers."""
+        _, rows = self._pages_of(piece.chunk)
+        return rows[piece.first], rows[piece.stop]
+
+    def _pages_of(self, chunk: int) -> tuple[Sequence[PageSpan], list[int]]:
+        if self._last is None or self._last[0] != chunk:
+            if self._in_step and not self.file.access.same_pages(self.index, self.names, chunk):
+                raise OutOfStep
+            pages = self.file.access.pages(self.index, self.names, chunk)
+            self._last = (chunk, pages, list(accumulate((page.count for page in pages), initial=0)))
+        return self._last[1:]
+
+    def _in_order(self, statistics: Sequence[Statistics | None]) -> ColumnStatistics:
+        """Statistics of the requested columns, from those of the columns read; empty if these are not enough."""
+        if self._wanted:
+            converted = list(statistics)
+            for number, type_ in self._wanted.items():
+                stored = statistics[number]
+                if stored is not None:
+                    converted[number] = statistics_read_as(stored, self.index.series[self.names[number]].type, type_)
+                    if converted[number] is None:
+                        return ()
+            statistics = converted
+        if len(self._places) == len(self._request.measurements):
+            return tuple(statistics)
+        found: list[Statistics | None] = [None] * len(self._request.measurements)
+        for place, known in zip(self._places, statistics, strict=True):
+            found[place] = known
+        return tuple(found)
+
+    def touched(self, start: int, end: int) -> bool:
+        """Whether a tombstone hides anything in these times (inclusive)."""
+        return any(d is not None and d.touch(start, end) for d in self._deleted)
+
+    def _all_deleted(self, start: int, end: int) -> bool:
+        return bool(self._deleted) and all(d is not None and d.cover(start, end) for d in self._deleted)
+
+    def load(self, piece: Piece) -> Block | None:
+        """Rows of a run of pages of one chunk; None if none are left."""
+        block = _within(self._request.time, self._decode(piece), piece)
+        if block.rows and self._deleted:
+            block = _without_deleted(block, self._deleted)
+        block = block.without_empty_rows()
+        return self._widen(self._converted(block)) if block.rows else None
+
+    def _converted(self, block: Block) -> Block:
+        """The block with the types that are asked for."""
+        if not self._wanted:
+            return block
+        columns = [
+            read_as(column, self._wanted.get(number, column.type)) for number, column in enumerate(block.columns)
+        ]
+        return Block.timed(block.times, columns)
+
+    def _widen(self, block: Block) -> Block:
+        """The block with a column for each of the request's."""
+        types = self._request.types
+        if len(self._places) == len(types):
+            return block
+        columns: list[Column | None] = [None] * len(types)
+        for place, column in zip(self._places, block.columns, strict=True):
+            columns[place] = column
+        filled = [Column.nulls(t, block.rows) if c is None else c for c, t in zip(columns, types, strict=True)]
+        return Block.timed(block.times, filled)
+
+    # ------------------------------------------------------------------ cells of the request's grid, through the cache
+
+    def all_cells(self, chunk: Piece) -> Summaries | None:
+        """The cached cells of a chunk without deleted rows, wholly within the request; None if they are not cached."""
+        known = self._cell_cache.get(self._cell_key(chunk))
+        if known is None or known.whole is None or known.whole.types != self._request.types:
+            return None
+        self._counters.cache_hits += self._series
+        return known.whole
+
+    def cells(self, run: Piece) -> Summaries:
+        """The cells of a run of pages of one chunk, without deleted rows and wholly within the request."""
+        key = self._cell_key(run)
+        known = self._cell_cache.get(key)
+        if known is None or known.types not in ((), self._request.types):
+            known = ChunkCells()
+        cells = known.of(run.first, run.stop)
+        if cells is not None:
+            self._counters.cache_hits += self._series
+            return cells
+        known = self._with_cells(known, run, *known.missing(run.first, run.stop))
+        self._cell_cache.put(key, known)
+        cells = known.of(run.first, run.stop)
+        assert cells is not None
+        return cells
+
+    def _with_cells(self, known: ChunkCells, run: Piece, first: int, stop: int) -> ChunkCells:
+        pages, _ = self._pages_of(run.chunk)
+        wanted = pages[first:stop]
+        block = self.load(Piece(self, run.chunk, first, stop, wanted[0].start, wanted[-1].end, 0, ()))
+        grid = self._request.grid
+        assert block is not None
+        assert grid is not None
+        return known.plus(first, *celled(block, grid, [page.start for page in wanted]), len(pages))
+
+    @property
+    def _cell_cache(self) -> CellCache:
+        return self._cache.cells
+
+    def _cell_key(self, piece: Piece) -> CellKey:
+        request = self._request
+        assert request.grid is not None
+        step = request.grid.step
+        # Without a step a chunk or page is answered by its own statistics.
+        assert step is not None
+        origin = request.grid.origin % step
+        return self.file.access.serial, request.device, request.measurements, piece.chunk, origin, step
+
+    # ------------------------------------------------------------------ decoding, through the cache
+
+    def _decode(self, piece: Piece) -> Block:
+        first, stop = self.rows(piece)
+        if self._in_step:
+            return self._together(piece, first, stop)
+        if self.index.time is None:
+            return self._cached(piece, self.names, first, stop)
+        key = (self.file.access.serial, self._request.device)
+        kept = [self._cache.get((*key, name, piece.chunk), first, stop) for name in (TIMES, *self.names)]
+        missing = [n for n, block in zip(self.names, kept[1:], strict=True) if block is None]
+        if kept[0] is not None and not missing:
+            self._counters.cache_hits += 1
+            return Block.timed(kept[0].times, [b.columns[0] for b in kept[1:] if b is not None])
+        read = self._read(piece, tuple(missing))
+        self._cache.put((*key, TIMES, piece.chunk), first, Block.timed(read.times, ()))
+        columns = []
+        fresh = iter(zip(missing, read.columns, strict=True))
+        for block in kept[1:]:
+            if block is not None:
+                columns.append(block.columns[0])
+                continue
+            name, column = next(fresh)
+            self._cache.put((*key, name, piece.chunk), first, Block.untimed((column,)))
+            columns.append(column)
+        return Block.timed(read.times, columns)
+
+    def _cached(self, piece: Piece, names: tuple[str, ...], first: int, stop: int) -> Block:
+        key = (self.file.access.serial, self._request.device, names[0], piece.chunk)
+        block = self._cache.get(key, first, stop)
+        if block is not None:
+            self._counters.cache_hits += 1
+            return block
+        block = self._read(piece, names)
+        self._cache.put(key, first, block)
+        return block
+
+    def _together(self, piece: Piece, first: int, stop: int) -> Block:
+        """Series that keep step, each by itself in the cache. Raises OutOfStep if their times differ."""
+        names = self.names
+        if not self._cache.keeps:
+            return self._read_together(piece, names)
+        keys = [(self.file.access.serial, self._request.device, name, piece.chunk) for name in names]
+        kept = [self._cache.get(key, first, stop) for key in keys]
+        self._counters.cache_hits += sum(block is not None for block in kept)
+        missing = [place for place, block in enumerate(kept) if block is None]
+        if missing:
+            read = self._read_together(piece, [names[place] for place in missing])
+            for place, column in zip(missing, read.columns, strict=True):
+                alone = Block.timed(read.times, (_alone(column),))
+                kept[place] = alone
+                self._cache.put(keys[place], first, alone)
+        return _side_by_side([block for block in kept if block is not None])
+
+    def _read_together(self, piece: Piece, names: Sequence[str]) -> Block:
+        read = self.file.access.read_together(self.index, names, piece.chunk, piece.first, piece.stop)
+        if read is None:
+            raise OutOfStep
+        block, size = read
+        self._counters.bytes_read += size
+        self._counters.pages += (piece.stop - piece.first) * len(names)
+        return block
+
+    def _read(self, piece: Piece, names: tuple[str, ...]) -> Block:
+        block, size = self.file.access.read(self.index, names, piece.chunk, piece.first, piece.stop)
+        self._counters.bytes_read += size
+        self._counters.pages += piece.stop - piece.first
+        return block
+
+
+def _shape(chunk: ChunkMeta) -> tuple[int, int, int]:
+    """First time, last time and rows."""
+    known = chunk.statistics
+    return (known.start, known.end, known.count) if known else (0, 0, 0)
+
+
+def _alone(column: Column) -> Column:
+    """The column in its own memory, so that a cache that evicts it frees the bytes that it counted."""
+    values = column.values
+    if isinstance(values, np.ndarray) and values.base is not None:
+        return Column(column.type, values.copy(), column.valid)
+    return column
+
+
+def _side_by_side(blocks: Sequence[Block]) -> Block:
+    """The columns of blocks with the same times, as one block. Raises OutOfStep if the times differ."""
+    times = blocks[0].times
+    if not all(block.times is times or np.array_equal(block.times, times) for block in blocks[1:]):
+        raise OutOfStep
+    return Block.timed(times, [column for block in blocks for column in block.columns])
+
+
+def _within(time: TimeRange, block: Block, piece: Piece) -> Block:
+    """The rows of a piece in a range of time."""
+    if time.start <= piece.start and piece.end < time.end:
+        return block
+    first, stop = np.searchsorted(block.times, np.array([time.start, time.end]))
+    return block.slice(int(first), int(stop))
+
+
+def _require_not_newer(
+    series: SeriesIndex, asked: DataType, file: FileSource, request: ScanRequest, tombstones: Sequence[Tombstone]
+) -> None:
+    """Raise TypeChanged if the points have a newer type than was asked for, unless a dropped series left them."""
+    known = series.statistics
+    if known is not None and is_newer(series.type, asked):
+        deleted = deleted_times(tombstones, request.device, series.measurement, file.rank)
+        if deleted is None or not deleted.cover(known.start, known.end):
+            raise TypeChanged(f"{request.device}.{series.measurement}", asked, series.type)
+
+
+def memory_pieces(
+    order: int, memory: MemorySource, request: ScanRequest, tombstones: Sequence[Tombstone]
+) -> MemoryPieces | None:
+    """The MemTable's rows that are wanted; None if there are none. Raises TypeChanged."""
+    span = memory.span(request.device)
+    if span is None:
+        return None
+    for measurement, type_ in memory.newer(request).items():
+        gone = deleted_times(tombstones, request.device, measurement, memory.rank)
+        if gone is None or not gone.cover(span.start, span.end):
+            asked = request.types[request.measurements.index(measurement)]
+            raise TypeChanged(f"{request.device}.{measurement}", asked, type_)
+    block = memory.read(request)
+    if block is None:
+        return None
+    if tombstones:
+        deleted = [deleted_times(tombstones, request.device, m, memory.rank) for m in request.measurements]
+        block = _without_deleted(block, deleted).without_empty_rows()
+    return MemoryPieces(order, block) if block.rows else None
+
+
+def _without_deleted(block: Block, deleted: Sequence[DeletedTimes | None]) -> Block:
+    """The rows (at least one), with nulls in place of deleted values in each column."""
+    times = block.times
+    first, last = int(times[0]), int(times[-1])
+    columns = []
+    for column, gone in zip(block.columns, deleted, strict=True):
+        if gone is not None and gone.touch(first, last):
+            columns.append(Column(column.type, column.values, column.present & gone.kept(times)))
+        else:
+            columns.append(column)
+    return Block.timed(times, columns)

@@ -1,0 +1,96 @@
+"""Slices: many runs of rows of one column at once, with the figures that aggregates need for each.
+
+    rows     0  1  2  3  4  5  6          counts_of     present rows
+    slices  |--a--|     |---b---|         sums_of       their count and sum, as DOUBLE
+            counts 2         3            edges_of      positions of the first and the last one
+                                          extremes_of   positions of the first smallest and the first largest one
+
+Where a slice has no present row its count is 0 and its positions are -1, which `pick` turns into nulls. Rules for NaN
+are those of `kernels.windows`. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from saros_storage.base.block import Column
+from saros_storage.base.types import FLOATING_TYPES, BoolArray, Float64Array, Int64Array
+from saros_storage.kernels.windows import window_edges, window_extremes_f64, window_extremes_i64, window_sums
+
+_ALL_VALID = np.empty(0, np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """Row ranges [starts[k], stops[k]); they may be empty and may overlap."""
+
+    starts: Int64Array
+    stops: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+def mask_of(column: Column) -> BoolArray:
+    """The column's mask as kernels take it: empty if every row is present."""
+    return _ALL_VALID if column.valid is None else np.ascontiguousarray(column.valid)
+
+
+def doubles_of(column: Column) -> Float64Array:
+    """The column's values as kernels take them."""
+    return np.ascontiguousarray(column.numbers, np.float64)
+
+
+def counts_of(column: Column, slices: Slices) -> Int64Array:
+    """Present rows of each slice."""
+    if column.valid is None:
+        return slices.stops - slices.starts
+    return prefix_sums(column.valid.view(np.int8), slices)
+
+
+def prefix_sums(values: np.ndarray[tuple[int, ...], np.dtype[np.int8 | np.int64]], slices: Slices) -> Int64Array:
+    """Exact integer sums of slices."""
+    total = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(values, out=total[1:])
+    return total[slices.stops] - total[slices.starts]
+
+
+def sums_of(column: Column, slices: Slices) -> tuple[Int64Array, Float64Array]:
+    """Count and sum of each slice's present rows; the sum of none is 0."""
+    counts, sums = np.empty(len(slices), np.int64), np.empty(len(slices), np.float64)
+    window_sums(doubles_of(column), mask_of(column), slices.starts, slices.stops, counts, sums)
+    return counts, sums
+
+
+def edges_of(column: Column, slices: Slices) -> tuple[Int64Array, Int64Array]:
+    """Positions of the first and last present row, -1 if none."""
+    if column.valid is None:
+        empty = slices.starts >= slices.stops
+        return np.where(empty, -1, slices.starts), np.where(empty, -1, slices.stops - 1)
+    first, last = np.empty(len(slices), np.int64), np.empty(len(slices), np.int64)
+    window_edges(mask_of(column), slices.starts, slices.stops, first, last)
+    return first, last
+
+
+def extremes_of(column: Column, slices: Slices) -> tuple[Int64Array, Int64Array]:
+    """Positions of the first smallest and first largest present value, -1 if none. The column is not text-like."""
+    least, most = np.empty(len(slices), np.int64), np.empty(len(slices), np.int64)
+    if column.type in FLOATING_TYPES:
+        window_extremes_f64(doubles_of(column), mask_of(column), slices.starts, slices.stops, least, most)
+    else:
+        keys = np.ascontiguousarray(column.numbers, np.int64)
+        window_extremes_i64(keys, mask_of(column), slices.starts, slices.stops, least, most)
+    return least, most
+
+
+def pick(column: Column, positions: Int64Array) -> Column:
+    """The rows at `positions`; null where the position is -1."""
+    missing = positions < 0
+    if len(column) == 0:
+        return Column.nulls(column.type, len(positions))
+    if not missing.any():
+        return column.take(positions)
+    taken = column.take(np.where(missing, 0, positions))
+    return Column(taken.type, taken.values, taken.present & ~missing)

@@ -1,0 +1,125 @@
+"""The read view: a store at one moment, as snapshots of its partitions. Thread-safe; the readers it opens are not."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+
+from saros_storage.cache.chunk_cache import ChunkCache
+from saros_storage.read.latest import LatestPoints, LatestReader
+from saros_storage.read.latest_cache import LatestCache, Point
+from saros_storage.read.lockstep_reader import LocalTogetherReader
+from saros_storage.read.series_reader import LocalSeriesReader
+from saros_storage.scan.reading import ReadCounters, ScanRequest, SeriesReader, TimeRange, TogetherReader
+from saros_storage.scan.snapshot import PartitionSnapshot
+from saros_storage.schema.ttl import Expiry
+
+#: Stored bytes of a part of a scan: some milliseconds to read, so that another reader for it costs little.
+_CUT_BYTES_MIN = 4 << 20
+#: Each part has readers of its own, which are made when the query begins.
+_CUTS_MAX = 64
+
+
+class LocalReadView:
+    """Implements `reading.ReadView`. `snapshots` are by database, in order of slices; `release` is called once.
+
+    `expiry`: what is expired by it is not seen.
+    """
+
+    #: See `ReadView.shown`.
+    shown: Mapping[int, int]
+
+    def __init__(
+        self,
+        snapshots: Mapping[str, Sequence[PartitionSnapshot]],
+        cache: ChunkCache,
+        release: Callable[[], None],
+        expiry: Expiry | None = None,
+        shown: Mapping[int, int] | None = None,
+        latest: LatestCache | None = None,
+        scope: Hashable = None,
+    ) -> None:
+        """`latest`: None keeps nothing. `scope`: which of the views that share it have the same partitions."""
+        self.shown = shown or {}
+        self._snapshots = snapshots
+        self._expiry = expiry
+        self._cache = cache
+        self._latest = LatestPoints(snapshots, cache, LatestCache(0) if latest is None else latest, scope)
+        self._release = release
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def open(self, request: ScanRequest) -> SeriesReader:
+        """See `ReaderFactory.open`."""
+        if request.latest:
+            counters = ReadCounters()
+            return LatestReader(request, self.latest(request, counters), counters)
+        return LocalSeriesReader(self._unexpired(request), self._partitions_of(request.device), self._cache)
+
+    def open_together(self, request: ScanRequest) -> TogetherReader:
+        """See `ReaderFactory.open_together`."""
+        return LocalTogetherReader(self._unexpired(request), self._partitions_of(request.device), self._cache)
+
+    def open_in_step(self, request: ScanRequest) -> SeriesReader | None:
+        """See `ReaderFactory.open_in_step`."""
+        reader = LocalSeriesReader(self._unexpired(request), self._partitions_of(request.device), self._cache)
+        return reader if reader.keeps_step() else None
+
+    def cuts(self, request: ScanRequest) -> list[int]:
+        """See `ReaderFactory.cuts`: between partitions. Of a file each of its devices has the same share here."""
+        parts = [_share(snapshot, request.device) for snapshot in self._partitions_of(request.device)]
+        known = [part for part in parts if part is not None]
+        least = max(_CUT_BYTES_MIN, sum(size for _, size in known) // _CUTS_MAX)
+        found: list[int] = []
+        since = 0
+        for start, size in known:
+            if since >= least:
+                found.append(start)
+                since = 0
+            since += size
+        return found
+
+    def latest(self, request: ScanRequest, counters: ReadCounters) -> list[Point | None]:
+        """See `ReaderFactory.latest`."""
+        database = self._database_of(request.device)
+        if database is None:
+            return [None] * len(request.measurements)
+        return self._latest.find(database, self._unexpired(request), counters)
+
+    def _unexpired(self, request: ScanRequest) -> ScanRequest:
+        """The request without what is expired."""
+        limit = None if self._expiry is None else self._expiry.expired_before(request.device)
+        if limit is None or limit <= request.time.start:
+            return request
+        return replace(request, time=TimeRange(limit, request.time.end))
+
+    def expect(self, request: ScanRequest) -> None:
+        """See `ReaderFactory.expect`: here opening costs nothing."""
+
+    def _partitions_of(self, device: str) -> Sequence[PartitionSnapshot]:
+        database = self._database_of(device)
+        return () if database is None else self._snapshots[database]
+
+    def _database_of(self, device: str) -> str | None:
+        """The database that the device lies in: the only one here that is a prefix of its path."""
+        end = len(device)
+        while end > 0:
+            if device[:end] in self._snapshots:
+                return device[:end]
+            end = device.rfind(".", 0, end)
+        return None
+
+    def close(self) -> None:
+        """See `ReadView.close`."""
+        with self._lock:
+            closed, self._closed = self._closed, True
+        if not closed:
+            self._release()
+
+
+def _share(snapshot: PartitionSnapshot, device: str) -> tuple[int, int] | None:
+    """A device's first time in a partition, and about how many stored bytes it has there; None: it has nothing."""
+    held = [(span.start, f.size // len(f.devices)) for f in snapshot.files if (span := f.devices.get(device))]
+    held += [(span.start, 0) for memory in snapshot.memtables if (span := memory.span(device))]
+    return (min(start for start, _ in held), sum(size for _, size in held)) if held else None

@@ -1,0 +1,186 @@
+"""Statistics instead of rows: computed from rows, one per window, and gathered into columns.
+
+    rows        . . . . . | . . . . | . . . . . . |          a block, cut at the windows of a grid
+    summarised      5          4           6                 a row each: count, first and last time, first, last, ...
+
+Both ends of a network connection use it: a node that holds rows sends their statistics (`summarised`), together with
+those stored in its files (`of_summaries`). The statistics of rows equal those that a file would store for them, see
+`tsfile.statistics`; floats are summed in row order, as the engine does.
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+
+import numpy as np
+
+from saros_storage.base.block import Block, Column, TextArray
+from saros_storage.base.types import NUMPY_DTYPE, TIME_MAX, TIME_MIN, BoolArray, DataType, Int64Array, Scalar
+from saros_storage.read.row_ranges import Slices, counts_of, edges_of, extremes_of, pick, prefix_sums, sums_of
+from saros_storage.scan.reading import Statistics, Summaries, Summary, WindowGrid, statistics_fields
+
+
+def joined(types: tuple[DataType, ...], items: Iterable[Block | Summary | Summaries]) -> list[Block | Summaries]:
+    """The items of a scan, neighbouring summaries as one."""
+    found: list[Block | Summaries] = []
+    for are_blocks, run in groupby(items, lambda item: isinstance(item, Block)):
+        if are_blocks:
+            found += [item for item in run if isinstance(item, Block)]
+        else:
+            found.append(_as_one(types, [item for item in run if not isinstance(item, Block)]))
+    return found
+
+
+def _as_one(types: tuple[DataType, ...], items: Sequence[Summary | Summaries]) -> Summaries:
+    parts: list[Summaries] = []
+    for are_single, run in groupby(items, lambda item: isinstance(item, Summary)):
+        if are_single:
+            parts.append(of_summaries(types, [item for item in run if isinstance(item, Summary)]))
+        else:
+            parts += [item for item in run if isinstance(item, Summaries)]
+    return Summaries.concat(parts)
+
+
+# ---------------------------------------------------------------------------------------------- single summaries
+
+
+def of_summaries(types: tuple[DataType, ...], summaries: Sequence[Summary]) -> Summaries:
+    """Summaries of one scan, as columns."""
+    columns: list[Column] = []
+    for type_, statistics in zip(types, zip(*(s.columns for s in summaries), strict=True), strict=True):
+        columns += _fields_of(type_, statistics)
+    return Summaries(types, Block.untimed(columns, len(summaries)))
+
+
+def _fields_of(type_: DataType, statistics: Sequence[Statistics | None]) -> list[Column]:
+    mask = np.array([one is not None for one in statistics], np.bool_)
+    valid = None if mask.all() else mask
+    known = [_NOTHING if one is None else one for one in statistics]
+    found = []
+    for name, field_type in statistics_fields(type_).items():
+        values = [getattr(one, name) for one in known]
+        found.append(_column(field_type, values, None if name == "count" else valid))
+    return found
+
+
+_NOTHING = Statistics(0, 0, 0, None, None, None, None, None)
+
+
+def _column(type_: DataType, values: list[Scalar], valid: BoolArray | None) -> Column:
+    if type_.is_text:
+        return Column(type_, TextArray.of(v if isinstance(v, (str, bytes)) else None for v in values), valid)
+    if valid is not None:
+        values = [0 if v is None else v for v in values]
+    return Column(type_, np.array(values, NUMPY_DTYPE[type_]), valid)
+
+
+# ---------------------------------------------------------------------------------------------- rows
+
+
+def summarised(block: Block, grid: WindowGrid, *, descending: bool) -> Block | Summaries:
+    """What a block of a scan comes to in each window that it touches; the block itself where that is less."""
+    # Near the ends of time, the distance to the grid's origin may not be a number of 64 bits.
+    low, high = (int(block.times[row]) - grid.origin for row in ((-1, 0) if descending else (0, -1)))
+    if low < TIME_MIN or high > TIME_MAX:
+        return block
+    slices = _windows(block.times, grid)
+    if len(slices) * _span_bytes(block) >= block.nbytes:
+        return block
+    return _cut(block, slices, descending=descending)
+
+
+def celled(block: Block, grid: WindowGrid, pages: Sequence[int]) -> tuple[Summaries, list[int]]:
+    """What each page's rows (times rising) come to in each window that has any; where each page's begin, and their end.
+
+    `pages`: the time with which each page's rows begin, or an earlier one that lies behind the rows of the page before.
+    """
+    times = block.times
+    begins = np.searchsorted(times, _borders(int(times[0]), int(times[-1]), grid))
+    cuts = np.searchsorted(times, np.array(pages[1:], np.int64))
+    starts = np.unique(np.concatenate((np.zeros(1, np.int64), begins, cuts)))
+    starts = starts[starts < block.rows]
+    cells = _cut(block, Slices(starts, np.append(starts[1:], block.rows)), descending=False)
+    return cells, [0, *np.searchsorted(starts, cuts).tolist(), cells.rows]
+
+
+def _borders(first: int, last: int, grid: WindowGrid) -> Int64Array:
+    """Where windows begin, behind `first` and up to `last`."""
+    if grid.step is None or not (border := first + grid.step - (first - grid.origin) % grid.step) <= last:
+        return np.empty(0, np.int64)
+    return np.arange((last - border) // grid.step + 1, dtype=np.int64) * grid.step + border
+
+
+def _cut(block: Block, slices: Slices, *, descending: bool) -> Summaries:
+    columns: list[Column] = []
+    shared: dict[str, Column] = {}
+    for column in block.columns:
+        columns += _statistics(block.times, column, slices, shared, descending=descending)
+    return Summaries(tuple([c.type for c in block.columns]), Block.untimed(columns, len(slices)))
+
+
+def _windows(times: Int64Array, grid: WindowGrid) -> Slices:
+    """The rows of each window that has any. The rows may run either way."""
+    if grid.step is None:
+        begins = np.zeros(1, np.int64)
+    else:
+        numbers = (times - grid.origin) // grid.step
+        begins = np.flatnonzero(np.concatenate((np.ones(1, np.bool_), numbers[1:] != numbers[:-1])))
+    return Slices(begins, np.append(begins[1:], len(times)))
+
+
+def _span_bytes(block: Block) -> int:
+    """About what a span takes; a text as much as the average of the block."""
+    return sum(_span_bytes_of(column) for column in block.columns)
+
+
+def _span_bytes_of(column: Column) -> int:
+    text_bytes = column.nbytes // len(column) if column.type.is_text else 0
+    types = statistics_fields(column.type).values()
+    return sum(text_bytes if type_.is_text else NUMPY_DTYPE[type_].itemsize for type_ in types)
+
+
+#: What columns without nulls have in common.
+_SHARED = ("count", "start", "end")
+
+
+def _statistics(
+    times: Int64Array, column: Column, slices: Slices, shared: dict[str, Column], *, descending: bool
+) -> list[Column]:
+    """The fields of `statistics_fields`, a row per slice. `shared`: `_SHARED` of the block's, once they are made."""
+    counts = counts_of(column, slices)
+    first, last = edges_of(column, slices)
+    if descending:
+        first, last = last, first
+    time = Column(DataType.TIMESTAMP, times)
+    made: dict[str, Callable[[], Column]] = {
+        "count": lambda: Column(DataType.INT64, counts),
+        "start": lambda: pick(time, first),
+        "end": lambda: pick(time, last),
+        "first": lambda: pick(column, first),
+        "last": lambda: pick(column, last),
+        "minimum": lambda: pick(column, least),
+        "maximum": lambda: pick(column, most),
+        "total": lambda: _total(column, slices, counts),
+    }
+    fields = statistics_fields(column.type)
+    if "minimum" in fields:
+        least, most = extremes_of(column, slices)
+    if column.valid is not None:
+        return [made[name]() for name in fields]
+    if not shared:
+        shared.update((name, made[name]()) for name in _SHARED)
+    return [shared[name] if name in shared else made[name]() for name in fields]
+
+
+def _total(column: Column, slices: Slices, counts: Int64Array) -> Column:
+    present = counts > 0
+    valid = None if present.all() else present
+    if column.type in (DataType.FLOAT, DataType.DOUBLE, DataType.INT64):
+        return Column(DataType.DOUBLE, sums_of(column, slices)[1], valid)
+    values = column.numbers.astype(np.int64)
+    if column.valid is not None:
+        values[~column.valid] = 0
+    return Column(DataType.INT64, prefix_sums(values, slices), valid)

@@ -1,0 +1,9 @@
+"""The interface between storage and its readers.
+
+reading            scan requests, series readers, summaries
+snapshot           a partition at one moment: files, MemTables, tombstones, ranks
+tsfile_access      what readers need of a TsFile
+read_point         how much a read sees
+activity           points written and read
+type_conversion    series whose type was changed
+"""

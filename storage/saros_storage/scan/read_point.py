@@ -1,0 +1,81 @@
+"""How much a read sees: what it must see, what its session has seen before, and whether it may be stale.
+
+    session   Horizon     by group, up to where it was shown the log      grows with every read
+    statement ReadPoint   made when it begins; `stale` may become true while it is read
+
+A group's schema is tracked apart from its data, which changes all the time: `schema_of`. A database without a cluster
+has one replica, which is always current: `HERE`. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from saros_storage.scan.reading import ReadView
+
+#: Numbers of groups are below.
+_SCHEMA = 1 << 31
+
+
+def schema_of(group: int) -> int:
+    """What stands for the schema of a group where groups are listed that were shown."""
+    return _SCHEMA + group
+
+
+def split(shown: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int]]:
+    """By group: what was shown of its data, and of its schema."""
+    data = {group: index for group, index in shown.items() if group < _SCHEMA}
+    return data, {group - _SCHEMA: index for group, index in shown.items() if group >= _SCHEMA}
+
+
+class Horizon:
+    """What a session was shown: by group, the log entry up to which. It only grows; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: Never changed in place.
+        self._shown: Mapping[int, int] = {}
+
+    @property
+    def shown(self) -> Mapping[int, int]:
+        """As of now."""
+        return self._shown
+
+    def note(self, shown: Mapping[int, int]) -> None:
+        """The session was shown this, too."""
+        with self._lock:
+            newer = {group: index for group, index in shown.items() if index > self._shown.get(group, 0)}
+            if newer:
+                self._shown = {**self._shown, **newer}
+
+
+@dataclass(slots=True)
+class ReadPoint:
+    """What a reader sees at least: by group, the log entry up to which all is applied. One for each statement."""
+
+    #: It may be old: older than what was acknowledged, or than what the session was shown. While holders are asked,
+    #: it may become so.
+    stale: bool = False
+    #: What it does not show will not show to anybody again.
+    strong: bool = False
+    #: What must be seen.
+    applied: Mapping[int, int] = field(default_factory=dict)
+    #: What the session was shown before: to be seen, or else the read is stale.
+    wanted: Mapping[int, int] = field(default_factory=dict)
+    #: Who is told what the reader shows; None: nobody wants to know.
+    horizon: Horizon | None = None
+    #: Gives the picture that is read, of a moment that is kept; None: a new one is made.
+    picture: Callable[[], ReadView] | None = None
+
+    def show(self, group: int, index: int) -> None:
+        """The reader shows a group up to an entry."""
+        if index < self.wanted.get(group, 0):
+            self.stale = True
+        if self.horizon is not None:
+            self.horizon.note({group: index})
+
+
+#: Whatever is here.
+HERE = ReadPoint()

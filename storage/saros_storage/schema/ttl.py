@@ -1,0 +1,59 @@
+"""Which points are expired: those of a device before a time that moves with the clock.
+
+    now 10:00, TTL of root.db.** 1 h      expired_before("root.db.d") = 09:00       a point at 08:59:59.999 is expired
+    reads                                  begin there: at once, whatever lies on the disk
+    file: root.db.d up to 08:30            nothing of it lives: it leaves the manifest as a whole
+    file: root.db.d up to 09:30            what is expired of it goes when it is merged, or rewritten since it is most
+
+An immutable value: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from saros_storage.base.types import TIME_MIN, TimeUnit
+from saros_storage.scan.snapshot import FileSource
+from saros_storage.schema.ttl_rules import TtlRules
+
+_MS_PER_SECOND = 1_000
+_NS_PER_SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """The rules at one moment."""
+
+    rules: TtlRules
+    now_ns: int
+    unit: TimeUnit
+
+    def expired_before(self, device: str) -> int | None:
+        """The first time that is not expired; None: nothing is."""
+        if not self.rules:
+            return None
+        return self._limit(self.rules.milliseconds(device))
+
+    @property
+    def expired_before_at_most(self) -> int | None:
+        """The first time that is not expired of any device; None: nothing is."""
+        return self._limit(min((ms for _, ms in self.rules.live() if ms is not None), default=None))
+
+    def _limit(self, milliseconds: int | None) -> int | None:
+        if milliseconds is None:
+            return None
+        now = self.now_ns * self.unit.value // _NS_PER_SECOND
+        return max(TIME_MIN, now - milliseconds * self.unit.value // _MS_PER_SECOND)
+
+    def is_expired(self, file: FileSource) -> bool:
+        """Whether nothing of a file lives."""
+        for device, span in file.devices.items():
+            limit = self.expired_before(device)
+            if limit is None or span.end >= limit:
+                return False
+        return bool(file.devices)
+
+    def expired(self, files: Iterable[FileSource]) -> list[FileSource]:
+        """Those files of which nothing lives."""
+        return [file for file in files if self.is_expired(file)] if self.rules else []

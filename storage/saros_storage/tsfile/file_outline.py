@@ -1,0 +1,89 @@
+"""The structure of a TsFile, from the device down to the page, without decoding any page.
+
+    DeviceSurvey  root.a.d1, aligned
+      SeriesSurvey  temp DOUBLE, statistics
+        ChunkSurvey   at byte 7, GORILLA, LZ4, statistics
+          PageSurvey    at byte 30, 4 100 bytes that grow to 8 000; 1 000 points from 0 to 999
+
+The time column of an aligned device is a series without a type. Pure over a mapped file: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from saros_storage.base.types import Compressor, DataType, Encoding
+from saros_storage.scan.reading import Statistics
+from saros_storage.scan.tsfile_access import DeviceIndex, SeriesIndex
+from saros_storage.tsfile.reader import TsFileReader
+
+
+@dataclass(frozen=True, slots=True)
+class PageSurvey:
+    """A page: where its bytes start, how many they are and grow to; `statistics` None: it holds nulls only."""
+
+    offset: int
+    stored: int
+    size: int
+    statistics: Statistics | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSurvey:
+    """A chunk; of an aligned device it may hold no page and no point."""
+
+    offset: int
+    encoding: Encoding
+    compressor: Compressor
+    statistics: Statistics | None
+    pages: tuple[PageSurvey, ...]
+
+    @property
+    def stored(self) -> int:
+        """Bytes of its pages in the file."""
+        return sum(page.stored for page in self.pages)
+
+    @property
+    def size(self) -> int:
+        """Bytes that these grow to."""
+        return sum(page.size for page in self.pages)
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesSurvey:
+    """A series of a device; `type` None and an empty name: the time column."""
+
+    measurement: str
+    type: DataType | None
+    statistics: Statistics | None
+    chunks: tuple[ChunkSurvey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSurvey:
+    """A device and its series in the file's order, the time column first."""
+
+    path: str
+    aligned: bool
+    series: tuple[SeriesSurvey, ...]
+
+
+def survey(reader: TsFileReader) -> Iterator[DeviceSurvey]:
+    """All devices, in the file's order. Raises CorruptFile, UnsupportedFile."""
+    for path in reader.devices():
+        device = reader.device(path)
+        assert device is not None
+        columns = [] if device.time is None else [device.time]
+        series = [_series(reader, device, found) for found in (*columns, *device.series.values())]
+        yield DeviceSurvey(path, device.aligned, tuple(series))
+
+
+def _series(reader: TsFileReader, device: DeviceIndex, series: SeriesIndex) -> SeriesSurvey:
+    chunks = []
+    for number, chunk in enumerate(series.chunks):
+        layout = reader.layout(device, series, number)
+        pages = tuple(PageSurvey(p.offset, p.stored, p.size, p.statistics) for p in layout.pages)
+        chunks.append(ChunkSurvey(chunk.offset, layout.encoding, layout.compressor, chunk.statistics, pages))
+    type_ = None if series is device.time else series.type
+    return SeriesSurvey(series.measurement, type_, series.statistics, tuple(chunks))

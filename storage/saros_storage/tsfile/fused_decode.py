@@ -1,0 +1,71 @@
+"""Pages of non-aligned series, read by one kernel: LZ4 blocks of values in PLAIN or TS_2DIFF.
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from saros_storage.base.types import ByteArray, Compressor, Int64Array, NumericArray
+from saros_storage.encoding import EXACT_POWERS, is_differences, is_turned_round
+from saros_storage.kernels.codecs.points import lz4_plain_points, lz4_ts2diff_points
+from saros_storage.tsfile.chunk import ChunkLayout, PageTable
+
+#: Fills an array of numbers from pages that are LZ4 blocks, one page's behind the other's. Answers the pages' times as
+#: they are stored, and how many bytes of each; None if the pages are damaged. The third and fourth argument: bytes of
+#: all pages decompressed, and of none more.
+ReadAtOnce: TypeAlias = Callable[[memoryview, PageTable, int, int, NumericArray], tuple[ByteArray, Int64Array] | None]
+
+
+def reader_at_once(layout: ChunkLayout) -> ReadAtOnce | None:
+    """What reads the pages of such a chunk by one kernel; None: nothing does."""
+    if layout.compressor is not Compressor.LZ4 or layout.type is None:
+        return None
+    if is_turned_round(layout.encoding, layout.type):
+        return _plain_points
+    return _ts2diff_points if is_differences(layout.encoding, layout.type) else None
+
+
+def _ts2diff_points(
+    data: memoryview, table: PageTable, size: int, size_max: int, values: NumericArray
+) -> tuple[ByteArray, Int64Array] | None:
+    page, whole = np.empty(size_max, np.uint8), np.empty(int(table.counts.max(initial=0)), np.int64)
+    times, lengths = np.empty(size, np.uint8), np.empty_like(table.sizes)
+    used = lz4_ts2diff_points(
+        *_blocks(data, table),
+        values.itemsize,
+        EXACT_POWERS if values.dtype.kind == "f" else EXACT_POWERS[:0],
+        page,
+        whole,
+        times,
+        lengths,
+        values.view(np.uint8),
+    )
+    return None if used < 0 else (times[:used], lengths)
+
+
+def _plain_points(
+    data: memoryview, table: PageTable, size: int, size_max: int, values: NumericArray
+) -> tuple[ByteArray, Int64Array] | None:
+    others = size - values.nbytes
+    if others < 0:
+        return None
+    page, times, lengths = np.empty(size_max, np.uint8), np.empty(others, np.uint8), np.empty_like(table.sizes)
+    used = lz4_plain_points(
+        *_blocks(data, table),
+        values.itemsize,
+        page,
+        times,
+        lengths,
+        values.view(np.uint8),
+    )
+    return None if used < 0 else (times[:used], lengths)
+
+
+def _blocks(data: memoryview, table: PageTable) -> tuple[ByteArray, Int64Array, Int64Array, Int64Array, Int64Array]:
+    """The compressed pages, where each lies, its bytes so and decompressed, and its rows: what both kernels take."""
+    return np.frombuffer(data, np.uint8), table.offsets, table.stored, table.sizes, table.counts

@@ -1,0 +1,223 @@
+"""Primitives of a TsFile: numbers, varints, strings, markers, and the cursor that reads them within bounds.
+
+    uvar   unsigned LEB128 of 32 bits          sizes, counts
+    var    ZigZag, then uvar                   lengths of strings (-1: null)
+    vstr   var(byte length) + UTF-8            names
+    rest   big-endian, two's complement / IEEE-754
+
+The cursor checks every read against its end first: bytes that the format does not allow raise CorruptFile with their
+position in the file. The limits below bound what a malformed file can make a reader allocate.
+
+Pure: a cursor belongs to one thread.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+
+from saros_storage.base.errors import CorruptFile
+
+MAGIC = b"TsFile"
+VERSION_3 = 3
+VERSION_4 = 4
+#: Magic and version byte.
+HEAD_BYTES = 7
+#: The smallest file: head, separator, size of an (empty) metadata block, tail magic.
+FILE_BYTES_MIN = HEAD_BYTES + 1 + 4 + len(MAGIC)
+
+#: Data type id of a time column; series of a user never have it.
+VECTOR_TYPE = 6
+
+#: A page is 64 KiB by habit; 256 MiB leaves room for pages of large texts and stops decompression bombs.
+PAGE_BYTES_MAX = 1 << 28
+#: Pages hold 10 000 rows by habit, 200 000 were seen.
+PAGE_ROWS_MAX = 1 << 24
+#: Rows of one `read` call, over all its pages.
+READ_ROWS_MAX = 1 << 27
+#: Bytes of one column in one `read` call: offsets of text are int32.
+READ_BYTES_MAX = (1 << 31) - 1
+#: `dataSize` of a chunk is read as int32 by Apache's readers.
+CHUNK_BYTES_MAX = (1 << 31) - 1
+
+
+class Marker(IntEnum):
+    """First byte of each record in the data area. Chunks: kind (mask) | 1 (several pages) or 5 (at most one)."""
+
+    CHUNK_GROUP = 0x00
+    SEPARATOR = 0x02
+    OPERATION_RANGE = 0x04
+
+
+#: Low bits of a chunk marker.
+MANY_PAGES = 0x01
+ONE_PAGE = 0x05
+PAGES_MASK = 0x3F
+#: High bits of a chunk marker, and of the type byte of a series in the index.
+TIME_MASK = 0x80
+VALUE_MASK = 0x40
+
+_I32 = struct.Struct(">i")
+_I64 = struct.Struct(">q")
+_VARINT_BYTES_MAX = 5
+_U32_MASK = (1 << 32) - 1
+_SMALL_UVARS = tuple(bytes((n,)) for n in range(128))
+
+
+def uvar(value: int) -> bytes:
+    """Unsigned LEB128 of `value` in [0, 2**32)."""
+    if value < 128:
+        return _SMALL_UVARS[value]
+    out = bytearray()
+    while value >= 128:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def var(value: int) -> bytes:
+    """ZigZag LEB128 of an int32."""
+    return uvar((value << 1 ^ value >> 31) & _U32_MASK)
+
+
+def vstr(text: str | None) -> bytes:
+    """Length-prefixed UTF-8; None is length -1."""
+    if text is None:
+        return _SMALL_UVARS[1]
+    raw = text.encode()
+    return var(len(raw)) + raw
+
+
+def prefixed(raw: bytes) -> bytes:
+    """Bytes behind their int32 length, as in statistics of text."""
+    return _I32.pack(len(raw)) + raw
+
+
+def i32(value: int) -> bytes:
+    """A big-endian int32."""
+    return _I32.pack(value)
+
+
+def i64(value: int) -> bytes:
+    """A big-endian int64."""
+    return _I64.pack(value)
+
+
+class Cursor:
+    """Reads primitives from `data`, which starts at byte `base` of `file`; raises CorruptFile rather than over-read."""
+
+    __slots__ = ("base", "data", "file", "pos")
+
+    def __init__(self, file: str, data: bytes | memoryview, base: int = 0, pos: int = 0) -> None:
+        self.file = file
+        self.data = data
+        self.base = base
+        self.pos = pos
+
+    def corrupt(self, reason: str) -> CorruptFile:
+        """The error for the bytes at the cursor."""
+        return CorruptFile(self.file, self.base + self.pos, reason)
+
+    @property
+    def offset(self) -> int:
+        """The cursor's place in the file."""
+        return self.base + self.pos
+
+    @property
+    def rest(self) -> int:
+        """Bytes not read yet."""
+        return len(self.data) - self.pos
+
+    def u8(self) -> int:
+        """One byte."""
+        try:
+            value = self.data[self.pos]
+        except IndexError:
+            raise self.corrupt("the record ends early") from None
+        self.pos += 1
+        return value
+
+    def uvar(self) -> int:
+        """An unsigned LEB128 of at most 32 bits."""
+        data, pos = self.data, self.pos
+        result = shift = 0
+        try:
+            byte = data[pos]
+            if byte < 128:
+                self.pos = pos + 1
+                return byte
+            while True:
+                byte = data[pos]
+                pos += 1
+                result |= (byte & 0x7F) << shift
+                if byte < 128:
+                    break
+                shift += 7
+                if shift >= 7 * _VARINT_BYTES_MAX:
+                    raise self.corrupt("a varint is longer than 5 bytes")
+        except IndexError:
+            raise self.corrupt("the record ends within a varint") from None
+        if result > _U32_MASK:
+            raise self.corrupt("a varint is larger than 32 bits")
+        self.pos = pos
+        return result
+
+    def var(self) -> int:
+        """A ZigZag LEB128 int32."""
+        value = self.uvar()
+        return value >> 1 ^ -(value & 1)
+
+    def i32(self) -> int:
+        """A big-endian int32."""
+        return int(self.unpack(_I32)[0])
+
+    def i64(self) -> int:
+        """A big-endian int64."""
+        return int(self.unpack(_I64)[0])
+
+    def unpack(self, layout: struct.Struct) -> tuple[int | float, ...]:
+        """Fixed-width fields."""
+        try:
+            fields = layout.unpack_from(self.data, self.pos)
+        except struct.error:
+            raise self.corrupt("the record ends early") from None
+        self.pos += layout.size
+        return fields
+
+    def take(self, size: int) -> bytes:
+        """The next `size` bytes, copied."""
+        end = self.pos + size
+        if size < 0 or end > len(self.data):
+            raise self.corrupt(f"a length of {size} does not fit")
+        raw = bytes(self.data[self.pos : end])
+        self.pos = end
+        return raw
+
+    def prefixed(self) -> bytes:
+        """Bytes behind an int32 length."""
+        return self.take(self.i32())
+
+    def vstr(self) -> str | None:
+        """A length-prefixed UTF-8 string, or None."""
+        size = self.var()
+        if size == -1:
+            return None
+        return self._text(size)
+
+    def name(self) -> str:
+        """A string that must not be null."""
+        return self._text(self.var())
+
+    def istr(self) -> str | None:
+        """A string behind an int32 length, or None (table schemas)."""
+        size = self.i32()
+        return None if size == -1 else self._text(size)
+
+    def _text(self, size: int) -> str:
+        raw = self.take(size)
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            self.pos -= size
+            raise self.corrupt("a name is not UTF-8") from None

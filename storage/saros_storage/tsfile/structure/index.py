@@ -1,0 +1,250 @@
+"""The index of a file: a search tree of devices, and below each device a search tree of its series.
+
+    root (in the metadata, one per table)      INTERNAL_DEVICE or LEAF_DEVICE
+      ... INTERNAL_DEVICE                      at most 256 children each
+        LEAF_DEVICE    device -> its root measurement node
+          ... INTERNAL_MEASUREMENT
+            LEAF_MEASUREMENT   every 256th series -> where its run of TimeseriesMetadata starts
+
+Child i of a node covers the bytes from its offset to that of the next child, the last one to the end of the node.
+Children precede their parent in the file. Reading insists on this, so that no cycle can trap a reader; and it visits no
+more nodes than the file has room for, so that shared children cannot either.
+
+Writing: `build_index`, pure. Reading: `IndexTree`, thread-safe, with a bounded cache of parsed nodes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import groupby, pairwise
+from typing import TypeAlias
+
+from saros_storage.base.errors import CorruptFile
+from saros_storage.base.lru import LruCache
+from saros_storage.tsfile.structure.device_id import Segments, decode_segments, encode_segments, name_key, segments_key
+from saros_storage.tsfile.structure.format import HEAD_BYTES, Cursor, i64, uvar, vstr
+
+DEGREE = 256
+#: Bytes of the smallest node entry: one byte of name, an offset.
+_ENTRY_BYTES_MIN = 9
+#: 256 ** 8 devices are more than a file can hold.
+_DEPTH_MAX = 8
+_CACHED_ENTRIES_MAX = 16_384
+
+
+class NodeKind(IntEnum):
+    """Type byte of a node."""
+
+    INTERNAL_DEVICE = 0
+    LEAF_DEVICE = 1
+    INTERNAL_MEASUREMENT = 2
+    LEAF_MEASUREMENT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes [start, end) of the file."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexNode:
+    """A parsed node: `names[i]` (sort key `keys[i]`) is the first name below child i, which starts at `offsets[i]`."""
+
+    kind: NodeKind
+    names: tuple[Segments, ...]
+    keys: tuple[tuple[str, ...], ...]
+    offsets: tuple[int, ...]
+    end: int
+
+    def child(self, position: int) -> Span:
+        """Where child `position` lies."""
+        after = position + 1
+        return Span(self.offsets[position], self.offsets[after] if after < len(self.offsets) else self.end)
+
+
+#: A name and where what it leads to starts; in writing.
+Entry: TypeAlias = tuple[bytes, int]
+
+
+class IndexBuilder:
+    """Collects the index area, whose first byte will be at `position` of the file."""
+
+    def __init__(self, position: int) -> None:
+        self.parts: list[bytes] = []
+        self.position = position
+
+    def add(self, part: bytes) -> None:
+        """Append to the area."""
+        self.parts.append(part)
+        self.position += len(part)
+
+    def add_series(self, series: Sequence[tuple[str, bytes]]) -> bytes:
+        """Append one device's (name, TimeseriesMetadata), sorted; the device's root node, not yet appended."""
+        runs: list[Entry] = []
+        leaves: list[tuple[bytes, bytes]] = []
+        for start in range(0, len(series), DEGREE):
+            runs.append((vstr(series[start][0]), self.position))
+            for _, raw in series[start : start + DEGREE]:
+                self.add(raw)
+            if len(runs) == DEGREE:
+                leaves.append(self._node(NodeKind.LEAF_MEASUREMENT, runs))
+                runs = []
+        if runs:
+            leaves.append(self._node(NodeKind.LEAF_MEASUREMENT, runs))
+        return self._root(leaves, NodeKind.INTERNAL_MEASUREMENT)
+
+    def add_devices(self, devices: Sequence[tuple[Segments, bytes]]) -> bytes:
+        """Append the root nodes of one table's devices, sorted; the table's root node, not yet appended."""
+        entries: list[Entry] = []
+        leaves: list[tuple[bytes, bytes]] = []
+        for segments, node in devices:
+            entries.append((encode_segments(segments), self.position))
+            self.add(node)
+            if len(entries) == DEGREE:
+                leaves.append(self._node(NodeKind.LEAF_DEVICE, entries))
+                entries = []
+        if entries:
+            leaves.append(self._node(NodeKind.LEAF_DEVICE, entries))
+        return self._root(leaves, NodeKind.INTERNAL_DEVICE)
+
+    def _root(self, nodes: list[tuple[bytes, bytes]], kind: NodeKind) -> bytes:
+        while len(nodes) > 1:
+            entries: list[Entry] = []
+            for name, node in nodes:
+                entries.append((name, self.position))
+                self.add(node)
+            ends = [offset for _, offset in entries[DEGREE::DEGREE]] + [self.position]
+            nodes = [self._node(kind, entries[i * DEGREE : (i + 1) * DEGREE], end) for i, end in enumerate(ends)]
+        return nodes[0][1]
+
+    def _node(self, kind: NodeKind, entries: Sequence[Entry], end: int | None = None) -> tuple[bytes, bytes]:
+        """(name of the first entry, the node's bytes); `end` is the position unless given."""
+        body = [uvar(len(entries))]
+        for name, offset in entries:
+            body += (name, i64(offset))
+        body += (i64(self.position if end is None else end), bytes((kind,)))
+        return entries[0][0], b"".join(body)
+
+
+def build_index(
+    position: int, devices: Sequence[tuple[Segments, Sequence[tuple[str, bytes]]]]
+) -> tuple[list[bytes], list[tuple[str, bytes]]]:
+    """The index area from `position` on, as parts, and (table, root node) in table order.
+
+    `devices` and the (name, TimeseriesMetadata) of each are sorted.
+    """
+    builder = IndexBuilder(position)
+    roots = [(segments, builder.add_series(series)) for segments, series in devices]
+    tables = [(table or "", builder.add_devices(list(group))) for table, group in groupby(roots, key=lambda r: r[0][0])]
+    return builder.parts, tables
+
+
+class IndexTree:
+    """Looks up devices in a file's index. `limit` is where the index area ends."""
+
+    def __init__(self, file: str, data: memoryview, limit: int, *, version_3: bool) -> None:
+        self._file = file
+        self._data = data
+        self._limit = limit
+        self._version_3 = version_3
+        #: Root nodes by table (in a v3 file the only one is under None), in the file's order.
+        self.roots: dict[str | None, IndexNode] = {}
+        self._nodes: LruCache[int, IndexNode] = LruCache(_CACHED_ENTRIES_MAX)
+
+    def add_root(self, table: str | None, cursor: Cursor) -> None:
+        """Read a root node that the metadata holds; raises CorruptFile."""
+        self.roots[table] = self._parse(cursor, devices=True, before=self._limit)
+
+    def find(self, segments: Segments) -> Span | None:
+        """Where a device's root measurement node lies, or None."""
+        node = self.roots.get(None if self._version_3 else segments[0])
+        key = segments_key(segments)
+        while node is not None and node.kind is NodeKind.INTERNAL_DEVICE:
+            position = bisect_right(node.keys, key) - 1
+            node = None if position < 0 else self._node(node.child(position), devices=True)
+        if node is None:
+            return None
+        position = bisect_left(node.keys, key)
+        if position == len(node.keys) or node.names[position] != segments:
+            return None
+        return node.child(position)
+
+    def devices(self) -> Iterator[tuple[Segments, Span]]:
+        """All devices in the file's order."""
+        budget = _Budget(self._file, self._limit)
+        for root in self.roots.values():
+            for leaf in self._leaves(root, NodeKind.LEAF_DEVICE, budget):
+                for position, segments in enumerate(leaf.names):
+                    yield segments, leaf.child(position)
+
+    def series_spans(self, device: Span) -> list[Span]:
+        """Where the TimeseriesMetadata of the device with this root measurement node lie, in order."""
+        budget = _Budget(self._file, self._limit)
+        root = self._parse(self._cursor(device), devices=False, before=device.start)
+        leaves = list(self._leaves(root, NodeKind.LEAF_MEASUREMENT, budget))
+        spans = [Span(leaf.offsets[0], leaf.end) for leaf in leaves if leaf.offsets]
+        if any(a.end > b.start for a, b in pairwise(spans)):
+            raise CorruptFile(self._file, device.start, "the series of a device lie out of order")
+        return spans
+
+    def _leaves(self, node: IndexNode, leaf: NodeKind, budget: _Budget, depth: int = 0) -> Iterator[IndexNode]:
+        budget.spend(node)
+        if node.kind is leaf:
+            yield node
+            return
+        if depth == _DEPTH_MAX:
+            raise CorruptFile(self._file, node.end, "the index is too deep")
+        for position in range(len(node.offsets)):
+            child = self._node(node.child(position), devices=leaf is NodeKind.LEAF_DEVICE)
+            yield from self._leaves(child, leaf, budget, depth + 1)
+
+    def _node(self, span: Span, *, devices: bool) -> IndexNode:
+        node = self._nodes.get(span.start)
+        if node is None or (node.kind <= NodeKind.LEAF_DEVICE) != devices:
+            node = self._parse(self._cursor(span), devices=devices, before=span.start)
+            self._nodes.put(span.start, node, len(node.names) + 1)
+        return node
+
+    def _cursor(self, span: Span) -> Cursor:
+        return Cursor(self._file, self._data[span.start : span.end], span.start)
+
+    def _parse(self, cursor: Cursor, *, devices: bool, before: int) -> IndexNode:
+        """A node whose children lie below `before`."""
+        count = cursor.uvar()
+        if count * _ENTRY_BYTES_MIN > cursor.rest:
+            raise cursor.corrupt(f"an index node of {count} entries")
+        names: list[Segments] = []
+        offsets: list[int] = []
+        for _ in range(count):
+            names.append(decode_segments(cursor, version_3=self._version_3) if devices else (cursor.name(),))
+            offsets.append(cursor.i64())
+        end = cursor.i64()
+        kind = cursor.u8()
+        legal = (NodeKind.INTERNAL_DEVICE, NodeKind.LEAF_DEVICE) if devices else tuple(NodeKind)[2:]
+        if kind not in legal:
+            raise cursor.corrupt(f"an index node of type {kind}")
+        rising = all(a < b for a, b in pairwise([*offsets, end]))
+        if count and (offsets[0] < HEAD_BYTES or end > before or not rising):
+            raise cursor.corrupt("children of an index node lie out of place")
+        keys = tuple(map(segments_key, names)) if devices else tuple((name_key(n[0] or ""),) for n in names)
+        return IndexNode(NodeKind(kind), tuple(names), keys, tuple(offsets), end)
+
+
+class _Budget:
+    """How many index entries may still be visited: more than the file has room for means that it goes in circles."""
+
+    def __init__(self, file: str, size: int) -> None:
+        self._file = file
+        self._left = size // _ENTRY_BYTES_MIN + 1
+
+    def spend(self, node: IndexNode) -> None:
+        """Count one visited node; raises CorruptFile when there were too many."""
+        self._left -= len(node.offsets) + 1
+        if self._left < 0:
+            raise CorruptFile(self._file, node.end, "index nodes are shared")

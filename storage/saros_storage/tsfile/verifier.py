@@ -1,0 +1,180 @@
+"""Check a TsFile: decode every page, and recompute every statistic.
+
+    page     rows, first and last time, bitmap         checked by whoever decodes it (`pages`)
+             first, last, least, greatest, sum         counted here, and held against what the page says
+    chunk    the same of its pages together            against what the index says
+    series   the same of its chunks together           against what the index says
+
+TsFile has no checksums, so a file that passes all this may still differ from what was once written. A problem ends the
+check of its series; the other series are still checked. Sums of floats are compared within the tolerance that the order
+of summing requires. Extremes are not compared where a value is NaN, which writers treat differently.
+
+Pure over a mapped file: any thread. Memory: the decoded size of a run of pages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from saros_storage.base.block import Block
+from saros_storage.base.errors import CorruptFile, UnsupportedFile
+from saros_storage.base.types import DataType, Scalar
+from saros_storage.scan.reading import Statistics
+from saros_storage.scan.tsfile_access import DeviceIndex, PageSpan, SeriesIndex
+from saros_storage.tsfile.reader import TsFileReader
+from saros_storage.tsfile.structure import statistics as stats
+from saros_storage.tsfile.structure.statistics import NOTHING, StoredStatistics
+
+#: Rows decoded at a time: they stay in the processor's cache, and in memory that was just given back.
+_RUN_ROWS = 50_000
+#: A file in which everything is wrong is described well enough by so many.
+PROBLEMS_MAX = 1_000
+#: Of a sum's largest possible value: far above what the order of summing makes, far below one wrong value in a page.
+_SUM_TOLERANCE = 1e-6
+Problem = CorruptFile | UnsupportedFile
+
+
+@dataclass(slots=True)
+class CheckResult:
+    """What was looked at, and what is wrong with it: at most `PROBLEMS_MAX`."""
+
+    devices: int = 0
+    series: int = 0
+    chunks: int = 0
+    pages: int = 0
+    points: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+
+def check_tsfile(path: str, data: memoryview) -> CheckResult:
+    """Check a whole file."""
+    try:
+        check = _Check(TsFileReader(path, data))
+    except (CorruptFile, UnsupportedFile) as error:
+        return CheckResult(problems=[error])
+    for problem in check.problems():
+        check.result.problems.append(problem)
+        if len(check.result.problems) == PROBLEMS_MAX:
+            break
+    return check.result
+
+
+class _Check:
+    """One file's check."""
+
+    def __init__(self, reader: TsFileReader) -> None:
+        self._reader = reader
+        self.result = CheckResult()
+
+    def problems(self) -> Iterator[Problem]:
+        """Look at everything; yields what is wrong as it is found."""
+        try:
+            names = list(self._reader.devices())
+        except (CorruptFile, UnsupportedFile) as error:
+            yield error
+            return
+        for name in names:
+            try:
+                device = self._reader.device(name)
+            except (CorruptFile, UnsupportedFile) as error:
+                yield error
+                continue
+            assert device is not None
+            self.result.devices += 1
+            for series in [*([] if device.time is None else [device.time]), *device.series.values()]:
+                try:
+                    self._check_series(device, series)
+                except (CorruptFile, UnsupportedFile) as error:
+                    yield error
+
+    def _check_series(self, device: DeviceIndex, series: SeriesIndex) -> None:
+        is_time = series is device.time
+        type_ = None if is_time else series.type
+        name = f"{device.device}'s times" if is_time else f"{device.device}.{series.measurement}"
+        self.result.series += not is_time
+        known = []
+        for number, chunk in enumerate(series.chunks):
+            counted = self._count_chunk(device, series, number)
+            self._compare(chunk.offset, f"the chunk of {name}", type_, counted, chunk.statistics)
+            known.append(counted)
+            self.result.chunks += 1
+            self.result.points += 0 if is_time else counted.count
+        at = series.chunks[0].offset if series.chunks else 0
+        self._compare(at, f"the index of {name}", type_, stats.merge(known), series.statistics)
+
+    def _count_chunk(self, device: DeviceIndex, series: SeriesIndex, chunk: int) -> StoredStatistics:
+        """Statistics of a chunk's points, having compared those of its pages."""
+        names = () if series is device.time else (series.measurement,)
+        pages = self._reader.layout(device, series, chunk).pages
+        if not pages:
+            return NOTHING
+        self.result.pages += len(pages)
+        spans = self._reader.pages(device, names, chunk)
+        known: list[StoredStatistics] = []
+        for first, stop in _runs(spans):
+            block, _ = self._reader.read(device, names, chunk, first, stop)
+            counted = _count(block, [span.count for span in spans[first:stop]])
+            if names:
+                what = f"a page of {device.device}.{series.measurement}"
+                for page, span, points in zip(pages[first:stop], spans[first:stop], counted, strict=True):
+                    self._compare(page.offset, what, series.type, points, span.statistics[0])
+            known += counted
+        return stats.merge(known)
+
+    def _compare(
+        self, offset: int, what: str, type_: DataType | None, counted: StoredStatistics, told: Statistics | None
+    ) -> None:
+        """Raise CorruptFile where the file tells other statistics than its points have."""
+        found = stats.seen(type_, counted)
+        if found == told:
+            return
+        if found is None or told is None:
+            if found is not told:
+                count = 0 if told is None else told.count
+                raise CorruptFile(self._reader.path, offset, f"{what} tells of {count} points, it has {counted.count}")
+            return
+        for name in _comparable(found):
+            have, say = getattr(found, name), getattr(told, name)
+            if not _same(have, say, found if name == "total" else None):
+                raise CorruptFile(self._reader.path, offset, f"{what} tells {name} {say}, its points have {have}")
+
+
+def _count(rows: Block, counts: Sequence[int]) -> list[StoredStatistics]:
+    """Statistics of the points of pages with so many rows: of the only column, or of the times."""
+    if rows.columns:
+        return stats.of_pages(rows.columns[0].type, rows.times, rows.columns[0], counts)
+    stops = np.cumsum(counts).tolist()
+    return [stats.of_times(rows.times[stop - count : stop]) for stop, count in zip(stops, counts, strict=True)]
+
+
+def _runs(spans: Sequence[PageSpan]) -> Iterator[tuple[int, int]]:
+    """Bounds of runs of pages that are decoded in one go."""
+    first, rows = 0, 0
+    for number, span in enumerate(spans):
+        if rows and rows + span.count > _RUN_ROWS:
+            yield first, number
+            first, rows = number, 0
+        rows += span.count
+    if rows:
+        yield first, len(spans)
+
+
+def _comparable(found: Statistics) -> tuple[str, ...]:
+    always = ("count", "start", "end", "first", "last")
+    if found.total is not None and not math.isfinite(found.total):
+        return always
+    return (*always, "minimum", "maximum", "total")
+
+
+def _same(have: Scalar, say: Scalar, summed: Statistics | None) -> bool:
+    if have == say or (have != have and say != say):
+        return True
+    if summed is None or summed.minimum is None or summed.maximum is None:
+        return False
+    assert isinstance(have, int | float)
+    assert isinstance(say, int | float)
+    return abs(have - say) <= _SUM_TOLERANCE * summed.count * max(abs(summed.minimum), abs(summed.maximum))

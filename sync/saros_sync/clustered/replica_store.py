@@ -1,0 +1,478 @@
+"""This node's share of what senders sent; `replica_sets` says who keeps a sender: those who do, and those who are to.
+
+    ahead   a round that arrives at a node: its keepers fetch what has come of its files; a file gets its name here when
+            it has one there, so when all of it was looked at
+    held    a round that is about to be committed: its keepers fetch it, and say when all of it is durable here
+    kept    the last committed round, at its keepers; and at others until all keepers have it
+    old     the one before it, for some time: queries that began with it go on
+    lost    what of a round nobody has any more: each node that is not lost for good was asked, and answered
+    else    goes
+
+What a keeper says that it has it has until the cluster agrees that it is none. Contents are known by what they are,
+so whoever has one may give it to whoever lacks it: a keeper that was down, or that a change of the cluster brought,
+fetches from any node. A round that was held, or fetched ahead, and that nobody commits is kept for ten minutes: longer
+than whoever held it waits for the meta group. What a node has of a round ahead is no promise: nobody counts it, and
+what is not there yet is not lost. A copy that turns out damaged here is fetched again.
+
+`step` is called by one thread, again and again; all else by any.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import threading
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+
+from saros_cluster.multiraft.peers import Answers, BadRequest, CallHandler, RemoteError, StreamHandler
+from saros_cluster.multiraft.peers import Unreachable as NodeUnreachable
+from saros_cluster.placement.ring import NodeId
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import CorruptFile, StorageError
+from saros_storage.io.disk import Disk
+from saros_sync.clustered.catalog import Ledger
+from saros_sync.clustered.content_store import Contents, names_of
+from saros_sync.clustered.replica_sets import Halves, keepers
+from saros_sync.errors import Unreachable
+from saros_sync.receiver.catalog import SenderEntry
+from saros_sync.receiver.mirror import Mirror, MirrorFolder, load_document, open_mirror, set_aside
+from saros_sync.round import Content, is_sender
+
+logger = logging.getLogger(__name__)
+
+HAS, READ, AHEAD, HOLD = "sync.has", "sync.read", "sync.ahead", "sync.hold"
+#: Of what arrives, and is not whole.
+PARTS, READ_PART = "sync.parts", "sync.read_part"
+#: A round that is held, and not committed.
+_HELD_NS = 600_000_000_000
+#: Queries that began with a round that another one took the place of.
+_OLD_NS = 60_000_000_000
+_ASK_SECONDS = 10.0
+#: Who is not told within this time that there is something to fetch fetches it with the rest.
+_TELL_SECONDS = 1.0
+#: Names that go with one question.
+_NAMES_MAX = 10_000
+#: Another node may not have it, or another time.
+_TROUBLE = (NodeUnreachable, RemoteError, StorageError, OSError)
+
+#: Answers to `HOLD`: all of it is here; all that anybody has; more is to come.
+_WHOLE, _REST, _NOT_YET = b"y", b"r", b"n"
+
+#: Asks another node: (node, name, request, seconds).
+Ask = Callable[[NodeId, str, bytes, float], bytes]
+#: Asks another node for a stream: (node, name, request, seconds until each answer).
+Read = Callable[[NodeId, str, bytes, float], Answers]
+
+
+@dataclass(slots=True)
+class _Round:
+    """A round of which there is something here, or shall be."""
+
+    document: Content
+    number: int
+    #: When it was held last, or found here at a start.
+    held_ns: int
+    #: Since when another one has its place; None: it is the last one, or not committed yet.
+    old_ns: int | None = None
+    #: All of it is durable here.
+    whole: bool = False
+    #: It arrives at a node, and was not held yet.
+    is_ahead: bool = False
+    #: Something of it has arrived there since this node fetched what there was.
+    is_told: bool = False
+    #: By the node where it arrives.
+    told_by: NodeId | None = None
+
+
+class Keeper:
+    """See the module."""
+
+    def __init__(
+        self,
+        contents: Contents,
+        disk: Disk,
+        clock: Clock,
+        ledger: Ledger,
+        node: NodeId,
+        nodes: Callable[[], Collection[NodeId]],
+        halves: Callable[[str], Halves],
+        ask: Ask,
+        read: Read,
+    ) -> None:
+        """`nodes`: all that may have something; `halves`: those that keep a sender. Raises CorruptFile, OSError."""
+        self._contents = contents
+        self._disk = disk
+        self._clock = clock
+        self._ledger = ledger
+        self._node = node
+        self._nodes = nodes
+        self._halves = halves
+        self._ask = ask
+        self._read = read
+        self._lock = threading.Lock()
+        #: By sender, by the document's SHA-256.
+        self._rounds: dict[str, dict[str, _Round]] = {}
+        self._mirrors: dict[tuple[str, str], Mirror] = {}
+        #: Rounds of which nobody has all: their sender is asked for it.
+        self._lost: set[tuple[str, str]] = set()
+        #: By sender: the rounds that were left when the folder was swept last.
+        self._swept: dict[str, set[str]] = {}
+        self.wake = threading.Event()
+        now = clock.monotonic_ns()
+        for sender in contents.senders():
+            for sha256, round_ in contents.documents(sender).items():
+                self._rounds.setdefault(sender, {})[sha256] = _Round(Content(sha256, 0), round_.number, now)
+
+    # ------------------------------------------------------------------ what is asked here
+
+    def mirror(self, sender: str, document: Content) -> Mirror | None:
+        """A round as it is read; None: not all of it is here. Raises CorruptFile, OSError."""
+        with self._lock:
+            known = self._mirrors.get((sender, document.sha256))
+            if known is not None:
+                return known
+            if self._contents.lacks(sender, document):
+                return None
+            folder = self._contents.folder(sender)
+            last = next((m for (owner, _), m in reversed(self._mirrors.items()) if owner == sender), None)
+            round_ = load_document(self._disk, folder, document)
+            mirror = open_mirror(self._disk, folder, document, round_, last, self.report_corrupt)
+            if not mirror.damaged:
+                self._mirrors[sender, document.sha256] = mirror
+                return mirror
+        for sha256, why in mirror.damaged.items():
+            path = folder.tsfile(Content(sha256, 0))
+            self.report_corrupt(path, CorruptFile(path, 0, why))
+        return None
+
+    def report_corrupt(self, path: str, error: CorruptFile) -> None:
+        """A copy here is not what it was: it is fetched from another node. Who reads it now is told."""
+        logger.warning("a copy of a sender's file is damaged", extra={"file": path, "why": str(error)})
+        set_aside(self._disk, path)
+        with self._lock:
+            mirrors = self._mirrors.items()
+            self._mirrors = {key: mirror for key, mirror in mirrors if all(file.path != path for file in mirror.files)}
+            for rounds in self._rounds.values():
+                for round_ in rounds.values():
+                    round_.whole = False
+        self.wake.set()
+
+    def hold(self, sender: str, document: Content, number: int) -> bool:
+        """Keep a round that is about to be committed; whether all of it is durable here."""
+        return self._hold(sender, document, number) == _WHOLE
+
+    def _hold(self, sender: str, document: Content, number: int) -> bytes:
+        with self._lock:
+            rounds = self._rounds.setdefault(sender, {})
+            round_ = rounds.setdefault(document.sha256, _Round(document, number, 0))
+            round_.held_ns, round_.number, round_.is_ahead = self._clock.monotonic_ns(), number, False
+            if round_.whole:
+                return _WHOLE
+        self.wake.set()
+        return _REST if (sender, document.sha256) in self._lost else _NOT_YET
+
+    def _fetch_ahead(self, sender: str, document: Content, number: int, node: NodeId) -> None:
+        """Fetch what has arrived of a round at another node; of a sender there is one such round at a time."""
+        now = self._clock.monotonic_ns()
+        with self._lock:
+            rounds = self._rounds.setdefault(sender, {})
+            for other in rounds.values():
+                if other.is_ahead and other.document != document:
+                    other.held_ns = now - _HELD_NS
+            round_ = rounds.setdefault(document.sha256, _Round(document, number, now, is_ahead=True))
+            if round_.is_ahead:
+                round_.held_ns, round_.number, round_.is_told, round_.told_by = now, number, True, node
+        self.wake.set()
+
+    def has_arrived(self) -> bool:
+        """Whether all that this node is to keep, and that can be had, is here."""
+        with self._lock:
+            for sender, entry in self._ledger.now.catalog.senders.items():
+                round_ = self._rounds.get(sender, {}).get(entry.document.sha256)
+                is_here = round_ is not None and round_.whole
+                is_lost = (sender, entry.document.sha256) in self._lost
+                if self._keeps(sender) and not is_here and not is_lost:
+                    return False
+        return True
+
+    # ------------------------------------------------------------------ what is asked of other nodes
+
+    def is_at(self, nodes: Iterable[NodeId], entry: SenderEntry) -> bool:
+        """Whether each of these nodes has all of a sender's last round, as far as it can be had; they fetch it."""
+        found = [self._held(node, entry.id, entry.document, entry.number) for node in nodes]
+        return _NOT_YET not in found
+
+    def held(self, node: NodeId, sender: str, document: Content, number: int) -> bool:
+        """`hold` at any node; False also if it does not answer."""
+        return self._held(node, sender, document, number) == _WHOLE
+
+    def _held(self, node: NodeId, sender: str, document: Content, number: int) -> bytes:
+        if node == self._node:
+            return self._hold(sender, document, number)
+        try:
+            return self._ask(node, HOLD, _question(sender, document, number), _ASK_SECONDS)
+        except (NodeUnreachable, RemoteError):
+            return _NOT_YET
+
+    def tell_ahead(self, sender: str, document: Content, number: int) -> None:
+        """Tell those who keep a sender that more of a round has arrived here, so that they fetch it already."""
+        question = json.dumps([sender, document.sha256, document.size, number, self._node]).encode()
+        for node in keepers(self._halves(sender)):
+            if node == self._node:
+                self._fetch_ahead(sender, document, number, node)
+                continue
+            with suppress(NodeUnreachable, RemoteError):  # it fetches them when the round is held
+                self._ask(node, AHEAD, question, _TELL_SECONDS)
+
+    def missing(self, sender: str, names: Iterable[str]) -> list[str]:
+        """Those contents that no node has that answers."""
+        left = list(names)
+        for node in self._asked_for(sender):
+            if left:
+                has = self._has(node, sender, left)
+                left = [name for name in left if name not in has]
+        return left
+
+    def bytes_of(self, sender: str, name: str) -> bytes:
+        """A content, wherever it lies. Raises Unreachable: nobody that answers has it."""
+        for node in self._asked_for(sender):
+            with suppress(NodeUnreachable, RemoteError):
+                if self._asked(node, sender, [name]):
+                    with closing(self._pieces(node, sender, name)) as pieces:
+                        found = b"".join(pieces)
+                    if hashlib.sha256(found).hexdigest() == name.partition(".")[0]:
+                        return found
+        raise Unreachable(f"no node that answers has {name} of sender {sender}")
+
+    def bring(self, sender: str, name: str, target: MirrorFolder) -> bool:
+        """Put a content into a folder of this node, from wherever it lies; False: nobody that answers has it."""
+        return self._fetch(sender, [name], target) == []
+
+    def _keeps(self, sender: str) -> bool:
+        return self._node in keepers(self._halves(sender))
+
+    def _asked_for(self, sender: str) -> list[NodeId]:
+        """All nodes, in the order in which they are asked for what a sender sent: this one, its keepers, the others."""
+        kept_by = keepers(self._halves(sender))
+        return sorted({*self._nodes(), self._node}, key=lambda n: (n != self._node, n not in kept_by, n))
+
+    def _has(self, node: NodeId, sender: str, names: Sequence[str]) -> set[str]:
+        """Those that a node has; of one that does not answer, none."""
+        with suppress(NodeUnreachable, RemoteError):
+            return self._asked(node, sender, names)
+        return set()
+
+    def _asked(self, node: NodeId, sender: str, names: Sequence[str]) -> set[str]:
+        """Those that a node has. Raises Unreachable, RemoteError."""
+        if node == self._node:
+            return self._contents.has(sender, names)
+        found: set[str] = set()
+        for start in range(0, len(names), _NAMES_MAX):
+            question = json.dumps([sender, names[start : start + _NAMES_MAX]]).encode()
+            found.update(json.loads(self._ask(node, HAS, question, _ASK_SECONDS)))
+        return found
+
+    def _pieces(self, node: NodeId, sender: str, name: str, offset: int = 0) -> Generator[bytes, None, None]:
+        """A content from an offset on; nothing, if it is not there. Raises Unreachable, RemoteError."""
+        if node == self._node:
+            yield from self._contents.pieces(sender, name, offset)
+            return
+        question = json.dumps([sender, name, offset]).encode()
+        with closing(self._read(node, READ, question, _ASK_SECONDS)) as answers:
+            yield from answers
+
+    def streams(self) -> Mapping[str, StreamHandler]:
+        """What other nodes read, by name."""
+        answers: dict[str, Callable[..., Iterator[bytes]]] = {
+            READ: self._contents.pieces,
+            READ_PART: self._contents.part_pieces,
+        }
+        return {name: _stream_handler(name, answer) for name, answer in answers.items()}
+
+    def handlers(self) -> Mapping[str, CallHandler]:
+        """What other nodes ask, by name."""
+        answers: dict[str, Callable[..., bytes]] = {
+            HAS: self._tell_has,
+            PARTS: self._tell_parts,
+            AHEAD: self._fetches_ahead,
+            HOLD: self._holds,
+        }
+        return {name: _handler(name, answer) for name, answer in answers.items()}
+
+    def _tell_has(self, sender: str, names: list[str]) -> bytes:
+        return json.dumps(sorted(self._contents.has(sender, names))).encode()
+
+    def _tell_parts(self, sender: str) -> bytes:
+        return json.dumps(self._contents.parts(sender)).encode()
+
+    def _fetches_ahead(self, sender: str, sha256: str, size: int, number: int, node: int) -> bytes:
+        self._fetch_ahead(*_named(sender, sha256, size), number, NodeId(node))
+        return b""
+
+    def _holds(self, sender: str, sha256: str, size: int, number: int) -> bytes:
+        return self._hold(*_named(sender, sha256, size), number)
+
+    # ------------------------------------------------------------------ fetching
+
+    def step(self) -> None:
+        """Fetch what is to be here, and let go of what nobody needs here."""
+        now, known = self._clock.monotonic_ns(), self._ledger.now
+        for sender, entry in known.catalog.senders.items():
+            if self._keeps(sender):
+                with self._lock:
+                    rounds = self._rounds.setdefault(sender, {})
+                    round_ = rounds.setdefault(entry.document.sha256, _Round(entry.document, entry.number, now))
+                    round_.is_ahead = False
+        with self._lock:
+            all_rounds = {sender: list(rounds.values()) for sender, rounds in self._rounds.items()}
+        for sender, found in all_rounds.items():
+            last = known.catalog.senders.get(sender)
+            for round_ in found:
+                is_last = last is not None and last.document.sha256 == round_.document.sha256
+                self._age(round_, last is not None and last.number >= round_.number and not is_last, now)
+                if not round_.whole and round_.old_ns is None and (round_.is_told or not round_.is_ahead):
+                    self._complete(sender, round_)
+            self._let_go(sender, found, None if last is None else last.document, now)
+
+    def _age(self, round_: _Round, is_old: bool, now: int) -> None:
+        if not is_old:
+            round_.old_ns = None
+        elif round_.old_ns is None:
+            round_.old_ns = now
+
+    def _complete(self, sender: str, round_: _Round) -> None:
+        """Fetch what is lacking."""
+        folder, key = self._contents.folder(sender), (sender, round_.document.sha256)
+        is_ahead, round_.is_told = round_.is_ahead, False
+        try:
+            if is_ahead:
+                self._fetch_parts(sender, round_, folder)
+            lost = self._fetch_all(sender, round_, folder)
+            # What is fetched ahead is promised to nobody, unless it is all.
+            is_promised = not is_ahead or not self._contents.lacks(sender, round_.document)
+            if is_promised and self._disk.exists(folder.data):
+                self._contents.settle(folder)
+        except _TROUBLE as error:
+            logger.info("what a sender sent is fetched again", extra={"sender": sender, "why": str(error)})
+            return
+        with self._lock:
+            (self._lost.add if lost and not is_ahead else self._lost.discard)(key)
+            # A copy that was found damaged meanwhile has lost its name before anybody was told.
+            round_.whole = is_promised and not self._contents.lacks(sender, round_.document)
+
+    def _fetch_parts(self, sender: str, round_: _Round, folder: MirrorFolder) -> None:
+        """Fetch what has come of files that are not whole where they arrive. Raises what is in `_TROUBLE`."""
+        node = round_.told_by
+        lacking = [name for name in self._contents.lacks(sender, round_.document) if name.endswith(".tsfile")]
+        if node is None or node == self._node or not lacking:
+            return
+        parts = set(json.loads(self._ask(node, PARTS, json.dumps([sender]).encode(), _ASK_SECONDS)))
+        for name in lacking:
+            sha256 = name.removesuffix(".tsfile")
+            if sha256 in parts:
+                question = json.dumps([sender, sha256, self._contents.fetched(folder, name)]).encode()
+                with closing(self._read(node, READ_PART, question, _ASK_SECONDS)) as pieces:
+                    self._contents.fetch(folder, name, pieces)
+
+    def _fetch_all(self, sender: str, round_: _Round, folder: MirrorFolder) -> bool:
+        """Whether nobody has what is not here now. Raises Unreachable: somebody may."""
+        lost: set[str] = set()
+        while lacking := [name for name in self._contents.lacks(sender, round_.document) if name not in lost]:
+            left = self._fetch(sender, lacking[:_NAMES_MAX], folder)
+            if left is None:
+                raise Unreachable("a node does not answer that may have it")
+            lost.update(left)
+        return bool(lost)
+
+    def _fetch(self, sender: str, names: Sequence[str], target: MirrorFolder) -> list[str] | None:
+        """Put contents into a folder; those that nobody has, None: somebody does not answer, and may have them.
+
+        Who is no keeper lets go of what all keepers have: so what is on its way from there is not missed, keepers are
+        asked again after all others.
+        """
+        nodes, kept_by = self._asked_for(sender), keepers(self._halves(sender))
+        left, is_sure = list(names), True
+        for node in (*nodes, *(node for node in nodes if node in kept_by)):
+            if not left:
+                break
+            try:
+                has = self._asked(node, sender, left)
+                for name in [name for name in left if name in has]:
+                    self._take(node, sender, name, target)
+                    left.remove(name)
+            except (NodeUnreachable, RemoteError, CorruptFile, FileNotFoundError) as error:
+                logger.info("a node does not give a content", extra={"node": node, "why": str(error)})
+                is_sure = False
+        return left if is_sure or not left else None
+
+    def _take(self, node: NodeId, sender: str, name: str, target: MirrorFolder) -> None:
+        source = self._contents.path(sender, name) if node == self._node else None
+        with closing(self._pieces(node, sender, name, self._contents.fetched(target, name))) as pieces:
+            self._contents.take(target, name, pieces, source)
+
+    # ------------------------------------------------------------------ letting go
+
+    def _let_go(self, sender: str, rounds: Sequence[_Round], last: Content | None, now: int) -> None:
+        """Remove what belongs to no round that is needed here."""
+        seen = {round_.document.sha256 for round_ in rounds}
+        kept = {r.document.sha256 for r in rounds if self._is_needed(sender, r, last, now)}
+        if self._swept.get(sender) == kept:
+            return
+        found = self._contents.documents(sender)
+        names = [name for sha in kept if sha in found for name in names_of(Content(sha, 0), found[sha])]
+        with self._lock:
+            if self._rounds[sender].keys() - seen or any(round_.held_ns > now for round_ in rounds):
+                return  # one is held since a moment ago: the next step
+            for key in [key for key in self._mirrors if key[0] == sender and key[1] not in kept]:
+                self._mirrors.pop(key).keep_open()
+            self._rounds[sender] = {sha: self._rounds[sender][sha] for sha in kept}
+            self._lost -= {(sender, sha) for sha in seen - kept}
+            self._contents.sweep(sender, names)
+            self._swept[sender] = kept
+            if not kept:
+                del self._rounds[sender], self._swept[sender]
+
+    def _is_needed(self, sender: str, round_: _Round, last: Content | None, now: int) -> bool:
+        if round_.old_ns is not None:
+            return now - round_.old_ns < _OLD_NS
+        if last is None or last.sha256 != round_.document.sha256:
+            return now - round_.held_ns < _HELD_NS
+        kept_by = keepers(self._halves(sender))
+        if self._node in kept_by:
+            return True
+        return not all(self.held(node, sender, last, round_.number) for node in kept_by)
+
+
+def _question(sender: str, document: Content, number: int) -> bytes:
+    return json.dumps([sender, document.sha256, document.size, number]).encode()
+
+
+def _named(sender: str, sha256: str, size: int) -> tuple[str, Content]:
+    """A sender and a document of which another node speaks. Raises ValueError."""
+    if not is_sender(sender) or len(sha256) != 64 or set(sha256) - set("0123456789abcdef"):
+        raise ValueError("no sender, or no document")
+    return sender, Content(sha256, size)
+
+
+def _handler(name: str, answer: Callable[..., bytes]) -> CallHandler:
+    def handle(_: NodeId, request: bytes) -> bytes:
+        try:
+            return answer(*json.loads(request))
+        except (ValueError, TypeError) as error:
+            raise BadRequest(name, error) from error
+
+    return handle
+
+
+def _stream_handler(name: str, answer: Callable[..., Iterator[bytes]]) -> StreamHandler:
+    def handle(_: NodeId, request: bytes) -> Iterator[bytes]:
+        try:
+            sender, content, offset = json.loads(request)
+            return answer(str(sender), str(content), max(int(offset), 0))
+        except (ValueError, TypeError) as error:
+            raise BadRequest(name, error) from error
+
+    return handle

@@ -1,0 +1,87 @@
+"""Who asks, and whether it may: what every receiver looks at before it does anything for a sender."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from saros_storage.base.errors import DiskFull
+from saros_storage.io.disk import FULL_ERRNOS, Disk
+from saros_sync.errors import BeginAgain, RoundRefused
+from saros_sync.receiver.catalog import SenderEntry
+from saros_sync.receiver.incoming import Incoming
+from saros_sync.round import is_sender
+from saros_sync.transport import Want
+
+_SENDERS_MAX = 10_000
+_NAME_CHARS_MAX = 100
+#: What a round leaves free on the disk, for the store.
+_RESERVED_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Who asks: a user, and what it may write; a server without users lets everybody."""
+
+    user: str = ""
+    may_write: Callable[[str], bool] = lambda _: True
+    administrator: bool = True
+
+
+class SenderLocks:
+    """One question of a sender at a time. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._locks: dict[str, threading.Lock] = {}
+
+    def of(self, sender: str) -> threading.Lock:
+        """A sender's. Raises RoundRefused for what is no sender's id, or one too many."""
+        if not is_sender(sender):
+            raise RoundRefused(f"{sender[:64]!r} is no sender's id: 32 hexadecimal digits")
+        with self._lock:
+            if sender not in self._locks and len(self._locks) >= _SENDERS_MAX:
+                raise RoundRefused(f"there are {_SENDERS_MAX} senders: drop some")
+            return self._locks.setdefault(sender, threading.Lock())
+
+
+def check_speaker(speaker: Speaker, sender: str, entry: SenderEntry | None) -> None:
+    """Raise RoundRefused for who may not speak for a sender that has sent something."""
+    if entry is not None and entry.user not in ("", speaker.user) and not speaker.administrator:
+        raise RoundRefused(f"sender {sender} is another user's: give this one an id of its own")
+
+
+def in_hand(incoming: Incoming | None, speaker: Speaker, sender: str, number: int) -> Incoming:
+    """What comes of a round. Raises BeginAgain if that is not in hand, RoundRefused if it is another user's."""
+    if incoming is None or incoming.number != number or number == 0:
+        raise BeginAgain(f"round {number} of sender {sender} is not in hand here: begin again")
+    if incoming.user != speaker.user:
+        raise RoundRefused(f"sender {sender} is another user's: give this one an id of its own")
+    return incoming
+
+
+def check_room(incoming: Incoming, wants: Sequence[Want], unit: str, disk: Disk, folder: str) -> None:
+    """Raise RoundRefused for another unit of time, DiskFull if the disk has no room for what is wanted."""
+    if incoming.round is not None and incoming.round.time_unit != unit:
+        raise RoundRefused(f"the sender's unit of time is {incoming.round.time_unit}, the receiver's is {unit}")
+    needed = sum(want.content.size - want.have for want in wants)
+    if needed + _RESERVED_BYTES > disk.free_bytes(folder):
+        raise DiskFull(f"the round needs {needed} bytes more than there should be used of {folder}")
+
+
+@contextmanager
+def disk_errors(folder: str) -> Iterator[None]:
+    """A full disk, as senders understand it: they ask again later."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL_ERRNOS:
+            raise DiskFull(f"no space left in {folder}") from error
+        raise
+
+
+def printable(name: str) -> str:
+    """What a sender calls itself, as it may be shown."""
+    return "".join(c for c in name[:_NAME_CHARS_MAX] if c.isprintable())
