@@ -54,7 +54,7 @@ _CONNECTED_SECONDS = 60.0
 
 
 def saros_command(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "saros_server", *words], capture_output=True, text=True, check=False)
+    return subprocess.run([sys.executable, "-m", "saros_shell", *words], capture_output=True, text=True, check=False)
 
 
 class World:

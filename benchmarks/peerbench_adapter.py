@@ -180,7 +180,7 @@ class Served(Embedded):
 
     def start(self):
         environment = {**os.environ, "SAROS_DURABILITY": self.durability}
-        command = [sys.executable, "-m", "saros_server", "start", "--foreground", "--data", self.folder]
+        command = [sys.executable, "-m", "saros_shell", "start", "--foreground", "--data", self.folder]
         self.spawn([*command, "--port", str(PORT)], env=environment, stdin=subprocess.DEVNULL)
         atexit.register(self.proc.kill)
         while serving(self.folder) is None:

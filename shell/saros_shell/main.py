@@ -6,37 +6,33 @@ Each sub-command is a module with `main(arguments) -> exit code`, loaded only wh
 
 from __future__ import annotations
 
-import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from saros_server.config.arguments import did_you_mean
 from saros_server.process.terminal_log import write_lines
 from saros_wire.grpc_log import quieten
 
-#: name -> (module or module:function, what it does); the function is `main` if none is named
-COMMANDS: dict[str, tuple[str, str]] = {
-    "start": ("saros_shell.commands.start", "serve a folder to other processes of this machine"),
-    "stop": ("saros_shell.commands.server:stop", "stop the server of a folder"),
-    "status": ("saros_shell.commands.server:status", "show the server of a folder and its condition"),
-    "cluster": ("saros_shell.cluster.command", "create, start, stop and inspect a cluster"),
-    "shell": (
-        "saros_shell.commands.shell",
-        "SQL shell on a folder or a server, or run SQL scripts",
-    ),
-    "import": ("saros_shell.transfer.importer", "load CSV or Parquet files"),
-    "export": ("saros_shell.transfer.exporter", "write series or a query to CSV, Parquet or TsFile"),
-    "pipeline": ("saros_spark.pipeline.command:pipeline", "run Spark jobs from a YAML file"),
-    "spark-shell": ("saros_spark.pipeline.command:spark_shell", "Python with a Spark session on a folder or a server"),
-    "bench": ("saros_shell.commands.bench", "measure writing and querying on this machine"),
-    "tsfile": ("saros_shell.commands.tsfile", "inspect, verify or dump TsFiles"),
-    "backup": ("saros_shell.commands.backup", "back up a folder or a server; list or verify backups"),
-    "restore": ("saros_shell.commands.backup:restore", "create a data folder from a backup"),
-    "sync": ("saros_shell.commands.sync", "send a folder's sealed data to other servers"),
-    "verify": ("saros_shell.commands.verify", "check every checksum and page of a data folder"),
-    "user": ("saros_shell.commands.user", "create an administrator, or set its password"),
-    "audit": ("saros_shell.commands.audit", "check that the audit trail is unchanged"),
-    "config": ("saros_shell.commands.config", "print the options in force and their sources"),
+#: Name -> what it does.
+COMMANDS: dict[str, str] = {
+    "start": "serve a folder to other processes of this machine",
+    "stop": "stop the server of a folder",
+    "status": "show the server of a folder and its condition",
+    "cluster": "create, start, stop and inspect a cluster",
+    "shell": "SQL shell on a folder or a server, or run SQL scripts",
+    "import": "load CSV or Parquet files",
+    "export": "write series or a query to CSV, Parquet or TsFile",
+    "pipeline": "run Spark jobs from a YAML file",
+    "spark-shell": "Python with a Spark session on a folder or a server",
+    "bench": "measure writing and querying on this machine",
+    "tsfile": "inspect, verify or dump TsFiles",
+    "backup": "back up a folder or a server; list or verify backups",
+    "restore": "create a data folder from a backup",
+    "sync": "send a folder's sealed data to other servers",
+    "verify": "check every checksum and page of a data folder",
+    "user": "create an administrator, or set its password",
+    "audit": "check that the audit trail is unchanged",
+    "config": "print the options in force and their sources",
 }
 
 
@@ -58,14 +54,56 @@ def main(arguments: Sequence[str] | None = None) -> int:
     quieten()
     write_lines()
     try:
-        module, _, function = COMMANDS[words[0]][0].partition(":")
-        code: int = getattr(importlib.import_module(module), function or "main")(words[1:])
+        return _main_of(words[0])(words[1:])
     except KeyboardInterrupt:
         return 130
-    return code
+
+
+def _main_of(name: str) -> Callable[[Sequence[str]], int]:  # noqa: C901 - a table of imports
+    """Return the function that runs a sub-command; its module is loaded now."""
+    match name:
+        case "start":
+            from saros_shell.commands.start import main
+        case "stop":
+            from saros_shell.commands.server import stop as main
+        case "status":
+            from saros_shell.commands.server import status as main
+        case "cluster":
+            from saros_shell.cluster.command import main
+        case "shell":
+            from saros_shell.commands.shell import main
+        case "import":
+            from saros_shell.transfer.importer import main
+        case "export":
+            from saros_shell.transfer.exporter import main
+        case "pipeline":
+            from saros_spark.pipeline.command import pipeline as main
+        case "spark-shell":
+            from saros_spark.pipeline.command import spark_shell as main
+        case "bench":
+            from saros_shell.commands.bench import main
+        case "tsfile":
+            from saros_shell.commands.tsfile import main
+        case "backup":
+            from saros_shell.commands.backup import main
+        case "restore":
+            from saros_shell.commands.backup import restore as main
+        case "sync":
+            from saros_shell.commands.sync import main
+        case "verify":
+            from saros_shell.commands.verify import main
+        case "user":
+            from saros_shell.commands.user import main
+        case "audit":
+            from saros_shell.commands.audit import main
+        case "config":
+            from saros_shell.commands.config import main
+        case _:
+            raise AssertionError(name)
+    return main
 
 
 def usage() -> str:
     """The list of sub-commands."""
-    rows = "\n".join(f"  {name:<11} {what}" for name, (_, what) in COMMANDS.items())
+    rows = "\n".join(f"  {name:<11} {what}" for name, what in COMMANDS.items())
     return f"usage: saros COMMAND [ARGUMENTS]\n\n{rows}\n\nSee also: saros COMMAND --help, saros --version.\n"

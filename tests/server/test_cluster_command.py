@@ -35,7 +35,7 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.io.disk import LocalDisk
 from saros_storage.io.folder_lock import is_free
 
-SAROS = [sys.executable, "-m", "saros_server", "cluster"]
+SAROS = [sys.executable, "-m", "saros_shell", "cluster"]
 DISK = LocalDisk()
 ID = "123e4567-e89b-12d3-a456-426614174000"
 ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)

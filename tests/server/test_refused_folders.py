@@ -163,7 +163,7 @@ def test_a_folder_that_is_not_there_is_served_by_nobody(tmp_path: Path, capsys: 
 
 def test_an_address_that_is_none_is_named_once_with_the_reason(tmp_path: Path) -> None:
     where = ["--data", str(tmp_path), "--host", "nowhere.invalid", "--port", "0", "--insecure"]
-    command = [sys.executable, "-m", "saros_server", "start", *where]
+    command = [sys.executable, "-m", "saros_shell", "start", *where]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (1, 1) == (done.returncode, done.stderr.count("saros start: "))
     assert "cannot listen on nowhere.invalid:0: " in done.stderr

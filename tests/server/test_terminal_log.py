@@ -31,7 +31,7 @@ def torn(tmp_path: Path) -> Path:
         (["-c", OPEN], ""),
         (["-c", ASK], "WARNING:saros_storage.log.segmented_log:the torn end of the log goes\n"),
         (
-            ["-m", "saros_server", "shell", "data", "-e", "flush"],
+            ["-m", "saros_shell", "shell", "data", "-e", "flush"],
             "saros: the torn end of the log goes (path {}, offset {})\n",
         ),
     ],

@@ -34,7 +34,7 @@ def interrupted(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 
 def test_a_benchmark(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "saros_server", "bench", "-d", str(tmp_path / "data"), "--clients", "3"]
+    command = [sys.executable, "-m", "saros_shell", "bench", "-d", str(tmp_path / "data"), "--clients", "3"]
     process = subprocess.Popen(
         [*command, "--points", "1000000000"], stderr=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -44,7 +44,7 @@ def test_a_benchmark(tmp_path: Path) -> None:
 
 
 def test_a_status_that_is_watched(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "saros_server", "status", "--data", str(tmp_path), "--watch", "0.1"]
+    command = [sys.executable, "-m", "saros_shell", "status", "--data", str(tmp_path), "--watch", "0.1"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )

@@ -32,7 +32,7 @@ class Terminal:
         self.shown = ""
         fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
         environment = {**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
-        command = [sys.executable, "-m", "saros_server", "shell", *arguments]
+        command = [sys.executable, "-m", "saros_shell", "shell", *arguments]
         self.process = subprocess.Popen(
             command, stdin=other, stdout=other, stderr=other, env=environment, start_new_session=True
         )

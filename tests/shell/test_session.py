@@ -139,7 +139,7 @@ def test_a_script_may_have_line_ends_of_windows_and_of_values(tmp_path: Path, *,
     script = b"insert into root.a.d(time, s) values (1, 'a\r\nb'), (2, 'c\rd');\r\nselect s\r\nfrom root.a.d;\r\n"
     (tmp_path / "a.sql").write_bytes(b"\xef\xbb\xbf" * (not piping) + script)
     how = [] if piping else ["-f", str(tmp_path / "a.sql")]
-    command = [sys.executable, "-m", "saros_server", "shell", str(tmp_path / "data"), "--format", "json", *how]
+    command = [sys.executable, "-m", "saros_shell", "shell", str(tmp_path / "data"), "--format", "json", *how]
     done = subprocess.run(command, input=script if piping else b"", capture_output=True, check=False)
     assert (0, b"") == (done.returncode, done.stderr)
     assert ["a\r\nb", "c\rd"] == [json.loads(line)["root.a.d.s"] for line in done.stdout.splitlines()[:2]]

@@ -273,7 +273,7 @@ def test_users_read_what_they_may_over_tls(tmp_path: Path) -> None:
     (folder / "saros.toml").write_text('password_cost = 10\ndurability = "os"\n')
     password = "correct horse battery"
     subprocess.run(
-        [sys.executable, "-m", "saros_server", "user", "init", "--data", str(folder)],
+        [sys.executable, "-m", "saros_shell", "user", "init", "--data", str(folder)],
         input=f"{password}\n",
         text=True,
         check=True,

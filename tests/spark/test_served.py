@@ -89,7 +89,7 @@ def test_a_pipeline_that_was_killed_is_run_again_to_its_end(tmp_path: Path) -> N
     good = [line for n, line in enumerate(lines) if n <= 150]  # Temperature is at most 150 there
     text = "\n".join([";".join(("datetime", *COLUMNS)), *good, lines[-1]])
     (tmp_path / "skab" / "valve.csv").write_text(text)
-    command = [sys.executable, "-m", "saros_server", "pipeline", "run", str(file)]
+    command = [sys.executable, "-m", "saros_shell", "pipeline", "run", str(file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as run:
         assert run.stdout is not None
         assert run.stdout.readline().startswith(b"import   151 rows, 0 duplicates, 1 rejected")

@@ -42,6 +42,13 @@ class CommandParser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"{arg_string!r} is not {_KINDS[action.type]}") from None
 
 
+def data_parser(name: str, what: str, *, epilog: str | None = None) -> argparse.ArgumentParser:
+    """What `saros start`, `stop` and `status` take."""
+    made = CommandParser(prog=f"saros {name}", description=what, epilog=epilog)
+    made.add_argument("--data", default="./data", metavar="FOLDER", help="data folder (default ./data)")
+    return made
+
+
 def at_least(least: int) -> Callable[[str], int]:
     """The type of an argument that is a whole number, and no smaller one."""
 

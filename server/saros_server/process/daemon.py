@@ -27,7 +27,7 @@ _TRIES, _TRY_SECONDS = 20, 0.01
 
 def launch(folder: str, arguments: Sequence[str]) -> None:
     """A process of its own that serves the folder, by the arguments of `saros start`. Raises FolderInUse, OSError."""
-    launch_command(folder, ["saros_server", "start", "--foreground", *arguments])
+    launch_command(folder, ["saros_server", "--foreground", *arguments])
 
 
 def launch_command(folder: str, words: Sequence[str], stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:

@@ -5,14 +5,13 @@ Exit codes: 0 done, 1 it did not work, 2 wrong use; `status` answers 3 if nobody
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
 import time
 from collections.abc import Sequence
 
-from saros_server.config.arguments import CommandParser
+from saros_server.config.arguments import data_parser
 from saros_server.config.data_folder import reason
 from saros_server.process.daemon import is_launched, is_taken
 from saros_server.process.server_file import Serving, serving
@@ -123,10 +122,3 @@ def _print_status(found: Serving) -> int:
     for name, value in rows:
         sys.stdout.write(f"{name:<9} {value}\n")
     return 0
-
-
-def data_parser(name: str, what: str, *, epilog: str | None = None) -> argparse.ArgumentParser:
-    """What `saros start`, `stop` and `status` take."""
-    made = CommandParser(prog=f"saros {name}", description=what, epilog=epilog)
-    made.add_argument("--data", default="./data", metavar="FOLDER", help="data folder (default ./data)")
-    return made

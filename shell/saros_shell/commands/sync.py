@@ -228,7 +228,7 @@ def _start(options: argparse.Namespace) -> int:
     log = Path(path, _LOG)
     with log.open("ab") as stream:
         child = subprocess.Popen(  # noqa: S603 (our own command)
-            [sys.executable, "-m", "saros_server", "sync", "start", "--foreground", "--data", options.data],
+            [sys.executable, "-m", "saros_shell", "sync", "start", "--foreground", "--data", options.data],
             stdin=subprocess.DEVNULL,
             stdout=stream,
             stderr=stream,

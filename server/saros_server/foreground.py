@@ -1,0 +1,139 @@
+"""A server in the foreground: the process that `saros start` runs, with the command line of `saros start`.
+
+`python -m saros_server ARGUMENTS` runs it; so do `saros start --foreground` and the server of a Spark job.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from saros_cluster.node.cluster_file import CLUSTER_FILE
+from saros_server.auth.passwords import Cost
+from saros_server.auth.security import (
+    FIRST_USER,
+    Security,
+    check_folder,
+    has_users,
+    make_first_user,
+    security_of,
+    warning,
+)
+from saros_server.config.arguments import data_parser
+from saros_server.config.configuration import LOG_LEVELS, Configuration, ConfigurationError, configuration_file, load
+from saros_server.config.data_folder import reason
+from saros_storage.base.errors import StorageError
+from saros_wire.protocol import DEFAULT_PORT
+
+#: What keeps a server from starting.
+REFUSALS = (ConfigurationError, StorageError, OSError)
+_DEFAULTS = "Other options come from the folder's saros.toml or SAROS_... in the environment: see saros config."
+#: Files of the server are readable by its user only.
+_UMASK = 0o077
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The options of a server and the security that they ask for."""
+
+    folder: str
+    configuration: Configuration
+    security: Security
+
+    @property
+    def warning(self) -> str:
+        """What is unsafe about a server with these options, for its operator; empty if nothing is."""
+        authenticated = self.security.authentication or has_users(self.folder)
+        clustered = Path(self.folder, CLUSTER_FILE).exists()
+        host = self.configuration.listen_host
+        return warning(host, self.security, authenticated=authenticated, clustered=clustered)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve a folder until the process is told to stop. Return 0 then, 1 if it cannot start, 2 for wrong use."""
+    return serve(parse(arguments))
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the command line of `saros start`, and keep files that this process creates to its user."""
+    options = parser().parse_args(arguments)
+    os.umask(_UMASK)
+    return options
+
+
+def serve(options: argparse.Namespace) -> int:
+    """Serve in this process. Return as `main`."""
+    from saros_server.grpc.server import Server
+    from saros_server.process.logs import write_json_lines
+
+    try:
+        prepared = prepare(options)
+        configuration = prepared.configuration
+        write_json_lines(configuration.log_level)
+        if sys.stdout.isatty():
+            write_warning(prepared)
+        server = Server(
+            options.data,
+            configuration.listen_host,
+            configuration.listen_port,
+            metrics_port=configuration.listen_metrics_port,
+            security=prepared.security,
+        )
+        server.run_until_signalled()
+    except REFUSALS as error:
+        sys.stderr.write(f"saros start: {reason(error)}\n")
+        return 1
+    return 0
+
+
+def prepare(options: argparse.Namespace) -> Prepared:
+    """Load and check the options; create the first user if there must be one. Raises `REFUSALS`."""
+    given = {
+        "listen_host": options.host,
+        "listen_port": options.port,
+        "listen_metrics_port": options.metrics_port,
+        "log_level": options.log_level,
+        "authentication": "on" if options.auth else None,
+        "tls_certificate": options.tls_certificate,
+        "tls_key": options.tls_key,
+    }
+    overrides = {key: value for key, value in given.items() if value is not None}
+    configuration = load(folder=options.data, file=configuration_file(options.data), overrides=overrides).values
+    security = security_of(configuration, insecure=options.insecure)
+    check_folder(options.data)
+    if security.authentication:
+        cost = Cost(configuration.password_cost)
+        password = make_first_user(options.data, cost, options.init_admin_password_file)
+        if password is not None:
+            sys.stdout.write(
+                f"created administrator {FIRST_USER} with a one-time password, shown only now; use it to set"
+                f" another one: {password}\n"
+            )
+            sys.stdout.flush()
+    return Prepared(options.data, configuration, security)
+
+
+def write_warning(prepared: Prepared) -> None:
+    """Print the warning of a server's options, if there is one."""
+    if prepared.warning:
+        sys.stdout.write(f"WARNING: {prepared.warning}\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of `saros start`."""
+    made = data_parser("start", "Serve a folder to other processes of this machine.", epilog=_DEFAULTS)
+    made.add_argument("--host", help="address to listen on (default 127.0.0.1); others need --auth and TLS")
+    made.add_argument("--port", type=int, help=f"default {DEFAULT_PORT}; 0: any free one")
+    made.add_argument("--metrics-port", type=int, metavar="N", help="serve /metrics, /health and /ready (default: off)")
+    made.add_argument("--log-level", choices=LOG_LEVELS, help="default INFO")
+    made.add_argument("--auth", action="store_true", help="require login; the first start creates user root")
+    made.add_argument("--init-admin-password-file", metavar="FILE", help="root's password, instead of a one-time one")
+    made.add_argument("--tls-certificate", metavar="FILE", help="PEM file; clients must then use TLS")
+    made.add_argument("--tls-key", metavar="FILE", help="PEM file with the certificate's key")
+    made.add_argument("--insecure", action="store_true", help="allow other addresses without login or TLS")
+    made.add_argument("--foreground", action="store_true", help="stay in the foreground")
+    return made
