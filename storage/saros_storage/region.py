@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import CorruptFile, DiskFull, StorageError, StoreClosed, UnsupportedFile
 from saros_storage.cache.chunk_cache import ChunkCache
-from saros_storage.checkpoint.checkpoint import Capture, CapturedPartition, Chosen, nothing
+from saros_storage.checkpoint.checkpoint import Capture, CapturedPartition
 from saros_storage.checkpoint.partition_import import link_arrived
 from saros_storage.compaction.compactor import Compactor
 from saros_storage.compaction.swap import Ground
@@ -39,7 +39,7 @@ from saros_storage.partition.partitions import Partitions
 from saros_storage.read.latest_cache import LatestCache
 from saros_storage.read.view import LocalReadView
 from saros_storage.scan.activity import PartitionActivity
-from saros_storage.scan.snapshot import MemorySource, PartitionSnapshot
+from saros_storage.scan.snapshot import Chosen, MemorySource, PartitionSnapshot, nothing
 from saros_storage.schema import SchemaTree, SetTtl, TtlRules
 from saros_storage.schema.ttl import Expiry
 

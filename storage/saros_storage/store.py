@@ -27,7 +27,6 @@ from saros_storage.base.errors import CorruptFile, DiskFull, LogFailed, StorageE
 from saros_storage.base.paths import parse_pattern
 from saros_storage.base.tablet import Tablet
 from saros_storage.cache.chunk_cache import ChunkCache
-from saros_storage.checkpoint.checkpoint import everything
 from saros_storage.checkpoint.checkpoint_set import Frozen
 from saros_storage.checkpoint.registry import Shelf
 from saros_storage.compaction.compactor import CompactionCounters, Compactor
@@ -49,6 +48,7 @@ from saros_storage.read.latest_cache import LatestCache
 from saros_storage.region import Region, StoreStatus
 from saros_storage.scan.read_point import HERE, Horizon, ReadPoint
 from saros_storage.scan.reading import ReadView, TimeRange
+from saros_storage.scan.snapshot import everything
 from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaChange, SchemaTree
 
 #: The group of a store's entries in the log.

@@ -43,7 +43,6 @@ from saros_storage.base.errors import CorruptFile, UserMistake
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import Compressor, DataType, Encoding
 from saros_storage.cache.chunk_cache import ChunkCache
-from saros_storage.checkpoint.checkpoint import everything
 from saros_storage.checkpoint.registry import Shelf
 from saros_storage.folder.layout import TRASH_PREFIX
 from saros_storage.folder.store_options import StoreOptions
@@ -52,7 +51,7 @@ from saros_storage.mutation.mutation import Deletion, Mutation, Placed
 from saros_storage.mutation.tablet_codec import encode_tablet
 from saros_storage.read.latest_cache import Point
 from saros_storage.scan.reading import ScanRequest, TimeRange
-from saros_storage.scan.snapshot import Rank
+from saros_storage.scan.snapshot import Rank, everything
 from saros_storage.schema import (
     CreateDatabase,
     CreateSeries,

@@ -23,7 +23,6 @@ from saros_storage.base.errors import StorageError
 from saros_storage.base.paths import parse_pattern, split_path
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import DEFAULT_ENCODING, TIME_MIN, Compressor, DataType, Scalar
-from saros_storage.checkpoint.checkpoint import everything
 from saros_storage.checkpoint.fetch import pull_partitions
 from saros_storage.checkpoint.registry import Shelf
 from saros_storage.folder.layout import GROUP_FOLDER, SCHEMA_FILE, SNAPSHOTS_FOLDER
@@ -33,6 +32,7 @@ from saros_storage.loading.loader import LoadOptions
 from saros_storage.mutation.mutation import Mutation
 from saros_storage.mutation.tablet_validation import frames_of
 from saros_storage.scan.reading import ScanRequest, TimeRange
+from saros_storage.scan.snapshot import everything
 from saros_storage.schema import (
     AlterType,
     CreateDatabase,

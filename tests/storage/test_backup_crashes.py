@@ -23,9 +23,9 @@ from saros_storage.backup.points import AtIndex
 from saros_storage.backup.repository import Repository
 from saros_storage.backup.restoring import Restore
 from saros_storage.base.errors import UserMistake
-from saros_storage.checkpoint.checkpoint import Chosen
 from saros_storage.io.disk import LocalDisk
 from saros_storage.region import Region
+from saros_storage.scan.snapshot import Chosen
 
 
 def test_a_backup_that_is_cut_off_anywhere() -> None:

@@ -20,7 +20,7 @@ from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import Compressor, DataType, Encoding
 from saros_storage.checkpoint import fetch
 from saros_storage.checkpoint import registry as shelf_module
-from saros_storage.checkpoint.checkpoint import Capture, Chosen, decode_capture, encode_capture, everything
+from saros_storage.checkpoint.checkpoint import Capture, decode_capture, encode_capture
 from saros_storage.checkpoint.fetch import pull_files, pull_partitions
 from saros_storage.checkpoint.registry import NoSuchCapture, Shelf
 from saros_storage.folder.manifest import Manifest, decode_manifest
@@ -28,6 +28,7 @@ from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import LocalDisk
 from saros_storage.partition.partition_files import save_manifests
 from saros_storage.scan.reading import TimeRange
+from saros_storage.scan.snapshot import Chosen, everything
 from saros_storage.schema import CreateDatabase, CreateSeries, SeriesSchema
 from saros_storage.store import Store
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saros_storage.compaction.picker import Limits, hull, is_closed, overlap, pick, pick_dead
+from saros_storage.compaction.picker import Limits, hull, is_closed, pick, pick_dead
 from saros_storage.folder.lazy_file import OpenedFile
 from saros_storage.io.disk import LocalDisk
-from saros_storage.scan.snapshot import DeviceSpan, FileSource, Rank
+from saros_storage.scan.snapshot import DeviceSpan, FileSource, Rank, overlap
 
 SCRIPT = Path(__file__).parent / "testdata" / "compaction_picker.txt"
 

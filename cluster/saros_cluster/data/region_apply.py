@@ -43,7 +43,6 @@ from saros_cluster.raft.messages import Entry, EntryKind, GroupId, Snapshot
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.cache.chunk_cache import ChunkCache
-from saros_storage.checkpoint.checkpoint import Chosen, everything
 from saros_storage.checkpoint.registry import CAPTURED_NS, Shelf
 from saros_storage.compaction.compactor import Compactor
 from saros_storage.folder.layout import confirm
@@ -51,6 +50,7 @@ from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import FULL_ERRNOS, Disk
 from saros_storage.mutation.mutation import Mutation
 from saros_storage.region import Region
+from saros_storage.scan.snapshot import Chosen, everything
 from saros_storage.schema import DeleteDatabase
 
 #: A flush lets the log be cut when it frees so many entries at least: the state is written each time.

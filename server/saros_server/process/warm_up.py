@@ -22,7 +22,15 @@ from saros_storage.kernels.jit import Kernel
 logger = logging.getLogger(__name__)
 
 #: Modules of kernels: windows and merging, and the encodings and the compressor that are a default.
-_KERNELS = ("windows", "merge", "ts2diff", "gorilla", "varint", "lz4", "points")
+_KERNELS = (
+    "windows",
+    "merge",
+    "codecs.ts2diff",
+    "codecs.gorilla",
+    "codecs.varint",
+    "codecs.lz4",
+    "codecs.points",
+)
 
 
 class WarmUp:

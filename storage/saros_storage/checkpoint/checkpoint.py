@@ -19,26 +19,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from saros_storage.base.errors import CorruptFile
 from saros_storage.folder.layout import RESOURCE, FileName, kind_folder
 from saros_storage.folder.manifest import FileEntry, Manifest, decode_manifest, encode_manifest
 from saros_storage.scan.snapshot import Rank
-
-#: Whether a partition, given by database and slice, is wanted.
-Chosen = Callable[[str, int], bool]
-
-
-def everything(_: str, __: int) -> bool:
-    """All partitions."""
-    return True
-
-
-def nothing(_: str, __: int) -> bool:
-    """No partition."""
-    return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from saros_storage.checkpoint.checkpoint import Capture
-from saros_storage.compaction.picker import overlap
 from saros_storage.folder.layout import RESOURCE, FileName, kind_folder
 from saros_storage.folder.lazy_file import OpenedFile, Report
 from saros_storage.folder.manifest import FileEntry
 from saros_storage.io.disk import Disk
 from saros_storage.partition.partition import Arrived, Partition
 from saros_storage.partition.partition_files import file_path, open_file
-from saros_storage.scan.snapshot import FileSource
+from saros_storage.scan.snapshot import FileSource, overlap
 
 
 def link_arrived(

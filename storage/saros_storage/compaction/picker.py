@@ -30,7 +30,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from saros_storage.scan.snapshot import DeviceSpan, FileSource, Rank
+from saros_storage.scan.snapshot import DeviceSpan, FileSource, Rank, overlap
 
 #: Late bytes times this must reach the bytes of the job, so that a late byte costs no more than so many ...
 _LATE_SHARE = 4
@@ -126,16 +126,6 @@ def is_closed(members: Sequence[FileSource], files: Iterable[FileSource]) -> boo
     """Whether the members may be merged among all files of the partition; see the module."""
     chosen = {file.path for file in members}
     return not _joining(members, [file for file in files if file.path not in chosen])
-
-
-def overlap(a: FileSource, b: FileSource) -> bool:
-    """Whether the files may have points of one device within the same times."""
-    few, many = (a, b) if len(a.devices) <= len(b.devices) else (b, a)
-    for device, span in few.devices.items():
-        other = many.devices.get(device)
-        if other is not None and span.start <= other.end and other.start <= span.end:
-            return True
-    return False
 
 
 def hull(files: Iterable[FileSource]) -> dict[str, DeviceSpan]:

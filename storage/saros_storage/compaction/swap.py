@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from saros_storage.base.clock import Clock
 from saros_storage.compaction.merging import MergedFile
-from saros_storage.compaction.picker import Pick, is_closed, overlap
+from saros_storage.compaction.picker import Pick, is_closed
 from saros_storage.compaction.tombstone_gc import needless
 from saros_storage.folder.layout import MANIFEST, RESOURCE, TEMPORARY, kind_folder, write_synced
 from saros_storage.folder.lazy_file import OpenedFile, Report
@@ -33,7 +33,7 @@ from saros_storage.partition.flush_files import Storing
 from saros_storage.partition.partition import Partition
 from saros_storage.partition.partition_files import save_manifest
 from saros_storage.partition.partitions import Partitions
-from saros_storage.scan.snapshot import FileSource, Tombstone
+from saros_storage.scan.snapshot import FileSource, Tombstone, overlap
 from saros_storage.schema import TtlRules
 from saros_storage.schema.ttl import Expiry
 

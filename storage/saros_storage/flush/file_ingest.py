@@ -11,13 +11,12 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 
-from saros_storage.compaction.picker import overlap
 from saros_storage.folder.layout import RESOURCE, FileName, kind_folder
 from saros_storage.folder.manifest import FileEntry
 from saros_storage.io.disk import Disk
 from saros_storage.mutation.staged import LoadedFile
 from saros_storage.partition.flush_files import WrittenFile
-from saros_storage.scan.snapshot import FileSource
+from saros_storage.scan.snapshot import FileSource, overlap
 
 
 def adopt(disk: Disk, folder: str, loaded: LoadedFile, live: Iterable[FileSource], time_ms: int) -> list[WrittenFile]:

@@ -18,14 +18,13 @@ import numpy as np
 from saros_storage.base.errors import CorruptFile, UnsupportedFile
 from saros_storage.base.paths import join_nodes, split_path
 from saros_storage.base.tablet import Tablet
-from saros_storage.checkpoint.checkpoint import Chosen
 from saros_storage.folder.manifest import Manifest
 from saros_storage.mutation.mutation import Deletion, Mutation, Placed
 from saros_storage.mutation.staged import StagedFile
 from saros_storage.mutation.tablet_codec import FrameHead, decode_tablet
 from saros_storage.partition.memtable import MemTable
 from saros_storage.partition.partition import Partition
-from saros_storage.scan.snapshot import DeviceSpan, FileSource, MemorySource, PartitionSnapshot
+from saros_storage.scan.snapshot import Chosen, DeviceSpan, FileSource, MemorySource, PartitionSnapshot
 from saros_storage.schema import DeleteDatabase, SchemaTree
 
 

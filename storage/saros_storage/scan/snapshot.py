@@ -14,7 +14,7 @@ Snapshots are immutable values; the partition keeps the files of a pinned snapsh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -23,6 +23,19 @@ from saros_storage.base.types import DataType, Scalar
 from saros_storage.scan.activity import Activity
 from saros_storage.scan.reading import ScanRequest, TimeRange
 from saros_storage.scan.tsfile_access import TsFileAccess
+
+#: A predicate over partitions, given by database and slice.
+Chosen = Callable[[str, int], bool]
+
+
+def everything(_: str, __: int) -> bool:
+    """Choose all partitions."""
+    return True
+
+
+def nothing(_: str, __: int) -> bool:
+    """Choose no partition."""
+    return False
 
 
 class Rank(NamedTuple):
@@ -59,6 +72,16 @@ class FileSource:
     size: int
     devices: dict[str, DeviceSpan]
     access: TsFileAccess
+
+
+def overlap(a: FileSource, b: FileSource) -> bool:
+    """Return whether the files may have points of one device within the same times."""
+    few, many = (a, b) if len(a.devices) <= len(b.devices) else (b, a)
+    for device, span in few.devices.items():
+        other = many.devices.get(device)
+        if other is not None and span.start <= other.end and other.start <= span.end:
+            return True
+    return False
 
 
 class MemorySource(Protocol):
