@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, get_args
+from typing import Any
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
@@ -168,7 +168,24 @@ GrowthCommand = (
     | Alone
     | Anew
 )
-_COMMANDS: Mapping[str, type[GrowthCommand]] = {kind.__name__.lower(): kind for kind in get_args(GrowthCommand)}
+#: The names of commands in the log of the meta group.
+_NAMES: Mapping[type[GrowthCommand], str] = {
+    Admit: "admit",
+    Dismiss: "dismiss",
+    Begin: "begin",
+    Ready: "ready",
+    Go: "go",
+    Fenced: "fenced",
+    Opened: "opened",
+    Loaded: "loaded",
+    Dropped: "dropped",
+    Regrouped: "regrouped",
+    Abort: "abort",
+    GiveUp: "giveup",
+    Alone: "alone",
+    Anew: "anew",
+}
+_COMMANDS = {name: kind for kind, name in _NAMES.items()}
 
 
 def encode_growth(command: GrowthCommand) -> str:
@@ -179,7 +196,7 @@ def encode_growth(command: GrowthCommand) -> str:
         values = [command.joining, command.leaving, owners, sorted(command.members.items())]
     else:
         values = [getattr(command, f.name) for f in fields(command)]
-    return json.dumps([type(command).__name__.lower(), *values], separators=(",", ":"))
+    return json.dumps([_NAMES[type(command)], *values], separators=(",", ":"))
 
 
 def decode_growth(text: str) -> GrowthCommand:
