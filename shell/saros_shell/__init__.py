@@ -1,1 +1,1 @@
-"""The command line of users: the shell, import and export, backups, clusters on this machine."""
+"""The `saros` command: the shell, import and export, servers, backups, clusters on this machine."""

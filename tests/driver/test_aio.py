@@ -11,6 +11,7 @@ import pytest
 
 import saros
 from saros import aio
+from saros.aio.aio import THREADS
 from saros_server.grpc.server import Server
 
 
@@ -80,7 +81,7 @@ def test_cancelling_many_tasks_waits_for_none_of_their_statements(tmp_path: Path
         async with await aio.connect(str(tmp_path), options={"durability": "os"}) as connection:
             await connection.insert("root.a.d", np.arange(1_000_000), {"x": np.arange(1_000_000.0)})
             columns = ", ".join(f"sin(x + {i})" for i in range(200))
-            cursors = [await connection.execute(f"select {columns} from root.a.d") for _ in range(aio.THREADS + 6)]
+            cursors = [await connection.execute(f"select {columns} from root.a.d") for _ in range(THREADS + 6)]
             tasks = [asyncio.create_task(cursor.fetch_arrow()) for cursor in cursors]
             await asyncio.sleep(0.05)
             before = time.process_time()

@@ -17,8 +17,9 @@ from saros_engine.functions.scalar import FUNCTIONS
 from saros_engine.transforms import POINT_FUNCTIONS
 from saros_grammar.parser import parse
 from saros_grammar.syntax.ast import Count, CreateTimeseries, NotSupported, Show, ShowKind, Statement
+from saros_server import foreground
 from saros_shell.cluster import command as cluster_command
-from saros_shell.commands import bench, shell, start, sync, tsfile, verify
+from saros_shell.commands import bench, shell, sync, tsfile, verify
 from saros_shell.repl.backslash_commands import COMMANDS
 from saros_shell.transfer import exporter, importer
 from saros_spark.pipeline import command as spark_command
@@ -125,7 +126,7 @@ def test_commands_of_the_shell_are_documented() -> None:
 
 
 def test_options_of_the_server_are_documented() -> None:
-    check_options(start.parser())
+    check_options(foreground.parser())
 
 
 def test_options_of_the_spark_shell_are_documented() -> None:

@@ -349,7 +349,7 @@ def test_metric_is_documented(name: str) -> None:
 
 _SIGNALLED = """
 import signal, sys, threading, time
-from saros_server import server
+from saros_server.grpc import server
 from saros_server.process.server_file import serving
 
 server._COLD_SECONDS = 0.1  # the main thread waits without end after it

@@ -1,1 +1,1 @@
-"""What a client and a node share: status codes, calls and messages."""
+"""The client protocol: status codes, calls and messages that a client and a node share."""

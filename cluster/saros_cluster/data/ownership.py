@@ -1,4 +1,4 @@
-"""Which slots a group owns, as of an entry of its log: since which of the cluster's moves, and until which (`growth`).
+"""Which slots a group owns, as of an entry of its log: since which of the cluster's moves, and until which.
 
     slot     since   until
       17         0   never     from the beginning

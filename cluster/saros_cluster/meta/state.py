@@ -5,7 +5,7 @@
     BeginDropSeries(pattern)   the series that match go
     EndDrop(number)            all data groups have carried it out: a database's name is free
     ChangeUsers(change)        users, roles, privileges (`users.users`)
-    Grow(step)                 nodes, groups, who owns which slots (`growth.topology`)
+    Grow(step)                 nodes, groups, who owns which slots (`topology`)
     PutNotes(as of, texts)     of those who stand on the cluster (`metadata_kv`)
 
 The entry that begins a drop numbers it (`data.drops` says what for). A command is checked when it is applied, so its

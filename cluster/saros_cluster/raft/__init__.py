@@ -1,1 +1,7 @@
-"""Raft, pure: `RaftNode` is one member of one group. Events go in, a `Ready` comes out; time is counted in ticks."""
+"""Raft, pure: `RaftNode` is one member of one group. Events go in, a `Ready` comes out; time is counted in ticks.
+
+node, membership, reads                           the member; joint configurations; ReadIndex
+leadership, progress                              what a leader knows of the others
+entry_log, outbox, ready                          entries not yet stable; messages and instructions of one turn
+messages, message_validation, commit_broadcast    messages, what a member checks in them, commits without entries
+"""

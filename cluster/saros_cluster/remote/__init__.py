@@ -1,1 +1,9 @@
-"""Reading series that lie on other nodes, behind the same interface as local ones."""
+"""Reading series that lie on other nodes, behind the same interface as local ones.
+
+remote_reader          a reader on another node        reader_service     the server side
+routed_view            a view over local and remote replicas
+messages, fields, codec    requests and replies, and their bytes
+reader_open            opening a reader                partial_aggregation    aggregates before they are sent
+migration_source(s)    reads of slots whose data has not arrived yet
+errors                 exceptions, as they travel
+"""

@@ -1,1 +1,8 @@
-"""How nodes talk: Raft's messages as bytes, and messages, calls and streams over gRPC (`grpc_peers.py`)."""
+"""Nodes over gRPC: Raft's messages as bytes, streams, calls, and mutual TLS.
+
+grpc_peers     the implementation of `Peers`
+peer_stream    one stream of messages to a peer
+calls, serving     calls to other nodes, and the port for theirs
+channels, handshake, watchdog, counters     connections, their first exchange, their supervision, their metrics
+codec          messages as bytes
+"""

@@ -3,7 +3,6 @@
 privileges          what can be granted, and where: `READ_DATA` on `root.plant.**`
 commands            the changes, as values and as bytes
 users               the state: `Users.apply(command)` gives the next one
-rights              what one user may, compiled for fast questions
+effective_privileges   what one user may, compiled for fast questions
 directory           where the state is kept: the `Directory` protocol, and `FileDirectory` for one folder
-cluster_directory   for a cluster: in the meta group
 """

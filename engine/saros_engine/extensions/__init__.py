@@ -6,5 +6,5 @@ blocks        columns of the engine <-> arrays with validity; what goes wrong in
 functions, aggregates     definitions as functions and aggregates of the engine
 registered    CREATE, DROP, SHOW FUNCTION; calls of registered functions in a SELECT
 triggers      CREATE, DROP, SHOW TRIGGER; what is fired for a batch
-after         the thread that AFTER triggers run on
+trigger_dispatcher   the thread that AFTER triggers run on
 """

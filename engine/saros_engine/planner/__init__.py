@@ -4,8 +4,8 @@ by_time      one row per time, a column per series; windows; one row in all
 by_tags      GROUP BY TAGS: a body per group of series, one after the other
 by_device    ALIGN BY DEVICE: a body per device, one after the other
 last         SELECT LAST
-body         what by_time and by_device share: scans, filter, aggregation, expressions
-finish       what comes after: FILL, ORDER BY, LIMIT
+query_core   what by_time and by_device share: scans, filter, aggregation, expressions
+post_processing   what comes after: FILL, ORDER BY, LIMIT
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Captures: the content of a region at one moment, as files that remain while somebody copies them.
+"""Checkpoints: the content of a region at one moment, as files that remain while somebody copies them.
 
-    capture    what is taken, and what that promises: types, and their bytes
-    shelf      captures on lease: hard links that go when they are let go, forgotten, or the process is new
-    frozen     all captures that one backup is made of
-    pulling    a capture's partitions, fetched piece by piece into a folder
+    checkpoint          the values, what they promise, and their bytes
+    registry            checkpoints on lease: hard links that go when they are released, expired, or the process is new
+    checkpoint_set      all checkpoints of one backup
+    fetch               a checkpoint's partitions, fetched piece by piece into a folder
+    partition_import    installs fetched partitions
 
-Backups, Raft snapshots and the moving of slots all use these captures.
+Backups, Raft snapshots and the moving of slots all use checkpoints.
 """

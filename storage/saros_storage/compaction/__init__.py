@@ -2,7 +2,8 @@
 
 picker       which files to merge next: pure
 merging      one job: sources in, temporary files out; whole chunks are copied, what overlaps is merged
-pace         how fast a job may go: pure
-placing      a job's files take the place of its sources: manifest, partition, folder
+throttle     how fast a job may go: pure
+garbage_estimate, tombstone_gc     which files hold dead points; which tombstones hide nothing: pure
+swap         a job's files take the place of its sources: manifest, partition, folder
 compactor    the thread: schedule, requests (`MERGE`), limits, back-off, counters
 """

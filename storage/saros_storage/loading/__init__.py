@@ -11,6 +11,5 @@ those partitions whose manifests do not have its files yet.
     content      what a file holds; what schema it needs; conflicts: pure
     splitting    one file's points into files of one partition each
     staging      the folder of staged files
-    staged       a staged file as the log, a partition and its queue know it
     loader       one LOAD, up to its log entry
 """
