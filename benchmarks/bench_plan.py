@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from saros_engine.expressions.time_filter import Moment
+from saros_engine.expressions.time_filter import TimeContext
 from saros_engine.optimizer import optimize
 from saros_engine.planner import PlanContext, plan_select
 from saros_engine.planning.distribution import distribute
@@ -44,7 +44,7 @@ def main():
         select = parse(text).statement
         cells = []
         for tree in trees:
-            context = PlanContext(tree, Moment("UTC", TimeUnit.MILLISECOND, 0))
+            context = PlanContext(tree, TimeContext("UTC", TimeUnit.MILLISECOND, 0))
             times = []
             began = time.perf_counter()
             while time.perf_counter() - began < SECONDS:

@@ -22,7 +22,7 @@ from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.messages import CLOSE, ReadTarget, encode_query
 from saros_cluster.remote.reader_service import ReaderService
-from saros_cluster.remote.remote_reader import Holder, open_readers
+from saros_cluster.remote.remote_reader import RemoteTarget, open_readers
 from saros_cluster.transport.grpc_peers import GrpcPeers
 from saros_cluster.transport.handshake import Identity
 from saros_engine.operators.operator import OperatorContext
@@ -150,7 +150,7 @@ def _best(run):
 
 
 def _remote(peers, group, *requests):
-    holder = Holder(HOLDER, ReadTarget(group, None, 1))
+    holder = RemoteTarget(HOLDER, ReadTarget(group, None, 1))
     query = QueryId(f"q{time.monotonic_ns()}")
     readers = open_readers(peers, query, holder, requests, pinned=False)
     size = 0
@@ -168,7 +168,7 @@ class Remote:
     def __init__(self, peers, group):
         self.query = QueryId(f"q{time.monotonic_ns()}")
         self._peers = peers
-        self._holder = Holder(HOLDER, ReadTarget(group, None, 1))
+        self._holder = RemoteTarget(HOLDER, ReadTarget(group, None, 1))
 
     def expect(self, _request):
         return

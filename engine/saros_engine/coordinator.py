@@ -24,8 +24,8 @@ from saros_engine.base.access import UNRESTRICTED, Access, NoPermission, Trail, 
 from saros_engine.base.cluster_info import ClusterAdmin, OneNode
 from saros_engine.base.database import Database, Writing
 from saros_engine.base.errors import EngineError, NotSupportedError, SemanticError
-from saros_engine.base.latency_histogram import NOTHING, Durations, Spread
-from saros_engine.base.row_set import Shown
+from saros_engine.base.latency_histogram import NOTHING, LatencyHistogram, LatencySnapshot
+from saros_engine.base.row_set import RowSet
 from saros_engine.base.session_context import SessionContext
 from saros_engine.base.system_mode import SystemMode, SystemReadOnly
 from saros_engine.catalog.continuous_queries import ContinuousQuery
@@ -41,17 +41,17 @@ from saros_engine.memory.pool import NO_MEMORY, PoolStatus
 from saros_engine.plan.plan import Field, QueryPlan
 from saros_engine.planner import plan_select
 from saros_engine.planner.into import source_columns, targets_of
-from saros_engine.security.authorization import RULES, Asked, authorize, authorize_write, changes
+from saros_engine.security.authorization import RULES, AuthorizationRequest, authorize, authorize_write, changes
 from saros_engine.security.information_schema import chooses, plan_show, plan_table, show_of
-from saros_engine.show.cluster_requests import EveryNode
-from saros_engine.show.show_executor import Showing
+from saros_engine.show.cluster_requests import ClusterRequests
+from saros_engine.show.show_executor import ShowExecutor
 from saros_engine.statements.cluster_statements import run_cluster_statement, show_plan
 from saros_engine.statements.ddl import patterns_to_delete
-from saros_engine.statements.insert_statement import ColumnBatch, Inserting
+from saros_engine.statements.insert_statement import ColumnBatch, InsertExecutor
 from saros_engine.statements.load_statement import load_files
 from saros_engine.statements.schema_statements import SchemaStatements
 from saros_engine.statements.select_into import check_types, write_into, written
-from saros_engine.statements.sync_statements import SyncDesk, run_sync_statement
+from saros_engine.statements.sync_statements import SyncAdmin, run_sync_statement
 from saros_engine.statements.user_statements import UserStatements
 from saros_engine.statements.writing import PartlyWritten, Writer, points_of
 from saros_grammar.bind import ParameterBinder
@@ -92,8 +92,8 @@ class EngineCounters:
     #: What queries hold together.
     memory: PoolStatus = NO_MEMORY
     #: How long queries took, and batches and INSERTs that were written.
-    queries: Spread = NOTHING
-    writes: Spread = NOTHING
+    queries: LatencySnapshot = NOTHING
+    writes: LatencySnapshot = NOTHING
 
 
 class QueryEngine:
@@ -107,7 +107,7 @@ class QueryEngine:
         options: EngineOptions,
         cluster: Cluster | None = None,
         users: UserStatements | None = None,
-        sync: SyncDesk | None = None,
+        sync: SyncAdmin | None = None,
         mode: SystemMode | None = None,
     ) -> None:
         """`cluster` is None outside a cluster; `users` if the database keeps none; `sync` if nothing syncs it.
@@ -129,14 +129,16 @@ class QueryEngine:
         self._binder = ParameterBinder(store.options.time_unit.value)
         self._queries = Queries(store, scheduler, clock, options, info.node)
         #: What is told, and asked of, node by node.
-        self.every_node = EveryNode(self._queries.registry, store, clock, info.node, others, self._forget, self.mode)
+        self.every_node = ClusterRequests(
+            self._queries.registry, store, clock, info.node, others, self._forget, self.mode
+        )
         self._triggers = Triggers(lambda: store.schema.catalogue)
         self._writer = Writer(store, options.default_database_level, clock, self._triggers)
         self._schema = SchemaStatements(store, self._writer, self._queries, self._asked, installations)
-        self._showing = Showing(store, self._queries, options, info, self.every_node, self._triggers, sync)
+        self._showing = ShowExecutor(store, self._queries, options, info, self.every_node, self._triggers, sync)
         self._counters = EngineCounters()
         self._counting = threading.Lock()
-        self._writes = Durations()
+        self._writes = LatencyHistogram()
 
     # ------------------------------------------------------------------ entry points
 
@@ -181,8 +183,8 @@ class QueryEngine:
         self._statements.clear()
         self._queries.clear_plans()
 
-    def _asked(self, access: Access) -> Asked:
-        return Asked(access, self._store, Users() if self._users is None else self._users.users())
+    def _asked(self, access: Access) -> AuthorizationRequest:
+        return AuthorizationRequest(access, self._store, Users() if self._users is None else self._users.users())
 
     def insert_columns(
         self,
@@ -201,7 +203,7 @@ class QueryEngine:
             self.mode.require_running()
             return self._timed(partial(self._writer.insert_columns, device, times, columns, aligned=aligned))
 
-    def insert_together(self, batches: Sequence[ColumnBatch]) -> list[Inserting | None]:
+    def insert_together(self, batches: Sequence[ColumnBatch]) -> list[InsertExecutor | None]:
         """Begin to write batches, each by itself. Where it returns None, use `insert_columns`, which reports errors."""
         began_ns = self._clock.monotonic_ns()
         known = [None if self.mode.read_only else self._known(batch) for batch in batches]
@@ -418,15 +420,15 @@ class QueryEngine:
         return fixed_result([Field("distribution plan", DataType.TEXT)], [(line,) for line in lines])
 
 
-def _inserting(tablet: Tablet, writing: Writing | None, written: Callable[[int], None]) -> Inserting | None:
-    return None if writing is None else Inserting(writing, points_of(tablet.columns), written)
+def _inserting(tablet: Tablet, writing: Writing | None, written: Callable[[int], None]) -> InsertExecutor | None:
+    return None if writing is None else InsertExecutor(writing, points_of(tablet.columns), written)
 
 
-def _result(shown: Shown, point: ReadPoint) -> Result:
+def _result(shown: RowSet, point: ReadPoint) -> Result:
     return fixed_result(shown.fields, shown.rows, point=point)
 
 
-def _done_or_shown(shown: Shown | None) -> Result:
+def _done_or_shown(shown: RowSet | None) -> Result:
     return Result("", count=1) if shown is None else fixed_result(shown.fields, shown.rows)
 
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from saros_scheduler.driver_task import DriverTask, TaskState
 
 
-class Unwanted(Exception):
+class QueryCancelled(Exception):
     """The query was aborted during a step; whoever waits for it gets the abort's cause instead."""
 
 
@@ -41,4 +41,4 @@ def require_wanted() -> None:
     """Raises Unwanted. Takes a tenth of a microsecond."""
     task = _thread.task
     if task is not None and task.state is TaskState.ABORTED:
-        raise Unwanted
+        raise QueryCancelled

@@ -21,13 +21,13 @@ from dataclasses import dataclass, replace
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import CorruptFile, DiskFull, StorageError, StoreClosed, UnsupportedFile
 from saros_storage.cache.chunk_cache import ChunkCache
-from saros_storage.checkpoint.checkpoint import Capture, CapturedPartition
+from saros_storage.checkpoint.checkpoint import Checkpoint, CheckpointPartition
 from saros_storage.checkpoint.partition_import import link_arrived
 from saros_storage.compaction.compactor import Compactor
-from saros_storage.compaction.swap import Ground
+from saros_storage.compaction.swap import CompactionContext
 from saros_storage.flush.flusher import Flusher, Journal
 from saros_storage.folder.layout import RESOURCE, STAGING_FOLDER, TRASH_PREFIX, database_folder_name
-from saros_storage.folder.lazy_file import OpenedFile
+from saros_storage.folder.lazy_file import LazyFile
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import FULL_ERRNOS, Disk
 from saros_storage.loading.staging import Staging
@@ -119,7 +119,7 @@ class Region:
             self.staging,
             self._expiry_for_good,
         )
-        self._ground = Ground(
+        self._ground = CompactionContext(
             self._options,
             self._disk,
             self._clock,
@@ -264,7 +264,7 @@ class Region:
         """
         self.partitions.begin_with(database, number, generation, index, underlay)
 
-    def arrive(self, keys: Collection[Key], capture: Capture, folder: str) -> None:
+    def arrive(self, keys: Collection[Key], capture: Checkpoint, folder: str) -> None:
         """Install the files of partitions that move here: those of `capture`, named by number in `folder`.
 
         Idempotent: partitions that were dropped meanwhile, or are installed already, are skipped. A partition that is
@@ -318,7 +318,7 @@ class Region:
     def _keep_for_views(self, partition: Partition) -> None:
         if self._views:
             for file in partition.files:
-                assert isinstance(file.access, OpenedFile)
+                assert isinstance(file.access, LazyFile)
                 with suppress(CorruptFile, UnsupportedFile):  # whoever reads it will be told
                     file.access.open()
 
@@ -370,7 +370,7 @@ class Region:
         """Whether a loaded file still waits to be moved to its place. Under the lock."""
         return any(partition.loaded for partition in self.partitions)
 
-    def capture(self, chosen: Chosen) -> Capture:
+    def capture(self, chosen: Chosen) -> Checkpoint:
         """The current content of the files of the chosen partitions; see `checkpoint.checkpoint`.
 
         The caller has flushed them, holds `flusher.folders` until the files are linked, and the lock while this runs.
@@ -380,7 +380,7 @@ class Region:
         taken = [p for p in self.partitions if chosen(*p.key)]
         needed = [first for p in taken if (first := p.first_unflushed) is not None]
         applied = self.partitions.applied
-        return Capture(
+        return Checkpoint(
             min(needed) - 1 if needed else applied,
             applied,
             self.partitions.schema_index,
@@ -388,13 +388,13 @@ class Region:
             tuple(self._captured(p) for p in taken if p.saved),
         )
 
-    def _captured(self, partition: Partition) -> CapturedPartition:
+    def _captured(self, partition: Partition) -> CheckpointPartition:
         resources = [file_path(partition.folder, entry) + RESOURCE for entry in partition.manifest.files]
         try:
             sizes = tuple(map(self._disk.size, resources))
         except FileNotFoundError as error:
             raise CorruptFile(str(error.filename), 0, "missing") from error
-        return CapturedPartition(partition.key[1], partition.manifest, sizes, partition.folder)
+        return CheckpointPartition(partition.key[1], partition.manifest, sizes, partition.folder)
 
     def _partitions_of(self, databases: Sequence[str] | None) -> list[Partition]:
         if databases is None:

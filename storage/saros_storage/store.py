@@ -27,8 +27,8 @@ from saros_storage.base.errors import CorruptFile, DiskFull, LogFailed, StorageE
 from saros_storage.base.paths import parse_pattern
 from saros_storage.base.tablet import Tablet
 from saros_storage.cache.chunk_cache import ChunkCache
-from saros_storage.checkpoint.checkpoint_set import Frozen
-from saros_storage.checkpoint.registry import Shelf
+from saros_storage.checkpoint.checkpoint_set import CheckpointSet
+from saros_storage.checkpoint.registry import CheckpointRegistry
 from saros_storage.compaction.compactor import CompactionCounters, Compactor
 from saros_storage.folder.layout import ARCHIVE_FOLDER, GROUP_FOLDER, LOG_FOLDER, SCHEMA_FILE, SNAPSHOTS_FOLDER
 from saros_storage.folder.node_file import check_node_file
@@ -42,11 +42,11 @@ from saros_storage.log.archive import LogArchive
 from saros_storage.log.clock_mark import CLOCK_MARK, MARK_NS, encode_mark
 from saros_storage.mutation.mutation import MUTATION, Deletion, Mutation, decode_mutation, encode_mutation
 from saros_storage.mutation.tablet_codec import TabletFrame
-from saros_storage.mutation.tablet_validation import Fitting, frames_of
+from saros_storage.mutation.tablet_validation import TabletValidator, frames_of
 from saros_storage.partition.partition_status import PartitionStatus
 from saros_storage.read.latest_cache import LatestCache
 from saros_storage.region import Region, StoreStatus
-from saros_storage.scan.read_point import HERE, Horizon, ReadPoint
+from saros_storage.scan.read_point import HERE, ReadHorizon, ReadPoint
 from saros_storage.scan.reading import ReadView, TimeRange
 from saros_storage.scan.snapshot import everything
 from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaChange, SchemaTree
@@ -55,7 +55,7 @@ from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaChange, Sch
 _GROUP = 0
 
 
-class HandedOver:
+class QueuedBatch:
     """A batch in the log's queue."""
 
     def __init__(self, store: Store, ticket: tuple[int, int]) -> None:
@@ -83,14 +83,14 @@ class Store:
         self._owner = owner
         #: Entries that are in the log's queue or in the log, and have not taken effect.
         self._pending: deque[tuple[tuple[int, int], Mutation]] = deque()
-        self._fitting = Fitting()
+        self._fitting = TabletValidator()
         check_node_file(folder, options, disk)
         schema, schema_index = load_schema(disk, os.path.join(folder, SCHEMA_FILE))
         self._schema_saved = schema_index
         #: When the last mark of time was logged.
         self._marked_ns = 0
         #: What backups copy.
-        self.shelf = Shelf(os.path.join(folder, SNAPSHOTS_FOLDER), disk, clock)
+        self.shelf = CheckpointRegistry(os.path.join(folder, SNAPSHOTS_FOLDER), disk, clock)
         self._archive = LogArchive(os.path.join(folder, ARCHIVE_FOLDER), disk, options.log_archive_bytes)
         groups = os.path.join(folder, GROUP_FOLDER)
         self._cache = ChunkCache(options.cache_bytes)
@@ -176,7 +176,7 @@ class Store:
             ticket = self._append(Mutation((), (), self._fitting.place(frames, self.schema)))
         self.await_ticket(ticket)
 
-    def hand_over(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> list[HandedOver | None]:
+    def hand_over(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> list[QueuedBatch | None]:
         """Queue each batch separately; None: `write` would refuse it, or cannot now. See `Database.hand_over`."""
         frames = [_frame_of(tablet) for tablet, _ in writes]
         try:
@@ -186,10 +186,10 @@ class Store:
         with self._lock:
             return [None if frame is None else self._hand_over(frame) for frame in frames]
 
-    def _hand_over(self, frame: TabletFrame) -> HandedOver | None:
+    def _hand_over(self, frame: TabletFrame) -> QueuedBatch | None:
         try:
             self._region.check_open()
-            return HandedOver(self, self._append(Mutation((), (), self._fitting.place([frame], self.schema))))
+            return QueuedBatch(self, self._append(Mutation((), (), self._fitting.place([frame], self.schema))))
         except StorageError:
             return None
 
@@ -353,7 +353,7 @@ class Store:
         """
         self._region.merge(databases, full=full, stopped=stopped)
 
-    def freeze(self, since: int | None = None) -> Frozen:
+    def freeze(self, since: int | None = None) -> CheckpointSet:
         """Capture the whole store on the shelf for a backup, with the log that follows it.
 
         The last record of the log is always included. `since`: also include the log from this record on, or what
@@ -365,7 +365,7 @@ class Store:
             if frozen is not None:
                 return frozen
 
-    def _freeze_flushed(self, since: int | None) -> Frozen | None:
+    def _freeze_flushed(self, since: int | None) -> CheckpointSet | None:
         """None if a LOAD came in between: the captured log would include its entry, but not its file."""
         with self._region.flusher.folders:
             with self._lock:
@@ -377,7 +377,7 @@ class Store:
         options = self._options
         capture = self.shelf.capture(id_)
         unit = options.time_unit.suffix
-        return Frozen(unit, options.time_partition_interval, True, capture.schema, (id_,), (capture,))
+        return CheckpointSet(unit, options.time_partition_interval, True, capture.schema, (id_,), (capture,))
 
     def _segments(self, first: int, last: int) -> list[tuple[str, int]]:
         """The segments with records from `first` to `last`, both in the log and in the archive for backups."""
@@ -387,7 +387,7 @@ class Store:
         ends = [*(number for _, number in found[1:]), last + 2][: len(found)]  # of an empty log, none
         return [s for s, end in zip(found, ends, strict=True) if end > first and s[1] <= last]
 
-    def catch_up(self, consistency: str, horizon: Horizon | None = None) -> ReadPoint:  # noqa: ARG002 (always current)
+    def catch_up(self, consistency: str, horizon: ReadHorizon | None = None) -> ReadPoint:  # noqa: ARG002 (always current)
         """The read point for a read of this consistency."""
         return HERE
 

@@ -24,7 +24,7 @@ _PAYLOAD_BYTES_MAX = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class JournalRecord:
     """A record: `words` are what `what` needs."""
 
     round: int
@@ -32,16 +32,16 @@ class Note:
     words: tuple[str | int, ...] = ()
 
 
-def encode_note(note: Note) -> bytes:
+def encode_note(note: JournalRecord) -> bytes:
     """The record's bytes."""
     payload = json.dumps([note.round, note.what, *note.words]).encode()
     assert len(payload) <= _PAYLOAD_BYTES_MAX
     return _HEAD.pack(len(payload), zlib.crc32(payload)) + payload
 
 
-def decode_notes(data: bytes) -> tuple[list[Note], int]:
+def decode_notes(data: bytes) -> tuple[list[JournalRecord], int]:
     """All good records from the start on, and the bytes that they take."""
-    notes: list[Note] = []
+    notes: list[JournalRecord] = []
     position = 0
     while position + _HEAD.size <= len(data):
         size, crc32 = _HEAD.unpack_from(data, position)
@@ -49,7 +49,7 @@ def decode_notes(data: bytes) -> tuple[list[Note], int]:
         if not 0 < size <= _PAYLOAD_BYTES_MAX or len(payload) < size or zlib.crc32(payload) != crc32:
             break
         number, what, *words = json.loads(payload)
-        notes.append(Note(number, what, tuple(words)))
+        notes.append(JournalRecord(number, what, tuple(words)))
         position += _HEAD.size + size
     return notes, position
 
@@ -64,7 +64,7 @@ class Journal:
         self._file: File | None = None
         #: Bytes of the file that hold; what is behind them was never said.
         self._size = 0
-        self.notes: list[Note] = []
+        self.notes: list[JournalRecord] = []
         if disk.exists(path):
             confirm(disk, path)
             data = bytes(disk.map(path))
@@ -77,7 +77,7 @@ class Journal:
         """The round in hand; 0: none is."""
         return self.notes[-1].round if self.notes else 0
 
-    def add(self, note: Note) -> None:
+    def add(self, note: JournalRecord) -> None:
         """Write a record, durably. Raises OSError."""
         record = encode_note(note)
         if self._file is None:

@@ -26,7 +26,7 @@ FLIGHT_BYTES_MAX = 8 << 20
 Answer = Callable[[], int]
 
 
-class Standing(Enum):
+class RoundStatus(Enum):
     """Where a receiver stands with a round."""
 
     #: It lacks contents; once they are there, `commit`.
@@ -38,7 +38,7 @@ class Standing(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class MissingContent:
     """A content that the receiver lacks, and how many bytes of it are there."""
 
     content: Content
@@ -55,19 +55,19 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class BeginReply:
     """The answer to `begin`. `last` is the receiver's last round of this sender."""
 
-    standing: Standing
+    standing: RoundStatus
     last: int
-    wants: tuple[Want, ...] = ()
+    wants: tuple[MissingContent, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
 
 
 class Transport(Protocol):
     """See the module. All raise Unreachable (ask again), and StorageError with what the receiver says."""
 
-    def begin(self, sender: str, name: str, number: int, document: Content) -> Begun:
+    def begin(self, sender: str, name: str, number: int, document: Content) -> BeginReply:
         """Ask what is lacking of a round."""
         ...
 
@@ -75,7 +75,7 @@ class Transport(Protocol):
         """Hand over bytes of a content; the answer may be waited for when others are on their way."""
         ...
 
-    def commit(self, sender: str, number: int) -> Begun:
+    def commit(self, sender: str, number: int) -> BeginReply:
         """Make the round visible."""
         ...
 

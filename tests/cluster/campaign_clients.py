@@ -24,7 +24,7 @@ from cluster.history import OPERATIONS_MAX, Kind, Operation, Outcome, Register
 from cluster.ledger import Batch, Ledger
 
 import saros
-from saros.transport.node_selector import Nodes
+from saros.transport.node_selector import NodeSelector
 
 #: Codes by which the database says that a write had no effect: NODE_UNREACHABLE, NO_LEADER, WRITE_REJECTED.
 NO_EFFECT = frozenset({2016, 2017, 606})
@@ -381,7 +381,7 @@ def to_replica(address: str) -> Connect:
 
     def connect() -> Database:
         made = saros.connect(f"saros://{address}", consistency="weak", failover_s=0, timestamps="epoch")
-        made._session._nodes = Nodes([address], start=0, spread=False)  # type: ignore[attr-defined]
+        made._session._nodes = NodeSelector([address], start=0, spread=False)  # type: ignore[attr-defined]
         return made
 
     return connect

@@ -10,16 +10,16 @@ from dataclasses import replace
 
 from cluster.world_hunt import Mutant, Plant, planting
 
-from saros_cluster.data.applied_requests import Requests
+from saros_cluster.data.applied_requests import AppliedRequests
 from saros_cluster.data.drops import Drops
 from saros_cluster.data.region_apply import RegionMachine
 from saros_cluster.data.replica import Replica
 from saros_cluster.database import read_views as views_module
 from saros_cluster.database import write_coordinator as entries_module
-from saros_cluster.database.drop_coordinator import Dropping
-from saros_cluster.database.read_index import CatchingUp
-from saros_cluster.database.read_views import Views
-from saros_cluster.database.write_coordinator import Entries
+from saros_cluster.database.drop_coordinator import DropCoordinator
+from saros_cluster.database.read_index import ReadBarrier
+from saros_cluster.database.read_views import ReadViews
+from saros_cluster.database.write_coordinator import WriteCoordinator
 from saros_cluster.multiraft import host as host_module
 from saros_cluster.multiraft.host import GroupHost
 from saros_cluster.multiraft.raft_log import RaftLog
@@ -27,7 +27,7 @@ from saros_cluster.raft.ready import Accepted
 from saros_cluster.remote.messages import ReadTarget
 from saros_cluster.routing.schema_view import ClusterSchema
 from saros_storage.base.errors import StorageError
-from saros_storage.scan.read_point import Horizon
+from saros_storage.scan.read_point import ReadHorizon
 
 MUTANTS: list[Mutant] = []
 mutant = planting(MUTANTS)
@@ -72,7 +72,7 @@ def does_not_wait_for_the_log(plant: Plant):
 
 @mutant
 def forgets_requests_when_it_saves(plant: Plant):
-    plant(Requests, "dump", lambda self: [])
+    plant(AppliedRequests, "dump", lambda self: [])
 
 
 @mutant
@@ -87,7 +87,7 @@ def a_snapshot_brings_no_requests(plant: Plant):
 
 @mutant
 def every_attempt_is_a_request_of_its_own(plant: Plant):
-    plant(Entries, "request", Entries.own_request)
+    plant(WriteCoordinator, "request", WriteCoordinator.own_request)
 
 
 # ---------------------------------------------------------------------- after a start
@@ -151,7 +151,7 @@ def reads_what_is_here(plant: Plant):
     def wait_here(self, waiting, deadline_ns):
         return {group: self._host.status(group).applied for group in waiting}
 
-    plant(CatchingUp, "_wait_here", wait_here)
+    plant(ReadBarrier, "_wait_here", wait_here)
 
 
 @mutant
@@ -162,18 +162,18 @@ def reads_what_a_holder_has(plant: Plant):
 
 @mutant
 def does_not_say_that_a_read_is_stale(plant: Plant):
-    catch_up = Views.catch_up
+    catch_up = ReadViews.catch_up
 
     def surely(self, consistency, horizon=None):
         point = catch_up(self, consistency, horizon)
         return replace(point, stale=False) if consistency == "mid" else point
 
-    plant(Views, "catch_up", surely)
+    plant(ReadViews, "catch_up", surely)
 
 
 @mutant
 def forgets_what_a_session_was_shown(plant: Plant):
-    plant(Horizon, "note", lambda self, shown: None)
+    plant(ReadHorizon, "note", lambda self, shown: None)
 
 
 @mutant
@@ -202,10 +202,10 @@ def takes_writes_that_have_not_seen_a_drop(plant: Plant):
 
 @mutant
 def ends_a_drop_that_a_group_has_not_carried_out(plant: Plant):
-    def carry_out(self, group, pending, seconds, carry_out=Dropping._carry_out):
+    def carry_out(self, group, pending, seconds, carry_out=DropCoordinator._carry_out):
         try:
             carry_out(self, group, pending, 0.1)
         except StorageError:
             return
 
-    plant(Dropping, "_carry_out", carry_out)
+    plant(DropCoordinator, "_carry_out", carry_out)

@@ -54,7 +54,7 @@ from saros_cluster.topology.topology import Node, Topology
 from saros_engine.extensions.triggers import Triggers
 from saros_engine.statements.writing import Writer
 from saros_server.cluster import background, leader_balancing
-from saros_server.cluster.node import ClusterNode, Outside
+from saros_server.cluster.node import ClusterNode, Environment
 from saros_server.node.request_dedup_runner import Requests
 from saros_storage import kernels
 from saros_storage.base.errors import DiskFull, StoreClosed
@@ -139,7 +139,7 @@ class Member:
 
     def _open(self, life: Life) -> None:
         world = self.world
-        outside = Outside(
+        outside = Environment(
             peers=lambda identity, *_: WorldPeers(world.network, identity.node, life),
             own=lambda _: lambda: None,
             randomness=random.Random(world.random.getrandbits(64)),

@@ -15,7 +15,7 @@ from saros_cluster.data import schema_transfer
 from saros_cluster.data.ownership import NEVER, Ownership
 from saros_cluster.data.region_apply import RegionMachine
 from saros_cluster.raft.membership import Membership
-from saros_cluster.reconfiguration.reconciler import Worker
+from saros_cluster.reconfiguration.reconciler import Reconciler
 from saros_cluster.topology import transitions
 from saros_storage.partition.partition import Partition
 from saros_storage.scan.snapshot import Rank
@@ -54,7 +54,7 @@ def turns_back_after_go(plant: Plant):
 @mutant
 def does_not_notice_that_it_was_removed(plant: Plant):
     """C9"""
-    plant(Worker, "_ask_standing", lambda self: None)
+    plant(Reconciler, "_ask_standing", lambda self: None)
 
 
 # ---------------------------------------------------------------------- slots that move
@@ -80,13 +80,13 @@ def lets_go_of_slots_that_others_still_fetch(plant: Plant):
 @mutant
 def says_that_it_has_what_it_failed_to_fetch(plant: Plant):
     """M-J"""
-    fetch_from = Worker._fetch_from
+    fetch_from = Reconciler._fetch_from
 
     def fetch(self, node, machine, arrival):
         with suppress(Exception):
             fetch_from(self, node, machine, arrival)
 
-    plant(Worker, "_fetch_from", fetch)
+    plant(Reconciler, "_fetch_from", fetch)
 
 
 @mutant

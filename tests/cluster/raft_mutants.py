@@ -16,7 +16,7 @@ from cluster.world_hunt import Mutant, planting
 from saros_cluster.raft import node as node_module
 from saros_cluster.raft.entry_log import EntryLog
 from saros_cluster.raft.leadership import Leadership
-from saros_cluster.raft.membership import Membership, Tally
+from saros_cluster.raft.membership import Membership, VoteResult
 from saros_cluster.raft.messages import EntryKind, HardState
 from saros_cluster.raft.node import RaftNode
 from saros_cluster.raft.outbox import Outbox
@@ -223,7 +223,9 @@ def votes_for_the_longer_log(plant):
 @mutant
 def is_elected_by_half(plant):
     def tally(self, yes, no):
-        return Tally.WON if 2 * sum(node in yes for node in self.voters) >= len(self.voters) else Tally.PENDING
+        return (
+            VoteResult.WON if 2 * sum(node in yes for node in self.voters) >= len(self.voters) else VoteResult.PENDING
+        )
 
     plant(Membership, "tally", tally)
 

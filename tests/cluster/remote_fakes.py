@@ -17,7 +17,7 @@ from saros_cluster.raft.messages import GroupId, Message
 from saros_cluster.remote.codec import Item
 from saros_cluster.remote.messages import STREAM, ReadTarget
 from saros_cluster.remote.reader_service import ReaderService
-from saros_cluster.remote.remote_reader import Holder
+from saros_cluster.remote.remote_reader import RemoteTarget
 from saros_cluster.remote.routed_view import RoutedView
 from saros_scheduler.task import QueryId
 from saros_storage.base.block import Block, Column
@@ -261,8 +261,8 @@ class Plant:
         return [self.group(n) for n in SLICES if n * SLICE < time.end and time.start < (n + 1) * SLICE]
 
     @staticmethod
-    def holders(group: GroupId) -> list[Holder]:
-        return [] if group == 1 else [Holder(NodeId(group), ReadTarget(group, 7, 3))]
+    def holders(group: GroupId) -> list[RemoteTarget]:
+        return [] if group == 1 else [RemoteTarget(NodeId(group), ReadTarget(group, 7, 3))]
 
     def view(self, local: ReadView | None = None, point: ReadPoint | None = None) -> RoutedView:
         """A new query's view, on node 1."""

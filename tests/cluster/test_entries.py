@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from saros_cluster.data.drops import OVERTAKEN
-from saros_cluster.database.partial_failure import PartlyDone
-from saros_cluster.database.write_coordinator import Entries, raise_failures
+from saros_cluster.database.partial_failure import PartialFailure
+from saros_cluster.database.write_coordinator import WriteCoordinator, raise_failures
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown, is_leader_wait_short, leader_wait
@@ -21,7 +21,7 @@ from saros_storage.base.clock import SystemClock
 from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import DataType
-from saros_storage.mutation.mutation import Deletion, Mutation, Placed
+from saros_storage.mutation.mutation import Deletion, Mutation, PlacedTablet
 from saros_storage.mutation.tablet_codec import encode_tablet
 from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import CreateSeries, DeleteDatabase
@@ -31,7 +31,9 @@ ONE, TWO, THREE = GroupId(1), GroupId(2), GroupId(3)
 
 def rows(*times: int) -> Mutation:
     column = Column.of(DataType.INT32, list(times))
-    return Mutation(tablets=[Placed(2, encode_tablet(Tablet("root.a.d", ("x",), np.array(times), (column,), False)))])
+    return Mutation(
+        tablets=[PlacedTablet(2, encode_tablet(Tablet("root.a.d", ("x",), np.array(times), (column,), False)))]
+    )
 
 
 WRITE = {ONE: rows(1, 5), TWO: rows(100), THREE: Mutation([CreateSeries("root.a.e", False, ())])}
@@ -46,7 +48,7 @@ def test_nothing_is_raised_if_all_is_done() -> None:
 
 
 def test_a_part_says_what_is_done_and_what_is_not() -> None:
-    with pytest.raises(PartlyDone) as caught:
+    with pytest.raises(PartialFailure) as caught:
         raise_failures(WRITE, {TWO: NoLeader(TWO, "gone")}, {})
     assert (2020, [ONE, THREE], [TWO]) == (caught.value.code, list(caught.value.done), list(caught.value.failed))
     assert (
@@ -89,7 +91,7 @@ def write_in(groups: Groups, *written: GroupId, before: Mapping[GroupId, Mutatio
     """Write rows to these groups, for a client that tries elsewhere; `before`: rows of the same request."""
     nodes = {NodeId(n): Node("", "") for n in (1, 2, 3)}
     with ThreadPoolExecutor(3) as pool:
-        entries = Entries(7, groups, None, pool, SystemClock())  # type: ignore[arg-type]
+        entries = WriteCoordinator(7, groups, None, pool, SystemClock())  # type: ignore[arg-type]
         mutations = {group: rows(group) for group in written}
         with leader_wait(SystemClock().monotonic_ns()):
             routing = Routing(Topology.first(nodes, 1, 16), 100)
@@ -118,6 +120,6 @@ def test_a_write_that_some_groups_took_waits_for_the_others_as_long_as_it_takes(
 def test_long_lists_are_cut() -> None:
     many = {GroupId(n): Mutation(deletions=[Deletion(("root.a.**",), TimeRange())]) for n in range(9)}
     many[GroupId(9)] = Mutation([DeleteDatabase("root.a")])
-    with pytest.raises(PartlyDone) as caught:
+    with pytest.raises(PartialFailure) as caught:
         raise_failures(many, {GroupId(0): NoLeader(GroupId(0), "gone")}, {})
     assert "dropping or deleting root.a.** (group 5) and 4 more; not done" in str(caught.value)

@@ -19,23 +19,23 @@ from saros_cluster.topology.change import Stage
 from saros_cluster.topology.commands import (
     Abort,
     Admit,
-    Alone,
-    Anew,
     Begin,
-    Dismiss,
     Dropped,
     Fenced,
+    ForceSingleMember,
     GiveUp,
-    Go,
     GrowthCommand,
     Loaded,
     Opened,
+    Proceed,
     Ready,
+    RecreateGroup,
     Regrouped,
+    RevokeAdmission,
     decode_growth,
     encode_growth,
 )
-from saros_cluster.topology.topology import META, Node, Standing, Topology
+from saros_cluster.topology.topology import META, Node, NodeState, Topology
 from saros_cluster.topology.transitions import apply
 from saros_storage.base.errors import CorruptFile, UserMistake
 
@@ -89,8 +89,8 @@ def check(before: Topology, now: Topology, index: int) -> None:
             is_rescued = known != wanted and before.is_broken(group)
             moving = now.change is not None and now.change.stage in (Stage.PREPARING, Stage.MOVING, Stage.LOADING)
             assert not moving or is_rescued or known.voters == wanted.voters
-    gone = {n for n, found in before.nodes.items() if found.standing is Standing.GONE}
-    assert gone <= {n for n, found in now.nodes.items() if found.standing is Standing.GONE}
+    gone = {n for n, found in before.nodes.items() if found.standing is NodeState.GONE}
+    assert gone <= {n for n, found in now.nodes.items() if found.standing is NodeState.GONE}
     assert all(node not in group.members for group in now.table.groups.values() for node in gone)
     changed = [slot for slot in range(SLOTS) if before.table.owners[slot] != now.table.owners[slot]]
     if changed:
@@ -111,7 +111,7 @@ def steps(topology: Topology) -> Iterator[GrowthCommand]:
         if not ready:
             yield Ready(change.id, group)
     if change.stage is Stage.PREPARING and change.is_prepared:
-        yield Go(change.id)
+        yield Proceed(change.id)
     for number, move in enumerate(change.moves):
         if change.going and change.is_settled and move.epoch == topology.table.epoch + 1:
             yield Fenced(change.id, number, 1_000 + number)
@@ -143,7 +143,7 @@ def drive(log: Log, random: Random) -> None:
             return
         if random.random() < 0.3 and log.sent:
             again = random.choice(log.sent)
-            if not isinstance(again, Begin | Abort | GiveUp | Dismiss):
+            if not isinstance(again, Begin | Abort | GiveUp | RevokeAdmission):
                 log.send(again)
             continue
         log.send(random.choice(list(steps(log.now))))
@@ -151,7 +151,7 @@ def drive(log: Log, random: Random) -> None:
 
 
 def assert_settled(topology: Topology, replicas: int) -> None:
-    nodes = topology.standing(Standing.IN)
+    nodes = topology.standing(NodeState.IN)
     assert topology.change is None
     assert set(nodes) == set(topology.table.groups)
     places = Counter(nodes)
@@ -185,8 +185,8 @@ def test_changes_end_with_everything_in_its_place(
         before = log.now
         log.admit(*range(number + 1, number + 1 + joining))
         number += joining
-        members = before.standing(Standing.IN)
-        waiting = tuple(log.now.standing(Standing.WAITING))
+        members = before.standing(NodeState.IN)
+        waiting = tuple(log.now.standing(NodeState.WAITING))
         begin = Begin(waiting, tuple(random.sample(members, min(leaving, len(members)))))
         if len(members) + len(begin.joining) - len(begin.leaving) < before.table.replicas:
             with pytest.raises(UserMistake) as refused:
@@ -215,7 +215,7 @@ def test_a_node_that_never_comes_is_not_waited_for_and_another_change_removes_it
             log.send(GiveUp((node,)))
         assert code == early.value.code
     log.send(Ready(change.id, GroupId(4)))
-    log.send(Go(change.id))
+    log.send(Proceed(change.id))
     for number in range(len(change.moves)):
         log.send(Fenced(change.id, number, 7))
         log.send(Opened(change.id, number, log.now.wanted[change.moves[number].target].version))
@@ -240,18 +240,18 @@ def test_a_joiner_that_dies_after_go_does_not_close_its_slots_with_two_copies() 
     change = log.now.change
     assert change is not None
     log.send(Ready(change.id, GroupId(4)))
-    log.send(Go(change.id))
+    log.send(Proceed(change.id))
     log.send(Fenced(change.id, 0, 7))
     log.send(GiveUp((NodeId(4),)))
     (other,) = log.now.members_of(GroupId(4)) - {4}
     assert log.now.is_broken(GroupId(4))
     version = log.now.wanted[GroupId(4)].version
-    for wrong in (Alone(GroupId(4), NodeId(4), version), Alone(GroupId(4), other, version - 1)):
+    for wrong in (ForceSingleMember(GroupId(4), NodeId(4), version), ForceSingleMember(GroupId(4), other, version - 1)):
         before = log.now
         log.send(wrong)
         assert before.words() == log.now.words()
-    log.send(Alone(GroupId(4), other, version))
-    log.send(Alone(GroupId(4), other, version))
+    log.send(ForceSingleMember(GroupId(4), other, version))
+    log.send(ForceSingleMember(GroupId(4), other, version))
     assert log.now.goes_on_alone(GroupId(4))
     assert (other,) == log.now.wanted[GroupId(4)].voters
     drive(log, Random(2))
@@ -269,7 +269,7 @@ def test_a_joiner_that_dies_after_go_does_not_close_its_slots_with_one_copy(load
     change = log.now.change
     assert change is not None
     log.send(Ready(change.id, GroupId(4)))
-    log.send(Go(change.id))
+    log.send(Proceed(change.id))
     early = log.now.wanted[GroupId(4)].version
     for number in range(len(change.moves)):
         log.send(Fenced(change.id, number, 7))
@@ -277,7 +277,7 @@ def test_a_joiner_that_dies_after_go_does_not_close_its_slots_with_one_copy(load
     for number in range(loaded):
         log.send(Loaded(change.id, number, NodeId(4)))
     log.send(GiveUp((NodeId(4),)))
-    log.send(Anew(change.id, GroupId(4), NodeId(2), early))
+    log.send(RecreateGroup(change.id, GroupId(4), NodeId(2), early))
     now = log.now.change
     assert now is not None
     assert Stage.MOVING is now.stage
@@ -299,7 +299,7 @@ def test_nodes_that_are_lost_leave_whatever_is_lost_with_them(nodes: int, replic
     for group, wanted in sorted(log.now.wanted.items()):
         left = sorted(set(wanted.voters) - set(gone))
         if group != META and left and log.now.is_broken(group):
-            log.send(Alone(group, left[-1], wanted.version))
+            log.send(ForceSingleMember(group, left[-1], wanted.version))
     log.send(Begin((), gone))
     change = log.now.change
     assert change is not None
@@ -336,7 +336,7 @@ def test_who_was_to_leave_a_group_stays_for_a_lost_joiner_only_with_all_that_has
     change = log.now.change
     assert change is not None
     log.send(Ready(change.id, GroupId(5)))
-    log.send(Go(change.id))
+    log.send(Proceed(change.id))
     go_on(log, random, when)
     log.send(GiveUp((NodeId(5),)))
     drive(log, random)
@@ -351,12 +351,16 @@ def test_one_change_at_a_time_and_no_way_back_once_it_goes() -> None:
     log.send(Begin((NodeId(4),)))
     change = log.now.change
     assert change is not None
-    for command, code in ((Begin((NodeId(5),)), 2022), (Dismiss(NodeId(4)), 2022), (Dismiss(NodeId(2)), 2023)):
+    for command, code in (
+        (Begin((NodeId(5),)), 2022),
+        (RevokeAdmission(NodeId(4)), 2022),
+        (RevokeAdmission(NodeId(2)), 2023),
+    ):
         with pytest.raises(UserMistake) as caught:
             log.send(command)
         assert code == caught.value.code
     log.send(Ready(change.id, GroupId(4)))
-    log.send(Go(change.id))
+    log.send(Proceed(change.id))
     with pytest.raises(UserMistake) as late:
         log.send(Abort(change.id))
     assert 2025 == late.value.code
@@ -369,7 +373,12 @@ def test_nothing_is_fenced_before_the_change_goes() -> None:
     change = log.now.change
     assert change is not None
     before = log.now
-    for command in (Go(change.id), Fenced(change.id, 0, 9), Opened(change.id, 0, 11), Loaded(change.id, 0, NodeId(4))):
+    for command in (
+        Proceed(change.id),
+        Fenced(change.id, 0, 9),
+        Opened(change.id, 0, 11),
+        Loaded(change.id, 0, NodeId(4)),
+    ):
         log.send(command)
         assert before.words() == log.now.words()
 
@@ -394,7 +403,7 @@ def test_asking_again_gives_the_same_id_and_ids_are_never_used_again() -> None:
     assert (NodeId(4),) == log.now.wanted[META].learners
     with pytest.raises(UserMistake, match="host4:6667 is the address of node 4"):
         log.send(Admit("host9:1", "host4:6667", "other"))
-    log.send(Dismiss(NodeId(4)))
+    log.send(RevokeAdmission(NodeId(4)))
     assert () == log.now.wanted[META].learners
     log.send(Admit("host4:6668", "host4:6667", "again"))
     assert 5 == log.now.node_of("again")
@@ -431,12 +440,12 @@ def test_a_group_that_begins_anew_does_so_at_a_node_that_stays() -> None:
     assert log.now.change is not None
     id_ = log.now.change.id
     log.send(Ready(id_, group))
-    log.send(Go(id_))
+    log.send(Proceed(id_))
     log.send(GiveUp((joiner,)))
     wanted = log.now.wanted[group]
-    log.send(Anew(id_, group, NodeId(1), wanted.version))
+    log.send(RecreateGroup(id_, group, NodeId(1), wanted.version))
     assert wanted == log.now.wanted[group]
-    log.send(Anew(id_, group, NodeId(2), wanted.version))
+    log.send(RecreateGroup(id_, group, NodeId(2), wanted.version))
     assert (NodeId(2),) == log.now.wanted[group].voters
     drive(log, Random(10))
     assert all(NodeId(1) not in found.voters for found in log.now.wanted.values())
@@ -446,7 +455,7 @@ def test_members_can_be_chosen_by_hand_and_stay_when_a_node_joins() -> None:
     log = Log(cluster(4, 2))
     head = NodeId(1)
     (other,) = set(log.now.table.groups[head].members) - {head}
-    instead = next(node for node in log.now.standing(Standing.IN) if node not in (head, other))
+    instead = next(node for node in log.now.standing(NodeState.IN) if node not in (head, other))
     owners = log.now.table.owners.tolist()
     log.send(Begin(members={head: (head, instead)}))
     drive(log, Random(7))
@@ -473,7 +482,7 @@ def test_the_term_in_which_members_left_is_known_for_as_long_as_there_is_the_gro
     log = Log(cluster(4, 2))
     head = NodeId(1)
     (other,) = set(log.now.table.groups[head].members) - {head}
-    instead = next(node for node in log.now.standing(Standing.IN) if node not in (head, other))
+    instead = next(node for node in log.now.standing(NodeState.IN) if node not in (head, other))
     log.send(Begin(members={head: (head, instead)}))
     drive(log, Random(7))
     assert {GroupId(1): TERM} == log.now.terms

@@ -7,9 +7,9 @@ import time
 import pytest
 
 from saros_cluster.data.snapshots import DONE, LIST, PULL
-from saros_cluster.node.receive_throttle import Came, Inflow
+from saros_cluster.node.receive_throttle import Came, ReceiveThrottle
 from saros_cluster.placement.ring import NodeId
-from saros_storage.checkpoint.checkpoint import Capture, CapturedPartition, encode_capture
+from saros_storage.checkpoint.checkpoint import Checkpoint, CheckpointPartition, encode_capture
 from saros_storage.folder.manifest import FileEntry, Manifest
 from saros_storage.scan.snapshot import Rank
 
@@ -38,13 +38,13 @@ def other(node: NodeId, name: str, request: bytes) -> bytes:
     if name == PULL:
         return bytes(1_000)
     entry = FileEntry("17-1-0-0.tsfile", True, Rank(0, 1), 3_000, 1, 2)
-    partition = CapturedPartition(0, Manifest("root.a", 1).with_files((entry,), 1), (200,))
-    return encode_capture(Capture(1, 1, 1, b"", (partition,))) if name == LIST else b""
+    partition = CheckpointPartition(0, Manifest("root.a", 1).with_files((entry,), 1), (200,))
+    return encode_capture(Checkpoint(1, 1, 1, b"", (partition,))) if name == LIST else b""
 
 
 def test_what_comes_is_counted_and_paced(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = FakeTime(monkeypatch)
-    inflow = Inflow(500, clock)
+    inflow = ReceiveThrottle(500, clock)
     inflow.begin(7)
     ask = inflow.paced(other)
     began_ns = clock.ns
@@ -62,7 +62,7 @@ def test_what_comes_is_counted_and_paced(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_without_a_limit_nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = FakeTime(monkeypatch)
-    ask = Inflow(0, clock).paced(other)
+    ask = ReceiveThrottle(0, clock).paced(other)
     for _ in range(100):
         ask(NodeId(2), PULL, b"")
     assert 5 * SECOND == clock.ns

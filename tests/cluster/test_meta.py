@@ -10,7 +10,7 @@ import pytest
 
 from saros_cluster.data.command import NO_REQUEST, Request
 from saros_cluster.data.ownership import MOVED
-from saros_cluster.data.schema_delta import SchemaNews
+from saros_cluster.data.schema_delta import SchemaDelta
 from saros_cluster.meta.machine import MetaMachine, encode_meta_entry
 from saros_cluster.meta.state import (
     BeginDrop,
@@ -28,7 +28,7 @@ from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import membership
 from saros_cluster.raft.messages import Entry, EntryKind, GroupId, Position, Snapshot
 from saros_cluster.routing.schema_view import ClusterSchema
-from saros_cluster.topology.commands import Abort, Admit, Begin, Fenced, Go, Opened, Ready
+from saros_cluster.topology.commands import Abort, Admit, Begin, Fenced, Opened, Proceed, Ready
 from saros_cluster.topology.topology import Node, Topology
 from saros_cluster.users.commands import Command, CreateRole, CreateUser, DropUser, GrantRole
 from saros_cluster.users.users import Users
@@ -110,12 +110,12 @@ def test_drops_and_moves_of_slots_wait_for_each_other() -> None:
     assert refused(BeginDropSeries("root.b.**"))
     send(BeginDrop("root.a"))  # it is begun, as asked
     for number in (drop, early):
-        send(Grow(Go(change)))
+        send(Grow(Proceed(change)))
         assert state.topology.change is not None
         assert not state.topology.change.going
         send(EndDrop(number))
     send(CreateDatabase("root.a"))
-    send(Grow(Go(change)))
+    send(Grow(Proceed(change)))
     assert state.topology.change.going
     moves = state.topology.change.moves
     for number in range(len(moves)):
@@ -142,15 +142,15 @@ def test_a_group_that_a_databases_series_have_left_does_not_speak_of_them_any_mo
     schema.agree(["root.a"], {}, 1)
     create = changes.CreateDatabase("root.a")
     old, new = (changes.CreateSeries("root.a.d", False, series(name)) for name in ("x", "y"))
-    before = SchemaNews(9, True, (create, old), 0, {"root.a": 0})
+    before = SchemaDelta(9, True, (create, old), 0, {"root.a": 0})
     schema.learn_news(GroupId(1), before)
-    schema.learn_news(GroupId(2), SchemaNews(5, False, (create, old), 0, {"root.a": 3}))
-    schema.learn_news(GroupId(2), SchemaNews(6, False, (new,)))
-    schema.learn_news(GroupId(1), SchemaNews.of_words(json.loads(json.dumps(before.words()))))
+    schema.learn_news(GroupId(2), SchemaDelta(5, False, (create, old), 0, {"root.a": 3}))
+    schema.learn_news(GroupId(2), SchemaDelta(6, False, (new,)))
+    schema.learn_news(GroupId(1), SchemaDelta.of_words(json.loads(json.dumps(before.words()))))
     device = schema.tree.device("root.a.d")
     assert device is not None
     assert {"x", "y"} == set(device.series)
-    schema.learn_news(GroupId(1), SchemaNews(12, True, ()))
+    schema.learn_news(GroupId(1), SchemaDelta(12, True, ()))
     assert schema.tree.device("root.a.d") is not None
 
 
@@ -237,8 +237,8 @@ def test_a_command_about_users_is_what_it_was_and_shows_no_hash() -> None:
             decode_meta(junk)
 
 
-def told(created: list[changes.SchemaChange], drop: int = 0) -> SchemaNews:
-    return SchemaNews(1, False, tuple(created), drop)
+def told(created: list[changes.SchemaChange], drop: int = 0) -> SchemaDelta:
+    return SchemaDelta(1, False, tuple(created), drop)
 
 
 def test_the_schema_takes_databases_from_the_meta_group_and_series_from_groups_in_any_order() -> None:
@@ -269,7 +269,7 @@ def test_a_meta_group_that_is_behind_does_not_take_what_was_made_anew() -> None:
     created = [changes.CreateDatabase("root.a"), changes.CreateSeries("root.a.d", False, series())]
     drop = {5: changes.DeleteDatabase("root.a")}
     both_lives = [*created, drop[5], *created]
-    for news in (told(created, drop=5), told(both_lives, drop=5), SchemaNews(9, True, tuple(created), 5)):
+    for news in (told(created, drop=5), told(both_lives, drop=5), SchemaDelta(9, True, tuple(created), 5)):
         schema = ClusterSchema()
         schema.agree(["root.a"], {}, 1)
         schema.learn_news(GroupId(1), news)
@@ -298,7 +298,7 @@ def test_what_a_group_does_not_tell_any_more_is_gone() -> None:
     for group, name in ((1, "root.a"), (2, "root.b")):
         created = [changes.CreateDatabase(name), changes.CreateSeries(f"{name}.d", False, series())]
         schema.learn_news(GroupId(group), told(created))
-    schema.learn_news(GroupId(1), SchemaNews(9, True, ()))
+    schema.learn_news(GroupId(1), SchemaDelta(9, True, ()))
     assert ["root.a", "root.b"] == schema.tree.databases()
     assert schema.tree.device("root.a.d") is None
     assert schema.tree.device("root.b.d") is not None
@@ -311,7 +311,7 @@ def test_news_as_a_whole_replace_what_was_known_of_those_databases() -> None:
         schema.learn_news(GroupId(1 if name == "root.a" else 2), told(created))
     version = schema.tree.version
     whole = (changes.CreateDatabase("root.a"), changes.CreateSeries("root.a.e", True, series("y")))
-    schema.learn_news(GroupId(1), SchemaNews(9, True, whole))
+    schema.learn_news(GroupId(1), SchemaDelta(9, True, whole))
     assert schema.tree.version > version
     assert (None, True, True) == (
         schema.tree.device("root.a.d"),
@@ -320,12 +320,12 @@ def test_news_as_a_whole_replace_what_was_known_of_those_databases() -> None:
     )
 
 
-def news_of(index: int, since: int, *measurements: str, whole: bool = False, left: int = 0) -> SchemaNews:
+def news_of(index: int, since: int, *measurements: str, whole: bool = False, left: int = 0) -> SchemaDelta:
     created = (
         changes.CreateDatabase("root.a"),
         changes.CreateSeries("root.a.d", False, tuple(s for name in measurements for s in series(name))),
     )
-    return SchemaNews(index, whole, created, since={"root.a": since}, left=left)
+    return SchemaDelta(index, whole, created, since={"root.a": since}, left=left)
 
 
 def measurements(schema: ClusterSchema) -> set[str]:
@@ -342,8 +342,8 @@ def test_who_had_a_database_before_a_move_speaks_no_more_of_it(whole: bool) -> N
     schema.learn_news(GroupId(1), news_of(9, 0, "x", "y", whole=whole))
     assert {"x"} == measurements(schema)
     late = changes.DeleteSeries("root.a.d.x"), changes.DeleteDatabase("root.a")
-    schema.learn_news(GroupId(1), SchemaNews(10, False, late))
-    schema.learn_news(GroupId(1), SchemaNews(11, True, (), left=1))
+    schema.learn_news(GroupId(1), SchemaDelta(10, False, late))
+    schema.learn_news(GroupId(1), SchemaDelta(11, True, (), left=1))
     assert {"x"} == measurements(schema)
 
 
@@ -351,7 +351,7 @@ def test_series_that_went_with_a_move_are_known_until_their_next_group_tells() -
     schema = ClusterSchema()
     schema.agree(["root.a"], {}, 1)
     schema.learn_news(GroupId(1), news_of(5, 0, "x", "y"))
-    schema.learn_news(GroupId(1), SchemaNews(9, True, (), left=1))
+    schema.learn_news(GroupId(1), SchemaDelta(9, True, (), left=1))
     assert {"x", "y"} == measurements(schema)
     assert {"root.a"} == schema.orphans
     schema.learn_news(GroupId(4), news_of(3, 1, "y", "z"))  # x was dropped before
@@ -364,7 +364,7 @@ def test_series_that_no_group_tells_of_after_a_move_are_gone() -> None:
         schema = ClusterSchema()
         schema.agree(["root.a"], {}, 1)
         schema.learn_news(GroupId(1), news_of(5, 0, "x"))
-        schema.learn_news(GroupId(1), SchemaNews(9, True, (), left=1))
+        schema.learn_news(GroupId(1), SchemaDelta(9, True, (), left=1))
         if drops:
             schema.agree([], {}, 2)
         else:
@@ -385,7 +385,7 @@ def test_news_as_a_whole_may_come_before_the_meta_group_says_so() -> None:
     schema = ClusterSchema()
     schema.learn_news(
         GroupId(1),
-        SchemaNews(9, True, (changes.CreateDatabase("root.a"), changes.CreateSeries("root.a.d", False, series()))),
+        SchemaDelta(9, True, (changes.CreateDatabase("root.a"), changes.CreateSeries("root.a.d", False, series()))),
     )
     schema.agree(["root.a"], {}, 1)
     assert schema.tree.device("root.a.d") is not None

@@ -17,7 +17,7 @@ from saros_cluster.raft.ready import Persist
 from saros_storage.base.errors import CorruptFile, LogFailed, StorageError
 from saros_storage.io.disk import LocalDisk
 from saros_storage.log import Durability, LogOptions, SegmentedLog
-from saros_storage.log.record import Draft
+from saros_storage.log.record import PendingRecord
 
 #: So small that a few writes fill a segment.
 SMALL = LogOptions(segment_bytes=260)
@@ -368,7 +368,7 @@ def test_whichever_operation_fails_nothing_is_lost_that_was_waited_for(number: i
 
 def open_records(*records: tuple[int, list[bytes]]) -> dict[GroupId, LogContents]:
     """What group 3 finds in a log of those (kind, payload)."""
-    data = b"".join(b"".join(Draft.of(3, *record).encode(n, n - 1)) for n, record in enumerate(records, 1))
+    data = b"".join(b"".join(PendingRecord.of(3, *record).encode(n, n - 1)) for n, record in enumerate(records, 1))
     disk = CrashDisk.of({f"{FOLDER}/{1:020}.log": data})
     return RaftLog.open(FOLDER, disk, SMALL)[1]
 
@@ -416,7 +416,7 @@ def test_records_that_make_no_log_are_refused_with_their_place(
 ) -> None:
     with pytest.raises(CorruptFile, match=reason) as caught:
         open_records(*records)
-    last = b"".join(b"".join(Draft.of(3, *r).encode(n, n - 1)) for n, r in enumerate(records[:-1], 1))
+    last = b"".join(b"".join(PendingRecord.of(3, *r).encode(n, n - 1)) for n, r in enumerate(records[:-1], 1))
     assert (f"{FOLDER}/{1:020}.log", len(last)) == (caught.value.file, caught.value.offset)
     assert "group 3" in caught.value.reason
 

@@ -53,7 +53,7 @@ from saros_cluster.remote.reader_service import (
     STREAMS_PER_QUERY_MAX,
     ReaderService,
 )
-from saros_cluster.remote.remote_reader import Holder, RemoteSeriesReader, open_readers
+from saros_cluster.remote.remote_reader import RemoteSeriesReader, RemoteTarget, open_readers
 from saros_scheduler.task import QueryId
 from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import DiskFull, StorageError
@@ -90,7 +90,7 @@ def test_concurrent_opens_of_a_query_share_one_view() -> None:
     opened: list[RemoteSeriesReader] = []
 
     def run() -> None:
-        opened.extend(open_readers(peers, QUERY, Holder(NODE2, TARGET), [request(PLAIN)] * 2, pinned=False)[1])
+        opened.extend(open_readers(peers, QUERY, RemoteTarget(NODE2, TARGET), [request(PLAIN)] * 2, pinned=False)[1])
 
     threads = [threading.Thread(target=run) for _ in range(4)]
     for thread in threads:
@@ -136,7 +136,7 @@ def test_opening_keeps_the_query() -> None:
     service = ReaderService(lambda _target: FakeView(list), clock)
     peers = FakePeers(Network({NODE2: service}), NODE1)
     for pinned in (False, True):
-        open_readers(peers, QUERY, Holder(NODE2, TARGET), [], pinned=pinned)
+        open_readers(peers, QUERY, RemoteTarget(NODE2, TARGET), [], pinned=pinned)
         clock.advance(40)
         assert 0 == service.expire(clock.monotonic_ns())
     service.close()
@@ -158,7 +158,7 @@ def test_reading_on_keeps_the_query(plant: Plant) -> None:
     clock = plant.clock
     service = ReaderService(lambda _target: FakeView(lambda: (block(n, 1 << 17) for n in range(4))), clock)
     peers = FakePeers(Network({NODE2: service}), NODE1)
-    (reader,) = open_readers(peers, QUERY, Holder(NODE2, TARGET), [request(PLAIN)], pinned=False)[1]
+    (reader,) = open_readers(peers, QUERY, RemoteTarget(NODE2, TARGET), [request(PLAIN)], pinned=False)[1]
     assert reader.next() is not None
     for _ in range(2):
         clock.advance(40)
@@ -210,7 +210,7 @@ def test_a_query_that_is_closed_while_its_view_is_opened_leaves_nothing() -> Non
     service = ReaderService(open_view, FakeClock())
     peers._network.services[NODE2] = service
     with pytest.raises(RemoteError, match="no longer keeps"):
-        open_readers(peers, QUERY, Holder(NODE2, TARGET), [request(PLAIN)], pinned=False)
+        open_readers(peers, QUERY, RemoteTarget(NODE2, TARGET), [request(PLAIN)], pinned=False)
     assert view.closed
     assert (0, 0, 0) == (service.open_queries, service.open_readers, service.open_views)
 
@@ -227,10 +227,10 @@ def test_a_group_that_cannot_be_opened_does_not_harm_the_others() -> None:
     service = ReaderService(open_view, FakeClock())
     peers = FakePeers(Network({NODE2: service}), NODE1)
     other = ReadTarget(GroupId(9), None, 1)
-    open_readers(peers, QUERY, Holder(NODE2, TARGET), [], pinned=False)
+    open_readers(peers, QUERY, RemoteTarget(NODE2, TARGET), [], pinned=False)
     with pytest.raises(DiskFull):
-        open_readers(peers, QUERY, Holder(NODE2, other), [request(PLAIN)], pinned=False)
-    (reader,) = open_readers(peers, QUERY, Holder(NODE2, TARGET), [request(PLAIN)], pinned=True)[1]
+        open_readers(peers, QUERY, RemoteTarget(NODE2, other), [request(PLAIN)], pinned=False)
+    (reader,) = open_readers(peers, QUERY, RemoteTarget(NODE2, TARGET), [request(PLAIN)], pinned=True)[1]
     assert 1 == len(drain(reader))
     service.close()
     assert (0, 0, 0) == (service.open_queries, service.open_readers, service.open_views)
@@ -242,12 +242,12 @@ def test_a_view_serves_who_demands_no_more_than_it_was_opened_for() -> None:
     peers = FakePeers(Network({NODE2: service}), NODE1)
     for minimum in (7, 6, None):
         target = ReadTarget(GroupId(2), minimum, 1)
-        (reader,) = open_readers(peers, QUERY, Holder(NODE2, target), [request(PLAIN)], pinned=False)[1]
+        (reader,) = open_readers(peers, QUERY, RemoteTarget(NODE2, target), [request(PLAIN)], pinned=False)[1]
         drain(reader)
     assert 1 == service.open_views
     for target in (ReadTarget(GroupId(2), 8, 1), ReadTarget(GroupId(2), 7, 2)):
         with pytest.raises(RemoteError, match="demands more"):
-            open_readers(peers, QUERY, Holder(NODE2, target), [request(PLAIN)], pinned=False)
+            open_readers(peers, QUERY, RemoteTarget(NODE2, target), [request(PLAIN)], pinned=False)
     service.close()
 
 
@@ -262,7 +262,7 @@ def test_readers_before_one_that_cannot_be_opened_are_closed() -> None:
     service = ReaderService(lambda _target: view, FakeClock())
     peers = FakePeers(Network({NODE2: service}), NODE1)
     with pytest.raises(StorageError, match="one too many"):
-        open_readers(peers, QUERY, Holder(NODE2, TARGET), [request(PLAIN)] * 4, pinned=False)
+        open_readers(peers, QUERY, RemoteTarget(NODE2, TARGET), [request(PLAIN)] * 4, pinned=False)
     assert (1, 0, 0) == (service.open_queries, service.open_readers, view.open_readers)
     service.close()
     assert view.closed
@@ -346,7 +346,7 @@ def test_one_query_leaves_streams_for_others() -> None:
 
 def one_by_one(peers: FakePeers, query: QueryId, count: int) -> list[RemoteSeriesReader]:
     """Readers that have their streams at once, where there are any."""
-    holder = Holder(NODE2, TARGET)
+    holder = RemoteTarget(NODE2, TARGET)
     return [open_readers(peers, query, holder, [request(PLAIN)], pinned=False)[1][0] for _ in range(count)]
 
 
@@ -415,7 +415,7 @@ def test_a_reader_that_fails_at_once_leaves_none_of_those_that_were_opened_with_
 
 def test_readers_that_were_abandoned_end_with_the_next_call() -> None:
     service = ReaderService(lambda _target: FakeView(lambda: [block(n, 1 << 13) for n in range(9)]), FakeClock())
-    peers, holder = FakePeers(Network({NODE2: service}), NODE1), Holder(NODE2, TARGET)
+    peers, holder = FakePeers(Network({NODE2: service}), NODE1), RemoteTarget(NODE2, TARGET)
     abandoned: deque[int] = deque()
     wanted = [request(PLAIN)] * 4
     first = open_readers(peers, QUERY, holder, wanted, pinned=False, abandoned=abandoned)[1]
@@ -488,7 +488,7 @@ def test_queries_and_readers_are_limited(monkeypatch: pytest.MonkeyPatch) -> Non
     peers = FakePeers(Network({NODE2: service}), NODE1)
 
     def open_some(query: str, count: int) -> None:
-        open_readers(peers, QueryId(query), Holder(NODE2, TARGET), [request(PLAIN)] * count, pinned=False)
+        open_readers(peers, QueryId(query), RemoteTarget(NODE2, TARGET), [request(PLAIN)] * count, pinned=False)
 
     # The streams of these readers end at once, so they do not count any more.
     open_some("a", 3)
@@ -570,6 +570,6 @@ def test_a_holder_that_finds_nothing_for_long_shows_that_it_lives() -> None:
     service = ReaderService(lambda _target: FakeView(items), clock)
     peers = FakePeers(Network({NODE2: service}), NODE1)
     wanted = replace(request(PLAIN), bounds=(ValueBound(0, 4, None),))
-    (reader,) = open_readers(peers, QUERY, Holder(NODE2, TARGET), [wanted], pinned=False)[1]
+    (reader,) = open_readers(peers, QUERY, RemoteTarget(NODE2, TARGET), [wanted], pinned=False)[1]
     assert [(4, 4.0), (5, 5.0)] == drain(reader)
     service.close()

@@ -15,24 +15,24 @@ from hypothesis import strategies as st
 from waiting import PATIENCE_S
 
 from saros_cluster.data import region_apply
-from saros_cluster.data.applied_ranges import Had, Requested
-from saros_cluster.data.applied_requests import MEMORY, Requests
-from saros_cluster.data.command import NO_REQUEST, NOTHING_KNOWN, Known, Request, encode_command, encode_transfer
+from saros_cluster.data.applied_ranges import AppliedRange, RequestSet
+from saros_cluster.data.applied_requests import MEMORY, AppliedRequests
+from saros_cluster.data.command import NO_REQUEST, NOTHING_KNOWN, Request, TableVersion, encode_command, encode_transfer
 from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of
 from saros_cluster.data.ownership import (
     LEFT,
     MOVED,
     Arrival,
-    Bring,
+    Complete,
     Fence,
-    LetGo,
     Open,
     Ownership,
-    Settle,
+    Prepare,
+    Release,
     Transfer,
 )
 from saros_cluster.data.region_apply import RegionMachine
-from saros_cluster.data.schema_delta import SchemaNews
+from saros_cluster.data.schema_delta import SchemaDelta
 from saros_cluster.data.snapshots import call_handlers
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import membership
@@ -43,11 +43,11 @@ from saros_storage.base.errors import CorruptFile, UserMistake
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import Compressor, DataType, Encoding
 from saros_storage.cache.chunk_cache import ChunkCache
-from saros_storage.checkpoint.registry import Shelf
+from saros_storage.checkpoint.registry import CheckpointRegistry
 from saros_storage.folder.layout import TRASH_PREFIX
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import Disk, File, LocalDisk
-from saros_storage.mutation.mutation import Deletion, Mutation, Placed
+from saros_storage.mutation.mutation import Deletion, Mutation, PlacedTablet
 from saros_storage.mutation.tablet_codec import encode_tablet
 from saros_storage.read.latest_cache import Point
 from saros_storage.scan.reading import ScanRequest, TimeRange
@@ -128,7 +128,7 @@ class Member:
             self.owned,
             elsewhere,
             lambda news: None,
-            Shelf(str(self.folder / "snapshots"), LocalDisk(), SystemClock()),
+            CheckpointRegistry(str(self.folder / "snapshots"), LocalDisk(), SystemClock()),
             self.ask,
         )
         machine.start(self.compact, lambda: None, self.log[-1] if self.log[self.base :] else None)
@@ -140,9 +140,11 @@ class Member:
     def compact(self, index: int) -> None:
         self.base = max(self.base, index)
 
-    def add(self, request: Request, mutation: Mutation, drop: int | None = None, known: Known | None = None) -> object:
+    def add(
+        self, request: Request, mutation: Mutation, drop: int | None = None, known: TableVersion | None = None
+    ) -> object:
         """By default a drop is a new one, and a write has seen all of them, and the newest table."""
-        table = Known(0, self.machine.replica.ownership.opened) if known is None else known
+        table = TableVersion(0, self.machine.replica.ownership.opened) if known is None else known
         return self.append(encode_command(request, mutation, len(self.log) + 1 if drop is None else drop, table))
 
     def append(self, command: bytes) -> object:
@@ -195,10 +197,10 @@ def creates(device: str) -> list[SchemaChange]:
     return [CreateDatabase(device[:-2]), CreateSeries(device, False, series())]
 
 
-def rows(device: str, start: int, count: int, value: int, type_: DataType = DataType.INT64) -> Placed:
+def rows(device: str, start: int, count: int, value: int, type_: DataType = DataType.INT64) -> PlacedTablet:
     times = np.arange(start, start + count)
     values = np.full(count, value, np.int64 if type_ is DataType.INT64 else np.float64)
-    return Placed(2, encode_tablet(Tablet(device, ("x",), times, (Column(type_, values),), False)))
+    return PlacedTablet(2, encode_tablet(Tablet(device, ("x",), times, (Column(type_, values),), False)))
 
 
 def write(device: str, start: int, count: int, value: int) -> Mutation:
@@ -400,7 +402,7 @@ def test_news_of_the_schema(tmp_path: Path) -> None:
     member.add(NO_REQUEST, Mutation([DeleteSeries("root.a.d.x")]))
     news = member.machine.replica.news_since(1)
     assert (3, False, (DeleteSeries("root.a.d.x"),)) == (news.index, news.whole, news.changes)
-    assert news == SchemaNews.of_words(news.words())
+    assert news == SchemaDelta.of_words(news.words())
     assert () == member.machine.replica.news_since(3).changes
     member.machine.save(first=4)
     member.restart()
@@ -418,7 +420,7 @@ def test_a_group_does_not_speak_for_databases_whose_series_another_keeps(tmp_pat
 
 
 def test_requests_are_forgotten_by_the_log_not_by_time() -> None:
-    requests = Requests()
+    requests = AppliedRequests()
     requests.remember(Request(1, 1), 10)
     assert requests.is_known(Request(1, 1), 10 + MEMORY)
     assert not requests.is_known(Request(1, 1), 11 + MEMORY)
@@ -451,7 +453,7 @@ def test_slots_that_come_back_are_what_they_were_elsewhere_after_a_restart_too(t
     member.add(NO_REQUEST, write("root.a.d", 0, 3, 1))
     other.add(NO_REQUEST, write("root.a.d", 0, 2, 2))
     member.transfer(Fence(4, (member.slot("root.a", 0),)))
-    member.transfer(LetGo(4))
+    member.transfer(Release(4))
     assert {} == member.points("root.a.d")
     member.transfer(opening(member, 5, ("root.a", 0)), creates("root.a.d"))
     arrive(member, other, "root.a", 0)
@@ -460,7 +462,7 @@ def test_slots_that_come_back_are_what_they_were_elsewhere_after_a_restart_too(t
     assert expected == member.points("root.a.d")
     member.restart()
     assert expected == member.points("root.a.d")
-    member.transfer(Settle(5))
+    member.transfer(Complete(5))
     member.machine.save(first=2)
     member.base = 1
     member.restart()
@@ -484,7 +486,7 @@ def test_what_has_left_stays_as_it_is(tmp_path: Path, mutation: Mutation) -> Non
     member.add(NO_REQUEST, write("root.a.d", 100, 2, 1))
     member.add(NO_REQUEST, Mutation(deletions=[Deletion(("root.a.d.x",), TimeRange(1, 2))]))
     member.transfer(Fence(4, (member.slot("root.a", 0),)))
-    assert member.add(NO_REQUEST, mutation, known=Known(4, 0)) is None
+    assert member.add(NO_REQUEST, mutation, known=TableVersion(4, 0)) is None
     assert {0: 1} == member.points("root.a.d")
     member.restart()
     assert {0: 1} == member.points("root.a.d")
@@ -492,7 +494,7 @@ def test_what_has_left_stays_as_it_is(tmp_path: Path, mutation: Mutation) -> Non
     member.base = 1
     member.restart()
     assert {0: 1} == member.points("root.a.d")
-    member.transfer(LetGo(4))
+    member.transfer(Release(4))
     assert {} == member.points("root.a.d")
 
 
@@ -513,7 +515,7 @@ def test_who_has_just_started_tells_nothing_of_slots_that_left_until_all_of_them
             fence, opening, _ = machine.replica.describe(4)
             assert (3, (("root.a", 0),)) == (fence, opening.arrival.partitions)
             assert machine.capture_left(4)
-            region, pinned, _ = machine.replica.pin(Known(4, LEFT))
+            region, pinned, _ = machine.replica.pin(TableVersion(4, LEFT))
             region.unpin()
             assert [0] == [snapshot.slice for snapshot in pinned["root.a"]]
         else:
@@ -521,7 +523,7 @@ def test_who_has_just_started_tells_nothing_of_slots_that_left_until_all_of_them
             for ask in (
                 machine.replica.describe,
                 machine.capture_left,
-                lambda epoch, m=machine: m.replica.pin(Known(epoch, LEFT)),
+                lambda epoch, m=machine: m.replica.pin(TableVersion(epoch, LEFT)),
             ):
                 with pytest.raises(UserMistake) as early:
                     ask(4)
@@ -533,7 +535,7 @@ def test_a_replica_that_lags_is_none_for_who_knows_that_slots_have_left_its_grou
     """It would show what the group that has them now shows too."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
-    before, since = Known(3, 0, 0), Known(4, 0, 4)
+    before, since = TableVersion(3, 0, 0), TableVersion(4, 0, 4)
     assert [True, False] == [member.machine.replica.has_heard(known) for known in (before, since)]
     member.transfer(Fence(4, (member.slot("root.a", 0),)))
     assert [True, True] == [member.machine.replica.has_heard(known) for known in (before, since)]
@@ -566,15 +568,15 @@ def test_who_dies_while_it_lets_go_of_slots_does_so_when_it_is_back(tmp_path: Pa
     member.disk = Lame()
     member.restart()
     with pytest.raises(OSError, match="dies"):
-        member.transfer(LetGo(1))
+        member.transfer(Release(1))
     member.machine.region.flush()
     member.machine.save()
     member.disk = LocalDisk()
     member.start_alone()
     assert {0: 1, 1: 1} == member.points("root.a.d")
     with pytest.raises(UserMistake):
-        member.machine.replica.pin(Known(0, 0, 0))
-    region, pinned, _ = member.machine.replica.pin(Known(1, 0, 1))
+        member.machine.replica.pin(TableVersion(0, 0, 0))
+    region, pinned, _ = member.machine.replica.pin(TableVersion(1, 0, 1))
     region.unpin()
     assert () == pinned["root.a"]
     member.replay()
@@ -601,7 +603,7 @@ def test_a_request_counts_for_slots_that_its_sender_knew_to_be_here(tmp_path: Pa
     member, request = Member(tmp_path), Request(7, 1)
     member.add(NO_REQUEST, Mutation([*creates("root.a.d"), *creates("root.b.d")]))
     member.transfer(Fence(2, (member.slot("root.b", 0), member.slot("root.c", 0))))
-    member.transfer(LetGo(2))
+    member.transfer(Release(2))
     member.transfer(opening(member, 3, ("root.b", 0), ("root.c", 0)), creates("root.b.d"))
     first, rest = rows("root.a.d", 0, 2, 1), rows("root.b.d", 0, 2, 1)
     assert member.add(request, Mutation(creates("root.a.e"), (), [first]), known=NOTHING_KNOWN) is None
@@ -622,7 +624,7 @@ def test_rows_for_slots_that_their_sender_knew_to_be_elsewhere_are_refused(tmp_p
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     member.transfer(Fence(2, (member.slot("root.a", 0),)))
-    member.transfer(LetGo(2))
+    member.transfer(Release(2))
     member.transfer(opening(member, 3, ("root.a", 0)), creates("root.a.d"))
     refused = member.add(Request(7, 1), write("root.a.d", 0, 2, 1), known=NOTHING_KNOWN)
     assert isinstance(refused, UserMistake)
@@ -637,10 +639,10 @@ def test_what_was_deleted_before_slots_came_is_not_deleted_of_them_in_a_replay(t
     other.add(NO_REQUEST, write("root.b.d", 0, 2, 2))
     slot = member.slot("root.b", 0)
     member.transfer(Fence(1, (slot,)))
-    member.transfer(LetGo(1))
-    member.add(NO_REQUEST, Mutation(deletions=[Deletion(("root.b.**",), TimeRange())]), known=Known(1, 0))
+    member.transfer(Release(1))
+    member.add(NO_REQUEST, Mutation(deletions=[Deletion(("root.b.**",), TimeRange())]), known=TableVersion(1, 0))
     member.transfer(opening(member, 2, ("root.b", 0)), creates("root.b.d"))
-    member.add(NO_REQUEST, Mutation(deletions=[Deletion(("root.b.**",), TimeRange(1, 2))]), known=Known(2, 2))
+    member.add(NO_REQUEST, Mutation(deletions=[Deletion(("root.b.**",), TimeRange(1, 2))]), known=TableVersion(2, 2))
     member.machine.save(first=2)
     member.base = 1
     member.restart()
@@ -655,17 +657,17 @@ def test_a_repeated_deletion_spares_slots_that_have_had_it(tmp_path: Path) -> No
     member.add(NO_REQUEST, Mutation([*creates("root.a.d"), *creates("root.b.d")]))
     member.add(NO_REQUEST, write("root.a.d", 0, 2, 1))
     member.transfer(Fence(1, (member.slot("root.b", 0),)))
-    member.transfer(LetGo(1))
-    assert member.add(request, deletion, known=Known(1, 0)) is None
-    member.add(NO_REQUEST, write("root.a.d", 1, 1, 5), known=Known(1, 0))
+    member.transfer(Release(1))
+    assert member.add(request, deletion, known=TableVersion(1, 0)) is None
+    member.add(NO_REQUEST, write("root.a.d", 1, 1, 5), known=TableVersion(1, 0))
     member.transfer(opening(member, 2, ("root.b", 0)), creates("root.b.d"))
     member.add(NO_REQUEST, write("root.b.d", 0, 2, 1))
-    refused = member.add(request, deletion, known=Known(1, 0))
+    refused = member.add(request, deletion, known=TableVersion(1, 0))
     assert isinstance(refused, UserMistake)
     assert MOVED == refused.code
-    assert member.add(request, deletion, known=Known(2, 2)) is None
+    assert member.add(request, deletion, known=TableVersion(2, 2)) is None
     member.add(NO_REQUEST, write("root.b.d", 1, 1, 7))
-    assert member.add(request, deletion, known=Known(2, 2)) is None
+    assert member.add(request, deletion, known=TableVersion(2, 2)) is None
     for save in (lambda: None, lambda: member.machine.save(first=2)):
         assert {1: 5} == member.points("root.a.d")
         assert {1: 7} == member.points("root.b.d")
@@ -683,16 +685,16 @@ def test_a_repeated_deletion_comes_to_the_same_where_what_was_written_since_is_i
         member = Member(tmp_path / str(restarts))
         slots = (member.slot("root.b", 0),)
         member.transfer(Fence(1, slots))
-        member.transfer(LetGo(1))
-        assert member.add(request, deletion, known=Known(1, 0)) is None
+        member.transfer(Release(1))
+        assert member.add(request, deletion, known=TableVersion(1, 0)) is None
         member.transfer(Open(Arrival(2, 1, 0, GroupId(2), 9, (NodeId(2),), slots, ()), (), (0,)))
-        assert member.add(request, deletion, known=Known(2, 2)) is None
+        assert member.add(request, deletion, known=TableVersion(2, 2)) is None
         member.add(NO_REQUEST, Mutation(creates("root.b.d")))
         member.add(NO_REQUEST, write("root.b.d", 1, 1, 7))
         if restarts:
             member.machine.region.flush()
             member.restart()
-        assert member.add(request, deletion, known=Known(2, 2)) is None
+        assert member.add(request, deletion, known=TableVersion(2, 2)) is None
         found.append(member.points("root.b.d"))
     assert [{1: 7}, {1: 7}] == found
 
@@ -702,12 +704,12 @@ def test_what_was_made_anew_behind_a_drop_has_nothing_elsewhere_after_a_restart_
     member = Member(tmp_path)
     slots = (member.slot("root.b", 0),)
     member.transfer(Fence(1, slots))
-    member.transfer(LetGo(1))
+    member.transfer(Release(1))
     member.transfer(opening(member, 2, ("root.b", 0)), creates("root.b.d"))
     member.machine.save(first=3)
     member.base = 2
-    member.add(NO_REQUEST, Mutation([DeleteDatabase("root.b")]), known=Known(2, 2))
-    member.add(NO_REQUEST, Mutation(creates("root.b.d")), known=Known(2, 2))
+    member.add(NO_REQUEST, Mutation([DeleteDatabase("root.b")]), known=TableVersion(2, 2))
+    member.add(NO_REQUEST, Mutation(creates("root.b.d")), known=TableVersion(2, 2))
     member.add(NO_REQUEST, write("root.b.d", 0, 2, 1))
     member.machine.region.flush()
     assert {0: 1, 1: 1} == member.points("root.b.d")
@@ -725,7 +727,7 @@ def test_files_of_one_name_in_and_out_of_sequence_both_arrive_where_both_are_out
         other.add(NO_REQUEST, write("root.b.d", time, 1, 2))
     slots = (member.slot("root.b", 0),)
     member.transfer(Fence(1, slots))
-    member.transfer(LetGo(1))
+    member.transfer(Release(1))
     member.transfer(opening(member, 2, ("root.b", 0)), creates("root.b.d"))
     for time in (55, 70):
         member.add(NO_REQUEST, write("root.b.d", time, 1, 3))
@@ -759,7 +761,7 @@ def test_slices_that_arrive_while_the_disk_is_full_arrive_when_there_is_room(tmp
         other.add(NO_REQUEST, write("root.b.d", number * 100, 1, number))
     slots = tuple(sorted({member.slot(*key) for key in keys}))
     member.transfer(Fence(1, slots))
-    member.transfer(LetGo(1))
+    member.transfer(Release(1))
     member.disk = disk = Cramped(count // 2)
     member.restart()
     member.transfer(opening(member, 2, *keys), creates("root.b.d"))
@@ -790,7 +792,7 @@ def test_a_group_tells_nothing_of_series_that_it_has_let_go_of(tmp_path: Path, m
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     member.transfer(Fence(1, (member.slot("root.a", 0),)))
     assert {"root.a": 0} == member.machine.replica.news_since(0).since
-    member.transfer(LetGo(1))
+    member.transfer(Release(1))
     for _ in range(2):
         news = member.machine.replica.news_since(0)
         assert (True, (), 1) == (news.whole, news.changes, news.left)
@@ -801,13 +803,13 @@ def test_schema_comes_in_pieces_ahead_of_slots_and_again(tmp_path: Path) -> None
     member = Member(tmp_path)
     slot = member.slot("root.a", 0)
     member.transfer(Fence(1, (slot,)))
-    member.transfer(LetGo(1))
+    member.transfer(Release(1))
     more = [CreateSeries("root.a.e", False, series())]
     for _ in range(2):
-        member.transfer(Bring(2), creates("root.a.d"))
+        member.transfer(Prepare(2), creates("root.a.d"))
     assert member.add(NO_REQUEST, write("root.a.d", 0, 1, 1)) is not None  # not open yet
     member.transfer(opening(member, 2, ("root.a", 0)), more)
-    member.transfer(Bring(2), [CreateSeries("root.a.late", False, series())])
+    member.transfer(Prepare(2), [CreateSeries("root.a.late", False, series())])
     told = member.machine.replica.news_since(len(member.log) - 2).changes
     assert [CreateDatabase("root.a"), CreateSeries("root.a.d", False, series()), *more] == list(told)
     assert member.add(NO_REQUEST, write("root.a.d", 0, 1, 1)) is None
@@ -817,10 +819,10 @@ def test_schema_comes_in_pieces_ahead_of_slots_and_again(tmp_path: Path) -> None
 
 
 def test_requests_that_came_with_slots_are_forgotten_too() -> None:
-    requests = Requests()
-    had = Had(frozenset({8, 9}), Requested.of([(1, 1)]))
+    requests = AppliedRequests()
+    had = AppliedRange(frozenset({8, 9}), RequestSet.of([(1, 1)]))
     requests.take_in(3, 10, [had])
-    for found in (requests, Requests(requests.dump(), requests.dump_arrived())):
+    for found in (requests, AppliedRequests(requests.dump(), requests.dump_arrived())):
         assert found.is_known(Request(1, 1), 10 + MEMORY)
         assert found.covers(Request(1, 1), 10 + MEMORY, 9, 3)
         assert not found.covers(Request(1, 1), 10 + MEMORY, 7, 3)
@@ -834,11 +836,11 @@ def test_requests_that_came_with_slots_are_forgotten_too() -> None:
 
 def test_a_request_that_is_repeated_after_a_move_still_counts_for_what_it_had_its_effect_on() -> None:
     """First for slots that were here, then for those that came; both counts go along when they leave."""
-    requests, request = Requests(), Request(1, 1)
-    requests.take_in(3, 10, [Had(frozenset({5}), Requested.of([(1, 9)]))])
+    requests, request = AppliedRequests(), Request(1, 1)
+    requests.take_in(3, 10, [AppliedRange(frozenset({5}), RequestSet.of([(1, 9)]))])
     requests.remember(request, 20, 0)
     requests.remember(request, 40, 3)
-    found = Requests(requests.dump(), requests.dump_arrived())
+    found = AppliedRequests(requests.dump(), requests.dump_arrived())
     assert requests.dump() == found.dump()
     both, first, came = [(1, 9), (1, 1)], [(1, 1)], [(1, 9)]
     leaving = {0: frozenset({1}), 3: frozenset({5, 6})}
@@ -847,7 +849,7 @@ def test_a_request_that_is_repeated_after_a_move_still_counts_for_what_it_had_it
         (30, [({1}, first), ({5}, came)]),
         (15, [({5}, came)]),
     ):
-        assert [Had(frozenset(s), Requested.of(r)) for s, r in expected] == list(found.had_by(leaving, fence))
+        assert [AppliedRange(frozenset(s), RequestSet.of(r)) for s, r in expected] == list(found.had_by(leaving, fence))
 
 
 def test_slots_take_along_what_they_have_had_and_nothing_else(tmp_path: Path) -> None:
@@ -856,7 +858,7 @@ def test_slots_take_along_what_they_have_had_and_nothing_else(tmp_path: Path) ->
     slots = (first.slot("root.a", 0),)
     for other in (second, third):
         other.transfer(Fence(1, slots))
-        other.transfer(LetGo(1))
+        other.transfer(Release(1))
 
     def pass_on(source: Member, target: Member, epoch: int) -> None:
         _, told, changes = source.machine.replica.describe(epoch)

@@ -32,7 +32,7 @@ from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.messages import STREAM, ReadTarget
 from saros_cluster.remote.reader_service import BATCH_BYTES, ReaderService
-from saros_cluster.remote.remote_reader import Holder
+from saros_cluster.remote.remote_reader import RemoteTarget
 from saros_cluster.remote.routed_view import RoutedView
 from saros_engine.functions.aggregates import AGGREGATES
 from saros_engine.operators.last import LastScanOperator
@@ -307,7 +307,7 @@ def value_at(time: int, type_: DataType) -> Scalar:
 # ---------------------------------------------------------------------------------------------- bytes
 
 TICKS = 1_000
-HOLDER = Holder(NodeId(2), ReadTarget(GroupId(2), None, 1))
+HOLDER = RemoteTarget(NodeId(2), ReadTarget(GroupId(2), None, 1))
 
 
 def at_a_holder(blocks: Sequence[Block]) -> tuple[RoutedView, list[int]]:

@@ -49,7 +49,7 @@ from saros_cluster.remote.messages import (
 from saros_cluster.remote.reader_service import (
     ReaderService,
 )
-from saros_cluster.remote.remote_reader import Holder, RemoteSeriesReader, open_readers
+from saros_cluster.remote.remote_reader import RemoteSeriesReader, RemoteTarget, open_readers
 from saros_cluster.remote.routed_view import MergedReader, RoutedView
 from saros_scheduler.task import QueryId
 from saros_storage.base.block import Block, Column
@@ -57,7 +57,7 @@ from saros_storage.base.errors import CorruptFile, DiskFull, LogFailed, StorageE
 from saros_storage.base.types import DataType, Scalar
 from saros_storage.read.series_reader import LocalSeriesReader
 from saros_storage.read.window_statistics import of_summaries
-from saros_storage.scan.read_point import Horizon, ReadPoint
+from saros_storage.scan.read_point import ReadHorizon, ReadPoint
 from saros_storage.scan.reading import (
     ReadView,
     ScanRequest,
@@ -347,7 +347,7 @@ def test_a_view_that_cannot_be_opened_leaves_no_query() -> None:
     peers = FakePeers(Network({NODE2: service}), NODE1)
     for _ in range(2):
         with pytest.raises(DiskFull, match="node 2: no"):
-            open_readers(peers, QUERY, Holder(NODE2, TARGET), [request(PLAIN)], pinned=False)
+            open_readers(peers, QUERY, RemoteTarget(NODE2, TARGET), [request(PLAIN)], pinned=False)
     assert (0, 0, 0) == (service.open_queries, service.open_readers, service.open_views)
 
 
@@ -369,7 +369,7 @@ def test_the_holder_is_told_what_the_coordinator_demands(plant: Plant) -> None:
 def test_a_group_has_one_holder_for_a_query(plant: Plant) -> None:
     asked: list[GroupId] = []
 
-    def holders(group: GroupId) -> list[Holder]:
+    def holders(group: GroupId) -> list[RemoteTarget]:
         asked.append(group)
         return plant.holders(group)
 
@@ -390,9 +390,9 @@ def test_another_holder_is_asked_before_one_has_been_read(plant: Plant) -> None:
     plant.network.services[behind] = ReaderService(lags, plant.clock)
     plant.network.before = unreachable(gone, OPEN)
 
-    def holders(group: GroupId) -> list[Holder]:
+    def holders(group: GroupId) -> list[RemoteTarget]:
         found = plant.holders(group)
-        return [Holder(node, found[0].target) for node in (gone, behind, NODE2)] if group == 2 else found
+        return [RemoteTarget(node, found[0].target) for node in (gone, behind, NODE2)] if group == 2 else found
 
     view = RoutedView(QUERY, plant.stores[0].view(), plant.routes, holders, plant.peers)
     assert read(plant.whole.view(), request(PLAIN)) == drain(view.open(request(PLAIN)))
@@ -402,7 +402,7 @@ def test_another_holder_is_asked_before_one_has_been_read(plant: Plant) -> None:
 
 def test_of_holders_that_all_fail_the_last_one_tells_why(plant: Plant) -> None:
     plant.network.before = unreachable(NODE2, OPEN)
-    holders = [Holder(node, TARGET) for node in (NODE2, NODE2)]
+    holders = [RemoteTarget(node, TARGET) for node in (NODE2, NODE2)]
     view = RoutedView(QUERY, plant.stores[0].view(), plant.routes, lambda _group: holders, plant.peers)
     with pytest.raises(Unreachable, match="node 2"):
         view.open(request(PLAIN))
@@ -414,7 +414,7 @@ def test_a_mistake_is_a_mistake_at_every_holder(plant: Plant) -> None:
         raise DiskFull("no")
 
     plant.network.services[NODE2] = ReaderService(refuse, plant.clock)
-    holders = [Holder(node, TARGET) for node in (NODE2, NODE3)]
+    holders = [RemoteTarget(node, TARGET) for node in (NODE2, NODE3)]
     view = RoutedView(QUERY, plant.stores[0].view(), plant.routes, lambda _group: holders, plant.peers)
     with pytest.raises(DiskFull, match="node 2: no"):
         view.open(request(PLAIN))
@@ -434,7 +434,7 @@ def test_the_session_is_told_what_each_group_shows_and_the_read_is_stale_if_it_s
 
         plant.network.services[node] = ReaderService(open_view, plant.clock)
     local = plant.network.services[NODE1]._open_view(ReadTarget(GroupId(1), None, 3))
-    horizon = Horizon()
+    horizon = ReadHorizon()
     point = ReadPoint(wanted={1: 11, 2: 22}, horizon=horizon)
     view = RoutedView(QUERY, local, plant.routes, plant.holders, plant.peers, point)
     drain(view.open(plant.slice_of(2)))
@@ -563,7 +563,7 @@ def test_a_wrong_number_of_readers_is_refused() -> None:
 
     peers = FakePeers(Network({NODE2: Wrong()}), NODE1)  # type: ignore[dict-item]
     with pytest.raises(ValueError, match="2 readers for 1"):
-        open_readers(peers, QUERY, Holder(NODE2, TARGET), [request(PLAIN)], pinned=False)
+        open_readers(peers, QUERY, RemoteTarget(NODE2, TARGET), [request(PLAIN)], pinned=False)
 
 
 @pytest.mark.parametrize(
@@ -583,7 +583,7 @@ def test_errors_of_the_holders_storage_are_what_they_are_there(raised: StorageEr
 
     service = ReaderService(lambda _target: FakeView(fail), FakeClock())
     peers = FakePeers(Network({NODE2: service}), NODE1)
-    (reader,) = open_readers(peers, QUERY, Holder(NODE2, TARGET), [request(PLAIN)], pinned=False)[1]
+    (reader,) = open_readers(peers, QUERY, RemoteTarget(NODE2, TARGET), [request(PLAIN)], pinned=False)[1]
     reader.next()
     with pytest.raises(StorageError) as caught:
         reader.next()
@@ -679,7 +679,7 @@ def test_a_view_may_be_closed_while_some_thread_waits_for_a_holder() -> None:
 
     service = ReaderService(lambda _target: FakeView(slow), FakeClock())
     peers = FakePeers(Network({NODE2: service}), NODE1)
-    local, holder = FakeView(list), Holder(NODE2, TARGET)
+    local, holder = FakeView(list), RemoteTarget(NODE2, TARGET)
     view = RoutedView(QUERY, local, lambda _device, _time: [GroupId(2)], lambda _group: [holder], peers)
     reader = view.open(request(PLAIN))
     ended = threading.Event()

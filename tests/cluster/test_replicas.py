@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from cluster.test_region_machine import NO_REQUEST, OPTIONS, Member, arrive, creates, opening, write
 
-from saros_cluster.data.command import Known
-from saros_cluster.data.ownership import MOVED, Fence, LetGo
+from saros_cluster.data.command import TableVersion
+from saros_cluster.data.ownership import MOVED, Fence, Release
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.replicas import Replicas
 from saros_storage.backup.making import BackupRun
@@ -19,15 +19,15 @@ from saros_storage.base.clock import SystemClock
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import DataType
 from saros_storage.cache.chunk_cache import ChunkCache
-from saros_storage.checkpoint.checkpoint_set import Frozen
-from saros_storage.checkpoint.registry import Shelf
+from saros_storage.checkpoint.checkpoint_set import CheckpointSet
+from saros_storage.checkpoint.registry import CheckpointRegistry
 from saros_storage.io.disk import Disk, LocalDisk
 from saros_storage.mutation.mutation import Deletion, Mutation
 from saros_storage.region import Region
 from saros_storage.scan.reading import ReadView, ScanRequest, TimeRange
 from saros_storage.store import Store
 
-NOW = Known(1, 1, 1)
+NOW = TableVersion(1, 1, 1)
 
 
 def shown(members: Sequence[Member], epoch: int, moved: int) -> list[int]:
@@ -35,7 +35,9 @@ def shown(members: Sequence[Member], epoch: int, moved: int) -> list[int]:
 
     `moved`: the last move from the first to the second that the table knows of.
     """
-    view = node_of(*members).view({GroupId(1): Known(epoch, 0, moved), GroupId(2): Known(epoch, moved, 0)})
+    view = node_of(*members).view(
+        {GroupId(1): TableVersion(epoch, 0, moved), GroupId(2): TableVersion(epoch, moved, 0)}
+    )
     return [time for time, _ in points(view)]
 
 
@@ -89,7 +91,7 @@ def test_slots_that_left_do_not_seem_empty_before_the_log_says_again_that_they_l
     source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
     moved_from(source, target)
     arrive(target, source, "root.a", 0)
-    source.transfer(LetGo(1))
+    source.transfer(Release(1))
     for member in (source, target):
         member.start_alone()
     with pytest.raises(UserMistake) as gone:
@@ -104,16 +106,16 @@ class Here:
     """What a node has, for a backup. Implements `Source`."""
 
     def __init__(self, folder: Path, *members: Member, disk: Disk | None = None) -> None:
-        self._shelf = Shelf(str(folder), disk or LocalDisk(), SystemClock())
+        self._shelf = CheckpointRegistry(str(folder), disk or LocalDisk(), SystemClock())
         self._members = members
         for member in members:
             member.machine._shelf = self._shelf  # all groups of a node have one
         self._ids: tuple[bytes, ...] = ()
 
-    def freeze(self, since: int | None) -> Frozen:
+    def freeze(self, since: int | None) -> CheckpointSet:
         self._ids, captures = node_of(*self._members).capture(self._shelf)
         schema = self._members[0].machine.region.schema.dump()
-        return Frozen("ms", 100, False, schema, self._ids, captures)
+        return CheckpointSet("ms", 100, False, schema, self._ids, captures)
 
     def read(self, capture: int, number: int) -> Iterator[bytes]:
         return self._shelf.pieces(self._ids[capture], number, 0)

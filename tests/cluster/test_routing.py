@@ -9,13 +9,13 @@ import numpy as np
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.routing.routes import Routes
 from saros_cluster.routing.routing import Routing
-from saros_cluster.topology.commands import Begin, Fenced, Go, Opened
+from saros_cluster.topology.commands import Begin, Fenced, Opened, Proceed
 from saros_cluster.topology.topology import META, Node, Topology
 from saros_cluster.topology.transitions import apply
 from saros_storage.base.block import Column
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import DataType
-from saros_storage.mutation.mutation import Placed
+from saros_storage.mutation.mutation import PlacedTablet
 from saros_storage.mutation.tablet_codec import TabletFrame, decode_tablet, encode_tablet
 from saros_storage.scan.reading import TimeRange
 
@@ -23,11 +23,11 @@ NODES = [NodeId(n) for n in (1, 2, 3, 4, 5)]
 ROUTING = Routing(Topology.first({node: Node(f"host{node}:1", f"host{node}:2") for node in NODES}, 3, 10_000), 100)
 
 
-def placed(times: list[int]) -> Placed:
+def placed(times: list[int]) -> PlacedTablet:
     values = np.array(times, np.int64)
     tablet = Tablet("root.a.d", ("x",), values, (Column(DataType.INT64, values * 10),), False)
     frame = TabletFrame(encode_tablet(tablet))
-    return Placed(2, frame.frame, frame)
+    return PlacedTablet(2, frame.frame, frame)
 
 
 def test_a_tablet_of_one_slice_goes_as_it_is() -> None:
@@ -65,7 +65,7 @@ def test_who_was_refused_waits_for_a_newer_table_by_which_all_slots_are_open() -
     assert not routes.await_open(refused, 0.01)
     fenced = apply(first, Begin(leaving=(NodeId(5),)), 2)
     assert fenced.change is not None
-    for index, step in enumerate([Go(2), Fenced(2, 0, 17)], 3):
+    for index, step in enumerate([Proceed(2), Fenced(2, 0, 17)], 3):
         fenced = apply(fenced, step, index)
     routes.learn(fenced)
     assert not routes.now.is_open

@@ -18,7 +18,7 @@ from saros_cluster.users.commands import CreateUser
 from saros_cluster.users.directory import USERS_FILE, FileDirectory
 from saros_storage.base.clock import SystemClock
 from saros_storage.cache.chunk_cache import ChunkCache
-from saros_storage.checkpoint.registry import Shelf
+from saros_storage.checkpoint.registry import CheckpointRegistry
 from saros_storage.folder.layout import write_durably, write_synced
 from saros_storage.folder.store_options import StoreOptions
 
@@ -43,7 +43,7 @@ def test_a_groups_state_that_a_node_began_with_is_there_after_a_power_cut() -> N
 
 def open_group(disk: CrashDisk) -> RegionMachine:
     clock = SystemClock()
-    shelf = Shelf("/snapshots", disk, clock)
+    shelf = CheckpointRegistry("/snapshots", disk, clock)
     return RegionMachine(
         GroupId(1),
         "/groups/1",

@@ -18,8 +18,8 @@ from saros_cluster.users.commands import (
     DropRole,
     DropUser,
     Grant,
+    Grantee,
     GrantRole,
-    Holder,
     Kind,
     Rehash,
     Revoke,
@@ -45,7 +45,7 @@ from saros_storage.base.paths import parse_pattern, split_path
 from saros_storage.io.disk import LocalDisk
 
 READ, WRITE = Privilege.READ_DATA, Privilege.WRITE_DATA
-ANN, STAFF = Holder(Kind.USER, "ann"), Holder(Kind.ROLE, "staff")
+ANN, STAFF = Grantee(Kind.USER, "ann"), Grantee(Kind.ROLE, "staff")
 COMMANDS = (
     CreateUser("root", "$a", administrator=True, must_change=True),
     CreateUser("ann", "$b"),
@@ -162,7 +162,7 @@ def test_the_last_administrator_stays() -> None:
         (GrantRole("nothing", "ann"), 808),
         (GrantRole("staff", "nobody"), 804),
         (RevokeRole("staff", "ann"), 807),
-        (Grant((READ,), ("root.a",), Holder(Kind.ROLE, "nothing")), 808),
+        (Grant((READ,), ("root.a",), Grantee(Kind.ROLE, "nothing")), 808),
         (Grant((READ,), ("root.*.a",), ANN), 509),
         (Grant((READ,), ("root.a*.**",), ANN), 509),
         (Grant((READ,), ("root.**.a",), ANN), 509),

@@ -26,7 +26,7 @@ from saros_cluster.routing.no_leader import NoLeader
 from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import StorageError, StoreClosed, UserMistake
 from saros_storage.base.types import DataType
-from saros_storage.scan.read_point import Horizon, ReadPoint
+from saros_storage.scan.read_point import ReadHorizon, ReadPoint
 from saros_storage.scan.reading import ReadView, ScanRequest, Summaries, Summary, TimeRange, WindowGrid
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def write(life: Life, device: str, times: Sequence[int], value: int) -> int:
     return life.writer.insert_columns(device, np.array(times, np.int64), {MEASUREMENT: column}, aligned=None)
 
 
-def view_of(life: Life, consistency: str, horizon: Horizon | None = None) -> tuple[ReadView, ReadPoint]:
+def view_of(life: Life, consistency: str, horizon: ReadHorizon | None = None) -> tuple[ReadView, ReadPoint]:
     """A view, and what it shows, which is known when it was read; close it."""
     database = life.node.database
     point = database.catch_up(consistency, horizon)
@@ -223,7 +223,7 @@ class Client:
         self._client = 1_000 + number
         self._sequence = 0
         #: What it was shown, which it takes along to every node.
-        self._horizon = Horizon()
+        self._horizon = ReadHorizon()
 
     def start(self) -> None:
         self.world.threads.spawn(self.name, None, self._run)

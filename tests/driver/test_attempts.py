@@ -7,7 +7,7 @@ import pytest
 
 import saros
 from saros.base.statement_kind import Kind, kind_of
-from saros.transport.retry_policy import LOST_MAX, Attempts, Failure, Memory, failure_of
+from saros.transport.retry_policy import LOST_MAX, Failure, Memory, RetryPolicy, failure_of
 from saros_wire import protocol
 from saros_wire.status import STATUS
 
@@ -59,7 +59,7 @@ def test_what_grpc_says() -> None:
 
 
 def test_a_call_is_tried_until_its_patience_ends() -> None:
-    attempts = Attempts(30.0)
+    attempts = RetryPolicy(30.0)
     attempts.failed(NOT_SENT, None, 100.0)
     attempts.failed(coded(2017), HERE, 129.9)
     with pytest.raises(saros.OperationalError) as caught:
@@ -69,11 +69,11 @@ def test_a_call_is_tried_until_its_patience_ends() -> None:
 
 def test_other_codes_end_it() -> None:
     with pytest.raises(saros.DataError):
-        Attempts(30.0).failed(coded(507), HERE, 0.0)
+        RetryPolicy(30.0).failed(coded(507), HERE, 0.0)
 
 
 def test_a_call_that_breaks_connections_is_not_sent_for_ever() -> None:
-    attempts = Attempts(30.0)
+    attempts = RetryPolicy(30.0)
     for _ in range(LOST_MAX - 1):
         attempts.failed(LOST, HERE, 0.0)
         attempts.failed(LOST, None, 0.0)  # at opening a session: nothing to do with the call
@@ -85,7 +85,7 @@ def unanswered(details: str, address: str = "h:1") -> Failure:
     return failure_of(Refused(grpc.StatusCode.UNAVAILABLE, details), address)
 
 
-def final_error(attempts: Attempts, failure: Failure, memory: Memory | None, now: float) -> saros.Error:
+def final_error(attempts: RetryPolicy, failure: Failure, memory: Memory | None, now: float) -> saros.Error:
     with pytest.raises(saros.Error) as caught:
         attempts.failed(failure, memory, now)
     return caught.value
@@ -94,12 +94,12 @@ def final_error(attempts: Attempts, failure: Failure, memory: Memory | None, now
 def test_an_error_says_for_how_long_a_node_was_silent() -> None:
     frozen = "Stream removed (ping timeout)"
     assert f"the node at h:1 has not answered for 4 s: {frozen}" == str(unanswered(frozen).error)
-    attempts = Attempts(30.0)
+    attempts = RetryPolicy(30.0)
     attempts.failed(unanswered(frozen), HERE, 100.0)
     attempts.failed(NOT_SENT, HERE, 110.0)
     error = final_error(attempts, NOT_SENT, HERE, 130.5)
     assert "the node at h:1 has not answered for 35 s: failed to connect to all addresses; ..." == str(error)
-    restarted = Attempts(30.0)
+    restarted = RetryPolicy(30.0)
     restarted.failed(NOT_SENT, HERE, 100.0)
     restarted.failed(coded(2014), HERE, 120.0)
     error = final_error(restarted, NOT_SENT, None, 130.0)
@@ -107,7 +107,7 @@ def test_an_error_says_for_how_long_a_node_was_silent() -> None:
 
 
 def test_an_error_names_all_silent_nodes() -> None:
-    attempts = Attempts(30.0)
+    attempts = RetryPolicy(30.0)
     attempts.failed(NOT_SENT, None, 100.0)
     attempts.failed(unanswered("Socket closed", "h:2"), HERE, 101.0)
     assert (
@@ -117,28 +117,28 @@ def test_an_error_names_all_silent_nodes() -> None:
 
 
 def test_the_answer_of_a_node_tells_more_than_the_silence_of_another() -> None:
-    attempts = Attempts(30.0)
+    attempts = RetryPolicy(30.0)
     attempts.failed(coded(2017), HERE, 100.0)
     error = final_error(attempts, unanswered("Socket closed", "h:2"), None, 130.0)
     assert (2017, "words") == (error.code, str(error))
 
 
 def test_an_insert_whose_outcome_a_node_of_a_cluster_does_not_know_is_sent_again() -> None:
-    insert = Attempts(30.0, write=True, deadline=30.0)
+    insert = RetryPolicy(30.0, write=True, deadline=30.0)
     insert.failed(coded(2018), CLUSTER, 1.0)
     insert.failed(coded(2017), CLUSTER, 2.0)
     error = final_error(insert, coded(2017), CLUSTER, 30.0)
     assert (2018, "nobody knows whether the write was carried out: words") == (error.code, str(error))
     for attempts, memory in (
-        (Attempts(30.0, write=True, deadline=30.0), HERE),
-        (Attempts(30.0, write=True), CLUSTER),
+        (RetryPolicy(30.0, write=True, deadline=30.0), HERE),
+        (RetryPolicy(30.0, write=True), CLUSTER),
     ):
         error = final_error(attempts, coded(2018), memory, 1.0)
         assert (2018, "words") == (error.code, str(error))
 
 
 def test_a_lost_write_goes_only_where_it_is_remembered() -> None:
-    attempts = Attempts(30.0, write=True)
+    attempts = RetryPolicy(30.0, write=True)
     attempts.check_node(HERE)
     attempts.failed(NOT_SENT, HERE, 0.0)
     attempts.check_node(ELSEWHERE)  # nothing was sent yet
@@ -152,14 +152,14 @@ def test_a_lost_write_goes_only_where_it_is_remembered() -> None:
 
 def test_a_lost_write_that_nobody_remembers_is_unknown_at_once() -> None:
     with pytest.raises(saros.OperationalError, match="Socket closed") as caught:
-        Attempts(30.0, write=True).failed(LOST, NOWHERE, 0.0)
+        RetryPolicy(30.0, write=True).failed(LOST, NOWHERE, 0.0)
     assert 2018 == caught.value.code
-    Attempts(30.0, write=True).failed(NOT_SENT, NOWHERE, 0.0)
-    Attempts(30.0, write=True).failed(coded(2014), NOWHERE, 0.0)
+    RetryPolicy(30.0, write=True).failed(NOT_SENT, NOWHERE, 0.0)
+    RetryPolicy(30.0, write=True).failed(coded(2014), NOWHERE, 0.0)
 
 
 def test_after_a_lost_write_only_its_own_mistake_is_certain() -> None:
-    attempts = Attempts(30.0, write=True)
+    attempts = RetryPolicy(30.0, write=True)
     attempts.failed(LOST, CLUSTER, 0.0)
     with pytest.raises(saros.OperationalError) as caught:
         attempts.failed(coded(611), CLUSTER, 1.0)

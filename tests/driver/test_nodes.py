@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from saros.transport import node_selector as module
-from saros.transport.node_selector import Nodes
+from saros.transport.node_selector import NodeSelector
 
 
-def made(*, spread: bool = False, start: int = 0) -> Nodes:
-    return Nodes(["a", "b", "c"], start=start, spread=spread)
+def made(*, spread: bool = False, start: int = 0) -> NodeSelector:
+    return NodeSelector(["a", "b", "c"], start=start, spread=spread)
 
 
 def test_all_calls_go_home_until_it_fails() -> None:
@@ -32,7 +32,7 @@ def test_weak_reads_go_to_all_nodes_that_are_up_in_turn_and_writes_stay_home() -
 
 
 def test_a_node_that_fails_again_is_left_alone_longer_up_to_a_limit() -> None:
-    nodes = Nodes(["a"], start=0, spread=False)
+    nodes = NodeSelector(["a"], start=0, spread=False)
     now, pauses = 0.0, []
     for _ in range(8):
         nodes.failed("a", now, 1.0)
@@ -47,7 +47,7 @@ def test_a_node_that_fails_again_is_left_alone_longer_up_to_a_limit() -> None:
 
 
 def test_calls_that_failed_together_count_once() -> None:
-    nodes = Nodes(["a"], start=0, spread=False)
+    nodes = NodeSelector(["a"], start=0, spread=False)
     for _ in range(32):
         nodes.failed("a", 0.0, 1.0)
     assert 0.05 == nodes.choose(0.0)[1]

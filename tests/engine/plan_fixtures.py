@@ -7,7 +7,7 @@ from pathlib import Path
 
 from saros_engine.base.errors import EngineError
 from saros_engine.execution.explain import explain
-from saros_engine.expressions.time_filter import Moment
+from saros_engine.expressions.time_filter import TimeContext
 from saros_engine.plan.expression import Bound, Constant, FunctionCall, InputColumn, InputTime, Membership, Operation
 from saros_engine.plan.plan import Filter, LastScan, Node, Project, QueryPlan, TimeWindows
 from saros_engine.planner import LogicalPlan, PlanContext, plan_select
@@ -45,7 +45,7 @@ def plant() -> SchemaTree:
 
 
 PLANT = plant()
-MOMENT = Moment("UTC", TimeUnit.MILLISECOND, NOW)
+MOMENT = TimeContext("UTC", TimeUnit.MILLISECOND, NOW)
 
 
 def select_of(text: str) -> Select:
@@ -61,7 +61,7 @@ def expression_of(text: str) -> Expression:
     return where
 
 
-def plan(text: str, moment: Moment = MOMENT) -> LogicalPlan:
+def plan(text: str, moment: TimeContext = MOMENT) -> LogicalPlan:
     return plan_select(select_of(text), PlanContext(PLANT, moment))
 
 

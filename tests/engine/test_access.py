@@ -14,7 +14,7 @@ import pytest
 from engine.embedded_engine import Engine
 from engine.installed_package import install_example
 
-from saros_cluster.users.commands import Command, CreateRole, CreateUser, Grant, GrantRole, Holder, Kind, Revoke
+from saros_cluster.users.commands import Command, CreateRole, CreateUser, Grant, Grantee, GrantRole, Kind, Revoke
 from saros_cluster.users.privileges import CONTAINS, EVERYWHERE, Privilege
 from saros_cluster.users.users import Users
 from saros_engine.base.access import NoPermission, PasswordMustChange, access_of
@@ -33,7 +33,7 @@ from saros_storage.base.paths import parse_pattern, split_path
 from saros_storage.base.types import DataType
 
 _UNKNOWN = r"doesn't exist|should be one series"
-ANN, STAFF = Holder(Kind.USER, "ann"), Holder(Kind.ROLE, "staff")
+ANN, STAFF = Grantee(Kind.USER, "ann"), Grantee(Kind.ROLE, "staff")
 
 
 class MemoryDirectory:
@@ -401,7 +401,7 @@ def test_plans_are_not_shared_between_users_nor_kept_when_rights_change(engine: 
     assert ["Time", "root.a.shut.s", "root.a.shut.t"] == engine.header_as("ann", text)
     engine.ask_as("root", "revoke read_data on root.a.** from user ann")
     assert ["Time"] == engine.header_as("ann", text)
-    engine.do(CreateUser("bob", "$"), Grant((Privilege.READ_DATA,), ("root.a.open.s",), Holder(Kind.USER, "bob")))
+    engine.do(CreateUser("bob", "$"), Grant((Privilege.READ_DATA,), ("root.a.open.s",), Grantee(Kind.USER, "bob")))
     assert ["Time", "root.a.open.s"] == engine.header_as("bob", text)
     assert 6 == len(engine.header_as("root", text))
 
@@ -432,7 +432,7 @@ def test_a_series_is_known_by_its_alias_too(engine: Secured) -> None:
     assert [[1, 7.0]] == engine.ask_as("ann", "select nick from root.a.open")
     engine.denied("delete from root.a.open.nick")
     engine.denied("insert into root.a.open(time, nick) values (2, 1.0)")
-    engine.do(CreateUser("bob", "$"), Grant((Privilege.WRITE_DATA,), ("root.a.open.nick",), Holder(Kind.USER, "bob")))
+    engine.do(CreateUser("bob", "$"), Grant((Privilege.WRITE_DATA,), ("root.a.open.nick",), Grantee(Kind.USER, "bob")))
     for text in ("delete from root.a.open.nick", "insert into root.a.open(time, nick) values (2, 1.0)"):
         engine.denied(text, "bob")
     assert [] == engine.ask_as("bob", "select nick from root.a.open")
@@ -603,7 +603,7 @@ def test_a_user_with_few_rights_gets_a_part_of_what_the_administrator_gets(engin
         granted = chance.sample(areas, chance.randint(0, 3))
         engine.do(CreateUser(name := f"u{chance.getrandbits(60)}", "$"))
         if granted:
-            engine.do(Grant((Privilege.READ_DATA,), tuple(granted), Holder(Kind.USER, name)))
+            engine.do(Grant((Privilege.READ_DATA,), tuple(granted), Grantee(Kind.USER, name)))
         for text in queries:
             every = engine.header_as("root", text)
             expected = [

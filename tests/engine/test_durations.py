@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from saros_engine.base.latency_histogram import BOUNDS_SECONDS, NOTHING, Durations
+from saros_engine.base.latency_histogram import BOUNDS_SECONDS, NOTHING, LatencyHistogram
 
 
 def test_a_duration_counts_up_to_its_bound() -> None:
-    durations = Durations()
+    durations = LatencyHistogram()
     assert NOTHING == durations.spread()
     for ns in (0, 300_000, 300_001, 1_000_000_000, 100_000_000_000, 100_000_000_001):
         durations.add(ns)

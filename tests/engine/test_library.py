@@ -14,7 +14,7 @@ from engine.operator_fakes import unwanted
 
 from saros_engine.plan.expression import FunctionCall
 from saros_engine.transforms import POINT_FUNCTIONS, Points, spectrum
-from saros_scheduler.cancellation import Unwanted
+from saros_scheduler.cancellation import QueryCancelled
 from saros_storage.base.block import Column
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import DataType, TimeUnit
@@ -61,7 +61,7 @@ LONG = [
 def test_what_takes_long_is_broken_off_when_its_query_has_ended(name: str, attributes: dict[str, str]) -> None:
     values = [drawn(200)] * (2 if name in ("dtw", "deconv") else 1)
     values_of(name, *values, **attributes)
-    with unwanted(), pytest.raises(Unwanted):
+    with unwanted(), pytest.raises(QueryCancelled):
         values_of(name, *values, **attributes)
 
 

@@ -65,7 +65,7 @@ from saros_engine.plan.plan import (
 )
 from saros_engine.planner import LastItem, last_scan
 from saros_grammar.syntax.ast import BinaryOperator
-from saros_scheduler.cancellation import Unwanted
+from saros_scheduler.cancellation import QueryCancelled
 from saros_storage.base.block import Block, Column
 from saros_storage.base.types import Scalar
 from saros_storage.scan.reading import BLOCK_ROWS_MAX, ScanRequest, TimeRange
@@ -366,7 +366,7 @@ def test_many_rows_are_sorted_in_pieces_as_at_once(rows: list[tuple[bool, int]])
         patch.setattr(sort, "_PIECE_ROWS", 4)
         found = stable_order(keys).tolist()
         if len(rows) > 4:
-            with unwanted(), pytest.raises(Unwanted):
+            with unwanted(), pytest.raises(QueryCancelled):
                 stable_order(keys)
     assert sorted(range(len(rows)), key=lambda row: rows[row]) == found
 

@@ -13,10 +13,10 @@ from engine.embedded_engine import Engine
 from engine.plan_fixtures import MOMENT, PLANT, cases
 
 from saros_engine.base.errors import EngineError, SemanticError
-from saros_engine.expressions.time_filter import Moment
+from saros_engine.expressions.time_filter import TimeContext
 from saros_engine.optimizer import optimize
 from saros_engine.planner import PlanContext, plan_select
-from saros_engine.planning.plan_cache import Asking, PlanCache, Planned
+from saros_engine.planning.plan_cache import PlanCache, Planned, PlanRequest
 from saros_engine.planning.plan_template import outline_of
 from saros_grammar.bind import ParameterBinder
 from saros_grammar.cache import StatementCache
@@ -61,20 +61,20 @@ TEXTS += [
 ]
 
 
-def asking(moment: Moment = MOMENT, version: int = 1, key: str = "") -> Asking:
-    return Asking(key, moment, version, lambda: PlanContext(PLANT, moment), lambda _: None)
+def asking(moment: TimeContext = MOMENT, version: int = 1, key: str = "") -> PlanRequest:
+    return PlanRequest(key, moment, version, lambda: PlanContext(PLANT, moment), lambda _: None)
 
 
-def plan(cache: PlanCache, parsed: Parsed, given: Sequence[Literal], asked: Asking) -> Planned:
+def plan(cache: PlanCache, parsed: Parsed, given: Sequence[Literal], asked: PlanRequest) -> Planned:
     return cache.plan(parsed, given, asked, lambda: ParameterBinder(1_000).filled(parsed.statement, given))
 
 
-def met(cache: PlanCache, parsed: Parsed, given: Sequence[Literal], asked: Asking | None = None) -> None:
+def met(cache: PlanCache, parsed: Parsed, given: Sequence[Literal], asked: PlanRequest | None = None) -> None:
     """Once, so that what comes next is kept."""
     plan(cache, parsed, given, asked or asking())
 
 
-def outcome(parsed: Parsed, given: Sequence[Literal], cache: PlanCache | None, moment: Moment) -> str:
+def outcome(parsed: Parsed, given: Sequence[Literal], cache: PlanCache | None, moment: TimeContext) -> str:
     """The plan, whole; or the error. None: planned anew."""
     try:
         if cache is not None:

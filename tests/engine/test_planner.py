@@ -7,7 +7,7 @@ from engine.plan_fixtures import MOMENT, PLANT, cases, plan, shown_plan
 
 from saros_engine.aggregation.windows import window_sequence
 from saros_engine.base.errors import SemanticError
-from saros_engine.expressions.time_filter import Moment
+from saros_engine.expressions.time_filter import TimeContext
 from saros_engine.expressions.times import format_time
 from saros_engine.plan.plan import AggregateScan, DeviceMerge, LastScan, Scan, TimeWindows
 from saros_engine.planner import PlanContext, plan_select
@@ -28,7 +28,7 @@ def test_mistakes(text: str, expected: str) -> None:
 
 
 def test_dates_are_read_in_the_sessions_zone_and_unit() -> None:
-    moment = Moment("+08:00", TimeUnit.MICROSECOND, 0)
+    moment = TimeContext("+08:00", TimeUnit.MICROSECOND, 0)
     scan = plan("select s1 from root.a.d1 where time >= 1970-01-01T08:00:01", moment).root.child
     assert isinstance(scan, Scan)
     assert 1_000_000 == scan.request.time.start
@@ -61,7 +61,7 @@ def test_devices_come_in_the_order_that_is_asked() -> None:
 
 
 def test_calendar_windows_take_a_zone_by_its_offset() -> None:
-    moment = Moment("+08:00", TimeUnit.MILLISECOND, 0)
+    moment = TimeContext("+08:00", TimeUnit.MILLISECOND, 0)
     scan = plan("select count(s1) from root.a.d1 group by ([2020-01-01, 2020-03-01), 1mo)", moment).root.child
     assert isinstance(scan, AggregateScan)
     assert scan.windows is not None

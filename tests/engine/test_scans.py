@@ -19,7 +19,7 @@ from saros_engine.plan.plan import Scan
 from saros_storage.base.block import Block, Column
 from saros_storage.base.types import DataType
 from saros_storage.folder.store_options import StoreOptions
-from saros_storage.scan.reading import Apart, ReadCounters, ScanRequest, TimeRange
+from saros_storage.scan.reading import ReadCounters, ScanRequest, TimeRange, Unaligned
 
 INT, DOUBLE = DataType.INT64, DataType.DOUBLE
 #: By time: a and b.
@@ -120,12 +120,12 @@ def test_explain_analyze_shows_one_scan_of_series_that_keep_step(engine: Engine,
 class Together:
     """A reader with scripted pieces."""
 
-    def __init__(self, pieces: Sequence[Block | Apart]) -> None:
+    def __init__(self, pieces: Sequence[Block | Unaligned]) -> None:
         self.pieces = list(pieces)
         self.counters = ReadCounters(files=1)
         self.closed = False
 
-    def next(self) -> Block | Apart | None:
+    def next(self) -> Block | Unaligned | None:
         assert not self.closed
         return self.pieces.pop(0) if self.pieces else None
 
@@ -155,7 +155,7 @@ def scans(*names: str, time: TimeRange) -> list[Scan]:
 
 
 def test_a_range_left_apart_is_read_series_by_series_between_the_blocks_around_it() -> None:
-    pieces = [block([DOUBLE] * 2, [(1, 1.0, 2.0)]), Apart(TimeRange(5, 9)), block([DOUBLE] * 2, [(9, 3.0, 4.0)])]
+    pieces = [block([DOUBLE] * 2, [(1, 1.0, 2.0)]), Unaligned(TimeRange(5, 9)), block([DOUBLE] * 2, [(9, 3.0, 4.0)])]
     readers = Readers(Together(pieces))
     whole = TimeRange(0, 100)
     operator = ScansOperator(scans("s", "tt", time=whole), readers, CONTEXT)

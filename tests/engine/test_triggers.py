@@ -11,7 +11,7 @@ from engine.embedded_engine import Engine
 from engine.installed_package import install, install_example
 
 from saros_engine.extensions import trigger_dispatcher as after_module
-from saros_engine.extensions.trigger_dispatcher import AfterCalls
+from saros_engine.extensions.trigger_dispatcher import TriggerDispatcher
 from saros_storage.base.block import Column
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import DataType
@@ -153,7 +153,7 @@ def test_a_trigger_that_hangs_does_not_hold_up_writers_for_ever(
 
 
 def test_closing_lets_what_waits_run() -> None:
-    calls, done = AfterCalls(), []
+    calls, done = TriggerDispatcher(), []
     gate = threading.Event()
     calls.hand_over("t", 8, gate.wait)
     for number in range(10):

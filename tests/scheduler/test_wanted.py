@@ -8,7 +8,7 @@ import pytest
 from scheduler.idle_driver import idle_task
 from waiting import PATIENCE_S
 
-from saros_scheduler.cancellation import Unwanted, require_wanted, working_for
+from saros_scheduler.cancellation import QueryCancelled, require_wanted, working_for
 
 
 def test_a_step_of_an_aborted_task_is_unwanted_on_the_thread_that_runs_it_alone() -> None:
@@ -17,13 +17,13 @@ def test_a_step_of_an_aborted_task_is_unwanted_on_the_thread_that_runs_it_alone(
     with working_for(task):
         require_wanted()
         task.to_aborted()
-        with pytest.raises(Unwanted):
+        with pytest.raises(QueryCancelled):
             require_wanted()
         with working_for(idle_task()):
             require_wanted()
         other = threading.Thread(target=require_wanted)
         other.start()
         other.join(PATIENCE_S)
-        with pytest.raises(Unwanted):
+        with pytest.raises(QueryCancelled):
             require_wanted()
     require_wanted()

@@ -11,7 +11,7 @@ from waiting import wait_until
 
 from saros_cluster.multiraft.peers import RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
-from saros_server.cluster.extension_check import INSTALLED, InstalledEverywhere, say_installed
+from saros_server.cluster.extension_check import INSTALLED, ExtensionCheck, say_installed
 from saros_storage.base.errors import StorageError, UserMistake
 
 
@@ -88,7 +88,7 @@ class _FakePeers:
 def test_the_node_that_lacks_it_is_named(group: str, answer: Exception, code: int, words: str) -> None:
     peers = _FakePeers({2: None, 3: answer})
     with pytest.raises(UserMistake, match=words) as lacking:
-        InstalledEverywhere(NodeId(1), _Routes(), peers).require(group, "f")
+        ExtensionCheck(NodeId(1), _Routes(), peers).require(group, "f")
     assert code == lacking.value.code
     assert [(2, INSTALLED), (3, INSTALLED)] == [asked[:2] for asked in peers.asked]
 

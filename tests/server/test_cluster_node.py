@@ -19,9 +19,9 @@ from waiting import PATIENCE_S, wait_until
 from saros_cluster.data.command import carrying_out
 from saros_cluster.data.region_apply import RegionMachine
 from saros_cluster.database import read_views
-from saros_cluster.database.drop_coordinator import Dropping
-from saros_cluster.database.schema_coordinator import Registering
-from saros_cluster.database.write_coordinator import Entries
+from saros_cluster.database.drop_coordinator import DropCoordinator
+from saros_cluster.database.schema_coordinator import SchemaCoordinator
+from saros_cluster.database.write_coordinator import WriteCoordinator
 from saros_cluster.multiraft.state_machine import Outcome
 from saros_cluster.raft.messages import Entry, GroupId
 from saros_cluster.raft.ready import RaftOptions
@@ -115,9 +115,9 @@ def test_what_somebody_finds_dropped_is_gone_in_every_group(
     week = next(w for w in range(64) if schema_group != routing.group_at("root.a", w))
     late = routing.group_at("root.a", week)
     cluster.run(0, f"insert into root.a.d(time, x) values ({week * WEEK}, 1.5)")
-    has_begun, goes_on, carry_out = threading.Event(), threading.Event(), Dropping._carry_out
+    has_begun, goes_on, carry_out = threading.Event(), threading.Event(), DropCoordinator._carry_out
 
-    def carry_out_late(self: Dropping, group: GroupId, *arguments: Any) -> None:
+    def carry_out_late(self: DropCoordinator, group: GroupId, *arguments: Any) -> None:
         if group == late and not has_begun.is_set():
             has_begun.set()
             assert goes_on.wait(2 * PATIENCE_S)
@@ -127,7 +127,7 @@ def test_what_somebody_finds_dropped_is_gone_in_every_group(
         machine = cluster.database(number)._parts.replicas.machines.get(late)
         return machine is not None and machine.replica.drops.newest > 0
 
-    monkeypatch.setattr(Dropping, "_carry_out", carry_out_late)
+    monkeypatch.setattr(DropCoordinator, "_carry_out", carry_out_late)
     dropping = threading.Thread(target=cluster.run, args=(0, drop))
     dropping.start()
     try:
@@ -149,14 +149,14 @@ def test_rows_that_were_written_with_a_series_and_dropped_with_it_have_not_faile
     store = cluster.database()
     schema_group = store.routing.schema_group("root.a")
     week = next(w for w in range(64) if is_schema_group == (schema_group == store.routing.group_at("root.a", w)))
-    create = Registering.create
+    create = SchemaCoordinator.create
 
-    def create_and_lose(self: Registering, *arguments: Any) -> None:
+    def create_and_lose(self: SchemaCoordinator, *arguments: Any) -> None:
         create(self, *arguments)
         monkeypatch.undo()
         cluster.run(1, "delete timeseries root.a.d.x")
 
-    monkeypatch.setattr(Registering, "create", create_and_lose)
+    monkeypatch.setattr(SchemaCoordinator, "create", create_and_lose)
     refused = pytest.raises(UserMistake, match=r"root\.a\.d.* does not exist")
     with carrying_out((7, 1)), nullcontext() if is_schema_group else refused:
         cluster.run(0, f"insert into root.a.d(time, x) values ({week * WEEK}, 1.5)")
@@ -169,19 +169,19 @@ def test_a_write_that_is_done_has_not_failed_if_its_series_cannot_be_seen(
     cluster: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.run(0, "create database root.a")
-    propose, see, proposed = Proposer.propose, Entries.see, threading.Event()
+    propose, see, proposed = Proposer.propose, WriteCoordinator.see, threading.Event()
 
     def propose_and_tell(self: Proposer, *arguments: Any) -> None:
         propose(self, *arguments)
         proposed.set()
 
-    def see_before(self: Entries, groups: Collection[GroupId]) -> None:
+    def see_before(self: WriteCoordinator, groups: Collection[GroupId]) -> None:
         if proposed.is_set():
             raise NoLeader(next(iter(groups)), "the node is stopping")
         see(self, groups)
 
     monkeypatch.setattr(Proposer, "propose", propose_and_tell)
-    monkeypatch.setattr(Entries, "see", see_before)
+    monkeypatch.setattr(WriteCoordinator, "see", see_before)
     insert = "insert into root.a.d(time, x) values (1, 1.5)"
     with carrying_out((7, 1)), pytest.raises(OutcomeUnknown, match="the node is stopping"):
         cluster.run(0, insert)

@@ -10,13 +10,13 @@ from server.cluster_fixture import Nodes
 from waiting import wait_until
 
 from saros_cluster.multiraft.peers import Unreachable
-from saros_cluster.node.receive_throttle import Inflow
+from saros_cluster.node.receive_throttle import ReceiveThrottle
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.replicas import Replicas
 from saros_cluster.routing.routes import Routes
 from saros_cluster.routing.schema_view import ClusterSchema
-from saros_cluster.topology.topology import META, Node, Standing, Topology
+from saros_cluster.topology.topology import META, Node, NodeState, Topology
 from saros_cluster.transport.handshake import Identity
 from saros_server.cluster.status import ClusterStatus
 from saros_server.http.metrics import NodeCollector
@@ -87,7 +87,7 @@ class Three:
             Replicas(ChunkCache(0), LatestCache(0)),
             self.peers,  # type: ignore[arg-type]
             ClusterSchema(),
-            Inflow(0, self.clock),
+            ReceiveThrottle(0, self.clock),
             self.clock,
         )
 
@@ -147,7 +147,7 @@ def test_a_node_that_can_take_no_write_says_why(three: Three) -> None:
 
 def test_a_node_that_was_only_admitted_says_what_lets_it_join(three: Three) -> None:
     nodes = three.routes.now.topology.nodes
-    waiting = {**nodes, ONE: Node("host1:1", "host1:2", standing=Standing.WAITING)}
+    waiting = {**nodes, ONE: Node("host1:1", "host1:2", standing=NodeState.WAITING)}
     three.routes.learn(Topology(waiting, three.routes.now.table, three.routes.now.topology.wanted))
     assert ["this node has not joined the cluster: ADD NODE 1 lets it"] == three.status.problems()
 

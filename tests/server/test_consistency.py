@@ -28,13 +28,13 @@ import saros
 from saros_cluster.data.command import NO_REQUEST, encode_command
 from saros_cluster.database import read_views, write_coordinator
 from saros_cluster.multiraft.host import NotLeader
-from saros_cluster.multiraft.state_machine import Lost
+from saros_cluster.multiraft.state_machine import ProposalLost
 from saros_cluster.raft.messages import GroupId
 from saros_storage.base.block import Column
 from saros_storage.base.errors import StorageError
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import DataType
-from saros_storage.mutation.mutation import Mutation, Placed
+from saros_storage.mutation.mutation import Mutation, PlacedTablet
 from saros_storage.mutation.tablet_codec import encode_tablet
 
 LEADER, FOLLOWER, OTHER = 0, 1, 2
@@ -114,7 +114,7 @@ class Register:
         """Hand a write to a node that may believe that it leads; nobody tries it again."""
         column = Column.of(DataType.INT64, [POISON])
         frame = encode_tablet(Tablet(self.device, ("x",), np.array([0]), (column,), False))
-        command = encode_command(NO_REQUEST, Mutation(tablets=[Placed(2, frame)]))
+        command = encode_command(NO_REQUEST, Mutation(tablets=[PlacedTablet(2, frame)]))
         return self.town.host(number).propose(self.group, command)
 
     def agree(self) -> None:
@@ -214,7 +214,7 @@ def test_a_leader_that_is_cut_off_and_does_not_know_yet_shows_nothing_old_as_new
     town.nodes.clocks[LEADER].go_on()
     register.agree()
     if poison is not None:
-        with pytest.raises((Lost, NotLeader)):
+        with pytest.raises((ProposalLost, NotLeader)):
             poison.result(PATIENCE_S)
 
 

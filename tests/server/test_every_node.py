@@ -21,7 +21,7 @@ from saros_engine.base.query_registry import QueryRegistry
 from saros_engine.base.session_context import SessionContext
 from saros_engine.base.system_mode import SystemMode
 from saros_engine.execution.result import Result
-from saros_engine.show.cluster_requests import EveryNode
+from saros_engine.show.cluster_requests import ClusterRequests
 from saros_grammar.syntax.ast import Show, ShowKind
 from saros_server.cluster.peer_requests import ask_each
 from saros_storage.base.block import Column
@@ -154,7 +154,9 @@ def test_the_queries_of_a_node_of_an_older_version_are_shown(cluster: Nodes, new
             return [(NodeId(2), json.dumps([row]).encode())]
 
     here, clock = NodeId(1), SystemClock()
-    nodes = EveryNode(QueryRegistry(clock, here), cluster.database(0), clock, here, Older(), lambda: None, SystemMode())
+    nodes = ClusterRequests(
+        QueryRegistry(clock, here), cluster.database(0), clock, here, Older(), lambda: None, SystemMode()
+    )
     shown = nodes.show(Show(ShowKind.QUERIES), "UTC", UNRESTRICTED)
     ticks, *others = newer or [None] * 4
     assert [(ticks, "20240102_030405_00001_2", 2, 0.125, "select *", *others, None)] == shown.rows

@@ -20,7 +20,7 @@ from waiting import PATIENCE_S, wait_equal, wait_until
 from saros_cluster.data.ownership import MOVED
 from saros_cluster.data.region_apply import RegionMachine
 from saros_cluster.database import drop_coordinator
-from saros_cluster.database.write_coordinator import Entries
+from saros_cluster.database.write_coordinator import WriteCoordinator
 from saros_cluster.multiraft.host import GroupHost
 from saros_cluster.multiraft.peers import Unreachable
 from saros_cluster.node.cluster_file import CLUSTER_FILE, NodeAddress, load, save
@@ -31,7 +31,7 @@ from saros_cluster.raft.ready import RaftOptions
 from saros_cluster.reconfiguration import reconciler, slot_moves
 from saros_cluster.topology.change import Move
 from saros_cluster.topology.commands import Admit, Begin, GrowthCommand
-from saros_cluster.topology.topology import META, Standing, Topology
+from saros_cluster.topology.topology import META, NodeState, Topology
 from saros_cluster.transport.grpc_peers import GrpcPeers
 from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.io.disk import LocalDisk
@@ -290,14 +290,14 @@ class HeldMoves:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fenced, self.go_on = threading.Event(), threading.Event()
-        describe = slot_moves.Moves._describe
+        describe = slot_moves.SlotMoves._describe
 
-        def held(at: slot_moves.Moves, move: Move, node: NodeId) -> object:
+        def held(at: slot_moves.SlotMoves, move: Move, node: NodeId) -> object:
             self.fenced.set()
             assert self.go_on.wait(PATIENCE_S)
             return describe(at, move, node)
 
-        monkeypatch.setattr(slot_moves.Moves, "_describe", held)
+        monkeypatch.setattr(slot_moves.SlotMoves, "_describe", held)
 
 
 def test_sql_lets_a_node_join_and_leave(cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -492,7 +492,7 @@ def test_slots_go_from_who_has_much_to_who_has_little_and_a_region_to_another_no
         assert before == cluster.run(2, "select count(x) from root.a.d")
 
         members = cluster.topology.table.groups[heavy].members
-        instead = next(node for node in cluster.topology.standing(Standing.IN) if node not in members)
+        instead = next(node for node in cluster.topology.standing(NodeState.IN) if node not in members)
         with pytest.raises(UserMistake, match="not a member of region"):
             cluster.run(0, f"migrate region {heavy} from {instead} to {members[1]}")
         cluster.run(0, f"migrate region {heavy} from {members[1]} to {instead}")
@@ -631,15 +631,15 @@ def test_a_deletion_that_is_sent_again_because_slots_move_spares_what_was_writte
     cluster: Growing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(cluster, 0, "root.a.d", 1)
-    propose_all, written = Entries.propose_all, []
+    propose_all, written = WriteCoordinator.propose_all, []
 
-    def meets_a_move(entries: Entries, mutations: Mapping[GroupId, Mutation], *rest: Any) -> None:
+    def meets_a_move(entries: WriteCoordinator, mutations: Mapping[GroupId, Mutation], *rest: Any) -> None:
         propose_all(entries, mutations, *rest)
         if not written and any(mutation.deletions for mutation in mutations.values()):
             written.append(cluster.run(1, "insert into root.a.d(time, x) values (1, 5)"))
             raise UserMistake("slots have moved", code=MOVED)
 
-    monkeypatch.setattr(Entries, "propose_all", meets_a_move)
+    monkeypatch.setattr(WriteCoordinator, "propose_all", meets_a_move)
     cluster.run(0, "delete from root.a.d.x")
     assert [(1, 5.0)] == cluster.run(2, "select x from root.a.d")
 
@@ -677,7 +677,7 @@ def test_what_was_fetched_in_vain_is_not_kept(
     """A snapshot may bring the same before what was fetched is linked, and nobody fetches it again."""
     fill(cluster, 0, "root.a.d", 1)
     joined = cluster.add(tmp_path / "node4")
-    fetch, arrive = reconciler.Worker._fetch_from, Region.arrive
+    fetch, arrive = reconciler.Reconciler._fetch_from, Region.arrive
     left: list[list[str]] = []
 
     def failing_once(region: Region, *args: object) -> None:
@@ -685,7 +685,7 @@ def test_what_was_fetched_in_vain_is_not_kept(
             raise FileNotFoundError("the region has another folder now")
         arrive(region, *args)  # type: ignore[arg-type]
 
-    def looked_at(self: reconciler.Worker, *args: object) -> None:
+    def looked_at(self: reconciler.Reconciler, *args: object) -> None:
         try:
             fetch(self, *args)  # type: ignore[arg-type]
         except FileNotFoundError:
@@ -693,7 +693,7 @@ def test_what_was_fetched_in_vain_is_not_kept(
             raise
 
     monkeypatch.setattr(Region, "arrive", failing_once)
-    monkeypatch.setattr(reconciler.Worker, "_fetch_from", looked_at)
+    monkeypatch.setattr(reconciler.Reconciler, "_fetch_from", looked_at)
     cluster.change((joined,))
     assert left
     assert not any(left)

@@ -17,7 +17,7 @@ from waiting import PATIENCE_S
 
 import saros
 from saros_server.process import interrupts
-from saros_server.process.interrupts import Whole
+from saros_server.process.interrupts import UninterruptibleSection
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def test_a_call_is_whole_and_then_interrupted() -> None:
             signal.raise_signal(signal.SIGINT)
             steps.append(step)
 
-    with pytest.raises(KeyboardInterrupt), Whole():
+    with pytest.raises(KeyboardInterrupt), UninterruptibleSection():
         call()
     assert ["one", "two"] == steps
 
@@ -53,7 +53,7 @@ def test_what_is_waited_for_is_cancelled_from_another_thread() -> None:
         signal.raise_signal(signal.SIGINT)
         assert ended.wait(PATIENCE_S)
 
-    with pytest.raises(KeyboardInterrupt), Whole(cancel):
+    with pytest.raises(KeyboardInterrupt), UninterruptibleSection(cancel):
         call()
     assert [threading.get_ident()] != cancelled_by
 
@@ -65,21 +65,21 @@ def test_a_call_that_does_not_end_is_broken_off(monkeypatch: pytest.MonkeyPatch)
         signal.raise_signal(signal.SIGINT)
         threading.Event().wait()
 
-    with pytest.raises(KeyboardInterrupt), Whole():
+    with pytest.raises(KeyboardInterrupt), UninterruptibleSection():
         call()
 
 
 def test_a_call_without_ctrl_c_is_as_it_is() -> None:
-    with Whole():
+    with UninterruptibleSection():
         pass
-    with pytest.raises(ValueError, match="its own"), Whole():
+    with pytest.raises(ValueError, match="its own"), UninterruptibleSection():
         raise ValueError("its own")
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda *_: None])
 def test_a_handler_of_others_is_left_alone(handler: Callable[..., None]) -> None:
     signal.signal(signal.SIGINT, handler)
-    with Whole():
+    with UninterruptibleSection():
         assert signal.getsignal(signal.SIGINT) is handler
     assert signal.getsignal(signal.SIGINT) is handler
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -13,7 +13,7 @@ import saros
 from saros_engine.base.session_context import SessionContext
 from saros_server.grpc.server import Server
 from saros_server.node.node import Node
-from saros_server.node.pinned_snapshots import KEPT_MAX, NoSuchReadPoint, ReadPoints
+from saros_server.node.pinned_snapshots import KEPT_MAX, NoSuchReadPoint, PinnedSnapshots
 from saros_storage.base.errors import UserMistake
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import LocalDisk
@@ -117,14 +117,14 @@ def store(tmp_path: Path, clock: FakeClock) -> Iterator[Store]:
 
 
 @pytest.fixture
-def points(store: Store, clock: FakeClock) -> Iterator[ReadPoints]:
-    points = ReadPoints(store, clock, 1)
+def points(store: Store, clock: FakeClock) -> Iterator[PinnedSnapshots]:
+    points = PinnedSnapshots(store, clock, 1)
     yield points
     points.close()
 
 
 def test_a_lease_ends_by_itself_and_lasts_while_somebody_reads(
-    points: ReadPoints, store: Store, clock: FakeClock
+    points: PinnedSnapshots, store: Store, clock: FakeClock
 ) -> None:
     points.hold("p", 0, 10_000, "strong")
     clock.ns += 9 * SECOND
@@ -144,7 +144,9 @@ def test_a_lease_ends_by_itself_and_lasts_while_somebody_reads(
         points.find("p", 1)
 
 
-def test_of_too_many_moments_the_one_that_was_not_read_for_longest_goes(points: ReadPoints, clock: FakeClock) -> None:
+def test_of_too_many_moments_the_one_that_was_not_read_for_longest_goes(
+    points: PinnedSnapshots, clock: FakeClock
+) -> None:
     for number in range(KEPT_MAX):
         clock.ns += SECOND
         points.hold(f"p{number}", 0, 1_000_000, "strong")
@@ -160,7 +162,7 @@ def test_of_too_many_moments_the_one_that_was_not_read_for_longest_goes(points: 
     with_reader.close()
 
 
-def test_who_reads_a_moment_that_was_let_go_reads_on(points: ReadPoints, store: Store) -> None:
+def test_who_reads_a_moment_that_was_let_go_reads_on(points: PinnedSnapshots, store: Store) -> None:
     points.hold("p", 0, 1_000, "strong")
     picture = points.find("p", 0).picture
     assert picture is not None
@@ -172,7 +174,7 @@ def test_who_reads_a_moment_that_was_let_go_reads_on(points: ReadPoints, store: 
 
 
 @pytest.mark.parametrize("name", ["", "n" * 129])
-def test_a_name_has_bounds(points: ReadPoints, name: str) -> None:
+def test_a_name_has_bounds(points: PinnedSnapshots, name: str) -> None:
     with pytest.raises(UserMistake, match="1 to 128"):
         points.hold(name, 0, 1_000, "strong")
 

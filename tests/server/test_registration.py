@@ -44,7 +44,7 @@ from saros_cluster.data.command import decode_command
 from saros_cluster.data.ownership import Arrival
 from saros_cluster.data.region_apply import RegionMachine
 from saros_cluster.database.database import ClusterDatabase
-from saros_cluster.database.partial_failure import PartlyDone
+from saros_cluster.database.partial_failure import PartialFailure
 from saros_cluster.database.read_index import CATCH_UP
 from saros_cluster.multiraft.raft_log import LogContents, RaftLog
 from saros_cluster.node.groups import is_founding
@@ -59,7 +59,7 @@ from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import DataType
 from saros_storage.cache.chunk_cache import ChunkCache
-from saros_storage.checkpoint.registry import Shelf
+from saros_storage.checkpoint.registry import CheckpointRegistry
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import LocalDisk
 from saros_storage.log import LogOptions
@@ -332,7 +332,7 @@ def test_a_write_that_a_drop_meets_halfway_says_what_is_visible_of_it(
     monkeypatch.setattr(Proposer, "propose", propose_late)
     ones = Column.of(DataType.INT64, [1, 1])
     tablet = Tablet(device, ("x", "y"), np.array([2, WEEK + 2]), (ones, ones), False)
-    with pytest.raises(PartlyDone, match="TEXT") as caught:
+    with pytest.raises(PartialFailure, match="TEXT") as caught:
         insert_both(town, device, [2, WEEK + 2]) if finder == "the engine" else town.database_of(0).write([tablet])
     assert (2020, [group]) == (caught.value.code, list(caught.value.done))
     assert f"done is {device} from 2 to 2 (group {group})" in str(caught.value)
@@ -386,7 +386,7 @@ class Log:
             routing.table.owners == group,
             no_underlay,
             lambda news: None,
-            Shelf(str(folder / f"{node.name}-{group}-shelf"), disk, clock),
+            CheckpointRegistry(str(folder / f"{node.name}-{group}-shelf"), disk, clock),
             lambda node, name, request: b"",
         )
         machine.start(lambda index: None, lambda: None)

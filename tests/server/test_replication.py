@@ -22,7 +22,7 @@ from waiting import wait_until
 
 from saros_cluster.data.command import carrying_out
 from saros_cluster.database import read_views, write_coordinator
-from saros_cluster.database.partial_failure import PartlyDone
+from saros_cluster.database.partial_failure import PartialFailure
 from saros_cluster.multiraft.peers import Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
@@ -105,7 +105,7 @@ def test_one_replica(tmp_path: Path) -> None:
                 with pytest.raises((Unreachable, ReadLost)):
                     town.read(number, partial, "weak")
         written = refused[2]
-        assert isinstance(written, PartlyDone)
+        assert isinstance(written, PartialFailure)
         assert ([here], [dead]) == (list(written.done), list(written.failed))
         assert f"done is {both} from 2 to 2 (group {here})" in str(written)
         assert f"not done is {both} from {WEEK + 2} to {WEEK + 2} (group {dead})" in str(written)

@@ -9,13 +9,13 @@ import pytest
 from waiting import PATIENCE_S
 
 from saros_server.node import request_dedup as module
-from saros_server.node.request_dedup import NO_REQUEST, KnownRequests, State
+from saros_server.node.request_dedup import NO_REQUEST, RequestTable, State
 from saros_server.node.request_dedup_runner import OutcomeForgotten, Requests
 from saros_wire.protocol import SEQUENCES_KEPT
 
 
 def test_a_request_is_new_then_running_then_answered() -> None:
-    known = KnownRequests()
+    known = RequestTable()
     assert State.NEW is known.begin((1, 1))
     assert State.RUNNING is known.begin((1, 1))
     known.finish((1, 1), 0)
@@ -24,14 +24,14 @@ def test_a_request_is_new_then_running_then_answered() -> None:
 
 
 def test_a_request_that_failed_may_come_again() -> None:
-    known = KnownRequests()
+    known = RequestTable()
     known.begin((1, 1))
     known.give_up((1, 1))
     assert State.NEW is known.begin((1, 1))
 
 
 def test_numbers_may_come_in_any_order_within_the_memory() -> None:
-    known = KnownRequests()
+    known = RequestTable()
     first, last = 1_000, 1_000 + SEQUENCES_KEPT - 1
     for number in (last, first, first + 7):
         assert State.NEW is known.begin((1, number))
@@ -41,7 +41,7 @@ def test_numbers_may_come_in_any_order_within_the_memory() -> None:
 
 
 def test_what_is_too_old_is_forgotten_and_not_new() -> None:
-    known = KnownRequests()
+    known = RequestTable()
     known.begin((1, 5))
     known.finish((1, 5), 50)
     assert State.NEW is known.begin((1, 5 + SEQUENCES_KEPT - 1))
@@ -55,7 +55,7 @@ def test_what_is_too_old_is_forgotten_and_not_new() -> None:
 
 def test_clients_are_bounded_the_one_that_wrote_longest_ago_goes(monkeypatch) -> None:
     monkeypatch.setattr(module, "CLIENTS_MAX", 2)
-    known = KnownRequests()
+    known = RequestTable()
     for client in (1, 2):
         known.begin((client, 1))
         known.finish((client, 1), client)

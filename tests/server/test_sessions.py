@@ -13,7 +13,7 @@ from server.town import Served, Town, a_town
 from waiting import wait_until
 
 import saros
-from saros_cluster.database.read_index import CatchingUp
+from saros_cluster.database.read_index import ReadBarrier
 from saros_cluster.raft.messages import GroupId
 from saros_engine.base.session_context import SessionContext
 from saros_storage.base.types import DataType
@@ -59,8 +59,8 @@ class Register:
 
 def ask_first(patch: pytest.MonkeyPatch, node: int) -> None:
     """Of the group's members, the asking node asks this one before the others."""
-    holders = CatchingUp.holders
-    patch.setattr(CatchingUp, "holders", lambda self, group: sorted(holders(self, group), key=lambda n: n != node))
+    holders = ReadBarrier.holders
+    patch.setattr(ReadBarrier, "holders", lambda self, group: sorted(holders(self, group), key=lambda n: n != node))
 
 
 def leave_behind(town: Town) -> None:
@@ -109,7 +109,7 @@ def test_what_nobody_has_any_more_is_missed_and_said(town: Town, monkeypatch: py
 def test_series_that_were_shown_elsewhere_are_asked_for(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     """The node that is asked next has not heard of the series; the member that it asks first has not either."""
     register, session = Register(town), SessionContext(consistency="weak")
-    monkeypatch.setattr(CatchingUp, "refresh", lambda *_: None)
+    monkeypatch.setattr(ReadBarrier, "refresh", lambda *_: None)
     leave_behind(town)
     register.write(1)
     wait_until(lambda: register.read(session, LEADER - 1) == (1, False))
@@ -124,7 +124,7 @@ def test_series_that_nobody_tells_of_are_missed_and_said(
 ) -> None:
     """What is not known to exist is not read: by who has a replica that is behind, or none, and is cut off."""
     register, session = Register(town), SessionContext(consistency="weak")
-    monkeypatch.setattr(CatchingUp, "refresh", lambda *_: None)
+    monkeypatch.setattr(ReadBarrier, "refresh", lambda *_: None)
     leave_behind(town)
     register.write(1)
     wait_until(lambda: register.read(session, LEADER - 1) == (1, False))

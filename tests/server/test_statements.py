@@ -16,7 +16,7 @@ from waiting import wait_until
 import saros
 import saros.aio
 from saros_server.api import result_cursors
-from saros_server.api.result_cursors import RestGone, Rests, Sending
+from saros_server.api.result_cursors import CursorGone, ResultCursor, ResultCursors
 from saros_server.api.session import open_session
 from saros_server.grpc import statements
 from saros_server.grpc.server import Server
@@ -254,21 +254,21 @@ class FakeClock(SystemClock):
 def test_rests_are_closed_when_they_are_overdue_or_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(result_cursors, "RESTS_MAX", 2)
     clock, session = FakeClock(), open_session(str(tmp_path / "data"), time_zone=None, options={})
-    kept = Rests(clock)
+    kept = ResultCursors(clock)
     outcomes = [Outcome() for _ in range(5)]
 
     def put(number: int) -> int:
-        return kept.put(Sending(outcomes[number], session, "select", 0))  # type: ignore[arg-type]
+        return kept.put(ResultCursor(outcomes[number], session, "select", 0))  # type: ignore[arg-type]
 
     first, second, third = put(0), put(1), put(2)
     assert [1, 0, 0] == [outcome.closed for outcome in outcomes[:3]]
-    with pytest.raises(RestGone):
+    with pytest.raises(CursorGone):
         kept.take(first, session)
     assert outcomes[1] is kept.take(second, session).outcome
     clock.ns = round(result_cursors.LEASE_SECONDS * 1e9)
     fourth = put(3)
     kept.close_overdue()
-    with pytest.raises(RestGone):
+    with pytest.raises(CursorGone):
         kept.take(third, session)
     assert outcomes[3] is kept.take(fourth, session).outcome
     put(4)

@@ -26,7 +26,7 @@ from saros_cluster.routing.proposer import PROPOSE
 from saros_cluster.routing.routing import Routing
 from saros_cluster.topology.topology import META
 from saros_engine.base.session_context import SessionContext
-from saros_server.cluster.leader_balancing import LeaderSpread
+from saros_server.cluster.leader_balancing import LeaderBalancing
 from saros_server.grpc.server import Server
 from saros_server.node.node import Node
 from saros_storage.base.block import Column
@@ -181,7 +181,7 @@ def _of_writes(calls: Calls) -> Calls:
 def a_town(folder: Path, nodes: int, replicas: int, kind: type[Nodes] = Nodes) -> Iterator[Town]:
     """All is closed at the end. Nobody leads but whom a test wants."""
     weather = Weather()
-    with weather.around_nodes(), mock.patch.object(LeaderSpread, "due", return_value=[]):
+    with weather.around_nodes(), mock.patch.object(LeaderBalancing, "due", return_value=[]):
         cluster = kind(folder, nodes, replicas)
         try:
             yield Town(cluster, weather)

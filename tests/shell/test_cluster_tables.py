@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from saros_cluster.placement.ring import NodeId
 from saros_shell.output.cluster_tables import (
+    ClusterReport,
     Row,
-    Told,
     change_line,
     group_rows,
     leaderless,
@@ -56,10 +56,10 @@ def test_a_group_without_a_leader_is_found() -> None:
 
 def test_silent_nodes_are_named_as_the_reason_why_groups_have_no_leader() -> None:
     nodes, led = [node(1), node(2, "Unknown"), node(3, "Unknown")], [replica(3, 1, "Leader")]
-    assert "group 2 has no leader: node 2, 3 does not answer h:1" == waits_for("h:1", Told(nodes, REGIONS))
-    assert "group 2 has no leader: h:1 knows of none" == waits_for("h:1", Told(nodes[:1], REGIONS))
-    assert "node 2, 3 does not answer h:1" == waits_for("h:1", Told(nodes, led))
-    assert waits_for("h:1", Told(nodes[:1], led)) is None
+    assert "group 2 has no leader: node 2, 3 does not answer h:1" == waits_for("h:1", ClusterReport(nodes, REGIONS))
+    assert "group 2 has no leader: h:1 knows of none" == waits_for("h:1", ClusterReport(nodes[:1], REGIONS))
+    assert "node 2, 3 does not answer h:1" == waits_for("h:1", ClusterReport(nodes, led))
+    assert waits_for("h:1", ClusterReport(nodes[:1], led)) is None
 
 
 def test_groups_keep_the_order_of_their_members() -> None:
@@ -77,7 +77,7 @@ def test_of_two_that_think_they_lead_the_one_with_the_higher_term_does() -> None
 
 
 def test_a_node_is_up_unreachable_or_down() -> None:
-    told = Told([node(1), node(2, "Unknown", None), node(3)], REGIONS)
+    told = ClusterReport([node(1), node(2, "Unknown", None), node(3)], REGIONS)
     rows = [tuple(row.values()) for row in node_rows(ADDRESSES, {NodeId(1): 11, NodeId(2): 12}, told)]
     assert [
         (1, "h:1", "11", "up", "1.0", "leads 3"),
@@ -90,7 +90,7 @@ def test_a_node_is_up_unreachable_or_down() -> None:
 def test_of_several_machines_nodes_are_shown_as_they_tell() -> None:
     where = {"RpcAddress": "h", "RpcPort": 7, "Rack": ""}
     nodes = [node(1) | where, node(2, "Unknown", None) | where, node(3, "Joining", None) | where | {"Rack": "b"}]
-    rows = [tuple(row.values()) for row in node_rows_elsewhere(Told(nodes, REGIONS))]
+    rows = [tuple(row.values()) for row in node_rows_elsewhere(ClusterReport(nodes, REGIONS))]
     assert [
         (1, "h:7", "-", "up", "1.0", "leads 3"),
         (2, "h:7", "-", "unreachable", "-", "-"),
@@ -122,5 +122,5 @@ def test_a_change_is_told_in_one_line() -> None:
 def test_a_node_that_waits_is_joining_and_missed_by_nobody() -> None:
     rows: list[dict[str, object]] = [{"NodeID": 4, "Status": "Joining", "Version": None}]
     assert [] == unreachable(rows)
-    (row,) = node_rows({NodeId(4): "a:1"}, {NodeId(4): 7}, Told(rows, []))
+    (row,) = node_rows({NodeId(4): "a:1"}, {NodeId(4): 7}, ClusterReport(rows, []))
     assert "joining" == row["state"]

@@ -19,7 +19,7 @@ import numpy as np
 from saros_storage.base.block import Block, Column
 from saros_storage.base.types import Compressor, DataType, Encoding, Scalar
 from saros_storage.io.disk import LocalFile
-from saros_storage.scan.reading import OutOfStep, ScanRequest, Statistics
+from saros_storage.scan.reading import ScanRequest, Statistics, TimestampsDiffer
 from saros_storage.scan.snapshot import DeviceSpan, FileSource, Rank
 from saros_storage.scan.tsfile_access import ChunkMeta, DeviceIndex, PageSpan, SeriesIndex, TsFileAccess
 from saros_storage.tsfile.reader import TsFileReader
@@ -218,7 +218,7 @@ class FakeMemory:
             return None
         kept = [[c[place] for place in wanted] for c in columns]
         if len(columns) > 1 and not request.aligned and any(None in values for values in kept):
-            raise OutOfStep
+            raise TimestampsDiffer
         times = np.array([self.rows.times[place] for place in wanted], np.int64)
         return Block.timed(times, [Column.of(t, c) for t, c in zip(request.types, kept, strict=True)])
 

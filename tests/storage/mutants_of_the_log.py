@@ -7,7 +7,7 @@ from storage.planting import bad, crashes, crashes_unsynced, failing_disk, full_
 from saros_storage.log import SegmentedLog
 from saros_storage.log import record as record_module
 from saros_storage.log import segmented_log as log_module
-from saros_storage.log.record import Draft
+from saros_storage.log.record import PendingRecord
 from saros_storage.log.segmented_log import _finally
 
 
@@ -77,10 +77,10 @@ def trusts_records_without_their_checksum(plant):
 
 @mutant(crashes)
 def says_that_all_before_a_record_is_fsynced(plant):
-    def encode(self, index, synced, encode=Draft.encode):
+    def encode(self, index, synced, encode=PendingRecord.encode):
         return encode(self, index, index - 1)
 
-    plant(Draft, "encode", encode)
+    plant(PendingRecord, "encode", encode)
 
 
 @mutant(second_crashes)

@@ -24,7 +24,7 @@ from saros_storage.base.paths import parse_pattern, split_path
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import DEFAULT_ENCODING, TIME_MIN, Compressor, DataType, Scalar
 from saros_storage.checkpoint.fetch import pull_partitions
-from saros_storage.checkpoint.registry import Shelf
+from saros_storage.checkpoint.registry import CheckpointRegistry
 from saros_storage.folder.layout import GROUP_FOLDER, SCHEMA_FILE, SNAPSHOTS_FOLDER
 from saros_storage.folder.node_file import check_node_file
 from saros_storage.folder.schema_file import save_schema
@@ -401,7 +401,10 @@ def capture() -> Operation:
     """Somebody takes a copy of all files: a store that is made of it holds the same."""
 
     def run(store: Store) -> None:
-        region, shelf = store._region, Shelf(f"{store._folder}/{SNAPSHOTS_FOLDER}", store._disk, store._clock)
+        region, shelf = (
+            store._region,
+            CheckpointRegistry(f"{store._folder}/{SNAPSHOTS_FOLDER}", store._disk, store._clock),
+        )
         region.flush_chosen(everything)
         with region.flusher.folders:
             with region.lock:

@@ -23,7 +23,7 @@ from saros_storage.base.block import Column
 from saros_storage.base.errors import CorruptFile, StorageError, UserMistake
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import Compressor, DataType, Encoding
-from saros_storage.checkpoint.checkpoint_set import Frozen
+from saros_storage.checkpoint.checkpoint_set import CheckpointSet
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.folder_check import check_folder
 from saros_storage.io.disk import LocalDisk
@@ -325,7 +325,7 @@ class Cut(ShelfSource):
         self.after = after
         self.read_files = 0
 
-    def freeze(self, since: int | None) -> Frozen:
+    def freeze(self, since: int | None) -> CheckpointSet:
         self.read_files = 0
         return super().freeze(since)
 

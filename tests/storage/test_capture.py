@@ -20,9 +20,9 @@ from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import Compressor, DataType, Encoding
 from saros_storage.checkpoint import fetch
 from saros_storage.checkpoint import registry as shelf_module
-from saros_storage.checkpoint.checkpoint import Capture, decode_capture, encode_capture
+from saros_storage.checkpoint.checkpoint import Checkpoint, decode_capture, encode_capture
 from saros_storage.checkpoint.fetch import pull_files, pull_partitions
-from saros_storage.checkpoint.registry import NoSuchCapture, Shelf
+from saros_storage.checkpoint.registry import CheckpointRegistry, NoSuchCheckpoint
 from saros_storage.folder.manifest import Manifest, decode_manifest
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import LocalDisk
@@ -60,7 +60,7 @@ def write(store: Store, device: str, *times: int) -> None:
     store.write([Tablet(device, ("x",), at, (Column(DataType.INT64, at * 10),), False)])
 
 
-def take(store: Store, shelf: Shelf, chosen: Chosen = everything) -> tuple[bytes, Capture]:
+def take(store: Store, shelf: CheckpointRegistry, chosen: Chosen = everything) -> tuple[bytes, Checkpoint]:
     region = store._region
     region.flush_chosen(chosen)
     with region.flusher.folders:
@@ -69,14 +69,14 @@ def take(store: Store, shelf: Shelf, chosen: Chosen = everything) -> tuple[bytes
         return (id_ := shelf.put(capture)), shelf.capture(id_)
 
 
-def keys(capture: Capture) -> list[tuple[str, int]]:
+def keys(capture: Checkpoint) -> list[tuple[str, int]]:
     return sorted((p.manifest.database, p.slice) for p in capture.partitions)
 
 
 def test_only_what_is_chosen_is_flushed_and_captured(store: Store, tmp_path: Path) -> None:
     write(store, "root.a.d", 1, 150)
     write(store, "root.b.d", 1, 150)
-    shelf = Shelf(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
+    shelf = CheckpointRegistry(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
     _, capture = take(store, shelf, lambda database, number: (database, number) == ("root.a", 1))
     assert [("root.a", 1)] == keys(capture)
     assert {("root.a", 1)} == {(p.database, p.slice) for p in store.partitions() if p.files}
@@ -88,7 +88,7 @@ def test_files_are_those_of_the_moment_whatever_comes_then(store: Store, tmp_pat
     write(store, "root.a.d", 1, 2)
     store.flush()
     store.delete(["root.a.d.x"], TimeRange(2, 3))
-    shelf = Shelf(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
+    shelf = CheckpointRegistry(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
     id_, capture = take(store, shelf)
     before = {file.number: shelf.read(id_, file.number, 0) for file in capture.files()}
     write(store, "root.a.d", 1, 3)
@@ -115,7 +115,7 @@ def test_entries_that_come_during_the_flush_do_not_belong_to_the_index(store: St
 
 def test_a_capture_is_what_it_was_after_it_was_sent(store: Store, tmp_path: Path) -> None:
     write(store, "root.a.d", 1, 150, 7)
-    shelf = Shelf(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
+    shelf = CheckpointRegistry(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
     id_, capture = take(store, shelf)
     assert capture == decode_capture(encode_capture(capture)) == decode_capture(shelf.listing(id_))
 
@@ -123,7 +123,7 @@ def test_a_capture_is_what_it_was_after_it_was_sent(store: Store, tmp_path: Path
 @pytest.mark.parametrize("name", ["../x.tsfile", "/etc/passwd", "1-1-0-0.tsfile/../..", "", "a\x00b", "seq"])
 def test_a_name_that_leads_elsewhere_is_refused(store: Store, tmp_path: Path, name: str) -> None:
     write(store, "root.a.d", 1)
-    _, capture = take(store, Shelf(str(tmp_path / "shelf"), LocalDisk(), SystemClock()))
+    _, capture = take(store, CheckpointRegistry(str(tmp_path / "shelf"), LocalDisk(), SystemClock()))
     entry = replace(capture.partitions[0].manifest.files[0], name=name)
     bad = replace(capture.partitions[0], manifest=replace(capture.partitions[0].manifest, files=(entry,)))
     with pytest.raises(CorruptFile, match="no name of a file"):
@@ -139,7 +139,7 @@ def test_what_is_no_capture_is_refused(data: bytes) -> None:
 def test_links_go_when_they_are_let_go_forgotten_or_the_process_is_new(store: Store, tmp_path: Path) -> None:
     write(store, "root.a.d", 1)
     clock, folder = Clock(), tmp_path / "shelf"
-    shelf = Shelf(str(folder), LocalDisk(), clock)
+    shelf = CheckpointRegistry(str(folder), LocalDisk(), clock)
     released, _ = take(store, shelf)
     shelf.release(released)
     shelf.release(released)
@@ -153,19 +153,19 @@ def test_links_go_when_they_are_let_go_forgotten_or_the_process_is_new(store: St
     clock.ahead_ns += 601_000_000_000
     shelf.expire()
     for id_ in (released, forgotten):
-        with pytest.raises(NoSuchCapture):
+        with pytest.raises(NoSuchCheckpoint):
             shelf.read(id_, 0, 0)
     assert [] == list(folder.iterdir())
     crashed, _ = take(store, shelf)
-    shelf = Shelf(str(folder), LocalDisk(), clock)
-    with pytest.raises(NoSuchCapture):
+    shelf = CheckpointRegistry(str(folder), LocalDisk(), clock)
+    with pytest.raises(NoSuchCheckpoint):
         shelf.listing(crashed)
     assert not folder.exists()
 
 
 def test_pulling_finds_a_flipped_byte(store: Store, tmp_path: Path) -> None:
     write(store, "root.a.d", 1, 2, 3)
-    shelf = Shelf(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
+    shelf = CheckpointRegistry(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
     id_, capture = take(store, shelf)
     target = str(tmp_path / "pulled")
     pull_partitions(partial(shelf.read, id_), capture, target, LocalDisk())
@@ -188,7 +188,7 @@ def test_files_smaller_and_larger_than_a_piece_come_as_they_are(
         monkeypatch.setattr(module, "PIECE_BYTES", piece_bytes)
     for number, rows in enumerate((1, 2, 90, 1, 60, 1)):
         write(store, "root.a.d", *range(100 * number, 100 * number + rows))
-    shelf = Shelf(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
+    shelf = CheckpointRegistry(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
     id_, capture = take(store, shelf)
     asked: list[int] = []
 
@@ -210,7 +210,7 @@ def test_files_smaller_and_larger_than_a_piece_come_as_they_are(
 
 def test_many_small_files_are_pulled_by_who_may_have_few_open(store: Store, tmp_path: Path) -> None:
     write(store, "root.a.d", *range(0, 15_000, 100))
-    shelf = Shelf(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
+    shelf = CheckpointRegistry(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
     id_, capture = take(store, shelf)
     assert len(list(capture.files())) == 300
     with few_files(60):
@@ -220,7 +220,7 @@ def test_many_small_files_are_pulled_by_who_may_have_few_open(store: Store, tmp_
 def test_what_was_pulled_survives_a_power_cut(store: Store, tmp_path: Path) -> None:
     write(store, "root.a.d", *range(0, 500, 50))
     write(store, "root.b.d", 1)
-    shelf = Shelf(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
+    shelf = CheckpointRegistry(str(tmp_path / "shelf"), LocalDisk(), SystemClock())
     id_, capture = take(store, shelf)
     disk = CrashDisk()
     disk.make_folder("groups", durably=False)

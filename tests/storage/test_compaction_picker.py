@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saros_storage.compaction.picker import Limits, hull, is_closed, pick, pick_dead
-from saros_storage.folder.lazy_file import OpenedFile
+from saros_storage.folder.lazy_file import LazyFile
 from saros_storage.io.disk import LocalDisk
 from saros_storage.scan.snapshot import DeviceSpan, FileSource, Rank, overlap
 
@@ -20,7 +20,7 @@ SCRIPT = Path(__file__).parent / "testdata" / "compaction_picker.txt"
 def file(kind: str, version: int, size: int, spans: dict[str, tuple[int, int]]) -> FileSource:
     name = f"{version}{kind[0]}"
     devices = {device: DeviceSpan(*span) for device, span in spans.items()}
-    access = OpenedFile(name, LocalDisk(), lambda _path, _error: None)
+    access = LazyFile(name, LocalDisk(), lambda _path, _error: None)
     return FileSource(Rank(0, version), kind == "seq", name, size, devices, access)
 
 

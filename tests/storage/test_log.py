@@ -13,7 +13,7 @@ from storage.crash_disk import CrashDisk
 from saros_storage.base.errors import CorruptFile, DiskFull, LogFailed, StoreClosed
 from saros_storage.io.disk import File, LocalDisk
 from saros_storage.log import Durability, LogOptions, SegmentedLog
-from saros_storage.log.record import HEADER_BYTES, Draft, scan
+from saros_storage.log.record import HEADER_BYTES, PendingRecord, scan
 
 OS = LogOptions(Durability.OS)
 
@@ -135,7 +135,7 @@ def test_a_cut_tail_loses_only_records_that_were_cut(payloads: list[bytes], data
     ends = [0]
     needed = []
     for index, payload in enumerate(payloads, 1):
-        stream += b"".join(Draft.of(3, 7, [payload]).encode(index, index - 1))
+        stream += b"".join(PendingRecord.of(3, 7, [payload]).encode(index, index - 1))
         ends.append(len(stream))
         needed.append(len(stream) - (-len(payload) & 7))  # what fills it up to 8 bytes means nothing
     cut = data.draw(st.integers(0, len(stream)))

@@ -18,7 +18,7 @@ from storage.crash_disk import CrashDisk
 from saros_storage.base.errors import CorruptFile, LogFailed
 from saros_storage.io.disk import LocalDisk
 from saros_storage.log import Durability, LogOptions, SegmentedLog
-from saros_storage.log.record import HEADER_BYTES, Draft, scan
+from saros_storage.log.record import HEADER_BYTES, PendingRecord, scan
 
 PAYLOADS = [b"", b"one", b"two and a half records", b"x" * 70, b"last"]
 
@@ -105,11 +105,11 @@ def test_a_batch_that_was_fsynced_with_the_bad_record_does_not_tell_but_the_next
 
 
 def test_after_so_many_without_a_fsync_nothing_is_known() -> None:
-    drafts = [Draft.of(3, 7, [b"%d" % n]) for n in range(65_600)]
+    drafts = [PendingRecord.of(3, 7, [b"%d" % n]) for n in range(65_600)]
     parts = [b"".join(draft.encode(index, 0)) for index, draft in enumerate(drafts, 1)]
     cut = scan(memoryview(b"".join((*parts[:5], bytes(len(parts[5])), *parts[6:]))), 1)
     assert (5, False) == (len(cut.records), cut.damaged)
-    parts.append(b"".join(Draft.of(3, 7, [b"synced"]).encode(len(parts) + 1, len(parts))))
+    parts.append(b"".join(PendingRecord.of(3, 7, [b"synced"]).encode(len(parts) + 1, len(parts))))
     damaged = scan(memoryview(b"".join((*parts[:5], bytes(len(parts[5])), *parts[6:]))), 1)
     assert (5, True) == (len(damaged.records), damaged.damaged)
 
@@ -131,14 +131,14 @@ def test_an_old_log_opens_and_goes_on_and_its_damage_is_seen_as_before(tmp_path:
 
 
 def test_a_torn_record_whose_payload_looks_like_records_is_cut_off() -> None:
-    forged = b"".join(b"".join(Draft.of(3, 7, [b"forged"]).encode(index, index - 1)) for index in range(2, 40))
+    forged = b"".join(b"".join(PendingRecord.of(3, 7, [b"forged"]).encode(index, index - 1)) for index in range(2, 40))
     data = written([b"first"], [forged + b"." * 100])
     assert [b"first"] == payloads_of(data[:-60])
     assert [b"first"] == payloads_of(data[:-60] + bytes(600))
 
 
 def test_a_search_that_finds_only_what_looks_like_headers_ends_soon() -> None:
-    header = bytearray(b"".join(Draft.of(3, 7, [bytes(1 << 20)]).encode(50, 49))[:HEADER_BYTES])
+    header = bytearray(b"".join(PendingRecord.of(3, 7, [bytes(1 << 20)]).encode(50, 49))[:HEADER_BYTES])
     header[4] ^= 1  # of the crc32
     data = memoryview(written([b"first"], [b"second"])[:-8] + bytes(header) * 200_000)
     started = time.thread_time()
@@ -148,7 +148,7 @@ def test_a_search_that_finds_only_what_looks_like_headers_ends_soon() -> None:
 
 def test_the_search_crosses_the_borders_of_its_pieces() -> None:
     chance = random.Random(3)
-    last = b"".join(Draft.of(3, 7, [b"last"]).encode(9, 8))
+    last = b"".join(PendingRecord.of(3, 7, [b"last"]).encode(9, 8))
     for place in ((1 << 21) - 16, (1 << 21) - 8, 1 << 21, 5 << 20):
         junk = chance.randbytes(place)
         assert scan(memoryview(junk + last), 1).damaged

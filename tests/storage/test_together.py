@@ -33,9 +33,9 @@ from storage.test_series_reader import (
 from saros_storage.base.block import Block, Column
 from saros_storage.base.types import DataType, Scalar
 from saros_storage.cache.chunk_cache import ChunkCache
-from saros_storage.read.lockstep_reader import LocalTogetherReader
+from saros_storage.read.lockstep_reader import LockstepReader
 from saros_storage.read.series_reader import LocalSeriesReader
-from saros_storage.scan.reading import Apart, OutOfStep, ScanRequest, TimeRange, WindowGrid
+from saros_storage.scan.reading import ScanRequest, TimeRange, TimestampsDiffer, Unaligned, WindowGrid
 from saros_storage.scan.snapshot import FileSource, PartitionSnapshot, Rank, Tombstone
 
 #: By time, a value for each series.
@@ -50,8 +50,8 @@ def request(*names: str, time: TimeRange = ALL, descending: bool = False, block_
 
 def pieces(
     snapshots: Sequence[PartitionSnapshot], wanted: ScanRequest, cache: ChunkCache | None = None
-) -> list[Block | Apart]:
-    reader = LocalTogetherReader(wanted, snapshots, ChunkCache(0) if cache is None else cache)
+) -> list[Block | Unaligned]:
+    reader = LockstepReader(wanted, snapshots, ChunkCache(0) if cache is None else cache)
     found = []
     while (piece := reader.next()) is not None:
         found.append(piece)
@@ -60,7 +60,7 @@ def pieces(
     return found
 
 
-def times_of(found: Sequence[Block | Apart]) -> list[list[int] | tuple[int, int]]:
+def times_of(found: Sequence[Block | Unaligned]) -> list[list[int] | tuple[int, int]]:
     """Times of blocks; ranges."""
     return [p.times.tolist() if isinstance(p, Block) else (p.time.start, p.time.end) for p in found]
 
@@ -221,7 +221,7 @@ def test_series_in_step_give_what_each_gives_by_itself_piece_by_piece(data: st.D
                     if not reader.keeps_step():
                         continue
                     found = pieces_by_series(reader, len(wanted.types))
-                except OutOfStep:
+                except TimestampsDiffer:
                     continue
                 for place, (name, type_) in enumerate(zip(wanted.measurements, wanted.types, strict=True)):
                     alone = replace(wanted, measurements=(name,), types=(type_,))
@@ -352,7 +352,7 @@ def test_times_that_differ_inside_pages_end_the_reading_in_step() -> None:
     taken = partition(file(1, a=[[[1, 2, 4]]], b=[[[1, 3, 4]]]))
     reader = LocalSeriesReader(request("a", "b"), taken, ChunkCache(0))
     assert reader.keeps_step()
-    with pytest.raises(OutOfStep):
+    with pytest.raises(TimestampsDiffer):
         reader.next()
 
 

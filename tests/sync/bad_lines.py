@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from saros_sync.errors import RoundRefused, Unreachable
 from saros_sync.round import Content
-from saros_sync.transport import Answer, Begun, Transport
+from saros_sync.transport import Answer, BeginReply, Transport
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ class BadLine:
         self.fair = False
         self.events: dict[str, int] = {}
 
-    def begin(self, sender: str, name: str, number: int, document: Content) -> Begun:
+    def begin(self, sender: str, name: str, number: int, document: Content) -> BeginReply:
         return self._pass(lambda: self._line.begin(sender, name, number, document))
 
     def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: memoryview) -> Answer:
@@ -49,7 +49,7 @@ class BadLine:
         have = self._pass(handed_over)
         return lambda: have
 
-    def commit(self, sender: str, number: int) -> Begun:
+    def commit(self, sender: str, number: int) -> BeginReply:
         return self._pass(lambda: self._line.commit(sender, number))
 
     def close(self) -> None:

@@ -32,18 +32,18 @@ from saros_storage.folder.store_options import StoreOptions
 from saros_storage.read.view import LocalReadView
 from saros_storage.scan.reading import ReadView
 from saros_storage.schema import DeleteSeries, SchemaChange, SchemaTree
-from saros_sync.clustered.catalog import Ledger
+from saros_sync.clustered.catalog import ClusterCatalog
 from saros_sync.clustered.content_store import ARRIVING, Contents
 from saros_sync.clustered.receiver import ClusterReceiver
 from saros_sync.clustered.replica_sets import Halves, is_kept
-from saros_sync.clustered.replica_store import AHEAD, Keeper
+from saros_sync.clustered.replica_store import AHEAD, ReplicaStore
 from saros_sync.receiver.catalog import Catalog, SenderEntry
-from saros_sync.receiver.checking import AtOnce, Chores
+from saros_sync.receiver.checking import Executor, InlineExecutor
 from saros_sync.receiver.mirror import FOLDER as SYNC
-from saros_sync.receiver.request_checks import Speaker
+from saros_sync.receiver.request_checks import Requester
 from saros_sync.receiver.synced_view import SyncedView
 from saros_sync.round import Content
-from saros_sync.transport import Answer, Begun
+from saros_sync.transport import Answer, BeginReply
 
 #: Longer than old and held rounds are kept.
 _LONG_SECONDS = 1_000.0
@@ -74,9 +74,9 @@ class Place:
         self.disk = disk
         self.notes = notes
         disk.make_folder(FOLDER)
-        self.ledger = Ledger(lambda: self.notes)
+        self.ledger = ClusterCatalog(lambda: self.notes)
         contents = Contents(FOLDER, disk)
-        self.keeper = Keeper(
+        self.keeper = ReplicaStore(
             contents,
             disk,
             places.clock,
@@ -168,15 +168,15 @@ class Places:
         disks: Mapping[NodeId, CrashDisk] | None = None,
         notes: Notes | None = None,
         schema: SchemaTree | None = None,
-        chores: Chores | None = None,
+        chores: Executor | None = None,
         ahead_bytes: int = 1,
     ) -> None:
         """A new cluster, or one that goes on with what it has on its disks and has agreed on."""
         self.ahead_bytes = ahead_bytes
         self.clock = Clock()
-        self.chores = chores or AtOnce()
+        self.chores = chores or InlineExecutor()
         self.notes = notes or Notes()
-        self._ledger = Ledger(lambda: self.notes)
+        self._ledger = ClusterCatalog(lambda: self.notes)
         self.schema = schema or SchemaTree()
         self.nodes = [NodeId(number + 1) for number in range(count)]
         self.copies = copies or count
@@ -348,15 +348,15 @@ class Line:
             self.node = next(iter(self.places.running))
         return self.places.running[self.node].receiver
 
-    def begin(self, sender: str, name: str, number: int, document: Content) -> Begun:
-        return self._receiver.begin(Speaker(), sender, name, number, document)
+    def begin(self, sender: str, name: str, number: int, document: Content) -> BeginReply:
+        return self._receiver.begin(Requester(), sender, name, number, document)
 
     def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: memoryview) -> Answer:
-        have = self._receiver.chunk(Speaker(), sender, number, sha256, offset, crc32, bytes(data))
+        have = self._receiver.chunk(Requester(), sender, number, sha256, offset, crc32, bytes(data))
         return lambda: have
 
-    def commit(self, sender: str, number: int) -> Begun:
-        return self._receiver.commit(Speaker(), sender, number)
+    def commit(self, sender: str, number: int) -> BeginReply:
+        return self._receiver.commit(Requester(), sender, number)
 
     def close(self) -> None:
         return

@@ -25,7 +25,7 @@ from storage.store_opening import FOLDER, Wrong, open_store
 from sync.sync_world import CHORES, Centre, Edge, Late, devices_of, sender_beside
 
 from saros_storage.base.errors import StorageError
-from saros_sync.receiver.checking import Chores
+from saros_sync.receiver.checking import Executor
 from saros_sync.sender.folder import SenderFolder
 
 Rounds = Sequence[Sequence[Operation]]
@@ -52,7 +52,7 @@ class Known:
 
 
 def centre_crashes(
-    rounds: Rounds, chance: Random, share: float = 1.0, depth: int = 1, chores: Chores | None = None
+    rounds: Rounds, chance: Random, share: float = 1.0, depth: int = 1, chores: Executor | None = None
 ) -> int:
     """How many states were tried. Raises Wrong."""
     centre = Centre(chores=chores or chance.choice(CHORES))

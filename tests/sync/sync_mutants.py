@@ -19,11 +19,11 @@ from saros_cluster.meta.metadata_kv import Notes
 from saros_sync.clustered import schema as schema_module
 from saros_sync.clustered.content_store import Contents
 from saros_sync.clustered.receiver import ClusterReceiver
-from saros_sync.clustered.replica_store import Keeper
+from saros_sync.clustered.replica_store import ReplicaStore
 from saros_sync.receiver import incoming as incoming_module
 from saros_sync.receiver import receiver as receiver_module
 from saros_sync.receiver.incoming import Incoming
-from saros_sync.receiver.ownership import Claims
+from saros_sync.receiver.ownership import OwnershipDecision
 from saros_sync.receiver.receiver import Receiver
 from saros_sync.sender import snapshot as snapshot_module
 from saros_sync.sender.live import SchemaFollower
@@ -131,7 +131,7 @@ def leaves_after_a_start_what_a_commit_had_left(plant):
 
 @mutant(stories)
 def gives_a_device_to_whoever_sends_it(plant):
-    plant(receiver_module, "claims", lambda sender, devices, *rest: Claims(frozenset(devices), ()))
+    plant(receiver_module, "claims", lambda sender, devices, *rest: OwnershipDecision(frozenset(devices), ()))
 
 
 # ---------------------------------------------------------------------- a cluster
@@ -157,21 +157,21 @@ def says_that_it_has_a_round_before_that_is_durable(plant):
 
 @mutant(cluster_stories)
 def lets_go_of_what_others_have_not_fetched_yet(plant):
-    def is_needed(self, sender, round_, last, now, is_needed=Keeper._is_needed):
+    def is_needed(self, sender, round_, last, now, is_needed=ReplicaStore._is_needed):
         return self._keeps(sender) and is_needed(self, sender, round_, last, now)
 
-    plant(Keeper, "_is_needed", is_needed)
+    plant(ReplicaStore, "_is_needed", is_needed)
 
 
 @mutant(cluster_stories)
 def lets_go_of_what_it_said_it_has_when_it_is_to_be_a_keeper(plant):
-    def is_needed(self, sender, round_, last, now, is_needed=Keeper._is_needed):
+    def is_needed(self, sender, round_, last, now, is_needed=ReplicaStore._is_needed):
         half, *_ = self._halves(sender)
         if last is None or last.sha256 != round_.document.sha256 or self._node in half:
             return is_needed(self, sender, round_, last, now)
         return not all(self.held(node, sender, last, round_.number) for node in half)
 
-    plant(Keeper, "_is_needed", is_needed)
+    plant(ReplicaStore, "_is_needed", is_needed)
 
 
 @mutant(cluster_stories)

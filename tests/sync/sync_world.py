@@ -23,16 +23,16 @@ from saros_storage.io.disk import Disk
 from saros_storage.io.folder_lock import FolderLock
 from saros_sync.receiver import incoming
 from saros_sync.receiver.catalog import Catalog
-from saros_sync.receiver.checking import AtOnce, Chores
+from saros_sync.receiver.checking import Executor, InlineExecutor
 from saros_sync.receiver.mirror import MirrorFolder, load_document
 from saros_sync.receiver.receiver import Receiver
-from saros_sync.receiver.request_checks import Speaker
+from saros_sync.receiver.request_checks import Requester
 from saros_sync.receiver.synced_store import SyncedStore
 from saros_sync.round import Content, content_of
 from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 from saros_sync.sender.live import LiveFolder, ReadAt
-from saros_sync.sender.sending import Sending, Sent
-from saros_sync.transport import Answer, Begun, Transport
+from saros_sync.sender.sending import RoundResult, Sending
+from saros_sync.transport import Answer, BeginReply, Transport
 
 T = TypeVar("T")
 ADDRESS = "centre:6667"
@@ -49,7 +49,7 @@ class _Nobody:
 
 
 class Late:
-    """Does something when somebody waits for it. Implements `Chores`."""
+    """Does something when somebody waits for it. Implements `Executor`."""
 
     def begin(self, do: Callable[[], T]) -> Future[T]:
         return _Waited(do)
@@ -67,8 +67,8 @@ class _Waited(Future[T]):
         return self._do()
 
 
-class Unheard(AtOnce):
-    """Does something at once, and says so when it is asked for the second time. Implements `Chores`."""
+class Unheard(InlineExecutor):
+    """Does something at once, and says so when it is asked for the second time. Implements `Executor`."""
 
     def begin(self, do: Callable[[], T]) -> Future[T]:
         found = super().begin(do)
@@ -90,23 +90,25 @@ class _Unheard(Future[T]):
 
 
 #: All ways of doing things beside.
-CHORES = (AtOnce(), Late(), Unheard())
+CHORES = (InlineExecutor(), Late(), Unheard())
 
 
-def open_centre(disk: CrashDisk, options: StoreOptions = OPTIONS, chores: Chores | None = None) -> SyncedStore:
+def open_centre(disk: CrashDisk, options: StoreOptions = OPTIONS, chores: Executor | None = None) -> SyncedStore:
     disk.make_folder(FOLDER)
-    return SyncedStore(FOLDER, options, disk, CountingClock(), cast("FolderLock", _Nobody()), chores or AtOnce())
+    return SyncedStore(
+        FOLDER, options, disk, CountingClock(), cast("FolderLock", _Nobody()), chores or InlineExecutor()
+    )
 
 
 class Direct:
     """A receiver that is right here. Implements `Transport`."""
 
-    def __init__(self, receiver: Callable[[], Receiver], speaker: Speaker | None = None) -> None:
+    def __init__(self, receiver: Callable[[], Receiver], speaker: Requester | None = None) -> None:
         self._receiver = receiver
-        self._speaker = speaker or Speaker()
+        self._speaker = speaker or Requester()
         self.chunks = 0
 
-    def begin(self, sender: str, name: str, number: int, document: Content) -> Begun:
+    def begin(self, sender: str, name: str, number: int, document: Content) -> BeginReply:
         return self._receiver().begin(self._speaker, sender, name, number, document)
 
     def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: memoryview) -> Answer:
@@ -114,7 +116,7 @@ class Direct:
         have = self._receiver().chunk(self._speaker, sender, number, sha256, offset, crc32, bytes(data))
         return lambda: have
 
-    def commit(self, sender: str, number: int) -> Begun:
+    def commit(self, sender: str, number: int) -> BeginReply:
         return self._receiver().commit(self._speaker, sender, number)
 
     def close(self) -> None:
@@ -138,7 +140,7 @@ class Edge:
         for operation in operations:
             operation.run(self.store)
 
-    def sync(self) -> Sent:
+    def sync(self) -> RoundResult:
         """A round with all there is."""
         self.store.flush()
         return self.sending.once()
@@ -172,7 +174,7 @@ def reads(disk: CrashDisk) -> ReadAt:
 class Centre:
     """A store that senders send to."""
 
-    def __init__(self, disk: CrashDisk | None = None, chores: Chores | None = None) -> None:
+    def __init__(self, disk: CrashDisk | None = None, chores: Executor | None = None) -> None:
         self.disk = disk or CrashDisk()
         self.chores = chores
         self.store = open_centre(self.disk, chores=chores)
@@ -185,7 +187,7 @@ class Centre:
         self.store.close()
         self.store = open_centre(self.disk, chores=self.chores)
 
-    def line(self, speaker: Speaker | None = None) -> Direct:
+    def line(self, speaker: Requester | None = None) -> Direct:
         return Direct(lambda: self.store.receiver, speaker)
 
     @property

@@ -19,7 +19,7 @@ from saros_sync.clustered.content_store import Contents
 from saros_sync.clustered.replica_store import READ, READ_PART
 from saros_sync.errors import RoundRefused
 from saros_sync.receiver.catalog import SenderEntry
-from saros_sync.transport import Answer, Begun
+from saros_sync.transport import Answer, BeginReply
 
 TAKES, KEEPS = NodeId(1), NodeId(2)
 
@@ -37,7 +37,7 @@ class Telling(Line):
         self.after_chunk(sender, number)
         return answer
 
-    def commit(self, sender: str, number: int) -> Begun:
+    def commit(self, sender: str, number: int) -> BeginReply:
         self.before_commit()
         return super().commit(sender, number)
 

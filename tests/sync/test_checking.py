@@ -8,13 +8,13 @@ from contextlib import closing
 
 import pytest
 
-from saros_sync.receiver.checking import _WAITING_MAX, Beside
+from saros_sync.receiver.checking import _WAITING_MAX, ThreadExecutor
 
 
 def test_however_many_bring_something_little_waits_and_the_rest_is_done_by_who_brings_it() -> None:
     free = threading.Event()
     here = threading.get_ident()
-    with closing(Beside()) as chores:
+    with closing(ThreadExecutor()) as chores:
         for _ in range(2):  # what is done makes room
             waiting: list[Future[bool]] = [chores.begin(free.wait) for _ in range(_WAITING_MAX)]
             more = [chores.begin(threading.get_ident) for _ in range(3)]
@@ -28,7 +28,7 @@ def test_however_many_bring_something_little_waits_and_the_rest_is_done_by_who_b
 
 def test_what_goes_wrong_is_raised_to_who_asks_whoever_did_it() -> None:
     free = threading.Event()
-    with closing(Beside()) as chores:
+    with closing(ThreadExecutor()) as chores:
         found = [chores.begin(lambda: free.wait() and 1 // 0) for _ in range(_WAITING_MAX)]
         free.set()
         found += [chores.begin(lambda: 1 // 0) for _ in range(_WAITING_MAX)]

@@ -20,7 +20,7 @@ from saros_cluster.meta.metadata_kv import Notes, PutNotes
 from saros_cluster.multiraft.peers import Unreachable as NodeUnreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.topology.commands import Begin, GiveUp
-from saros_cluster.topology.topology import Standing
+from saros_cluster.topology.topology import NodeState
 from saros_storage.base.errors import StorageError
 from saros_sync.clustered import catalog as ledger
 from saros_sync.clustered.replica_sets import halves, is_kept, keepers
@@ -44,8 +44,8 @@ def test_who_keeps_a_sender_after_a_change_is_to_have_its_rounds_since_the_chang
     log.admit(*range(5, 5 + joining))
     before = {sender: halves(log.now, sender) for sender in senders}
     assert all(1 == len(found) for found in before.values())
-    leave = tuple(random.sample(log.now.standing(Standing.IN), leaving))
-    log.send(Begin(tuple(log.now.standing(Standing.WAITING)), leave))
+    leave = tuple(random.sample(log.now.standing(NodeState.IN), leaving))
+    log.send(Begin(tuple(log.now.standing(NodeState.WAITING)), leave))
     seen = [log.now]
     while log.now.change is not None:
         log.send(random.choice(list(steps(log.now))))
@@ -275,7 +275,7 @@ def test_two_threads_that_read_the_notes_both_read_what_they_say(monkeypatch: py
     edge.tell(write_rows("root.a.d1", [2], 1))
     edge.sync()
     now = [first]
-    book = ledger.Ledger(lambda: now[0])
+    book = ledger.ClusterCatalog(lambda: now[0])
     assert 1 == book.now.catalog.senders[edge.id].number
     slow, go_on = threading.Event(), threading.Event()
     decode: Callable[[str, str], SenderEntry] = ledger.decode_entry

@@ -15,17 +15,17 @@ from sync.sync_world import Edge
 from waiting import wait_until
 
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.reconfiguration.reconciler import Worker
+from saros_cluster.reconfiguration.reconciler import Reconciler
 from saros_cluster.topology.commands import GrowthCommand, Regrouped
 from saros_storage.base.errors import StorageError
 from saros_sync.clustered.database import SyncedCluster
 from saros_sync.clustered.receiver import ClusterReceiver
 from saros_sync.clustered.replica_sets import keepers
-from saros_sync.clustered.replica_store import Keeper
+from saros_sync.clustered.replica_store import ReplicaStore
 from saros_sync.errors import BeginAgain, NoSuchSender, Unreachable
-from saros_sync.receiver.request_checks import Speaker
+from saros_sync.receiver.request_checks import Requester
 from saros_sync.round import Content
-from saros_sync.transport import Answer, Begun
+from saros_sync.transport import Answer, BeginReply
 
 PLACES = 3
 DEVICES = ("root.a.d1", "root.a.d2", "root.b.c.d1")
@@ -67,17 +67,17 @@ class Line:
     def _receiver(self) -> ClusterReceiver:
         return database(self.cluster, self.node).receiver
 
-    def begin(self, sender: str, name: str, number: int, document: Content) -> Begun:
-        return self._receiver.begin(Speaker(), sender, name, number, document)
+    def begin(self, sender: str, name: str, number: int, document: Content) -> BeginReply:
+        return self._receiver.begin(Requester(), sender, name, number, document)
 
     def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: memoryview) -> Answer:
         self.sent += len(data)
-        have = self._receiver.chunk(Speaker(), sender, number, sha256, offset, crc32, bytes(data))
+        have = self._receiver.chunk(Requester(), sender, number, sha256, offset, crc32, bytes(data))
         return lambda: have
 
-    def commit(self, sender: str, number: int) -> Begun:
+    def commit(self, sender: str, number: int) -> BeginReply:
         self.before_commit()
-        return self._receiver.commit(Speaker(), sender, number)
+        return self._receiver.commit(Requester(), sender, number)
 
     def close(self) -> None:
         return
@@ -143,7 +143,7 @@ def test_a_round_goes_on_at_another_node_with_what_has_arrived_and_counts_once(c
     assert line.sent == 0
     commit = line.commit
 
-    def answer_lost(sender: str, number: int) -> Begun:
+    def answer_lost(sender: str, number: int) -> BeginReply:
         commit(sender, number)
         line.node = 2
         line.commit = commit  # type: ignore[method-assign]
@@ -185,7 +185,7 @@ def test_a_late_question_of_an_earlier_round_changes_nothing(cluster: Nodes) -> 
     edge.tell(write_rows("root.a.d1", [1], 1))
     late, begun = Line(cluster, 1), line.begin
 
-    def begin(sender: str, name: str, number: int, document: Content) -> Begun:
+    def begin(sender: str, name: str, number: int, document: Content) -> BeginReply:
         answer = begun(sender, name, number, document)
         if number == 1 and line.sent:  # another node takes the round in hand, too
             late.begin(sender, name, number, document)
@@ -382,22 +382,22 @@ def test_a_node_that_leaves_was_not_the_last_one_that_had_what_a_sender_sent(
 
     Whoever says that it has all of them has them still when the change ends, whatever its keeper does in between.
     """
-    steps: Counter[Keeper] = Counter()
-    step, tell = Keeper.step, Worker._tell
+    steps: Counter[ReplicaStore] = Counter()
+    step, tell = ReplicaStore.step, Reconciler._tell
 
-    def counted(keeper: Keeper) -> None:
+    def counted(keeper: ReplicaStore) -> None:
         step(keeper)
         steps[keeper] += 1
 
-    def tell_late(worker: Worker, said: GrowthCommand) -> None:
+    def tell_late(worker: Reconciler, said: GrowthCommand) -> None:
         if isinstance(said, Regrouped):
             for keeper, count in dict(steps).items():
                 keeper.wake.set()
                 wait_until(lambda k=keeper, c=count: steps[k] >= c + 2)
         tell(worker, said)
 
-    monkeypatch.setattr(Keeper, "step", counted)
-    monkeypatch.setattr(Worker, "_tell", tell_late)
+    monkeypatch.setattr(ReplicaStore, "step", counted)
+    monkeypatch.setattr(Reconciler, "_tell", tell_late)
     cluster = Growing(tmp_path / "cluster", 2, 2)
     try:
         edges = [Edge(Line(cluster, number % 2)) for number in range(PLACES)]

@@ -13,12 +13,12 @@ from sync.sync_world import Centre, Edge, devices_of
 
 from saros_storage.base.errors import CorruptFile, DiskFull, StorageError
 from saros_sync.errors import RoundRefused
-from saros_sync.receiver.request_checks import Speaker
+from saros_sync.receiver.request_checks import Requester
 from saros_sync.round import Content, Round, content_of, decode_round, encode_round
-from saros_sync.transport import Standing
+from saros_sync.transport import RoundStatus
 
 SENDER = "0123456789abcdef" * 2
-ANYBODY = Speaker()
+ANYBODY = Requester()
 EVIL = [
     "",
     "..",
@@ -166,7 +166,7 @@ def test_files_that_are_not_what_the_round_says_are_refused() -> None:
         with pytest.raises(CorruptFile):
             send(centre, data, number, content_of(data))
         reply = centre.receiver.commit(ANYBODY, SENDER, number)
-        assert Standing.WANTED == reply.standing
+        assert RoundStatus.WANTED == reply.standing
     assert {} == centre.receiver.shown.mirrors
 
 

@@ -15,7 +15,7 @@ from sync.sync_world import Late, Unheard
 import saros
 from saros_storage.io.disk import Disk, LocalDisk
 from saros_sync.receiver import incoming as incoming_module
-from saros_sync.receiver.checking import Chores
+from saros_sync.receiver.checking import Executor
 from saros_sync.receiver.incoming import Incoming
 from saros_sync.receiver.mirror import MirrorFolder
 from saros_sync.round import Round, content_of, encode_round
@@ -49,7 +49,7 @@ def sent(tmp_path_factory: pytest.TempPathFactory) -> Sent:
     return Sent(taken.round, {name: Path(snapshots.path(name)).read_bytes() for name in names})
 
 
-def arriving(folder: str, disk: Disk, chores: Chores, round_: Round) -> Incoming:
+def arriving(folder: str, disk: Disk, chores: Executor, round_: Round) -> Incoming:
     """A round of which the document and the schema are there."""
     found = Incoming(MirrorFolder(folder), disk, chores)
     begin(found, round_)

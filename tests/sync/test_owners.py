@@ -7,7 +7,7 @@ from storage.store_model import delete_series, write_rows
 from sync.sync_world import Centre, Edge, devices_of
 
 from saros_sync.errors import NoSuchSender, RoundRefused
-from saros_sync.receiver.request_checks import Speaker
+from saros_sync.receiver.request_checks import Requester
 from saros_sync.transport import Conflict
 
 
@@ -98,7 +98,7 @@ def test_what_the_server_has_itself_is_refused_until_it_is_dropped() -> None:
 
 def test_a_user_brings_only_devices_that_it_may_write() -> None:
     centre = Centre()
-    ann = Speaker("ann", lambda device: device.startswith("root.a."), administrator=False)
+    ann = Requester("ann", lambda device: device.startswith("root.a."), administrator=False)
     edge = Edge(centre.line(ann))
     edge.tell(write_rows("root.a.d1", [1], 1), write_rows("root.b.c.d1", [2], 2))
     conflicts = edge.sync().conflicts
@@ -110,10 +110,10 @@ def test_a_user_brings_only_devices_that_it_may_write() -> None:
 
 def test_a_sender_is_its_users_alone() -> None:
     centre = Centre()
-    edge = Edge(centre.line(Speaker("ann", administrator=False)))
+    edge = Edge(centre.line(Requester("ann", administrator=False)))
     edge.tell(write_rows("root.a.d1", [1], 1))
     edge.sync()
-    edge.line = centre.line(Speaker("bob", administrator=False))
+    edge.line = centre.line(Requester("bob", administrator=False))
     edge.restart_sender()
     with pytest.raises(RoundRefused, match="another user's"):
         edge.sync()

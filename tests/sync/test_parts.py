@@ -19,20 +19,20 @@ from saros_storage.base.types import DEFAULT_ENCODING, Compressor, DataType
 from saros_storage.io.rate_limit import RateLimit
 from saros_storage.schema import CreateDatabase, CreateSeries, DeviceSchema, SchemaTree, SeriesSchema
 from saros_sync.framing import decode_framed, encode_framed
-from saros_sync.journal import Journal, Note, decode_notes, encode_note
+from saros_sync.journal import Journal, JournalRecord, decode_notes, encode_note
 from saros_sync.receiver.ownership import claims
 from saros_sync.receiver.reconcile import refused, repair
 from saros_sync.sender.backoff import pause_s
 from saros_sync.sender.live import SchemaFollower
 
 NOTES = st.builds(
-    Note, st.integers(1, 99), st.text(max_size=9), st.tuples(st.text(max_size=20), st.integers(0, 1 << 60))
+    JournalRecord, st.integers(1, 99), st.text(max_size=9), st.tuples(st.text(max_size=20), st.integers(0, 1 << 60))
 )
 
 
 @settings(max_examples=40)
 @given(st.lists(NOTES, max_size=5), st.binary(max_size=40), st.data())
-def test_a_torn_or_foreign_tail_is_no_record(notes: list[Note], tail: bytes, data: st.DataObject) -> None:
+def test_a_torn_or_foreign_tail_is_no_record(notes: list[JournalRecord], tail: bytes, data: st.DataObject) -> None:
     whole = b"".join(map(encode_note, notes))
     assert notes == decode_notes(whole)[0]
     cut = data.draw(st.integers(0, len(whole)))
@@ -45,11 +45,13 @@ def test_a_torn_or_foreign_tail_is_no_record(notes: list[Note], tail: bytes, dat
 def test_a_journal_forgets_other_rounds_and_cuts_its_tail() -> None:
     disk = CrashDisk()
     disk.make_folder("x")
-    disk.place("x/log", encode_note(Note(1, "start")) + encode_note(Note(2, "start")) + b"\x09\0\0\0torn")
+    disk.place(
+        "x/log", encode_note(JournalRecord(1, "start")) + encode_note(JournalRecord(2, "start")) + b"\x09\0\0\0torn"
+    )
     journal = Journal(disk, "x/log")
-    assert [Note(2, "start")] == journal.notes
-    journal.add(Note(2, "sent", ("a", 1)))
-    assert [Note(2, "start"), Note(2, "sent", ("a", 1))] == Journal(disk, "x/log").notes
+    assert [JournalRecord(2, "start")] == journal.notes
+    journal.add(JournalRecord(2, "sent", ("a", 1)))
+    assert [JournalRecord(2, "start"), JournalRecord(2, "sent", ("a", 1))] == Journal(disk, "x/log").notes
     journal.end()
     assert (0, []) == (Journal(disk, "x/log").round, Journal(disk, "x/log").notes)
 
@@ -60,7 +62,7 @@ def test_a_record_that_a_failing_disk_cut_short_hides_none_that_come_later(behin
     disk.make_folder("x")
     journal = Journal(disk, "x/log")
     disk.fails_at = (disk.operations + behind, errno.ENOSPC)
-    notes = [Note(1, "start"), Note(1, "good", ("a", 1)), Note(1, "done", ("a",))]
+    notes = [JournalRecord(1, "start"), JournalRecord(1, "good", ("a", 1)), JournalRecord(1, "done", ("a",))]
     said = []
     for note in notes:
         try:

@@ -24,7 +24,7 @@ from saros_storage.io.folder_lock import FolderLock
 from saros_sync.errors import Unreachable
 from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 from saros_sync.sender.process import Sender, Worker, load_status
-from saros_sync.transport import Answer, Begun
+from saros_sync.transport import Answer, BeginReply
 
 POINTS = 200_000
 
@@ -195,7 +195,7 @@ class _CutOnce(RemoteReceiver):
 
     cut = False
 
-    def commit(self, sender: str, number: int) -> Begun:
+    def commit(self, sender: str, number: int) -> BeginReply:
         if not _CutOnce.cut:
             _CutOnce.cut = True
             raise Unreachable("cut")

@@ -27,7 +27,7 @@ from sync.sync_world import CHORES, Edge, devices_of
 
 from saros_cluster.placement.ring import NodeId
 from saros_sync.clustered.content_store import ARRIVING
-from saros_sync.receiver.checking import Chores
+from saros_sync.receiver.checking import Executor
 from saros_sync.receiver.mirror import FOLDER as SYNC
 
 
@@ -37,7 +37,7 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize("chores", CHORES)
-def test_a_receiver_that_is_cut_off_anywhere_shows_one_round_or_the_other_and_goes_on(chores: Chores) -> None:
+def test_a_receiver_that_is_cut_off_anywhere_shows_one_round_or_the_other_and_goes_on(chores: Executor) -> None:
     assert centre_crashes(rounds(), Random(1), share=0.05, chores=chores) > 40
 
 

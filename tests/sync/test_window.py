@@ -7,10 +7,10 @@ import zlib
 from storage.store_model import write_rows
 from sync.sync_world import Centre, Edge
 
-from saros_sync.receiver.request_checks import Speaker
+from saros_sync.receiver.request_checks import Requester
 from saros_sync.round import content_of, encode_round
 from saros_sync.sender.window import Window
-from saros_sync.transport import CHUNK_BYTES_MAX, FLIGHT_BYTES_MAX, Standing
+from saros_sync.transport import CHUNK_BYTES_MAX, FLIGHT_BYTES_MAX, RoundStatus
 
 SECOND = 1_000_000_000
 
@@ -54,7 +54,7 @@ def test_chunks_that_come_in_any_order_are_put_together() -> None:
     schema = edge.disk.map(edge.sending._snapshot.schema_path)
     document = encode_round(snapshot.round)
     centre, sender = Centre(), snapshot.round.sender
-    receiver, anybody = centre.receiver, Speaker()
+    receiver, anybody = centre.receiver, Requester()
 
     def send(name: str, data: bytes, offset: int, size: int) -> int:
         piece = data[offset : offset + size]
@@ -71,4 +71,4 @@ def test_chunks_that_come_in_any_order_are_put_together() -> None:
         assert 0 == send(name, data, 2 * third, 1 << 20)
         assert third == send(name, data, 0, third)
         assert len(data) == send(name, data, third, third)
-    assert Standing.COMMITTED is receiver.commit(anybody, sender, 1).standing
+    assert RoundStatus.COMMITTED is receiver.commit(anybody, sender, 1).standing

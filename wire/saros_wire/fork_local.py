@@ -13,7 +13,7 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 
-class PerProcess(dict[_K, _V]):
+class ForkLocal(dict[_K, _V]):
     """See the module. Not collected before the process ends. Use it with its `lock` held."""
 
     def __init__(self) -> None:

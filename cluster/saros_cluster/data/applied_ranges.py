@@ -24,21 +24,21 @@ _ALL = (1 << SEQUENCES_MAX) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Requested:
+class RequestSet:
     """Requests (client, sequence), the last of those that it was made of."""
 
     #: By client, those seen last at the end: its highest sequence, and bit n for the one that is n below.
     _last: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     @staticmethod
-    def of(requests: Iterable[tuple[int, int]]) -> Requested:
+    def of(requests: Iterable[tuple[int, int]]) -> RequestSet:
         """These, oldest first."""
         found: dict[int, list[int]] = {}
         for client, sequence in requests:
             sequences = found.pop(client, None) or []
             sequences.append(sequence)
             found[client] = sequences
-        return Requested({client: _bits(found[client]) for client in list(found)[-CLIENTS_MAX:]})
+        return RequestSet({client: _bits(found[client]) for client in list(found)[-CLIENTS_MAX:]})
 
     def __bool__(self) -> bool:
         return bool(self._last)
@@ -48,23 +48,23 @@ class Requested:
         last, bits = self._last.get(client, (0, 0))
         return sequence <= last and bool(bits >> (last - sequence) & 1)
 
-    def then(self, later: Requested) -> Requested:
+    def then(self, later: RequestSet) -> RequestSet:
         """These and later ones."""
         found = dict(self._last)
         for client, known in later._last.items():
             found[client] = _merged(found.pop(client, (0, 0)), known)
-        return Requested(dict(list(found.items())[-CLIENTS_MAX:]))
+        return RequestSet(dict(list(found.items())[-CLIENTS_MAX:]))
 
     def words(self) -> list[object]:
         """As values that JSON knows."""
         return [[client, last, f"{bits:x}"] for client, (last, bits) in self._last.items()]
 
     @staticmethod
-    def of_words(words: Sequence[Sequence[Any]]) -> Requested:
+    def of_words(words: Sequence[Sequence[Any]]) -> RequestSet:
         """The inverse; also of pairs (client, sequence), as they were stored before. Raises ValueError, TypeError."""
         if words and len(words[0]) == len(("client", "sequence")):
-            return Requested.of((int(client), int(sequence)) for client, sequence in words)
-        return Requested({int(client): (int(last), int(bits, 16)) for client, last, bits in words})
+            return RequestSet.of((int(client), int(sequence)) for client, sequence in words)
+        return RequestSet({int(client): (int(last), int(bits, 16)) for client, last, bits in words})
 
 
 def _bits(sequences: Sequence[int]) -> tuple[int, int]:
@@ -83,18 +83,18 @@ def _merged(known: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
     return last, newer if behind >= SEQUENCES_MAX else (older << behind | newer) & _ALL
 
 
-class Had(NamedTuple):
+class AppliedRange(NamedTuple):
     """Requests that had their effect on slots."""
 
     slots: frozenset[int]
-    requests: Requested
+    requests: RequestSet
 
     def words(self) -> list[object]:
         """As values that JSON knows."""
         return [runs(sorted(self.slots)), self.requests.words()]
 
     @staticmethod
-    def of_words(words: Sequence[Any]) -> Had:
+    def of_words(words: Sequence[Any]) -> AppliedRange:
         """The inverse. Raises ValueError, TypeError."""
         slots, requests = words
-        return Had(frozenset(slots_of_runs(slots)), Requested.of_words(requests))
+        return AppliedRange(frozenset(slots_of_runs(slots)), RequestSet.of_words(requests))

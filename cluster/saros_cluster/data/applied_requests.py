@@ -18,18 +18,18 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 
-from saros_cluster.data.applied_ranges import Had, Requested
+from saros_cluster.data.applied_ranges import AppliedRange, RequestSet
 from saros_cluster.data.command import NO_REQUEST, Request
 
 #: Entries for which a request is remembered. A client gives up after seconds; this many entries take longer.
 MEMORY = 131_072
 
 
-class Requests:
+class AppliedRequests:
     """See the module."""
 
     def __init__(
-        self, known: Iterable[Sequence[int]] = (), arrived: Iterable[tuple[int, int, Iterable[Had]]] = ()
+        self, known: Iterable[Sequence[int]] = (), arrived: Iterable[tuple[int, int, Iterable[AppliedRange]]] = ()
     ) -> None:
         """`known`: (client, sequence, index, epoch), oldest first; `arrived`: epoch, index, what slots have had."""
         #: By request: its entries, each with the last move that had brought slots here as far as its sender knew.
@@ -37,7 +37,7 @@ class Requests:
         for client, sequence, index, epoch in known:
             self._note((client, sequence), index, epoch)
         #: By move: the entry that opened what it brought, and what that has had.
-        self._arrived: dict[int, tuple[int, tuple[Had, ...]]] = {}
+        self._arrived: dict[int, tuple[int, tuple[AppliedRange, ...]]] = {}
         for epoch, index, had in arrived:
             self.take_in(epoch, index, had)
 
@@ -60,7 +60,7 @@ class Requests:
     def _effects(self, request: Request, index: int) -> list[tuple[int, int]]:
         return [(at, epoch) for at, epoch in self._known.get(request, ()) if index - at <= MEMORY]
 
-    def _came(self, index: int, epoch: int) -> tuple[Had, ...]:
+    def _came(self, index: int, epoch: int) -> tuple[AppliedRange, ...]:
         at, came = self._arrived.get(epoch, (0, ()))
         return came if index - at <= MEMORY else ()
 
@@ -80,33 +80,33 @@ class Requests:
     def _note(self, request: tuple[int, int], index: int, epoch: int) -> None:
         self._known[request] = (*self._known.pop(request, ()), (index, epoch))
 
-    def take_in(self, epoch: int, index: int, had: Iterable[Had]) -> None:
+    def take_in(self, epoch: int, index: int, had: Iterable[AppliedRange]) -> None:
         """Slots come with a move, by entry `index`, that have had these."""
         self._arrived[epoch] = index, tuple(had)
 
-    def had_by(self, leaving: Mapping[int, frozenset[int]], fence: int) -> tuple[Had, ...]:
+    def had_by(self, leaving: Mapping[int, frozenset[int]], fence: int) -> tuple[AppliedRange, ...]:
         """What slots have had that leave with entry `fence`.
 
         `leaving`: the slots, by the move that brought them here. Entries behind the fence were for other slots.
         """
-        found: list[Had] = []
+        found: list[AppliedRange] = []
         for since, slots in leaving.items():
-            here = Requested.of(
+            here = RequestSet.of(
                 request
                 for request, known in self._known.items()
                 if any(at < fence and since <= epoch for at, epoch in known)
             )
             rest = slots
             for had in self._arrived.get(since, (0, ()))[1]:
-                found.append(Had(had.slots & slots, had.requests.then(here)))
+                found.append(AppliedRange(had.slots & slots, had.requests.then(here)))
                 rest -= had.slots
-            found.append(Had(rest, here))
+            found.append(AppliedRange(rest, here))
         return tuple(had for had in found if had.slots and had.requests)
 
     def dump(self) -> list[tuple[int, int, int, int]]:
         """What `__init__` takes first."""
         return [(*request, index, epoch) for request, found in self._known.items() for index, epoch in found]
 
-    def dump_arrived(self) -> list[tuple[int, int, tuple[Had, ...]]]:
+    def dump_arrived(self) -> list[tuple[int, int, tuple[AppliedRange, ...]]]:
         """What it takes then."""
         return [(epoch, index, had) for epoch, (index, had) in self._arrived.items()]

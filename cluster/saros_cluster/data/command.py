@@ -47,7 +47,7 @@ class Request(NamedTuple):
 NO_REQUEST = Request(0, 0)
 
 
-class Known(NamedTuple):
+class TableVersion(NamedTuple):
     """What the coordinator of an entry knew of the table: its epoch, and the last move that brought the group slots.
 
     Of a reader also the last one that took some away. An entry does not say so: it comes behind the fence.
@@ -58,7 +58,7 @@ class Known(NamedTuple):
     outbound: int = 0
 
 
-NOTHING_KNOWN = Known(0, 0)
+NOTHING_KNOWN = TableVersion(0, 0)
 
 
 class Command(NamedTuple):
@@ -67,12 +67,12 @@ class Command(NamedTuple):
     request: Request
     drop: int
     mutation: Mutation
-    known: Known
+    known: TableVersion
     transfer: Transfer | None = None
     shipping: Shipping | None = None
 
 
-def encode_command(request: Request, mutation: Mutation, drop: int = 0, known: Known = NOTHING_KNOWN) -> bytes:
+def encode_command(request: Request, mutation: Mutation, drop: int = 0, known: TableVersion = NOTHING_KNOWN) -> bytes:
     """The entry's data."""
     return b"".join([_HEAD.pack(*request, drop, known.epoch, known.inbound), *encode_mutation(mutation)])
 
@@ -107,7 +107,7 @@ def decode_command(data: bytes) -> Command:
         shipping = log_shipped_files.shipping_of(words, rest)
         return Command(NO_REQUEST, 0, Mutation(), NOTHING_KNOWN, shipping=shipping)
     mutation = decode_mutation(memoryview(data)[_HEAD.size :])
-    return Command(Request(client, sequence), drop, mutation, Known(epoch, inbound))
+    return Command(Request(client, sequence), drop, mutation, TableVersion(epoch, inbound))
 
 
 def _words(text: bytes) -> list[Any]:

@@ -18,14 +18,14 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from saros_cluster.data.command import Command, Known, Request
+from saros_cluster.data.command import Command, Request, TableVersion
 from saros_cluster.data.drops import OVERTAKEN, drop_of
 from saros_cluster.data.replica import Replica
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, split_path
-from saros_storage.mutation.mutation import Mutation, Placed
+from saros_storage.mutation.mutation import Mutation, PlacedTablet
 from saros_storage.mutation.tablet_codec import TabletFrame
-from saros_storage.mutation.tablet_validation import Fitting
+from saros_storage.mutation.tablet_validation import TabletValidator
 from saros_storage.schema import (
     OF_ALL_GROUPS,
     OF_ONE_DEVICE,
@@ -42,7 +42,7 @@ from saros_storage.schema import (
 _CACHED_DATABASES = 65_536
 
 
-class Effect(NamedTuple):
+class ValidatedEntry(NamedTuple):
     """What is carried out.
 
     `places`: of which of the entry's tablets; None: of all. `spared`: slots that have had its deletions before.
@@ -53,14 +53,14 @@ class Effect(NamedTuple):
     spared: frozenset[int]
 
 
-class Judge:
+class EntryValidator:
     """Judges entries for one replica."""
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
-        self._fitting = Fitting()
+        self._fitting = TabletValidator()
 
-    def judge(self, index: int, command: Command, lost: UserMistake | None = None) -> Effect | None:
+    def judge(self, index: int, command: Command, lost: UserMistake | None = None) -> ValidatedEntry | None:
         """The effect of entry `index`; None: it had it before. `lost`: why its file cannot be loaded.
 
         Raises UserMistake (2026, 2021, what the schema says), and `lost`.
@@ -84,11 +84,11 @@ class Judge:
         self._check_slots(mutation, command.known)
         if lost is not None:
             raise lost
-        return Effect(self._checked(mutation, command.drop), places, spared)
+        return ValidatedEntry(self._checked(mutation, command.drop), places, spared)
 
     # ------------------------------------------------------------------ slots and requests
 
-    def slots_of(self, placed: Placed) -> list[int]:
+    def slots_of(self, placed: PlacedTablet) -> list[int]:
         """The slots of a tablet's rows; as a rule it is one."""
         frame, interval = placed.known, self._replica.region.options.time_partition_interval
         assert frame is not None
@@ -138,7 +138,7 @@ class Judge:
         slots = [ownership.slot(staged.database, staged.slice) for staged in mutation.loads]
         return any(not covers(request, index, slot, ownership.since(slot)) for slot in slots)
 
-    def _check_slots(self, mutation: Mutation, known: Known) -> None:
+    def _check_slots(self, mutation: Mutation, known: TableVersion) -> None:
         """Raise UserMistake (MOVED) if the entry is another group's, or passes by what is on its way."""
         ownership = self._replica.ownership
         slots = {slot for _, slots in self._slots_of_made(mutation.changes) for slot in slots}
@@ -203,7 +203,7 @@ def _looked_into(mutation: Mutation) -> Mutation:
     """With the heads of its tablets read, once for all who look at them."""
     if not mutation.tablets:
         return mutation
-    return replace(mutation, tablets=[Placed(p.depth, p.frame, TabletFrame(p.frame)) for p in mutation.tablets])
+    return replace(mutation, tablets=[PlacedTablet(p.depth, p.frame, TabletFrame(p.frame)) for p in mutation.tablets])
 
 
 @lru_cache(_CACHED_DATABASES)

@@ -96,7 +96,7 @@ def shipping_of(words: Sequence[Any], data: memoryview) -> Shipping:
 
 
 @dataclass(slots=True)
-class _Shipment:
+class _ShippedFile:
     """`first`: the entry that began it."""
 
     first: int
@@ -105,7 +105,7 @@ class _Shipment:
     crc32: int = 0
 
 
-class Shipments:
+class ShippedFiles:
     """See the module."""
 
     def __init__(self, staging: Staging, disk: Disk) -> None:
@@ -113,7 +113,7 @@ class Shipments:
         self._staging = staging
         self._disk = disk
         #: What is under way.
-        self._known: dict[str, _Shipment] = {}
+        self._known: dict[str, _ShippedFile] = {}
         #: First pieces of files that wait for their places in manifests, by names as the region knows them.
         self._loading: dict[str, int] = {}
         staging.sweep(())
@@ -159,7 +159,7 @@ class Shipments:
         """What `write` put down is there as of entry `index`. Under the region's lock."""
         known = self._known.get(piece.name)
         if known is None and piece.offset == 0:
-            known = self._known[piece.name] = _Shipment(index, now_ns)
+            known = self._known[piece.name] = _ShippedFile(index, now_ns)
         if known is not None and piece.offset == known.size:
             known.size += len(piece.data)
             known.crc32 = zlib.crc32(piece.data, known.crc32)

@@ -6,12 +6,12 @@
       19         5   never     the fifth move brought it here (Open)
       20      never      -     another group's
 
-    Fence   after this entry, nothing is written to or deleted from these slots: their data here no longer changes, so
-            all members that have applied the entry serve fetches and reads equally well
-    Bring   schema of slots that are about to be opened, if it is too large for one entry
-    Open    from here on this group owns the slots; their data is elsewhere at first (`Arrival`)
-    LetGo   the slots are complete elsewhere: their data here is removed
-    Settle  everything that came with a move is at all members
+    Fence     after this entry, nothing is written to or deleted from these slots: their data here no longer changes,
+              so all members that have applied the entry serve fetches and reads equally well
+    Prepare   schema of slots that are about to be opened, if it is too large for one entry
+    Open      from here on this group owns the slots; their data is elsewhere at first (`Arrival`)
+    Release   the slots are complete elsewhere: their data here is removed
+    Complete  everything that came with a move is at all members
 
 An entry's effect depends on its group's log alone, so all members agree on it. A repeated entry has no effect. A reader
 states the epoch of its table, and finds the slots that the group owned then. An entry that concerns all groups states
@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from saros_cluster.data.applied_ranges import Had
+from saros_cluster.data.applied_ranges import AppliedRange
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import slot_of
 from saros_cluster.raft.messages import GroupId
@@ -98,7 +98,7 @@ class Fence:
 
 
 @dataclass(frozen=True, slots=True)
-class Bring:
+class Prepare:
     """See the module. Has no effect once the move is opened."""
 
     epoch: int
@@ -109,25 +109,25 @@ class Open:
     """See the module. `requests` and `drops` are what the source had carried out: they count here, too."""
 
     arrival: Arrival
-    requests: tuple[Had, ...] = field(repr=False)
+    requests: tuple[AppliedRange, ...] = field(repr=False)
     drops: tuple[object, ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class LetGo:
+class Release:
     """See the module."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
-class Settle:
+class Complete:
     """See the module."""
 
     epoch: int
 
 
-Transfer = Fence | Bring | Open | LetGo | Settle
+Transfer = Fence | Prepare | Open | Release | Complete
 
 
 def words_of(transfer: Transfer) -> list[object]:
@@ -135,13 +135,13 @@ def words_of(transfer: Transfer) -> list[object]:
     match transfer:
         case Fence(epoch, slots):
             return ["fence", epoch, runs(slots)]
-        case Bring(epoch):
+        case Prepare(epoch):
             return ["bring", epoch]
         case Open(arrival, requests, drops):
             return ["open", arrival.words(), [had.words() for had in requests], drops]
-        case LetGo(epoch):
+        case Release(epoch):
             return ["let go", epoch]
-        case Settle(epoch):
+        case Complete(epoch):
             return ["settle", epoch]
 
 
@@ -152,13 +152,13 @@ def transfer_of(words: Sequence[Any]) -> Transfer:
             case ["fence", epoch, slots]:
                 return Fence(int(epoch), slots_of_runs(slots))
             case ["bring", epoch]:
-                return Bring(int(epoch))
+                return Prepare(int(epoch))
             case ["open", arrival, requests, drops]:
-                return Open(Arrival.of_words(arrival), tuple(map(Had.of_words, requests)), tuple(drops))
+                return Open(Arrival.of_words(arrival), tuple(map(AppliedRange.of_words, requests)), tuple(drops))
             case ["let go", epoch]:
-                return LetGo(int(epoch))
+                return Release(int(epoch))
             case ["settle", epoch]:
-                return Settle(int(epoch))
+                return Complete(int(epoch))
     except (ValueError, TypeError) as error:
         raise CorruptFile("log", 0, f"not a transfer of slots: {error}") from error
     raise CorruptFile("log", 0, "not a transfer of slots")
@@ -287,11 +287,11 @@ class Ownership:
             self.arrivals[epoch] = replace(arrival, partitions=left)
 
     def settle(self, epoch: int) -> None:
-        """See `Settle`."""
+        """See `Complete`."""
         self.arrivals.pop(epoch, None)
 
     def leave(self, epoch: int) -> npt.NDArray[np.intp]:
-        """See `LetGo`; the slots that are not here any more."""
+        """See `Release`; the slots that are not here any more."""
         gone = np.flatnonzero(self._until == epoch)
         self._since[gone] = NEVER
         self._until[gone] = NEVER

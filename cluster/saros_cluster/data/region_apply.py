@@ -29,9 +29,9 @@ import numpy.typing as npt
 
 from saros_cluster.data.command import Command, decode_command
 from saros_cluster.data.drops import drop_of
-from saros_cluster.data.entry_validation import Effect, Judge
-from saros_cluster.data.log_shipped_files import LOST, Abandon, Piece, Shipments, Shipping
-from saros_cluster.data.ownership import LEFT, LetGo, Ownership
+from saros_cluster.data.entry_validation import EntryValidator, ValidatedEntry
+from saros_cluster.data.log_shipped_files import LOST, Abandon, Piece, ShippedFiles, Shipping
+from saros_cluster.data.ownership import LEFT, Ownership, Release
 from saros_cluster.data.replica import Replica, Underlay
 from saros_cluster.data.schema_feed import Told
 from saros_cluster.data.slot_transfer import move, remove_left
@@ -43,7 +43,7 @@ from saros_cluster.raft.messages import Entry, EntryKind, GroupId, Snapshot
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.cache.chunk_cache import ChunkCache
-from saros_storage.checkpoint.registry import CAPTURED_NS, Shelf
+from saros_storage.checkpoint.registry import CAPTURED_NS, CheckpointRegistry
 from saros_storage.compaction.compactor import Compactor
 from saros_storage.folder.layout import confirm
 from saros_storage.folder.store_options import StoreOptions
@@ -80,7 +80,7 @@ class RegionMachine:
         owned: npt.NDArray[np.bool_],
         underlay: Underlay,
         told: Told,
-        shelf: Shelf,
+        shelf: CheckpointRegistry,
         ask: Callable[[NodeId, str, bytes], bytes],
         compactor: Compactor | None = None,
     ) -> None:
@@ -131,12 +131,12 @@ class RegionMachine:
             self._cache,
             self._compactor,
         )
-        shipments = Shipments(region.staging, self._disk)
+        shipments = ShippedFiles(region.staging, self._disk)
         #: What pieces of files have brought since the state was saved because of them.
         self._shipped_bytes = 0
         #: Others look at any time: a snapshot puts another one in its place.
         self.replica = Replica(state, region, ownership, shipments, self._underlay, self._told)
-        self._judge = Judge(self.replica)
+        self._judge = EntryValidator(self.replica)
         self._told(self.replica.news_since(-1))
 
     @property
@@ -202,7 +202,7 @@ class RegionMachine:
             return self._ship(entry.index, command.shipping)
         if command.mutation.loads:
             return self._load_shipped(entry.index, command)
-        if isinstance(command.transfer, LetGo):
+        if isinstance(command.transfer, Release):
             return self._let_go(entry.index, command)
         if any(isinstance(change, DeleteDatabase) for change in command.mutation.changes):
             with region.flusher.folders, region.lock:
@@ -307,7 +307,7 @@ class RegionMachine:
             mutation = replace(mutation, tablets=[mutation.tablets[place] for place in places])
         replica.take_effect(index, mutation, replica.spared.get(index, frozenset()))
 
-    def _carry_out(self, index: int, command: Command, effect: Effect) -> None:
+    def _carry_out(self, index: int, command: Command, effect: ValidatedEntry) -> None:
         replica, mutation = self.replica, effect.mutation
         for change in mutation.changes:
             if isinstance(change, DeleteDatabase):

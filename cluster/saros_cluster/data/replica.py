@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from saros_cluster.data.applied_requests import Requests
-from saros_cluster.data.command import Known
+from saros_cluster.data.applied_requests import AppliedRequests
+from saros_cluster.data.command import TableVersion
 from saros_cluster.data.drops import Drops
-from saros_cluster.data.log_shipped_files import Shipments
+from saros_cluster.data.log_shipped_files import ShippedFiles
 from saros_cluster.data.ownership import LEFT, MOVED, Arrival, Open, Ownership
-from saros_cluster.data.schema_delta import SchemaNews
-from saros_cluster.data.schema_feed import SchemaTold, Told
+from saros_cluster.data.schema_delta import SchemaDelta
+from saros_cluster.data.schema_feed import SchemaFeed, Told
 from saros_cluster.data.schema_transfer import along
 from saros_cluster.data.state_file import GroupState
 from saros_cluster.raft.messages import GroupId
@@ -44,7 +44,7 @@ class Replica:
         state: GroupState,
         region: Region,
         ownership: Ownership,
-        shipments: Shipments,
+        shipments: ShippedFiles,
         underlay: Underlay,
         told: Told,
     ) -> None:
@@ -68,9 +68,9 @@ class Replica:
         self.partly = {index: list(places) for index, places in state.partly}
         #: Likewise, the slots that their deletions spared.
         self.spared = {index: frozenset(slots) for index, slots in state.spared}
-        self.requests = Requests(state.requests, state.arrived_requests)
+        self.requests = AppliedRequests(state.requests, state.arrived_requests)
         self.drops = Drops.of_words(state.drops)
-        self.told = SchemaTold(state.index, ownership, self.drops, told)
+        self.told = SchemaFeed(state.index, ownership, self.drops, told)
         for arrival in ownership.arrivals.values():
             self.begin_with(arrival)
         #: Its files may show entries up to here, which the log has still to bring again.
@@ -152,7 +152,7 @@ class Replica:
 
     # ------------------------------------------------------------------ who looks
 
-    def pin(self, known: Known | None = None) -> tuple[Region, Pinned, int]:
+    def pin(self, known: TableVersion | None = None) -> tuple[Region, Pinned, int]:
         """The region, what can be read of it now, and the entry behind which none shows. Unpin the region.
 
         `known`: the table of whoever reads; None: nothing has ever moved. Raises UserMistake (MOVED) if by that table
@@ -177,7 +177,7 @@ class Replica:
         """
         return self.ownership.has_moved or self.judged < self._found
 
-    def _shown(self, pinned: Pinned, known: Known) -> Pinned:
+    def _shown(self, pinned: Pinned, known: TableVersion) -> Pinned:
         """What a reader with that table finds here: the rest is another group's. The same value for the same."""
         ownership = self.ownership
         at = (*known, ownership.fenced, ownership.opened, ownership.let_go)
@@ -192,7 +192,7 @@ class Replica:
         self._filtered = (pinned, at, found)
         return found
 
-    def has_heard(self, known: Known) -> bool:
+    def has_heard(self, known: TableVersion) -> bool:
         """Whether the replica knows of the slots that came to its group, or left it, as far as such a table does."""
         with self.region.lock:
             ownership = self.ownership
@@ -262,7 +262,7 @@ class Replica:
         with self.region.lock:
             return any(p.underlay is not None and p.key in came for p in self.region.partitions)
 
-    def news_since(self, known: int) -> SchemaNews:
+    def news_since(self, known: int) -> SchemaDelta:
         """What became of the schema behind entry `known`. Any thread."""
         with self.region.lock:  # files may show entries behind the last judged, which the log has still to bring again
             return self.told.since(known, self.judged, self.all_schema)

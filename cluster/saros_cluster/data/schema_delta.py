@@ -10,7 +10,7 @@ from saros_storage.schema import SchemaChange, decode_change, encode_change
 
 
 @dataclass(frozen=True, slots=True)
-class SchemaNews:
+class SchemaDelta:
     """What became of a group's schema: the changes since an entry, or (`whole`) all that makes it, up to `index`.
 
     `drop` is the newest that shows in it. `since`: of databases that are made in it, the move that brought their series
@@ -37,9 +37,9 @@ class SchemaNews:
         ]
 
     @staticmethod
-    def of_words(words: Sequence[Any]) -> SchemaNews:
+    def of_words(words: Sequence[Any]) -> SchemaDelta:
         """The inverse. Raises CorruptFile."""
         index, whole, texts, drop, since, left = words
         changes = tuple(decode_change(str(text).encode()) for text in texts)
         epochs = {str(database): int(epoch) for database, epoch in since.items()}
-        return SchemaNews(int(index), bool(whole), changes, int(drop), epochs, int(left))
+        return SchemaDelta(int(index), bool(whole), changes, int(drop), epochs, int(left))

@@ -4,7 +4,7 @@
     "what since entry k?"         the kept changes after k; or, if k is too long ago, the whole schema
 
 A group announces only series of databases whose schema it keeps. While slots move, two groups keep it for a while, so a
-database is announced with the move that brought it here (`SchemaNews`). Under the region's lock.
+database is announced with the move that brought it here (`SchemaDelta`). Under the region's lock.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from collections.abc import Callable, Sequence
 
 from saros_cluster.data.drops import Drops
 from saros_cluster.data.ownership import Ownership
-from saros_cluster.data.schema_delta import SchemaNews
+from saros_cluster.data.schema_delta import SchemaDelta
 from saros_storage.base.paths import parse_pattern
 from saros_storage.schema import CreateDatabase, DeleteDatabase, DeleteSeries, SchemaChange, SchemaTree
 
 #: Entries that changed the schema and are kept for nodes that ask what is new.
 _KEPT = 2_000
-Told = Callable[[SchemaNews], object]
+Told = Callable[[SchemaDelta], object]
 
 
-class SchemaTold:
+class SchemaFeed:
     """See the module."""
 
     def __init__(self, index: int, ownership: Ownership, drops: Drops, told: Told) -> None:
@@ -60,18 +60,18 @@ class SchemaTold:
         self._kept.clear()
         self._kept_from = index
 
-    def since(self, known: int, index: int, everything: Callable[[], Sequence[SchemaChange]]) -> SchemaNews:
+    def since(self, known: int, index: int, everything: Callable[[], Sequence[SchemaChange]]) -> SchemaDelta:
         """What became of the schema behind entry `known`, up to `index`; `everything` makes the schema as it is."""
         if known >= self._kept_from:
             return self._news(index, [c for at, found in self._kept if at > known for c in found], whole=False)
         # A region knows every database that it has points of; of their series only some groups may speak.
         return self._news(index, [c for c in everything() if self._may_tell(c)], whole=True)
 
-    def _news(self, index: int, changes: Sequence[SchemaChange], *, whole: bool) -> SchemaNews:
+    def _news(self, index: int, changes: Sequence[SchemaChange], *, whole: bool) -> SchemaDelta:
         ownership = self._ownership
         made = [change.path for change in changes if isinstance(change, CreateDatabase)]
         since = {database: ownership.since(ownership.slot(database, 0)) for database in made}
-        return SchemaNews(index, whole, tuple(changes), self._drops.newest, since, ownership.let_go)
+        return SchemaDelta(index, whole, tuple(changes), self._drops.newest, since, ownership.let_go)
 
     def _may_tell(self, change: SchemaChange) -> bool:
         return not isinstance(change, CreateDatabase) or self._ownership.has_schema(change.path)

@@ -1,9 +1,10 @@
 """Entries by which slots come and go: what each does to a replica. The entries: see `ownership`.
 
-    Fence, Settle   ownership alone
-    Bring           schema of what is about to come
-    Open            schema, requests and drops come along; partitions begin, which are read elsewhere until they arrive
-    LetGo           slots that are complete elsewhere are removed: from views and schema, then from disk (`remove_left`)
+    Fence, Complete   ownership alone
+    Prepare           schema of what is about to come
+    Open              schema, requests and drops come along; partitions begin, and are read elsewhere until they arrive
+    Release           slots that are complete elsewhere are removed: from views and schema, then from disk
+                      (`remove_left`)
 
 After a restart, entries that the state file already reflects are not carried out again. Under the region's lock.
 """
@@ -15,7 +16,7 @@ from dataclasses import replace
 
 from saros_cluster.data.drops import Drops
 from saros_cluster.data.entry_validation import needed
-from saros_cluster.data.ownership import Bring, Fence, LetGo, Open, Settle, Transfer
+from saros_cluster.data.ownership import Complete, Fence, Open, Prepare, Release, Transfer
 from saros_cluster.data.replica import Replica
 from saros_cluster.data.schema_transfer import goes_along
 from saros_storage.mutation.mutation import Mutation
@@ -31,11 +32,11 @@ def move(replica: Replica, index: int, transfer: Transfer, changes: Sequence[Sch
             ownership.fence(transfer, index)
         case Open(opened) if is_new and ownership.open(replace(opened, entry=index)):
             _open(replica, index, transfer, changes)
-        case Bring(epoch) if is_new and epoch > ownership.opened:
+        case Prepare(epoch) if is_new and epoch > ownership.opened:
             _bring(replica, index, changes, ())
-        case Settle(epoch):
+        case Complete(epoch):
             ownership.settle(epoch)
-        case LetGo(epoch):
+        case Release(epoch):
             ownership.leave(epoch)
             if is_new:
                 _forget_left(replica, index)

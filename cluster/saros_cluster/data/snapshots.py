@@ -19,9 +19,9 @@ from dataclasses import replace
 
 from saros_cluster.data.state_file import GroupState, decode_state
 from saros_cluster.multiraft.peers import BadRequest, CallHandler
-from saros_storage.checkpoint.checkpoint import Capture, decode_capture
+from saros_storage.checkpoint.checkpoint import Checkpoint, decode_capture
 from saros_storage.checkpoint.fetch import Read, pull_files, pull_partitions
-from saros_storage.checkpoint.registry import Shelf
+from saros_storage.checkpoint.registry import CheckpointRegistry
 from saros_storage.io.disk import Disk
 
 LIST, PULL, DONE = "snapshot.list", "snapshot.pull", "snapshot.done"
@@ -32,7 +32,7 @@ _QUESTION = struct.Struct("<16sIQI")
 _PIECES_AT_ONCE = 4
 
 
-def call_handlers(shelf: Shelf) -> Mapping[str, CallHandler]:
+def call_handlers(shelf: CheckpointRegistry) -> Mapping[str, CallHandler]:
     """What other nodes ask, by name."""
 
     def pull(_: object, request: bytes) -> bytes:
@@ -59,7 +59,7 @@ def pull_snapshot(ask: Ask, id_: bytes, folder: str, disk: Disk) -> GroupState:
     return replace(decode_state("snapshot", capture.note), schema=capture.schema)
 
 
-def pull_capture(ask: Ask, id_: bytes, folder: str, disk: Disk) -> Capture:
+def pull_capture(ask: Ask, id_: bytes, folder: str, disk: Disk) -> Checkpoint:
     """Fetch a capture's files, by number, likewise. Whoever has them all says that it is done with it (DONE)."""
     capture = decode_capture(ask(LIST, id_))
     pull_files(_reader(ask, id_), capture.files(), folder, disk, _PIECES_AT_ONCE)

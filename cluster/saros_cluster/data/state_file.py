@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from saros_cluster.data.applied_ranges import Had
+from saros_cluster.data.applied_ranges import AppliedRange
 from saros_cluster.data.drops import Drops
 from saros_cluster.multiraft.positions import decode_position, encode_position
 from saros_cluster.raft.messages import Position
@@ -46,7 +46,7 @@ class GroupState:
     spared: Sequence[tuple[int, Sequence[int]]] = ()
     #: As `Requests.dump` and `dump_arrived` give them.
     requests: Sequence[Sequence[int]] = field(default=(), repr=False)
-    arrived_requests: Sequence[tuple[int, int, Sequence[Had]]] = field(default=(), repr=False)
+    arrived_requests: Sequence[tuple[int, int, Sequence[AppliedRange]]] = field(default=(), repr=False)
     #: As `Drops.words` gives them.
     drops: tuple[object, ...] = field(default=(0,), repr=False)
     generation: int = 0
@@ -99,7 +99,7 @@ def decode_state(path: str, data: bytes) -> GroupState:
         spared=_numbered(words.get("spared", ())),  # files of before have none
         requests=tuple((int(c), int(s), int(i), int(e)) for c, s, i, e in words["requests"]),
         arrived_requests=tuple(
-            (int(e), int(i), tuple(map(Had.of_words, found))) for e, i, found in words["arrived_requests"]
+            (int(e), int(i), tuple(map(AppliedRange.of_words, found))) for e, i, found in words["arrived_requests"]
         ),
         generation=int(words["generation"]),
         drops=Drops.of_words(words["drops"]).words(),

@@ -17,20 +17,20 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
 
 from saros_cluster.data.command import NO_REQUEST, Request, check_command, encode_command
-from saros_cluster.database.drop_coordinator import Dropping
-from saros_cluster.database.load_coordinator import Here, abandon, load_file
+from saros_cluster.database.drop_coordinator import DropCoordinator
+from saros_cluster.database.load_coordinator import LocalServices, abandon, load_file
 from saros_cluster.database.partial_failure import refused_at_last
-from saros_cluster.database.read_index import CatchingUp
-from saros_cluster.database.read_views import STRONG_SECONDS, Views
-from saros_cluster.database.schema_coordinator import Registering, devices_of
+from saros_cluster.database.read_index import ReadBarrier
+from saros_cluster.database.read_views import STRONG_SECONDS, ReadViews
+from saros_cluster.database.schema_coordinator import SchemaCoordinator, devices_of
 from saros_cluster.database.synced_devices import refuse_sent, sender_of
-from saros_cluster.database.write_coordinator import Entries
+from saros_cluster.database.write_coordinator import WriteCoordinator
 from saros_cluster.meta.machine import decode_meta_entry, encode_meta_entry
 from saros_cluster.meta.metadata_kv import Notes, PutNotes
 from saros_cluster.meta.state import BeginDrop, BeginDropSeries, ChangeUsers, Grow
 from saros_cluster.multiraft.host import Busy, GroupHost, NotHere, NotLeader
 from saros_cluster.multiraft.peers import CallHandler, Peers
-from saros_cluster.multiraft.state_machine import Lost, Outcome, Overtaken
+from saros_cluster.multiraft.state_machine import Outcome, ProposalLost, ReplacedBySnapshot
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.merges import MergeHere, Stopped
@@ -47,20 +47,20 @@ from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.paths import parse_pattern
 from saros_storage.base.tablet import Tablet
-from saros_storage.checkpoint.checkpoint_set import Frozen
-from saros_storage.checkpoint.registry import Shelf
+from saros_storage.checkpoint.checkpoint_set import CheckpointSet
+from saros_storage.checkpoint.registry import CheckpointRegistry
 from saros_storage.compaction.compactor import CompactionCounters, Compactor
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import Disk
 from saros_storage.loading.loader import LoadOptions
 from saros_storage.loading.staging import Staging
-from saros_storage.mutation.mutation import Deletion, Mutation, Placed
+from saros_storage.mutation.mutation import Deletion, Mutation, PlacedTablet
 from saros_storage.mutation.tablet_codec import TabletFrame
-from saros_storage.mutation.tablet_validation import Fitting, frames_of
+from saros_storage.mutation.tablet_validation import TabletValidator, frames_of
 from saros_storage.partition.partition_status import PartitionStatus
 from saros_storage.read.latest_cache import LatestCache
 from saros_storage.region import StoreStatus
-from saros_storage.scan.read_point import Horizon, ReadPoint
+from saros_storage.scan.read_point import ReadHorizon, ReadPoint
 from saros_storage.scan.reading import ReadView, TimeRange
 from saros_storage.schema import SchemaChange, SchemaTree
 
@@ -95,7 +95,7 @@ class Parts:
     #: Asks all nodes to merge files of some databases: (databases, full, stopped).
     merge_all: MergeHere
     compactor: Compactor
-    shelf: Shelf
+    shelf: CheckpointRegistry
     disk: Disk
     #: Of files that are loaded at this node, until their groups have them.
     staging: Staging
@@ -103,7 +103,7 @@ class Parts:
     notes: Callable[[], Notes] = Notes
 
 
-class HandedOver:
+class ProposedBatch:
     """A batch that was proposed to a group here, with its client's request."""
 
     def __init__(self, outcome: Future[Outcome]) -> None:
@@ -115,7 +115,7 @@ class HandedOver:
             self._outcome.result(seconds)
         except FutureTimeoutError:
             return None
-        except (StorageError, NotLeader, Busy, NotHere, Lost, Overtaken):
+        except (StorageError, NotLeader, Busy, NotHere, ProposalLost, ReplacedBySnapshot):
             return False
         return True
 
@@ -125,18 +125,20 @@ class ClusterDatabase:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._fitting = Fitting()
+        self._fitting = TabletValidator()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="saros-groups")
         #: By device: the group of its newest rows.
         self._written: dict[str, GroupId] = {}
         schema, routes, replicas, clock = parts.schema, parts.routes, parts.replicas, parts.clock
-        self._catching_up = catching_up = CatchingUp(
+        self._catching_up = catching_up = ReadBarrier(
             parts.host, parts.peers, clock, routes, replicas, schema, self._pool, parts.is_down, parts.node
         )
-        self.entries = Entries(parts.client, parts.proposer, catching_up, self._pool, clock)
-        self.dropping = Dropping(schema, routes, parts.proposer, self.entries, catching_up, clock)
-        self._registering = Registering(schema, routes, self.entries, self.dropping, catching_up)
-        self.views = Views(parts.node, parts.client, routes, replicas, schema, parts.peers, catching_up, self.dropping)
+        self.entries = WriteCoordinator(parts.client, parts.proposer, catching_up, self._pool, clock)
+        self.dropping = DropCoordinator(schema, routes, parts.proposer, self.entries, catching_up, clock)
+        self._registering = SchemaCoordinator(schema, routes, self.entries, self.dropping, catching_up)
+        self.views = ReadViews(
+            parts.node, parts.client, routes, replicas, schema, parts.peers, catching_up, self.dropping
+        )
 
     @property
     def routing(self) -> Routing:
@@ -156,7 +158,7 @@ class ClusterDatabase:
     # ------------------------------------------------------------------ writing
 
     def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = ()) -> None:
-        """See `Database.write`. Raises PartlyDone."""
+        """See `Database.write`. Raises PartialFailure."""
         request = self.entries.request()
         frames = frames_of(tablets)
         devices = [*(frame.head.device for frame in frames), *devices_of(creates)]
@@ -168,13 +170,13 @@ class ClusterDatabase:
                 raise refused_at_last(written, error) from error
             raise
 
-    def hand_over(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> list[HandedOver | None]:
+    def hand_over(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> list[ProposedBatch | None]:
         """See `Database.hand_over`: those that are one entry of a group which is led here."""
         drops = self._parts.schema.seen  # before the tree is looked at: what it says must show there
         tree, routing = self.schema, self.routing
         ready = [self._ready(tablet, Request(*request), drops, tree, routing) for tablet, request in writes]
         futures = iter(self._parts.host.propose_all([command for command in ready if command is not None]))
-        return [None if command is None else HandedOver(next(futures)) for command in ready]
+        return [None if command is None else ProposedBatch(next(futures)) for command in ready]
 
     def _ready(
         self, tablet: Tablet, request: Request, drops: Mapping[GroupId, int], tree: SchemaTree, routing: Routing
@@ -210,7 +212,7 @@ class ClusterDatabase:
         refuse_sent(tree, (frame.head.device for frame in frames))
         placed = self._fitting.place(frames, tree)
         seen = self.dropping.seen(drops, placed) if drops else 0
-        rows: dict[GroupId, list[Placed]] = {}
+        rows: dict[GroupId, list[PlacedTablet]] = {}
         routing = self.routing
         for frame, tablet in zip(frames, placed, strict=True):
             for group, part in routing.hand_out(tablet):
@@ -237,13 +239,15 @@ class ClusterDatabase:
         return None if group is None else self._parts.proposer.leader_of(group)
 
     def change_schema(self, changes: Sequence[SchemaChange]) -> None:
-        """See `Database.change_schema`, and `schema_coordinator`. Raises PartlyDone."""
+        """See `Database.change_schema`, and `schema_coordinator`. Raises PartialFailure."""
         self._registering.change(changes)
 
     def load(self, path: str, options: LoadOptions) -> int:
         """See `Database.load`, and `load_coordinator`. Raises LoadedInPart too."""
         parts = self._parts
-        here = Here(parts.staging, parts.disk, parts.clock, parts.options, parts.proposer, self.entries, self.dropping)
+        here = LocalServices(
+            parts.staging, parts.disk, parts.clock, parts.options, parts.proposer, self.entries, self.dropping
+        )
         return load_file(path, options, self.entries.request(), self, here)
 
     def abandon_loads(self, led: Iterable[GroupId]) -> None:
@@ -269,7 +273,7 @@ class ClusterDatabase:
             self._registering.tell_all(deletion, self.entries.request())
 
     def delete_series(self, pattern: str) -> int:
-        """See `Database.delete_series`. Raises PartlyDone; what is begun will be ended."""
+        """See `Database.delete_series`. Raises PartialFailure; what is begun will be ended."""
         found = self.schema.match_series(parse_pattern(pattern))
         if found:
             with self.entries.showing({self.routing.schema_group(device.database) for device, _ in found}):
@@ -279,7 +283,7 @@ class ClusterDatabase:
         return len(found)
 
     def delete_database(self, path: str) -> None:
-        """See `Database.delete_database`. Raises PartlyDone; what is begun will be ended."""
+        """See `Database.delete_database`. Raises PartialFailure; what is begun will be ended."""
         self.dropping.drop(BeginDrop(path))
 
     # ------------------------------------------------------------------ the meta group
@@ -322,8 +326,8 @@ class ClusterDatabase:
 
     # ------------------------------------------------------------------ reading
 
-    def catch_up(self, consistency: str, horizon: Horizon | None = None) -> ReadPoint:
-        """See `Database.catch_up`, and `Views.catch_up`."""
+    def catch_up(self, consistency: str, horizon: ReadHorizon | None = None) -> ReadPoint:
+        """See `Database.catch_up`, and `ReadViews.catch_up`."""
         return self.views.catch_up(consistency, horizon)
 
     def looked_at_schema(self, point: ReadPoint) -> None:
@@ -374,17 +378,17 @@ class ClusterDatabase:
         return replace(here, databases=len(self.schema.databases()), devices=self.schema.device_count)
 
     @property
-    def shelf(self) -> Shelf:
+    def shelf(self) -> CheckpointRegistry:
         """See `Database.shelf`."""
         return self._parts.shelf
 
-    def freeze(self, since: int | None = None) -> Frozen:  # noqa: ARG002 (a group's log stays in its group)
+    def freeze(self, since: int | None = None) -> CheckpointSet:  # noqa: ARG002 (a group's log stays in its group)
         """See `Database.freeze`: what this node has, each group as of one entry; then the schema of the cluster."""
         ids, captures = self._parts.replicas.capture(self.shelf)
         self.entries.see(self.routing.groups)
         options = self.options
         unit = options.time_unit.suffix
-        return Frozen(unit, options.time_partition_interval, False, self.schema.dump(), ids, captures)
+        return CheckpointSet(unit, options.time_partition_interval, False, self.schema.dump(), ids, captures)
 
     def clear_caches(self) -> None:
         """See `Database.clear_caches`."""

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from saros_cluster.data.command import NO_REQUEST, encode_command
 from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of, reaches
 from saros_cluster.data.ownership import MOVED
-from saros_cluster.database.read_index import CatchingUp
-from saros_cluster.database.write_coordinator import Entries
+from saros_cluster.database.read_index import ReadBarrier
+from saros_cluster.database.write_coordinator import WriteCoordinator
 from saros_cluster.meta.state import BeginDrop, BeginDropSeries, EndDrop
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.no_leader import NoLeader
@@ -26,7 +26,7 @@ from saros_cluster.topology.topology import META
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.paths import join_nodes, split_path
-from saros_storage.mutation.mutation import Placed
+from saros_storage.mutation.mutation import PlacedTablet
 
 #: How often something is prepared anew because drops overtake it, or slots move.
 RENEWALS_MAX = 100
@@ -38,7 +38,7 @@ TRIPS_SECONDS = 0.02
 _MOVE_SECONDS = 0.25
 
 
-class Dropping:
+class DropCoordinator:
     """See the module."""
 
     def __init__(
@@ -46,8 +46,8 @@ class Dropping:
         schema: ClusterSchema,
         routes: Routes,
         proposer: Proposer,
-        entries: Entries,
-        catching_up: CatchingUp,
+        entries: WriteCoordinator,
+        catching_up: ReadBarrier,
         clock: Clock,
     ) -> None:
         self._schema = schema
@@ -60,7 +60,7 @@ class Dropping:
     # ------------------------------------------------------------------ drops
 
     def drop(self, command: BeginDrop | BeginDropSeries) -> None:
-        """Begin it, as soon as no slots move, and carry it out; groups may end meanwhile. Raises PartlyDone."""
+        """Begin it, as soon as no slots move, and carry it out; groups may end meanwhile. Raises PartialFailure."""
         deadline_ns = self._clock.monotonic_ns() + int(DEADLINE_SECONDS * 1e9)
         self._while_slots_move(lambda: self._entries.change_meta(command), deadline_ns)
         self._while_slots_move(self.finish, deadline_ns)
@@ -178,7 +178,7 @@ class Dropping:
         databases = {found for device in devices if (found := self._schema.tree.database_of(device)) is not None}
         return {self._routes.now.schema_group(database) for database in databases}
 
-    def seen(self, drops: Mapping[GroupId, int], placed: Sequence[Placed]) -> int:
+    def seen(self, drops: Mapping[GroupId, int], placed: Sequence[PlacedTablet]) -> int:
         """The newest drop that shows in what is known of all these tablets' series."""
         databases = {join_nodes(split_path(p.known.head.device)[: p.depth]) for p in placed if p.known is not None}
         return min((drops.get(self._routes.now.schema_group(d), 0) for d in databases), default=0)

@@ -23,9 +23,9 @@ from typing import Protocol
 from saros_cluster.data.command import Request, carrying_out, encode_command, encode_shipping
 from saros_cluster.data.drops import OVERTAKEN
 from saros_cluster.data.log_shipped_files import LOST, PIECE_BYTES, Abandon, Piece, shipment_name, staged_name
-from saros_cluster.database.drop_coordinator import Dropping
+from saros_cluster.database.drop_coordinator import DropCoordinator
 from saros_cluster.database.synced_devices import refuse_sent
-from saros_cluster.database.write_coordinator import Entries
+from saros_cluster.database.write_coordinator import WriteCoordinator
 from saros_cluster.multiraft.peers import Unreachable
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown
@@ -83,7 +83,7 @@ class Cluster(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class LocalServices:
     """What this node has of its own for it."""
 
     staging: Staging
@@ -91,11 +91,11 @@ class Here:
     clock: Clock
     options: StoreOptions
     proposer: Proposer
-    entries: Entries
-    dropping: Dropping
+    entries: WriteCoordinator
+    dropping: DropCoordinator
 
 
-def load_file(path: str, options: LoadOptions, request: Request, cluster: Cluster, here: Here) -> int:
+def load_file(path: str, options: LoadOptions, request: Request, cluster: Cluster, here: LocalServices) -> int:
     """Take in a file; how many files it became.
 
     Raises UserMistake (2051 the file; 507, 509, 511, 2007 what it holds), CorruptFile, UnsupportedFile, DiskFull,
@@ -116,7 +116,7 @@ def load_file(path: str, options: LoadOptions, request: Request, cluster: Cluste
 class _Load:
     """One file's LOAD."""
 
-    def __init__(self, path: str, load: FileLoad, request: Request, cluster: Cluster, here: Here) -> None:
+    def __init__(self, path: str, load: FileLoad, request: Request, cluster: Cluster, here: LocalServices) -> None:
         self._path = path
         self._load = load
         self._request = request

@@ -16,7 +16,7 @@ _LISTED_MAX = 5
 Parts = Mapping[GroupId, Mutation]
 
 
-class PartlyDone(StorageError):
+class PartialFailure(StorageError):
     """Some groups have carried their part out, others have not, or may have not."""
 
     code = 2020
@@ -30,9 +30,9 @@ class PartlyDone(StorageError):
         self.refused = refused
 
 
-def refused_at_last(done: Parts, why: UserMistake) -> PartlyDone:
+def refused_at_last(done: Parts, why: UserMistake) -> PartialFailure:
     """A request is refused for good, of which some groups have done this."""
-    return PartlyDone(done, {}, str(why), why)
+    return PartialFailure(done, {}, str(why), why)
 
 
 def databases_in(mutation: Mutation) -> list[str]:

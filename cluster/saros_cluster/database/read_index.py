@@ -25,7 +25,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 
-from saros_cluster.data.schema_delta import SchemaNews
+from saros_cluster.data.schema_delta import SchemaDelta
 from saros_cluster.multiraft.host import GroupHost, NotHere
 from saros_cluster.multiraft.peers import BadRequest, CallHandler, Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
@@ -58,7 +58,7 @@ class SchemaUnknown(StorageError):
         super().__init__(f"no member of group {group} tells which series it has: {why}", code=2016)
 
 
-class CatchingUp:
+class ReadBarrier:
     """See the module."""
 
     def __init__(
@@ -225,7 +225,7 @@ class CatchingUp:
         known = self._schema.known(group)
         words = {"group": group, "known": known, "seconds": seconds}
         answer = json.loads(self._peers.call(node, name, json.dumps(words).encode(), seconds))
-        news = SchemaNews.of_words(answer["schema"])
+        news = SchemaDelta.of_words(answer["schema"])
         with self._learning:
             if not self._schema.learn_news(group, news, known):
                 return None

@@ -16,16 +16,16 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from weakref import WeakSet
 
-from saros_cluster.data.command import Known
+from saros_cluster.data.command import TableVersion
 from saros_cluster.data.ownership import MOVED
-from saros_cluster.database.drop_coordinator import RENEWALS_MAX, TRIPS_SECONDS, Dropping
-from saros_cluster.database.read_index import CatchingUp
+from saros_cluster.database.drop_coordinator import RENEWALS_MAX, TRIPS_SECONDS, DropCoordinator
+from saros_cluster.database.read_index import ReadBarrier
 from saros_cluster.multiraft.host import NotHere
 from saros_cluster.multiraft.peers import Peers
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.messages import ReadTarget
-from saros_cluster.remote.remote_reader import Holder
+from saros_cluster.remote.remote_reader import RemoteTarget
 from saros_cluster.remote.routed_view import RoutedView
 from saros_cluster.routing.no_leader import NoLeader
 from saros_cluster.routing.replicas import Replicas
@@ -36,7 +36,7 @@ from saros_cluster.topology.topology import META
 from saros_scheduler.task import QueryId
 from saros_storage.base.errors import UserMistake
 from saros_storage.read.view import LocalReadView
-from saros_storage.scan.read_point import Horizon, ReadPoint
+from saros_storage.scan.read_point import ReadHorizon, ReadPoint
 from saros_storage.scan.reading import TimeRange
 
 STRONG_SECONDS = 10.0
@@ -47,7 +47,7 @@ SHOWN_SECONDS = 0.3
 KNOW_SECONDS = 5.0
 
 
-class Views:
+class ReadViews:
     """See the module."""
 
     def __init__(
@@ -58,8 +58,8 @@ class Views:
         replicas: Replicas,
         schema: ClusterSchema,
         peers: Peers,
-        catching_up: CatchingUp,
-        dropping: Dropping,
+        catching_up: ReadBarrier,
+        dropping: DropCoordinator,
     ) -> None:
         """`client`: what this node's queries are named by."""
         self._node = node
@@ -74,7 +74,7 @@ class Views:
         self._lock = threading.Lock()
         self._open: WeakSet[RoutedView] = WeakSet()
 
-    def catch_up(self, consistency: str, horizon: Horizon | None = None) -> ReadPoint:
+    def catch_up(self, consistency: str, horizon: ReadHorizon | None = None) -> ReadPoint:
         """See `Database.catch_up`. Raises NoLeader (strong), SchemaUnknown (others)."""
         everything = (META, *self._routes.now.groups)
         wanted = {} if horizon is None else horizon.shown
@@ -113,7 +113,7 @@ class Views:
             database = self._schema.tree.database_of(device)
             return () if database is None else routing.groups_for(database, time)
 
-        def holders(group: GroupId) -> list[Holder]:
+        def holders(group: GroupId) -> list[RemoteTarget]:
             return [] if group in here else self._holders(point, routing, group)
 
         return self._opened(local, routes, holders, point)
@@ -136,14 +136,14 @@ class Views:
             raise NotHere(group, f"no other node can have {name}")
         target = ReadTarget(group, None, 0, kept=name)
         nothing = LocalReadView({}, self._replicas.cache, lambda: None)
-        holders = [Holder(node, target) for node in nodes]
+        holders = [RemoteTarget(node, target) for node in nodes]
         return self._opened(nothing, lambda *_: (group,), lambda _: holders, None)
 
     def _opened(
         self,
         local: LocalReadView,
         routes: Callable[[str, TimeRange], Sequence[GroupId]],
-        holders: Callable[[GroupId], list[Holder]],
+        holders: Callable[[GroupId], list[RemoteTarget]],
         point: ReadPoint | None,
     ) -> RoutedView:
         query = QueryId(f"{self._client:016x}-{next(self._numbers)}")
@@ -159,7 +159,7 @@ class Views:
         for view in views:
             view.renew()
 
-    def _here(self, point: ReadPoint) -> tuple[Routing, Mapping[GroupId, Known], LocalReadView]:
+    def _here(self, point: ReadPoint) -> tuple[Routing, Mapping[GroupId, TableVersion], LocalReadView]:
         """The routing of now, what is here by it, and a picture of that.
 
         A replica that lacks what must show, or has not heard of slots that came to its group, is none; nor is what was
@@ -181,7 +181,7 @@ class Views:
                 self._catching_up.pause(TRIPS_SECONDS)
         raise moved
 
-    def _holders(self, point: ReadPoint, routing: Routing, group: GroupId) -> list[Holder]:
+    def _holders(self, point: ReadPoint, routing: Routing, group: GroupId) -> list[RemoteTarget]:
         """Whom to ask for what, one after the other: who has what the session was shown, then anyone."""
         nodes = [node for node in self._catching_up.holders(group) if node != self._node]
         if not nodes:
@@ -190,4 +190,4 @@ class Views:
         targets = [ReadTarget(group, point.applied.get(group), *known)]
         if shown is not None:
             targets.insert(0, ReadTarget(group, shown, *known, int(SHOWN_SECONDS * 1e3)))
-        return [Holder(node, target) for target in targets for node in nodes]
+        return [RemoteTarget(node, target) for target in targets for node in nodes]

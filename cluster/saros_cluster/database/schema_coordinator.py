@@ -14,9 +14,9 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from saros_cluster.data.command import NO_REQUEST, Request, current_request
-from saros_cluster.database.drop_coordinator import Dropping
-from saros_cluster.database.read_index import CatchingUp
-from saros_cluster.database.write_coordinator import Entries
+from saros_cluster.database.drop_coordinator import DropCoordinator
+from saros_cluster.database.read_index import ReadBarrier
+from saros_cluster.database.write_coordinator import WriteCoordinator
 from saros_cluster.meta.state import CreateDatabase
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.routes import Routes
@@ -25,17 +25,22 @@ from saros_cluster.routing.schema_view import ClusterSchema
 from saros_cluster.topology.topology import META
 from saros_storage import schema as changes_of
 from saros_storage.base.errors import UserMistake
-from saros_storage.mutation.mutation import Mutation, Placed
+from saros_storage.mutation.mutation import Mutation, PlacedTablet
 from saros_storage.schema import SchemaChange, SchemaTree
 
 _EXISTS, _SERIES_EXISTS = 501, 503
 
 
-class Registering:
+class SchemaCoordinator:
     """See the module."""
 
     def __init__(
-        self, schema: ClusterSchema, routes: Routes, entries: Entries, dropping: Dropping, catching_up: CatchingUp
+        self,
+        schema: ClusterSchema,
+        routes: Routes,
+        entries: WriteCoordinator,
+        dropping: DropCoordinator,
+        catching_up: ReadBarrier,
     ) -> None:
         self._schema = schema
         self._routes = routes
@@ -44,7 +49,7 @@ class Registering:
         self._catching_up = catching_up
 
     def change(self, changes: Sequence[SchemaChange]) -> None:
-        """See `Database.change_schema`. Raises PartlyDone of what all groups are told."""
+        """See `Database.change_schema`. Raises PartialFailure of what all groups are told."""
         request = self._entries.request()
         if any(isinstance(change, changes_of.OF_ALL_GROUPS) for change in changes):
             self._change_all(request, changes)
@@ -65,7 +70,7 @@ class Registering:
         self._dropping.until_taken(make, devices)
 
     def _change_all(self, request: Request, changes: Sequence[SchemaChange]) -> None:
-        """Rules of TTL and the catalogue are known to all groups. Raises PartlyDone."""
+        """Rules of TTL and the catalogue are known to all groups. Raises PartialFailure."""
         self._entries.see(self._routes.now.groups)
         numbered = self._schema.tree.numbered(changes)
         self._schema.tree.rehearse(numbered)
@@ -97,7 +102,7 @@ class Registering:
         self,
         request: Request,
         changes: Sequence[SchemaChange],
-        rows: dict[GroupId, list[Placed]],
+        rows: dict[GroupId, list[PlacedTablet]],
         tree: SchemaTree,
         drops: Mapping[GroupId, int],
         routing: Routing,
@@ -106,7 +111,7 @@ class Registering:
         """Make databases, then series. Rows of a group that gets series go into the same entry, and leave `rows`.
 
         `tree`: the schema afterwards; `drops`: those seen before it was looked at; `routing`: who gets what; `written`:
-        see `Entries.propose_all`.
+        see `WriteCoordinator.propose_all`.
         """
         made_databases = [c for c in changes if isinstance(c, changes_of.CreateDatabase)]
         devices = devices_of(changes)

@@ -7,9 +7,9 @@ the whole:
     all done                      nothing is raised
     some refused it               why: the request is wrong, or has to be prepared anew
     none done                     the failure; OutcomeUnknown before any other: it may be done after all
-    some done, others not         PartlyDone (2020), which says what is where
+    some done, others not         PartialFailure (2020), which says what is where
 
-Who prepares anew what was refused keeps what rows were written before: refused for good then, it is PartlyDone too.
+Who prepares anew what was refused keeps what rows were written before: refused for good then, it is PartialFailure too.
 Thread-safe.
 """
 
@@ -25,8 +25,8 @@ from functools import partial
 from saros_cluster.data.command import NO_REQUEST, Request, current_request, encode_command
 from saros_cluster.data.drops import OVERTAKEN
 from saros_cluster.data.ownership import MOVED
-from saros_cluster.database.partial_failure import PartlyDone, Parts, databases_in
-from saros_cluster.database.read_index import CatchingUp
+from saros_cluster.database.partial_failure import PartialFailure, Parts, databases_in
+from saros_cluster.database.read_index import ReadBarrier
 from saros_cluster.meta.machine import encode_meta_entry
 from saros_cluster.meta.state import MetaCommand
 from saros_cluster.raft.messages import GroupId
@@ -48,11 +48,11 @@ from saros_storage.mutation.mutation import Mutation
 SEE_SECONDS = 10.0
 
 
-class Entries:
+class WriteCoordinator:
     """See the module."""
 
     def __init__(
-        self, client: int, proposer: Proposer, catching_up: CatchingUp, pool: ThreadPoolExecutor, clock: Clock
+        self, client: int, proposer: Proposer, catching_up: ReadBarrier, pool: ThreadPoolExecutor, clock: Clock
     ) -> None:
         """`client`: of this node's own requests; `pool`: talks to several groups at once."""
         self._client = client
@@ -175,7 +175,7 @@ def raise_failures(mutations: Parts, failures: Mapping[GroupId, StorageError], b
     if isinstance(found[0], UserMistake) or not done:
         raise found[0]
     failed = {group: mutations[group] for group in failures if group not in done}
-    raise PartlyDone(done, failed, "; ".join(str(error) for error in failures.values())) from found[0]
+    raise PartialFailure(done, failed, "; ".join(str(error) for error in failures.values())) from found[0]
 
 
 def _precedence(error: StorageError) -> int:

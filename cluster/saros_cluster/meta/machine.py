@@ -17,7 +17,7 @@ import threading
 import zlib
 from collections.abc import Callable, Sequence
 
-from saros_cluster.data.applied_requests import Requests
+from saros_cluster.data.applied_requests import AppliedRequests
 from saros_cluster.data.command import Request
 from saros_cluster.meta.state import MetaCommand, MetaState, decode_meta, encode_meta
 from saros_cluster.multiraft.positions import decode_position, encode_position
@@ -58,7 +58,7 @@ class MetaMachine:
         self._disk = disk
         self._changed = changed
         self._compact: Callable[[int], None] = lambda _: None
-        self.state, self._requests, self._applied = MetaState(first, users), Requests(), 0
+        self.state, self._requests, self._applied = MetaState(first, users), AppliedRequests(), 0
         self._installed: list[object] | None = None
         self._lock = threading.RLock()
         if disk.exists(path):
@@ -151,7 +151,9 @@ class MetaMachine:
         self.state, self._requests, self._applied, self._installed = found
 
 
-def encode_meta_file(state: MetaState, requests: Requests, applied: int, installed: list[object] | None) -> bytes:
+def encode_meta_file(
+    state: MetaState, requests: AppliedRequests, applied: int, installed: list[object] | None
+) -> bytes:
     """What `decode_meta_file` takes."""
     words = {"applied": applied, "installed": installed, "state": state.dump(), "requests": requests.dump()}
     body = json.dumps(words, ensure_ascii=False).encode()
@@ -169,7 +171,7 @@ def begin_with_users(path: str, disk: Disk, users: Users) -> None:
         write_durably(disk, path, encode_meta_file(state, requests, applied, installed))
 
 
-def decode_meta_file(path: str, data: bytes) -> tuple[MetaState, Requests, int, list[object] | None]:
+def decode_meta_file(path: str, data: bytes) -> tuple[MetaState, AppliedRequests, int, list[object] | None]:
     """The state in a file, the requests that are remembered, the entry it is as of, and what was installed last.
 
     Raises CorruptFile.
@@ -179,7 +181,7 @@ def decode_meta_file(path: str, data: bytes) -> tuple[MetaState, Requests, int, 
         raise CorruptFile(path, 0, "the checksum of the meta group's state does not fit")
     try:
         words = json.loads(body)
-        requests = Requests([[int(n) for n in known] for known in words["requests"]])
+        requests = AppliedRequests([[int(n) for n in known] for known in words["requests"]])
         return MetaState.load(words["state"]), requests, int(words["applied"]), words["installed"]
     except (ValueError, TypeError, KeyError) as error:
         raise CorruptFile(path, len(line), f"not a state of the meta group: {error}") from error

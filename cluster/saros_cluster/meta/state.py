@@ -13,7 +13,7 @@ outcome is the same on every node; nothing makes the first user, so a node that 
 nothing: a database that is being dropped may be told so again, and a drop that is over may be ended again.
 
 Drops and moves of slots exclude each other: none is begun from when a change is prepared until all slots are open
-(2026), and no change goes (`Go`) while one is not ended. So each drop finds all that it takes in groups that take
+(2026), and no change goes (`Proceed`) while one is not ended. So each drop finds all that it takes in groups that take
 entries, and a move brings along what drops have left.
 
 Pure; one thread. `version` is the entry that changed it last.
@@ -29,7 +29,7 @@ from saros_cluster.data.drops import Drop
 from saros_cluster.data.ownership import MOVED
 from saros_cluster.meta.metadata_kv import Notes, PutNotes
 from saros_cluster.topology import transitions
-from saros_cluster.topology.commands import Go, GrowthCommand, decode_growth, encode_growth
+from saros_cluster.topology.commands import GrowthCommand, Proceed, decode_growth, encode_growth
 from saros_cluster.topology.topology import Topology
 from saros_cluster.users import commands as changes_of_users
 from saros_cluster.users.users import Users
@@ -185,7 +185,7 @@ class MetaState:
                 self.users = self.users.apply(users_change)
             case PutNotes():
                 self.notes = self.notes.put(command, index)
-            case Grow(Go()) if self._drops:
+            case Grow(Proceed()) if self._drops:
                 pass
             case Grow(step):
                 before, self.topology = self.topology, transitions.apply(self.topology, step, index)

@@ -30,7 +30,7 @@ from functools import partial
 
 from saros_cluster.multiraft.peers import Peers
 from saros_cluster.multiraft.raft_log import RaftLog
-from saros_cluster.multiraft.state_machine import Lost, Outcome, Overtaken, StateMachine
+from saros_cluster.multiraft.state_machine import Outcome, ProposalLost, ReplacedBySnapshot, StateMachine
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership
 from saros_cluster.raft.messages import Entry, GroupId, Message, Snapshot
@@ -524,14 +524,14 @@ class GroupHost:
     def _applying(self, found: _Group, entries: Sequence[Entry], outcomes: Sequence[Outcome], overtaken: int) -> Event:
         def applied() -> None:
             found.node.applied(entries[-1].index)
-            _give_up(found, [index for index in found.proposals if index <= overtaken], Overtaken)
+            _give_up(found, [index for index in found.proposals if index <= overtaken], ReplacedBySnapshot)
             for entry, outcome in zip(entries, outcomes, strict=True):
                 term, future = found.proposals.pop(entry.index, (0, None))
                 if future is not None:
-                    _answer(future, outcome if term == entry.term else Lost())
+                    _answer(future, outcome if term == entry.term else ProposalLost())
             # Terms never fall in a log: behind an entry of a term, none of an earlier one will come.
             older = [index for index, (term, _) in found.proposals.items() if term < entries[-1].term]
-            _give_up(found, older, Lost)
+            _give_up(found, older, ProposalLost)
 
         return applied
 

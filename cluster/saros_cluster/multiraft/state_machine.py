@@ -47,7 +47,7 @@ class StateMachine(Protocol):
         ...
 
 
-class Lost(Exception):
+class ProposalLost(Exception):
     """The command was not committed and never will be: another leader's entry took its place."""
 
     code = 2017
@@ -56,7 +56,7 @@ class Lost(Exception):
         super().__init__("another leader took over before the command was replicated")
 
 
-class Overtaken(Exception):
+class ReplacedBySnapshot(Exception):
     """A snapshot came in place of the entry: nobody here knows whether the command was committed, nor its outcome."""
 
     def __init__(self) -> None:

@@ -32,7 +32,7 @@ from saros_cluster.data.region_apply import RegionMachine
 from saros_cluster.multiraft.host import GroupHost
 from saros_cluster.multiraft.peers import Peers
 from saros_cluster.multiraft.raft_log import LogContents, RaftLog
-from saros_cluster.node.receive_throttle import Inflow
+from saros_cluster.node.receive_throttle import ReceiveThrottle
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership
 from saros_cluster.raft.messages import TERMS_OF_A_GROUP, EntryKind, GroupId, HardState, Position
@@ -42,7 +42,7 @@ from saros_cluster.routing.schema_view import ClusterSchema
 from saros_cluster.topology.topology import FIRST_VERSION, META, Topology
 from saros_storage.base.clock import Clock
 from saros_storage.cache.chunk_cache import ChunkCache
-from saros_storage.checkpoint.registry import Shelf
+from saros_storage.checkpoint.registry import CheckpointRegistry
 from saros_storage.compaction.compactor import Compactor
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import Disk
@@ -57,7 +57,7 @@ _FOUNDED = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class GroupResources:
     """What groups are made of, as this node has it."""
 
     node: NodeId
@@ -67,7 +67,7 @@ class Ground:
     clock: Clock
     cache: ChunkCache
     schema: ClusterSchema
-    shelf: Shelf
+    shelf: CheckpointRegistry
     compactor: Compactor
     raft: RaftOptions
     log: RaftLog
@@ -77,13 +77,13 @@ class Ground:
     first: Topology
     #: Reads a partition where it was, until it is here.
     underlay: Callable[[Arrival, str, int], MemorySource]
-    inflow: Inflow
+    inflow: ReceiveThrottle
 
 
 class Groups:
     """See the module."""
 
-    def __init__(self, ground: Ground, replicas: Replicas, contents: Mapping[GroupId, LogContents]) -> None:
+    def __init__(self, ground: GroupResources, replicas: Replicas, contents: Mapping[GroupId, LogContents]) -> None:
         """`contents`: what was found in the log."""
         self._ground = ground
         self._replicas = replicas

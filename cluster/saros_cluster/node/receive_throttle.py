@@ -33,7 +33,7 @@ class Came:
     seconds: float = 0.0
 
 
-class Inflow:
+class ReceiveThrottle:
     """See the module."""
 
     def __init__(self, bytes_per_second: int, clock: Clock) -> None:

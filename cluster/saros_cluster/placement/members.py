@@ -38,7 +38,7 @@ def chosen_members(
 
     `groups`: those that there are to be, as they are; a new one has no members. `takers`: who gets places of others.
     """
-    seats = _Seats(groups, live, replicas, racks)
+    seats = _Assignment(groups, live, replicas, racks)
     for head in seats.members:
         seats.fill(head)
         seats.mend(head)
@@ -46,7 +46,7 @@ def chosen_members(
     return {head: tuple(members) for head, members in seats.members.items()}
 
 
-class _Seats:
+class _Assignment:
     """The groups while they are made."""
 
     def __init__(

@@ -17,7 +17,7 @@ ALLOWANCE_MAX = 8
 _TICKS = 10
 
 
-class News:
+class CommitBroadcast:
     """How far a commit is to be told by itself."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.raft.commit_broadcast import News
+from saros_cluster.raft.commit_broadcast import CommitBroadcast
 from saros_cluster.raft.entry_log import EntryLog
 from saros_cluster.raft.membership import Membership
 from saros_cluster.raft.messages import (
@@ -69,7 +69,7 @@ class Leadership:
         #: The empty entry.
         self.first_index = log.last_index + 1
         self.reads = LeaderReads()
-        self._news = News()
+        self._news = CommitBroadcast()
         #: All other members, by id.
         self._progress: dict[NodeId, Progress] = {}
         self._uncommitted_bytes = log.bytes_between(log.commit + 1, log.last_index)

@@ -25,7 +25,7 @@ from saros_cluster.placement.ring import NodeId
 MEMBERS_MAX = 1_000
 
 
-class Tally(Enum):
+class VoteResult(Enum):
     """How a vote stands."""
 
     PENDING = "pending"
@@ -78,14 +78,14 @@ class Membership:
 
     def has_quorum(self, nodes: Collection[NodeId]) -> bool:
         """Whether those are a majority (of both halves while joint). Nobody is no majority."""
-        return self.tally(nodes, ()) is Tally.WON
+        return self.tally(nodes, ()) is VoteResult.WON
 
-    def tally(self, yes: Collection[NodeId], no: Collection[NodeId]) -> Tally:
+    def tally(self, yes: Collection[NodeId], no: Collection[NodeId]) -> VoteResult:
         """How the vote stands; votes of others than voters do not count."""
         results = {_tally(half, yes, no) for half in self._halves()}
-        if Tally.LOST in results:
-            return Tally.LOST
-        return Tally.PENDING if Tally.PENDING in results else Tally.WON
+        if VoteResult.LOST in results:
+            return VoteResult.LOST
+        return VoteResult.PENDING if VoteResult.PENDING in results else VoteResult.WON
 
     def committed(self, match: Callable[[NodeId], int]) -> int:
         """The highest index that a majority (of both halves) has, given what each node has."""
@@ -117,11 +117,11 @@ def membership(
     return Membership(version, *halves)
 
 
-def _tally(half: Collection[NodeId], yes: Collection[NodeId], no: Collection[NodeId]) -> Tally:
+def _tally(half: Collection[NodeId], yes: Collection[NodeId], no: Collection[NodeId]) -> VoteResult:
     needed = len(half) // 2 + 1
     if sum(node in yes for node in half) >= needed:
-        return Tally.WON
-    return Tally.LOST if len(half) - sum(node in no for node in half) < needed else Tally.PENDING
+        return VoteResult.WON
+    return VoteResult.LOST if len(half) - sum(node in no for node in half) < needed else VoteResult.PENDING
 
 
 def _whole(value: object) -> int:

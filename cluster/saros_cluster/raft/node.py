@@ -31,7 +31,7 @@ from collections import deque
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.entry_log import EntryLog
 from saros_cluster.raft.leadership import APPEND_BYTES_MAX, Leadership
-from saros_cluster.raft.membership import Membership, Tally
+from saros_cluster.raft.membership import Membership, VoteResult
 from saros_cluster.raft.message_validation import is_possible
 from saros_cluster.raft.messages import (
     TERMS_OF_A_GROUP,
@@ -240,11 +240,11 @@ class RaftNode:
         yes = [node for node, is_yes in self._votes.items() if is_yes]
         no = [node for node, is_yes in self._votes.items() if not is_yes]
         tally = self._log.membership.tally(yes, no)
-        if tally is Tally.LOST:
+        if tally is VoteResult.LOST:
             self._follow(None, "a majority is against it")
-        elif tally is Tally.WON and self._role is Role.PRE_CANDIDATE:
+        elif tally is VoteResult.WON and self._role is Role.PRE_CANDIDATE:
             self._ask_for_votes("a majority would vote for it")
-        elif tally is Tally.WON:
+        elif tally is VoteResult.WON:
             self._lead()
 
     def _lead(self) -> None:

@@ -23,7 +23,7 @@ TROUBLE = (Unreachable, RemoteError, StorageError, NotHere)
 _T = TypeVar("_T")
 
 
-class Asking:
+class PeerRequests:
     """What is asked of this node itself, `here` answers; it may be filled in later."""
 
     def __init__(self, node: NodeId, peers: Peers, here: Mapping[str, CallHandler]) -> None:

@@ -30,15 +30,15 @@ from saros_cluster.meta.machine import encode_meta_entry
 from saros_cluster.meta.state import Grow
 from saros_cluster.multiraft.host import Busy, GroupHost, NotHere, NotLeader
 from saros_cluster.multiraft.peers import CallHandler, Peers, RemoteError, Unreachable
-from saros_cluster.multiraft.state_machine import Lost, Overtaken
+from saros_cluster.multiraft.state_machine import ProposalLost, ReplacedBySnapshot
 from saros_cluster.node.groups import Groups
-from saros_cluster.node.receive_throttle import Inflow
+from saros_cluster.node.receive_throttle import ReceiveThrottle
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership, membership
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.reconfiguration.peer_requests import TROUBLE, Asking, first_answer
-from saros_cluster.reconfiguration.slot_moves import Moves, fenced
-from saros_cluster.reconfiguration.unsafe_recovery import Rescue
+from saros_cluster.reconfiguration.peer_requests import TROUBLE, PeerRequests, first_answer
+from saros_cluster.reconfiguration.slot_moves import SlotMoves, fenced
+from saros_cluster.reconfiguration.unsafe_recovery import UnsafeRecovery
 from saros_cluster.routing.proposer import Proposer
 from saros_cluster.routing.replicas import Replicas
 from saros_cluster.routing.routes import Routes
@@ -50,9 +50,9 @@ from saros_cluster.topology.commands import (
     Ready,
     Regrouped,
 )
-from saros_cluster.topology.topology import META, Standing, Topology
+from saros_cluster.topology.topology import META, NodeState, Topology
 from saros_storage.base.clock import Clock
-from saros_storage.checkpoint.registry import Shelf
+from saros_storage.checkpoint.registry import CheckpointRegistry
 from saros_storage.io.disk import Disk
 
 logger = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ _CHANGE_SECONDS = 2.0
 _SILENCE_NS = 3_000_000_000
 
 
-class Worker:
+class Reconciler:
     """See the module."""
 
     def __init__(
@@ -82,8 +82,8 @@ class Worker:
         own_request: Callable[[], Request],
         save_meta: Callable[[], None],
         schema: ClusterSchema,
-        shelf: Shelf,
-        inflow: Inflow,
+        shelf: CheckpointRegistry,
+        inflow: ReceiveThrottle,
         guests_arrived: Callable[[], bool],
         guests_at: Callable[[GroupId, Collection[NodeId]], bool],
     ) -> None:
@@ -111,12 +111,12 @@ class Worker:
         self._heard_ns = clock.monotonic_ns()
         self._is_alone = False
         calls_here = dict(call_handlers(shelf))
-        self._asking = Asking(node, peers, calls_here)
+        self._asking = PeerRequests(node, peers, calls_here)
         ask = self._asking.ask
         self._ask_paced = inflow.paced(ask)
-        self._moves = Moves(routes, host, schema, replicas, clock, ask, self._propose, self._tell)
+        self._moves = SlotMoves(routes, host, schema, replicas, clock, ask, self._propose, self._tell)
         #: For groups that have lost most of their members.
-        self.rescue = Rescue(node, host, routes, ask, self._tell)
+        self.rescue = UnsafeRecovery(node, host, routes, ask, self._tell)
         calls_here.update(self.handlers())
         disk.remove_tree(folder)
 
@@ -158,12 +158,12 @@ class Worker:
             self._hear()
             return
         # Those that it knows may be gone too, and not know of this; who joined since may still seem to wait.
-        known = {*self._topology.nodes} - {*self._topology.standing(Standing.GONE), self._node}
+        known = {*self._topology.nodes} - {*self._topology.standing(NodeState.GONE), self._node}
         for other in sorted(known):
             with suppress(*TROUBLE):
                 standing = json.loads(self._asking.ask(other, STANDING, b""))
                 self._hear()
-                if standing == Standing.GONE.value:
+                if standing == NodeState.GONE.value:
                     logger.warning("this node was removed from the cluster: stop it, and delete its folder")
                     self._routes.is_removed = True
                     return
@@ -209,7 +209,7 @@ class Worker:
         known = status.membership
         if known.version < wanted.version or (known.version == wanted.version and known.voters != wanted.voters):
             # Another one leads, or a learner lags.
-            with suppress(NotLeader, Busy, NotHere, Lost, Overtaken, FutureTimeoutError):
+            with suppress(NotLeader, Busy, NotHere, ProposalLost, ReplacedBySnapshot, FutureTimeoutError):
                 self._host.change_membership(group, _next(known, wanted)).result(_CHANGE_SECONDS)
             return
         if change is None or known.version != wanted.version or not status.is_membership_committed:

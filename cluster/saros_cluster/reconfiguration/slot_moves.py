@@ -1,6 +1,6 @@
 """Moving slots between groups: what the meta group's leader does, and what it asks the source's members.
 
-    source   Fence                                                               LetGo
+    source   Fence                                                               Release
     target          what it must know: Bring ..., Open    its members fetch    Settle
 
 Moves are opened one after the other. The source lets go of a move's slots once reads that began before the move have
@@ -20,7 +20,7 @@ from typing import Any
 
 from saros_cluster.data.command import encode_transfer
 from saros_cluster.data.drops import Drops
-from saros_cluster.data.ownership import Arrival, Bring, Fence, LetGo, Open, Settle, transfer_of, words_of
+from saros_cluster.data.ownership import Arrival, Complete, Fence, Open, Prepare, Release, transfer_of, words_of
 from saros_cluster.data.region_apply import RegionMachine
 from saros_cluster.data.schema_transfer import along
 from saros_cluster.multiraft.host import GroupHost, NotHere
@@ -32,7 +32,7 @@ from saros_cluster.routing.replicas import Replicas
 from saros_cluster.routing.routes import Routes
 from saros_cluster.routing.schema_view import ClusterSchema
 from saros_cluster.topology.change import Change, Move, Stage
-from saros_cluster.topology.commands import Dropped, Fenced, Go, GrowthCommand, Opened
+from saros_cluster.topology.commands import Dropped, Fenced, GrowthCommand, Opened, Proceed
 from saros_cluster.topology.topology import META, Topology
 from saros_storage.base.clock import Clock
 from saros_storage.schema import SchemaChange, decode_change, encode_change
@@ -46,7 +46,7 @@ _PIECE_BYTES = 4 << 20
 _PIECE_CHANGES = 100
 
 
-class Moves:
+class SlotMoves:
     """See the module."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Moves:
         if change is None or not self._host.leads(META):
             return
         if change.stage is Stage.PREPARING and change.is_prepared and not self._schema.pending:
-            self._tell(Go(change.id))
+            self._tell(Proceed(change.id))
             change = self._topology.change or change
         if not change.going:
             return
@@ -91,9 +91,9 @@ class Moves:
                 return  # one after the other; the next one in the next step
         for number, move in enumerate(change.moves):
             if move.arrived and not move.dropped and self._is_forgotten(move.epoch):
-                self._propose(move.target, encode_transfer(Settle(move.epoch)))
+                self._propose(move.target, encode_transfer(Complete(move.epoch)))
                 if not move.lost:
-                    self._propose(move.source, encode_transfer(LetGo(move.epoch)))
+                    self._propose(move.source, encode_transfer(Release(move.epoch)))
                 self._tell(Dropped(change.id, number))
 
     def _is_forgotten(self, epoch: int) -> bool:
@@ -123,7 +123,7 @@ class Moves:
         )
         *before, last = schema
         for piece in before:
-            self._propose(move.target, encode_transfer(Bring(move.epoch), piece))
+            self._propose(move.target, encode_transfer(Prepare(move.epoch), piece))
         self._propose(move.target, encode_transfer(Open(arrival, found.requests, found.drops), last))
         self._tell(Opened(change.id, number, version))
 

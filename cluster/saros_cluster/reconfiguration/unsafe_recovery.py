@@ -1,11 +1,11 @@
 """Recovery of groups that have lost most of their members for good (`GiveUp`).
 
-    some are left      the one whose log is newest goes on alone, and the others learn from it       (`Alone`)
+    some are left      the one whose log is newest goes on alone, and the others learn from it   (`ForceSingleMember`)
                        of two members, one lost: it has all that was acknowledged
                        of three, two lost: what only those had acknowledged is lost
     nobody is left     a group that is new in this change begins once more, and what is still at the
                        old holders goes there; the others have what they had lost, and REMOVE NODE
-                       lets other groups have their slots, with nothing in them              (`Anew`)
+                       lets other groups have their slots, with nothing in them          (`RecreateGroup`)
 
 No quorum votes on this: it rests on the operator's word. So all remaining nodes are asked first, and messages from lost
 nodes are ignored from then on (`Topology.lost`). The meta group must agree on all this; if it has lost most of its own
@@ -27,7 +27,7 @@ from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership, membership
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.routes import Routes
-from saros_cluster.topology.commands import Alone, Anew, GrowthCommand
+from saros_cluster.topology.commands import ForceSingleMember, GrowthCommand, RecreateGroup
 from saros_cluster.topology.topology import META, Topology
 from saros_cluster.topology.transitions import NOT_NOW
 from saros_storage.base.errors import UserMistake
@@ -57,7 +57,7 @@ class Holding:
         return Holding(NodeId(int(node)), int(term), int(index), Membership.decode(str(membership).encode()))
 
 
-class Rescue:
+class UnsafeRecovery:
     """See the module."""
 
     def __init__(
@@ -96,7 +96,7 @@ class Rescue:
     def _go_on(self, topology: Topology, group: GroupId, best: Holding) -> None:
         if not best.membership.has_quorum(set(best.membership.nodes) - topology.lost):
             logger.warning("most of a group is lost: one member goes on", extra={"group": group, "node": best.node})
-            self._tell(Alone(group, best.node, topology.wanted[group].version))
+            self._tell(ForceSingleMember(group, best.node, topology.wanted[group].version))
 
     def _begin_anew(self, topology: Topology, group: GroupId) -> None:
         change = topology.change
@@ -106,7 +106,7 @@ class Rescue:
         if staying:
             node = min(staying)
             logger.warning("all of a new group is lost: it begins anew", extra={"group": group, "node": node})
-            self._tell(Anew(change.id, group, node, topology.wanted[group].version))
+            self._tell(RecreateGroup(change.id, group, node, topology.wanted[group].version))
 
     # ------------------------------------------------------------------ the meta group
 

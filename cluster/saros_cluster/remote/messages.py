@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from saros_cluster.data.command import Known
+from saros_cluster.data.command import TableVersion
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.codec import read_request, write_request
 from saros_cluster.remote.fields import FieldReader, FieldWriter
@@ -43,9 +43,9 @@ class ReadTarget:
     kept: str = ""
 
     @property
-    def known(self) -> Known:
+    def known(self) -> TableVersion:
         """What of that table concerns the group."""
-        return Known(self.epoch, self.inbound, self.outbound)
+        return TableVersion(self.epoch, self.inbound, self.outbound)
 
     def is_met_by(self, other: ReadTarget) -> bool:
         """Whether a view that meets the other target meets this one."""
@@ -95,7 +95,7 @@ class OpenQuestion:
         group, minimum = GroupId(fields.number()), fields.scalar()
         if minimum is not None and type(minimum) is not int:
             raise ValueError(f"{minimum!r} is no index of a log")
-        known = Known(fields.number(), fields.number(), fields.number())
+        known = TableVersion(fields.number(), fields.number(), fields.number())
         target = ReadTarget(group, minimum, *known, fields.number(), fields.text())
         pinned = fields.flag()
         requests = tuple(read_request(fields) for _ in range(fields.count()))

@@ -25,7 +25,7 @@ from saros_storage.scan.snapshot import DeviceSpan, Rank
 OpenThere = Callable[[ScanRequest], SeriesReader]
 
 
-class Underlay:
+class MigrationSource:
     """See the module."""
 
     rank = Rank(0, 0)

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from saros_cluster.data.command import Known
+from saros_cluster.data.command import TableVersion
 from saros_cluster.data.ownership import LEFT, MOVED, Arrival
 from saros_cluster.multiraft.host import NotHere
 from saros_cluster.multiraft.peers import Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.remote.errors import ReadLost
 from saros_cluster.remote.messages import CLOSE, ReadTarget, encode_query
-from saros_cluster.remote.migration_source import Underlay
-from saros_cluster.remote.remote_reader import Holder, open_readers
+from saros_cluster.remote.migration_source import MigrationSource
+from saros_cluster.remote.remote_reader import RemoteTarget, open_readers
 from saros_cluster.routing.replicas import Replicas
 from saros_scheduler.task import QueryId
 from saros_storage.base.block import Block
@@ -41,16 +41,16 @@ class Underlays:
         self._life = life
         self._queries = itertools.count(1)
 
-    def underlay(self, arrival: Arrival, database: str, number: int) -> Underlay:  # noqa: ARG002
+    def underlay(self, arrival: Arrival, database: str, number: int) -> MigrationSource:  # noqa: ARG002
         """What a partition held before it came here."""
         time = TimeRange(number * self._interval, (number + 1) * self._interval)
-        return Underlay(time, partial(self._open, arrival))
+        return MigrationSource(time, partial(self._open, arrival))
 
     def _open(self, arrival: Arrival, request: ScanRequest) -> SeriesReader:
         machine = self._replicas.machines.get(arrival.source)
         if machine is not None and machine.replica.has_left(arrival.epoch):
             with suppress(NotHere):  # the group was left meanwhile
-                view = self._replicas.view({arrival.source: Known(arrival.epoch, LEFT)})
+                view = self._replicas.view({arrival.source: TableVersion(arrival.epoch, LEFT)})
                 return _Borrowed(view.open(request), view.close)
         failure: Exception = UserMistake("nobody else has slots that moved: run the query again", code=MOVED)
         for node in arrival.holders:
@@ -64,7 +64,7 @@ class Underlays:
     def _open_there(self, node: NodeId, arrival: Arrival, request: ScanRequest) -> SeriesReader:
         query = QueryId(f"{self._life:016x}-underlay-{next(self._queries)}")
         target = ReadTarget(arrival.source, arrival.fence, arrival.epoch, LEFT)
-        _, (reader,) = open_readers(self._peers, query, Holder(node, target), [request], pinned=False)
+        _, (reader,) = open_readers(self._peers, query, RemoteTarget(node, target), [request], pinned=False)
 
         def close() -> None:
             with suppress(Unreachable, RemoteError):  # its lease will end

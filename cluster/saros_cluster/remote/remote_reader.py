@@ -41,7 +41,7 @@ _NO_STREAM = (TooManyReads.code, 606)
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class RemoteTarget:
     """Whom to ask for a group, and for what."""
 
     node: NodeId
@@ -51,7 +51,7 @@ class Holder:
 def open_readers(
     peers: Peers,
     query: QueryId,
-    holder: Holder,
+    holder: RemoteTarget,
     requests: Sequence[ScanRequest],
     *,
     pinned: bool,

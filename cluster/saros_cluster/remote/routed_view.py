@@ -39,7 +39,7 @@ from saros_cluster.multiraft.peers import Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.messages import CLOSE, RENEW, encode_query
-from saros_cluster.remote.remote_reader import Holder, RemoteSeriesReader, open_readers
+from saros_cluster.remote.remote_reader import RemoteSeriesReader, RemoteTarget, open_readers
 from saros_scheduler.task import QueryId
 from saros_storage.base.block import Block
 from saros_storage.base.errors import StoreClosed
@@ -75,7 +75,7 @@ _ELSEWHERE = (Unreachable.code, NotHere.code)
 #: The groups that hold a device's slices in a range of time.
 Routes = Callable[[str, TimeRange], Sequence[GroupId]]
 #: Whom to ask for a group, one after the other; nobody: the local view has it.
-Holders = Callable[[GroupId], Sequence[Holder]]
+Holders = Callable[[GroupId], Sequence[RemoteTarget]]
 
 _Item = Block | Summary | Summaries
 #: A reader's next item, behind its place in the order of the scan.
@@ -286,7 +286,7 @@ class _Group:
     """What a query has of a group that is elsewhere. Changed with `opening` held, which is held for a call."""
 
     #: The first one is asked; the others may be in its place until a view is pinned.
-    holders: deque[Holder]
+    holders: deque[RemoteTarget]
     opening: threading.Lock = field(default_factory=threading.Lock)
     #: The holder has pinned a view.
     pinned: bool = False
@@ -299,7 +299,7 @@ class _Group:
     abandoned: deque[int] = field(default_factory=deque)
 
     @property
-    def holder(self) -> Holder:
+    def holder(self) -> RemoteTarget:
         """Whom the query asks."""
         return self.holders[0]
 

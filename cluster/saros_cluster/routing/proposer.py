@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from saros_cluster.data.ownership import MOVED
 from saros_cluster.multiraft.host import Busy, GroupHost, NotHere, NotLeader
 from saros_cluster.multiraft.peers import BadRequest, CallHandler, Peers, RemoteError, Unreachable
-from saros_cluster.multiraft.state_machine import Lost, Overtaken
+from saros_cluster.multiraft.state_machine import ProposalLost, ReplacedBySnapshot
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.raft.node import ENTRY_BYTES_MAX
@@ -127,7 +127,7 @@ class Proposer:
             return self._there(group, data, node, search, seconds)
         except NotLeader as error:
             search.why, search.node = str(error), error.leader
-        except (Lost, NotHere) as error:
+        except (ProposalLost, NotHere) as error:
             search.why = str(error)
         except Busy as error:
             search.why, search.node = str(error), node
@@ -135,7 +135,7 @@ class Proposer:
             search.unknown = search.unknown or error.sent
             search.note_silence(error, is_down=self._is_down(node))
             self._leaders.pop(group, None)
-        except Overtaken as error:
+        except ReplacedBySnapshot as error:
             search.why, search.unknown = str(error), True
         except FutureTimeoutError:
             search.why, search.unknown = "too few replicas answered", True
@@ -179,13 +179,13 @@ class Proposer:
                 self._here(group, data, _ATTEMPT_SECONDS)
             except NotLeader as error:
                 return _NOT_LEADER + _HEAD.pack(-1 if error.leader is None else error.leader)
-            except (Lost, NotHere):
+            except (ProposalLost, NotHere):
                 return _NOT_LEADER + _HEAD.pack(-1)
             except Busy:
                 return _BUSY
             except UserMistake as error:
                 return _MISTAKE + json.dumps([error.code, str(error)]).encode()
-            except Overtaken as error:
+            except ReplacedBySnapshot as error:
                 raise OutcomeUnknown(group, str(error)) from error
             except FutureTimeoutError:
                 raise OutcomeUnknown(group, "too few replicas answered") from None

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from saros_cluster.data.command import Known
+from saros_cluster.data.command import TableVersion
 from saros_cluster.data.ownership import MOVED
 from saros_cluster.data.region_apply import RegionMachine
 from saros_cluster.multiraft.host import NotHere
@@ -21,8 +21,8 @@ from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.merges import Stopped
 from saros_storage.base.errors import StoreClosed, UserMistake
 from saros_storage.cache.chunk_cache import ChunkCache
-from saros_storage.checkpoint.checkpoint import Capture
-from saros_storage.checkpoint.registry import Shelf
+from saros_storage.checkpoint.checkpoint import Checkpoint
+from saros_storage.checkpoint.registry import CheckpointRegistry
 from saros_storage.partition.partition_status import PartitionStatus
 from saros_storage.read.latest_cache import LatestCache
 from saros_storage.read.view import LocalReadView
@@ -58,7 +58,7 @@ class Replicas:
             self.machines = left
             return gone
 
-    def view(self, known: Mapping[GroupId, Known]) -> LocalReadView:
+    def view(self, known: Mapping[GroupId, TableVersion]) -> LocalReadView:
         """A picture of these groups' regions, as whoever knows that much of the table finds them; close it.
 
         Raises UserMistake (MOVED), and NotHere for a group that is not here, or no longer.
@@ -146,7 +146,7 @@ class Replicas:
         blocked = [machine.region.blocked_by() for machine in self.machines.values()]
         return next((why for why in blocked if why is not None), None)
 
-    def capture(self, shelf: Shelf) -> tuple[tuple[bytes, ...], tuple[Capture, ...]]:
+    def capture(self, shelf: CheckpointRegistry) -> tuple[tuple[bytes, ...], tuple[Checkpoint, ...]]:
         """What each has, as of one entry of its group: ids on the shelf, to be released, and captures.
 
         A slice that moves may lie in two groups: that counts to which it came. Raises UserMistake (MOVED) while some of

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from saros_cluster.data.command import Known
+from saros_cluster.data.command import TableVersion
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.topology.topology import META, Standing, Topology
+from saros_cluster.topology.topology import META, NodeState, Topology
 from saros_storage.base.paths import join_nodes, split_path
 from saros_storage.base.tablet import Tablet
-from saros_storage.mutation.mutation import Placed
+from saros_storage.mutation.mutation import PlacedTablet
 from saros_storage.mutation.tablet_codec import TabletFrame, decode_tablet, encode_tablet
 from saros_storage.scan.reading import TimeRange
 
@@ -30,7 +30,7 @@ class Routing:
         self.table = topology.table
         self._interval = interval
         #: All nodes of the cluster, by id.
-        self.nodes = topology.standing(Standing.IN)
+        self.nodes = topology.standing(NodeState.IN)
         #: All data groups, by id.
         self.groups = tuple(GroupId(head) for head in sorted(self.table.groups))
         #: Those that own slots: one that is new, or about to end, does not.
@@ -48,10 +48,10 @@ class Routing:
         found = self.table.groups.get(NodeId(group))
         return () if found is None else found.members
 
-    def known(self, group: GroupId) -> Known:
+    def known(self, group: GroupId) -> TableVersion:
         """What an entry or a reader says of this table to a group."""
         head = NodeId(group)
-        return Known(self.table.epoch, self.table.inbound.get(head, 0), self.table.outbound.get(head, 0))
+        return TableVersion(self.table.epoch, self.table.inbound.get(head, 0), self.table.outbound.get(head, 0))
 
     def groups_of(self, node: NodeId) -> tuple[GroupId, ...]:
         """The data groups that a node is a member of."""
@@ -72,7 +72,7 @@ class Routing:
             return self._owning
         return sorted({self.group_at(database, slice_) for slice_ in range(first, last + 1)})
 
-    def hand_out(self, placed: Placed) -> Iterator[tuple[GroupId, Placed]]:
+    def hand_out(self, placed: PlacedTablet) -> Iterator[tuple[GroupId, PlacedTablet]]:
         """A tablet's rows, by group; one tablet for each slice if it spans several."""
         frame = placed.known
         assert frame is not None
@@ -86,7 +86,7 @@ class Routing:
         for number in np.unique(numbers).tolist():
             places = np.flatnonzero(numbers == number)
             part = TabletFrame(encode_tablet(_rows(tablet, places)))
-            yield self.group_at(database, number), Placed(placed.depth, part.frame, part)
+            yield self.group_at(database, number), PlacedTablet(placed.depth, part.frame, part)
 
 
 def _rows(tablet: Tablet, places: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Tablet:

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from saros_cluster.data.drops import Drop
-from saros_cluster.data.schema_delta import SchemaNews
+from saros_cluster.data.schema_delta import SchemaDelta
 from saros_cluster.raft.messages import GroupId
 from saros_storage.base.errors import UserMistake
 from saros_storage.schema import (
@@ -94,7 +94,7 @@ class ClusterSchema:
         """The entry up to which a group has told; 0: it has not."""
         return self._known.get(group, 0)
 
-    def learn_news(self, group: GroupId, news: SchemaNews, behind: int | None = None) -> bool:
+    def learn_news(self, group: GroupId, news: SchemaDelta, behind: int | None = None) -> bool:
         """What a group tells, in its order: a replica that is only coming to be knows less than others have told.
 
         `behind`: what was known when it was asked; False if that is another entry by now, and nothing is learned.
@@ -121,7 +121,7 @@ class ClusterSchema:
                 self.orphans -= gone
                 self.tree = self._without(gone)
 
-    def _learn(self, group: GroupId, news: SchemaNews) -> None:
+    def _learn(self, group: GroupId, news: SchemaDelta) -> None:
         made = {c.path: news.since.get(c.path, 0) for c in news.changes if isinstance(c, CreateDatabase)}
         told = {path: (group, at) for path, at in made.items() if at >= self._told_by.get(path, _NOBODY)[1]}
         if news.whole:

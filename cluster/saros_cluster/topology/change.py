@@ -60,7 +60,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Regroup:
+class MembershipChange:
     """A group that gets other members."""
 
     before: tuple[NodeId, ...]
@@ -77,7 +77,7 @@ class Change:
     leaving: tuple[NodeId, ...]
     #: Groups that are new: whether they have a leader.
     new_groups: Mapping[GroupId, bool]
-    regroups: Mapping[GroupId, Regroup]
+    regroups: Mapping[GroupId, MembershipChange]
     #: A move's number is its place.
     moves: tuple[Move, ...]
     #: There is no way back.
@@ -129,7 +129,7 @@ class Change:
         """With a move that is further."""
         return replace(self, moves=(*self.moves[:number], move, *self.moves[number + 1 :]))
 
-    def with_regroup(self, group: GroupId, regroup: Regroup) -> Change:
+    def with_regroup(self, group: GroupId, regroup: MembershipChange) -> Change:
         """With a group that is further, or is to have other members."""
         return replace(self, regroups={**self.regroups, group: regroup})
 
@@ -158,7 +158,10 @@ class Change:
             nodes_of(words["joining"]),
             nodes_of(words["leaving"]),
             {GroupId(int(group)): bool(ready) for group, ready in words["new_groups"]},
-            {GroupId(int(g)): Regroup(nodes_of(b), nodes_of(a), bool(done)) for g, b, a, done in words["regroups"]},
+            {
+                GroupId(int(g)): MembershipChange(nodes_of(b), nodes_of(a), bool(done))
+                for g, b, a, done in words["regroups"]
+            },
             tuple(_move_of(move) for move in words["moves"]),
             bool(words["going"]),
             bool(words["aborting"]),

@@ -36,7 +36,7 @@ class Admit:
 
 
 @dataclass(frozen=True, slots=True)
-class Dismiss:
+class RevokeAdmission:
     """An admitted node is not to join: its id is gone for good."""
 
     node: NodeId
@@ -63,7 +63,7 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Go:
+class Proceed:
     """Everything is prepared: from here there is only forward. Before it nothing may be fenced.
 
     It has no effect while something is being dropped (`meta.state`).
@@ -134,7 +134,7 @@ class GiveUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
+class ForceSingleMember:
     """A group most of which is lost goes on with one member; `version` is of the membership that it was to have."""
 
     group: GroupId
@@ -143,7 +143,7 @@ class Alone:
 
 
 @dataclass(frozen=True, slots=True)
-class Anew:
+class RecreateGroup:
     """A group that is new, and whose members are all lost, begins once more, at a node that may be none of them."""
 
     change: int
@@ -154,10 +154,10 @@ class Anew:
 
 GrowthCommand = (
     Admit
-    | Dismiss
+    | RevokeAdmission
     | Begin
     | Ready
-    | Go
+    | Proceed
     | Fenced
     | Opened
     | Loaded
@@ -165,16 +165,16 @@ GrowthCommand = (
     | Regrouped
     | Abort
     | GiveUp
-    | Alone
-    | Anew
+    | ForceSingleMember
+    | RecreateGroup
 )
 #: The names of commands in the log of the meta group.
 _NAMES: Mapping[type[GrowthCommand], str] = {
     Admit: "admit",
-    Dismiss: "dismiss",
+    RevokeAdmission: "dismiss",
     Begin: "begin",
     Ready: "ready",
-    Go: "go",
+    Proceed: "go",
     Fenced: "fenced",
     Opened: "opened",
     Loaded: "loaded",
@@ -182,8 +182,8 @@ _NAMES: Mapping[type[GrowthCommand], str] = {
     Regrouped: "regrouped",
     Abort: "abort",
     GiveUp: "giveup",
-    Alone: "alone",
-    Anew: "anew",
+    ForceSingleMember: "alone",
+    RecreateGroup: "anew",
 }
 _COMMANDS = {name: kind for kind, name in _NAMES.items()}
 

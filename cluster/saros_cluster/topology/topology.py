@@ -27,7 +27,7 @@ META = GroupId(0)
 FIRST_VERSION = 1
 
 
-class Standing(Enum):
+class NodeState(Enum):
     """Whether a node is one of the cluster."""
 
     #: It gets the meta group's log, and nothing else.
@@ -42,7 +42,7 @@ class Node:
 
     peer: str
     client: str
-    standing: Standing = Standing.IN
+    standing: NodeState = NodeState.IN
     #: See `Admit.token`.
     token: str = ""
     #: Nodes of one rack are lost together; empty: it is not known.
@@ -77,7 +77,7 @@ class Topology:
 
     # ------------------------------------------------------------------ looking
 
-    def standing(self, standing: Standing) -> list[NodeId]:
+    def standing(self, standing: NodeState) -> list[NodeId]:
         """The nodes that are so, by id."""
         return sorted(node for node, found in self.nodes.items() if found.standing is standing)
 
@@ -140,7 +140,7 @@ class Topology:
         """With a change that is further."""
         return replace(self, change=change)
 
-    def with_standing(self, nodes: Iterable[NodeId], standing: Standing) -> Topology:
+    def with_standing(self, nodes: Iterable[NodeId], standing: NodeState) -> Topology:
         """With nodes that are something else."""
         changed = {node: replace(self.nodes[node], standing=standing) for node in nodes}
         return replace(self, nodes={**self.nodes, **changed})
@@ -150,7 +150,7 @@ class Topology:
     ) -> Topology:
         """With other members that a group is to have. The meta group's log goes to all who wait, too."""
         if group == META:
-            learners = {*learners, *self.standing(Standing.WAITING)} - set(voters)
+            learners = {*learners, *self.standing(NodeState.WAITING)} - set(voters)
         return replace(self, wanted={**self.wanted, group: membership(version, voters, learners)})
 
     # ------------------------------------------------------------------ words
@@ -175,7 +175,7 @@ class Topology:
         """The inverse. Raises ValueError, TypeError, KeyError."""
         return Topology(
             {
-                NodeId(int(node)): Node(str(peer), str(client), Standing(standing), str(token), str(rack))
+                NodeId(int(node)): Node(str(peer), str(client), NodeState(standing), str(token), str(rack))
                 for node, peer, client, standing, token, rack in words["nodes"]
             },
             PartitionTable.of_words(words["table"]),

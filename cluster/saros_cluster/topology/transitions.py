@@ -19,32 +19,32 @@ from saros_cluster.placement.members import Members, chosen_members
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.table import Group
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.topology.change import Change, Move, Regroup, Stage
+from saros_cluster.topology.change import Change, MembershipChange, Move, Stage
 from saros_cluster.topology.commands import (
     Abort,
     Admit,
-    Alone,
-    Anew,
     Begin,
-    Dismiss,
     Dropped,
     Fenced,
+    ForceSingleMember,
     GiveUp,
-    Go,
     GrowthCommand,
     Loaded,
     Opened,
+    Proceed,
     Ready,
+    RecreateGroup,
     Regrouped,
+    RevokeAdmission,
 )
-from saros_cluster.topology.topology import META, Node, Standing, Topology
+from saros_cluster.topology.topology import META, Node, NodeState, Topology
 from saros_storage.base.errors import UserMistake
 
 #: Codes of refusals.
 CHANGE_UNDER_WAY, NO_SUCH_NODE, TOO_FEW_NODES, NOT_NOW = 2022, 2023, 2024, 2025
 
 #: Of a group that is to change: its voters, and its learners.
-_Halves = Callable[[Regroup], tuple[Collection[NodeId], Collection[NodeId]]]
+_Halves = Callable[[MembershipChange], tuple[Collection[NodeId], Collection[NodeId]]]
 
 
 def apply(topology: Topology, command: GrowthCommand, index: int) -> Topology:
@@ -52,11 +52,11 @@ def apply(topology: Topology, command: GrowthCommand, index: int) -> Topology:
     match command:
         case Admit():
             return _admit(topology, command, index)
-        case Dismiss(node):
+        case RevokeAdmission(node):
             return _dismiss(topology, node, index)
         case GiveUp(nodes):
             return _give_up(topology, nodes, index)
-        case Alone():
+        case ForceSingleMember():
             return _alone(topology, command, index)
         case Begin():
             return _settled(_begin(topology, command, index), None, index)
@@ -77,11 +77,11 @@ def _step(topology: Topology, change: Change, command: GrowthCommand, index: int
             return (
                 topology.with_change(replace(change, new_groups={**known, group: True})) if group in known else topology
             )
-        case Go():
+        case Proceed():
             return topology.with_change(replace(change, going=True)) if change.is_prepared else topology
         case Regrouped():
             return _regrouped(topology, change, command, index)
-        case Anew():
+        case RecreateGroup():
             return _anew(topology, change, command, index)
         case Fenced() | Opened() | Loaded() | Dropped():
             return _move_on(topology, change, command, index)
@@ -89,7 +89,7 @@ def _step(topology: Topology, change: Change, command: GrowthCommand, index: int
             return topology
 
 
-def _check(topology: Topology, nodes: Collection[NodeId], standing: Standing, mistake: str) -> None:
+def _check(topology: Topology, nodes: Collection[NodeId], standing: NodeState, mistake: str) -> None:
     for node in nodes:
         found = topology.nodes.get(node)
         if found is None or found.standing is not standing:
@@ -104,19 +104,19 @@ def _admit(topology: Topology, command: Admit, index: int) -> Topology:
         return topology
     for node, found in topology.nodes.items():
         used = {found.peer, found.client} & {command.peer, command.client}
-        if used and found.standing is not Standing.GONE:
+        if used and found.standing is not NodeState.GONE:
             raise UserMistake(f"{min(used)} is the address of node {node}", code=NO_SUCH_NODE)
     node = NodeId(max(topology.nodes) + 1)
-    admitted = Node(command.peer, command.client, Standing.WAITING, command.token, command.rack)
+    admitted = Node(command.peer, command.client, NodeState.WAITING, command.token, command.rack)
     nodes = {**topology.nodes, node: admitted}
     return _with_waiting(replace(topology, nodes=nodes), index)
 
 
 def _dismiss(topology: Topology, node: NodeId, index: int) -> Topology:
-    _check(topology, [node], Standing.WAITING, "is not waiting to join")
+    _check(topology, [node], NodeState.WAITING, "is not waiting to join")
     if topology.change is not None and node in topology.change.joining:
         raise UserMistake(f"node {node} is joining: abort the change first", code=CHANGE_UNDER_WAY)
-    return _with_waiting(topology.with_standing([node], Standing.GONE), index)
+    return _with_waiting(topology.with_standing([node], NodeState.GONE), index)
 
 
 def _with_waiting(topology: Topology, index: int) -> Topology:
@@ -133,10 +133,10 @@ def _begin(topology: Topology, command: Begin, index: int) -> Topology:
             " look with SHOW CLUSTER CHANGE, wait for its end, or abort it",
             code=CHANGE_UNDER_WAY,
         )
-    _check(topology, command.joining, Standing.WAITING, "is not waiting to join")
-    _check(topology, command.leaving, Standing.IN, "is not in the cluster")
+    _check(topology, command.joining, NodeState.WAITING, "is not waiting to join")
+    _check(topology, command.leaving, NodeState.IN, "is not in the cluster")
     table = topology.table
-    heads = sorted({*topology.standing(Standing.IN), *command.joining} - set(command.leaving))
+    heads = sorted({*topology.standing(NodeState.IN), *command.joining} - set(command.leaving))
     if len(heads) < table.replicas:
         raise UserMistake(
             f"{len(heads)} nodes would be left for {table.replicas} copies of everything: add one first",
@@ -146,10 +146,10 @@ def _begin(topology: Topology, command: Begin, index: int) -> Topology:
     live = set(heads) - topology.lost
     members = _members(topology, command, heads, live)
     new = [Group(members[head]) for head in sorted(command.joining)]
-    regroups = {META: Regroup(topology.wanted[META].voters, tuple(sorted(live)))}
+    regroups = {META: MembershipChange(topology.wanted[META].voters, tuple(sorted(live)))}
     for head in sorted(table.groups.keys() & set(heads)):
         before = topology.wanted[GroupId(head)].voters
-        regroups[GroupId(head)] = Regroup(before, members[head] or before)
+        regroups[GroupId(head)] = MembershipChange(before, members[head] or before)
     change = Change(
         index,
         tuple(sorted(command.joining)),
@@ -174,7 +174,7 @@ def _members(topology: Topology, command: Begin, heads: Collection[NodeId], live
             raise UserMistake(f"group {head} is named by node {head}, which cannot leave it", code=NO_SUCH_NODE)
         if len(set(nodes)) != len(nodes) or len(nodes) != len(known[head]):
             raise UserMistake(f"group {head} is to have {len(known[head])} members, each once", code=NO_SUCH_NODE)
-        _check(topology, nodes, Standing.IN, "is not in the cluster")
+        _check(topology, nodes, NodeState.IN, "is not in the cluster")
     if command.members:
         return {head: tuple(command.members.get(head, nodes)) for head, nodes in known.items()}
     only_join = bool(command.joining) and not command.leaving
@@ -267,15 +267,15 @@ def _abort(topology: Topology, change: Change, index: int) -> Topology:
     return _wanting(topology.with_change(replace(change, aborting=True)), index, _before)
 
 
-def _before(regroup: Regroup) -> tuple[Collection[NodeId], Collection[NodeId]]:
+def _before(regroup: MembershipChange) -> tuple[Collection[NodeId], Collection[NodeId]]:
     return regroup.before, ()
 
 
-def _prepared(regroup: Regroup) -> tuple[Collection[NodeId], Collection[NodeId]]:
+def _prepared(regroup: MembershipChange) -> tuple[Collection[NodeId], Collection[NodeId]]:
     return regroup.before, set(regroup.after) - set(regroup.before)
 
 
-def _after(regroup: Regroup) -> tuple[Collection[NodeId], Collection[NodeId]]:
+def _after(regroup: MembershipChange) -> tuple[Collection[NodeId], Collection[NodeId]]:
     return regroup.after, ()
 
 
@@ -294,12 +294,12 @@ _HALVES: Mapping[Stage, _Halves] = {
 
 def _give_up(topology: Topology, nodes: Collection[NodeId], index: int) -> Topology:
     """A change that is under way ends without them, and they are not heard any more; another change removes them."""
-    change, members = topology.change, {*topology.standing(Standing.IN)}
+    change, members = topology.change, {*topology.standing(NodeState.IN)}
     joining = set() if change is None else {*change.joining}
     for node in nodes:
         if node in joining and change is not None and not change.going:
             raise UserMistake(f"node {node} is joining: abort the change, it can still go back", code=NOT_NOW)
-    _check(topology, set(nodes) - joining, Standing.IN, "is not in the cluster")
+    _check(topology, set(nodes) - joining, NodeState.IN, "is not in the cluster")
     lost = topology.lost | set(nodes)
     if not members - lost:
         raise UserMistake("no node would be left", code=TOO_FEW_NODES)
@@ -317,11 +317,11 @@ def _without_lost(topology: Topology, change: Change) -> Change:
     let go of it by now. The next change brings such a node in as a new member, with all that there is.
     """
     lost = topology.lost
-    left = (({*topology.standing(Standing.IN)} - set(change.leaving)) | set(change.joining)) - lost
+    left = (({*topology.standing(NodeState.IN)} - set(change.leaving)) | set(change.joining)) - lost
     for group, regroup in change.regroups.items():
         if group == META and not regroup.done:
             before = tuple(node for node in regroup.before if node not in lost)
-            change = change.with_regroup(META, Regroup(before, tuple(sorted(left))))
+            change = change.with_regroup(META, MembershipChange(before, tuple(sorted(left))))
         elif not regroup.done and lost & set(regroup.after):
             members = chosen_members({NodeId(group): regroup.after}, left, topology.table.replicas, topology.racks)[
                 NodeId(group)
@@ -335,7 +335,7 @@ def _without_lost(topology: Topology, change: Change) -> Change:
     return replace(change, given_up=change.given_up | (lost & set(change.joining)))
 
 
-def _alone(topology: Topology, command: Alone, index: int) -> Topology:
+def _alone(topology: Topology, command: ForceSingleMember, index: int) -> Topology:
     """The member goes on; those that are left of the group learn from it what there is."""
     group, node, wanted = command.group, command.node, topology.wanted.get(command.group)
     if wanted is None or wanted.version != command.version or node in topology.lost:
@@ -350,13 +350,13 @@ def _alone(topology: Topology, command: Alone, index: int) -> Topology:
     return replace(found, alone={**topology.alone, group: index})
 
 
-def _anew(topology: Topology, change: Change, command: Anew, index: int) -> Topology:
+def _anew(topology: Topology, change: Change, command: RecreateGroup, index: int) -> Topology:
     """What is still where it was goes to the group once more. What has left there is lost with the group."""
     group, node, wanted = command.group, command.node, topology.wanted.get(command.group)
     head = NodeId(group)
     if not change.going or group not in change.new_groups or wanted is None or wanted.version != command.version:
         return topology
-    if node in topology.lost or node in change.leaving or topology.nodes[node].standing is not Standing.IN:
+    if node in topology.lost or node in change.leaving or topology.nodes[node].standing is not NodeState.IN:
         return topology
     if not topology.members_of(group) <= topology.lost:
         return topology
@@ -402,4 +402,4 @@ def _ended(topology: Topology, change: Change, index: int) -> Topology:
     )
     if change.aborting:
         return found
-    return found.with_standing(change.leaving, Standing.GONE).with_standing(change.joining, Standing.IN)
+    return found.with_standing(change.leaving, NodeState.GONE).with_standing(change.joining, NodeState.IN)

@@ -26,7 +26,7 @@ from saros_cluster.transport.calls import Calls
 from saros_cluster.transport.channels import SERVER_OPTIONS, Dialer, server_credentials
 from saros_cluster.transport.counters import Counters, PeerCounters
 from saros_cluster.transport.handshake import CredentialSource, Identity
-from saros_cluster.transport.peer_stream import Lane
+from saros_cluster.transport.peer_stream import PeerStream
 from saros_cluster.transport.serving import THREADS_MAX, Serving
 from saros_storage.base.clock import Clock
 from saros_wire.addresses import is_loopback
@@ -57,7 +57,7 @@ class GrpcPeers:
         self._counters = Counters()
         self._calls = Calls(identity, self._dialer, clock)
         self._lock = threading.Lock()
-        self._lanes: dict[NodeId, Lane] = {}
+        self._lanes: dict[NodeId, PeerStream] = {}
         self._closed = False
         self._pool: ThreadPoolExecutor | None = None
         self._server: grpc.Server | None = None
@@ -105,12 +105,14 @@ class GrpcPeers:
         if lane is not None:
             lane.send(messages)
 
-    def _open_lane(self, node: NodeId) -> Lane | None:
+    def _open_lane(self, node: NodeId) -> PeerStream | None:
         with self._lock:
             if self._closed:
                 return None
             if node not in self._lanes:
-                self._lanes[node] = Lane(self._identity, node, self._boot, self._dialer, self._counters, self._clock)
+                self._lanes[node] = PeerStream(
+                    self._identity, node, self._boot, self._dialer, self._counters, self._clock
+                )
             return self._lanes[node]
 
     def call(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> bytes:

@@ -133,7 +133,7 @@ class Connection:
         self._ended.wait()
 
 
-class Lane:
+class PeerStream:
     """See the module. `boot` tells this process from those before it."""
 
     def __init__(

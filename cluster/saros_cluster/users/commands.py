@@ -25,7 +25,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class Grantee:
     """A user or a role."""
 
     kind: Kind
@@ -106,7 +106,7 @@ class Grant:
 
     privileges: tuple[Privilege, ...]
     areas: tuple[str, ...]
-    to: Holder
+    to: Grantee
     option: bool = False
 
 
@@ -116,7 +116,7 @@ class Revoke:
 
     privileges: tuple[Privilege, ...]
     areas: tuple[str, ...]
-    of: Holder
+    of: Grantee
 
 
 Command = CreateUser | DropUser | SetPassword | Rehash | CreateRole | DropRole | GrantRole | RevokeRole | Grant | Revoke
@@ -153,7 +153,7 @@ def decode_command(data: bytes) -> Command:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, Holder):
+    if isinstance(value, Grantee):
         return [value.kind.value, value.name]
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
@@ -178,9 +178,9 @@ def _list(word: object) -> list[object]:
     return word
 
 
-def _holder(word: object) -> Holder:
+def _holder(word: object) -> Grantee:
     kind, name = _list(word)
-    return Holder(Kind(kind), _text(name))
+    return Grantee(Kind(kind), _text(name))
 
 
 #: By the field's type, as it is written above.

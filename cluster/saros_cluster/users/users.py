@@ -24,8 +24,8 @@ from saros_cluster.users.commands import (
     DropRole,
     DropUser,
     Grant,
+    Grantee,
     GrantRole,
-    Holder,
     Kind,
     Rehash,
     Revoke,
@@ -199,10 +199,10 @@ class Users:
             raise UserMistake(message, code=_NOTHING_REVOKED)
         return self._with_grants(command.of, kept)
 
-    def _grants(self, holder: Holder) -> tuple[Granted, ...]:
+    def _grants(self, holder: Grantee) -> tuple[Granted, ...]:
         return self.user(holder.name).grants if holder.kind is Kind.USER else self.role(holder.name).grants
 
-    def _with_grants(self, holder: Holder, grants: Iterable[Granted]) -> Users:
+    def _with_grants(self, holder: Grantee, grants: Iterable[Granted]) -> Users:
         ordered = tuple(sorted(grants, key=lambda g: (g.area, list(Privilege).index(g.privilege))))
         if holder.kind is Kind.USER:
             return self._with(replace(self.user(holder.name), grants=ordered))

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar, Unpack
 import saros
 from saros.api.connection import Options
 from saros.api.cursor import Cursor, Description, Row
-from saros.base.fork_guard import Owner
+from saros.base.fork_guard import ForkGuard
 from saros.errors import Error, InterfaceError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class _Threads:
     A process that was forked has none of them: calls are refused there.
     """
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: ForkGuard) -> None:
         self._owner = owner
         self._calls = ThreadPoolExecutor(THREADS, "saros-aio")
         #: As many: an embedded statement ends after the step it is at, and one must not wait for another's.

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from saros.api.bulk_queue import POINTS_MAX, Batch, BulkQueue, Part
 from saros.api.session import Session
-from saros.base.fork_guard import Owner
+from saros.base.fork_guard import ForkGuard
 from saros.errors import BulkError, InterfaceError
 from saros.transport.insert_message import batch_of
 
@@ -116,7 +116,7 @@ class BulkWriter:
         if batch_rows < 1 or max_in_flight < 1:
             raise InterfaceError("batch_rows and max_in_flight are at least 1")
         self._session = session
-        self._owner = Owner()
+        self._owner = ForkGuard()
         self._callback = progress
         #: Guards what follows; notified when something was put or is over.
         self._changed = threading.Condition()

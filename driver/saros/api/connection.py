@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypedDict
 
 from saros.api.cursor import Cursor
-from saros.base.fork_guard import Owner
+from saros.base.fork_guard import ForkGuard
 from saros.base.target import meant_target, parse_target, without_password
 from saros.errors import Error, InterfaceError, NotSupportedError, database_error
 from saros_wire.grpc_log import quieten
@@ -142,7 +142,7 @@ class Connection:
         self._timestamps = timestamps
         self._timeout = timeout
         #: Where the connection is of use.
-        self.owner = Owner()
+        self.owner = ForkGuard()
         self._lock = threading.Lock()
         self._cursors: weakref.WeakSet[Cursor] = weakref.WeakSet()
         #: Held until the end: none may vanish with rows in it.

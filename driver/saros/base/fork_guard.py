@@ -11,7 +11,7 @@ import os
 from saros.errors import InterfaceError
 
 
-class Owner:
+class ForkGuard:
     """The process in which it was made."""
 
     __slots__ = ("_process",)

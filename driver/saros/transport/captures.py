@@ -16,7 +16,7 @@ import grpc
 from saros.base.target import Target
 from saros.transport.node_client import session_at_first
 from saros.transport.retry_policy import failure_of
-from saros_storage.checkpoint.checkpoint_set import Frozen, decode_frozen
+from saros_storage.checkpoint.checkpoint_set import CheckpointSet, decode_frozen
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 
@@ -37,7 +37,7 @@ class RemoteCaptures:
         self._ids: Sequence[bytes] = ()
         self._session = session_at_first(target)
 
-    def freeze(self, since: int | None) -> Frozen:
+    def freeze(self, since: int | None) -> CheckpointSet:
         """See `Source.freeze`. Raises DatabaseError."""
         request = client_pb2.FreezeRequest(since=-1 if since is None else since)
         try:

@@ -15,10 +15,10 @@ import grpc
 from grpc.experimental import ChannelOptions
 
 from saros.errors import InterfaceError
-from saros.transport.insert_batching import Together
+from saros.transport.insert_batching import InsertBatcher
 from saros.transport.retry_policy import CONNECT_MS
 from saros_wire import protocol
-from saros_wire.fork_local import PerProcess
+from saros_wire.fork_local import ForkLocal
 
 OPTIONS = [
     ("grpc.max_receive_message_length", protocol.MESSAGE_BYTES_MAX),
@@ -46,11 +46,11 @@ _Key = tuple[str, bytes | None]
 @dataclass(slots=True)
 class _Shared:
     channel: grpc.Channel
-    together: Together
+    together: InsertBatcher
     leases: int = 0
 
 
-_channels: PerProcess[_Key, _Shared] = PerProcess()
+_channels: ForkLocal[_Key, _Shared] = ForkLocal()
 
 
 class Lease:
@@ -63,7 +63,7 @@ class Lease:
             shared = _channels.get(self._key)
             if shared is None:
                 channel = _open(address, authority)
-                shared = _channels[self._key] = _Shared(channel, Together(channel))
+                shared = _channels[self._key] = _Shared(channel, InsertBatcher(channel))
             shared.leases += 1
         self._shared = shared
         self.channel = shared.channel

@@ -12,7 +12,7 @@ is under way, and a node has two small calls where one would do.
 Each has an outcome of its own. One that the node has not finished when the others are is asked for again, by itself:
 that is safe, since it is numbered. Nobody waits beyond its own time limit.
 
-One `Together` belongs to a channel, and so to all sessions of the process at that node. Thread-safe.
+One `InsertBatcher` belongs to a channel, and so to all sessions of the process at that node. Thread-safe.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class _Part:
         self.over.set()
 
 
-class Together:
+class InsertBatcher:
     """See the module."""
 
     def __init__(self, channel: grpc.Channel) -> None:

@@ -24,14 +24,14 @@ ADDRESSES_MAX = 1_024
 
 
 @dataclass(slots=True)
-class _Trouble:
+class _NodeFailures:
     """Of a node that failed: how often in a row, and until when it is left alone."""
 
     times: int
     until: float
 
 
-class Nodes:
+class NodeSelector:
     """See the module."""
 
     def __init__(self, addresses: Iterable[str], *, start: int, spread: bool) -> None:
@@ -43,7 +43,7 @@ class Nodes:
         self._known = given[start:] + given[:start]
         self._spread = spread
         self._turn = 0
-        self._trouble: dict[str, _Trouble] = {}
+        self._trouble: dict[str, _NodeFailures] = {}
         self._leaders: OrderedDict[str, str] = OrderedDict()
 
     @property
@@ -82,7 +82,7 @@ class Nodes:
             return
         times = 1 + (self._trouble[address].times if address in self._trouble else 0)
         pause = min(_PAUSE_S * 2 ** min(times - 1, 10), _PAUSE_MAX_S)
-        self._trouble[address] = _Trouble(times, now + pause * (0.5 + chance / 2))
+        self._trouble[address] = _NodeFailures(times, now + pause * (0.5 + chance / 2))
         for device in [device for device, leader in self._leaders.items() if leader == address]:
             del self._leaders[device]
         if address == self._known[0]:

@@ -37,8 +37,8 @@ from saros.transport.channels import Lease, read_authority
 from saros.transport.connection_hints import remedy
 from saros.transport.insert_batching import leader_wait
 from saros.transport.insert_message import Plain, message, parts_of
-from saros.transport.node_selector import Nodes
-from saros.transport.retry_policy import SESSION_LOST, Attempts, Failure, Memory, cancelled, failure_of
+from saros.transport.node_selector import NodeSelector
+from saros.transport.retry_policy import SESSION_LOST, Failure, Memory, RetryPolicy, cancelled, failure_of
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 from saros_wire.read_point import ReadPoint
@@ -218,7 +218,7 @@ class RemoteSession:
         #: Guards what follows.
         self._lock = threading.Lock()
         start = self._random.randrange(len(target.addresses))
-        self._nodes = Nodes(target.addresses, start=start, spread=target.consistency == "weak")
+        self._nodes = NodeSelector(target.addresses, start=start, spread=target.consistency == "weak")
         self._opened: dict[str, _Opened] = {}
         self._leases: dict[str, Lease] = {}
         #: By group: up to where results showed it.
@@ -264,7 +264,7 @@ class RemoteSession:
         timeout_ms = 0 if timeout_s is None else max(int(timeout_s * 1_000), 1)
         window = _Window(self._failover_s) if kind is Kind.INSERT else None
         deadline = None if window is None else window.deadline
-        attempts = Attempts(self._failover_s, write=kind.is_write, deadline=deadline)
+        attempts = RetryPolicy(self._failover_s, write=kind.is_write, deadline=deadline)
         with self._lock:
             shown = dict(self._shown)
         with self._sequences.next() if kind.is_write else nullcontext(0) as sequence:
@@ -307,12 +307,12 @@ class RemoteSession:
         def ask(opened: _Opened) -> ReadPoint:
             return ReadPoint(name, lease_s, opened.address, opened.hold(request))
 
-        return self._somewhere(Attempts(self._failover_s), ask, only=None if like is None else like.address)
+        return self._somewhere(RetryPolicy(self._failover_s), ask, only=None if like is None else like.address)
 
     def let_go(self, point: ReadPoint) -> None:
         """See `Session.let_go`."""
         request = client_pb2.HoldRequest(read_point=_named(point))
-        self._somewhere(Attempts(self._failover_s), lambda opened: opened.hold(request), only=point.address)
+        self._somewhere(RetryPolicy(self._failover_s), lambda opened: opened.hold(request), only=point.address)
 
     def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:
         """See `Session.insert`."""
@@ -320,7 +320,7 @@ class RemoteSession:
 
     def _insert(self, device: str, part: pa.RecordBatch | Plain, aligned: bool | None) -> int:
         window = _Window(self._failover_s)
-        attempts = Attempts(self._failover_s, write=True, deadline=window.deadline)
+        attempts = RetryPolicy(self._failover_s, write=True, deadline=window.deadline)
         with self._sequences.next() as sequence:
             request = message(part, device, sequence, aligned=aligned)
 
@@ -353,7 +353,7 @@ class RemoteSession:
 
     def _somewhere(
         self,
-        attempts: Attempts,
+        attempts: RetryPolicy,
         ask: Callable[[_Opened], T],
         *,
         read: bool = False,
@@ -384,7 +384,7 @@ class RemoteSession:
                     self._nodes.answered(address)
                 return answer
 
-    def _choose(self, attempts: Attempts, *, read: bool, device: str | None) -> str:
+    def _choose(self, attempts: RetryPolicy, *, read: bool, device: str | None) -> str:
         """The next node to ask, after waiting until it may be asked."""
         now = time.monotonic()
         with self._lock:

@@ -133,7 +133,7 @@ class Memory:
         return self.kept and self.name == 0
 
 
-class Attempts:
+class RetryPolicy:
     """See the module. One per call."""
 
     def __init__(self, patience_s: float, *, write: bool = False, deadline: float | None = None) -> None:

@@ -19,7 +19,7 @@ from saros.transport.retry_policy import SESSION_LOST, failure_of
 from saros_storage.base.errors import StorageError
 from saros_sync.errors import BeginAgain, RoundRefused, Unreachable
 from saros_sync.round import Content
-from saros_sync.transport import Answer, Begun, Conflict, Standing, Want
+from saros_sync.transport import Answer, BeginReply, Conflict, MissingContent, RoundStatus
 from saros_wire import protocol
 from saros_wire.bytes_field import with_bytes
 from saros_wire.generated import client_pb2
@@ -40,7 +40,7 @@ class RemoteReceiver:
         self._address = target.addresses[0]
         self._session: DirectSession | None = None
 
-    def begin(self, sender: str, name: str, number: int, document: Content) -> Begun:
+    def begin(self, sender: str, name: str, number: int, document: Content) -> BeginReply:
         """See `Transport.begin`."""
         request = client_pb2.SyncBeginRequest(
             sender=sender, name=name, number=number, sha256=document.sha256, size=document.size
@@ -62,7 +62,7 @@ class RemoteReceiver:
 
         return answer
 
-    def commit(self, sender: str, number: int) -> Begun:
+    def commit(self, sender: str, number: int) -> BeginReply:
         """See `Transport.commit`."""
         request = client_pb2.SyncCommitRequest(sender=sender, number=number)
         return _begun(self._ask(protocol.SYNC_COMMIT, request, client_pb2.SyncReply.FromString))
@@ -110,10 +110,10 @@ class RemoteReceiver:
             self._session = None
 
 
-def _begun(reply: client_pb2.SyncReply) -> Begun:
-    return Begun(
-        Standing(reply.standing),
+def _begun(reply: client_pb2.SyncReply) -> BeginReply:
+    return BeginReply(
+        RoundStatus(reply.standing),
         reply.last,
-        tuple(Want(Content(want.sha256, want.size), want.have) for want in reply.wants),
+        tuple(MissingContent(Content(want.sha256, want.size), want.have) for want in reply.wants),
         tuple(Conflict(c.device, c.owner, c.reason) for c in reply.conflicts),
     )

@@ -28,7 +28,7 @@ from saros_engine.plan.expression import InputColumn
 from saros_engine.plan.plan import AggregateCall, Stage
 from saros_storage.base.block import Block, Column
 from saros_storage.base.types import DataType, Int64Array
-from saros_storage.read.row_ranges import Slices
+from saros_storage.read.row_ranges import RowRanges
 from saros_storage.scan.reading import SpanStatistics, Summaries
 
 #: Rows of a block of results: enough that a block's cost vanishes, few enough that 1,000 series side by side fit.
@@ -56,7 +56,7 @@ class Calls:
             for call, aggregate in zip(calls, self.aggregates, strict=True)
         ]
 
-    def states(self, block: Block, slices: Slices) -> list[Column]:
+    def states(self, block: Block, slices: RowRanges) -> list[Column]:
         """State columns of all calls, one after the other: a row per slice of the block's rows."""
         result: list[Column] = []
         time = Column(DataType.TIMESTAMP, np.zeros(block.rows, np.int64) if block.time is None else block.time)
@@ -68,7 +68,7 @@ class Calls:
                 result += aggregate.partial(Rows(columns, time), slices)
         return result
 
-    def merge(self, states: Sequence[Column], slices: Slices) -> list[Column]:
+    def merge(self, states: Sequence[Column], slices: RowRanges) -> list[Column]:
         """Merge slices of rows of `states`."""
         result: list[Column] = []
         for aggregate, part in self._per_call(states):
@@ -96,7 +96,7 @@ class Calls:
         numbers, slices = cut(windows, block.times)
         filled = slices.starts < slices.stops
         if not filled.all():
-            numbers, slices = numbers[filled], Slices(slices.starts[filled], slices.stops[filled])
+            numbers, slices = numbers[filled], RowRanges(slices.starts[filled], slices.stops[filled])
         return numbers, self.states(block, slices)
 
     def empty(self) -> list[Column]:
@@ -137,7 +137,7 @@ class StateTable:
         first, stop = np.searchsorted(slots, np.array([low, high])).tolist()
         stops = np.cumsum(np.bincount(slots[first:stop] - low, minlength=high - low)) + first
         starts = np.concatenate((np.full(1, first, np.int64), stops[:-1]))
-        return self._calls.merge(states, Slices(starts, stops))
+        return self._calls.merge(states, RowRanges(starts, stops))
 
     def merged(self) -> tuple[Int64Array, list[Column]]:
         """The slots that have states, ascending, and the state of each."""
@@ -172,7 +172,7 @@ class StateTable:
         if len(slots) == 0:
             return
         starts = np.flatnonzero(np.concatenate((np.ones(1, np.bool_), slots[1:] != slots[:-1])))
-        merged = self._calls.merge(states, Slices(starts, np.append(starts[1:], len(slots))))
+        merged = self._calls.merge(states, RowRanges(starts, np.append(starts[1:], len(slots))))
         self._parts = [(slots[starts], merged)]
         self.nbytes = _bytes_of(*self._parts[0])
 
@@ -220,7 +220,7 @@ class GlobalAggregation:
     def add_block(self, block: Block) -> None:
         """See `Aggregation`."""
         block = block.reversed() if self._newest_first else block
-        whole = Slices(np.zeros(1, np.int64), np.full(1, block.rows, np.int64))
+        whole = RowRanges(np.zeros(1, np.int64), np.full(1, block.rows, np.int64))
         self._table.add(np.zeros(1, np.int64), self._calls.states(block, whole))
 
     def add_summaries(self, summaries: Summaries) -> None:
@@ -337,7 +337,7 @@ class TimeAggregation:
         first, stop = self._cells.index_of(starts), self._cells.index_of(ends - 1) + 1
         base = int(first[0])
         states = self._table.rows(base, int(stop[-1]))
-        return self._calls.merge(states, Slices(first - base, stop - base))
+        return self._calls.merge(states, RowRanges(first - base, stop - base))
 
     def _forget(self) -> None:
         """Drop the cells that no window to come needs."""
@@ -372,7 +372,7 @@ class LabelAggregation:
         order = np.argsort(block.times, kind="stable")
         block = block.take(order) if (order[1:] < order[:-1]).any() else block
         rows = np.arange(block.rows, dtype=np.int64)
-        self._table.add(block.times, self._calls.states(block, Slices(rows, rows + 1)))
+        self._table.add(block.times, self._calls.states(block, RowRanges(rows, rows + 1)))
 
     def finish(self) -> None:
         """See `Aggregation`."""

@@ -37,7 +37,7 @@ from saros_storage.base.block import Block, Column
 from saros_storage.base.dates import days_of
 from saros_storage.base.types import FLOATING_TYPES, BoolArray, DataType, Int64Array
 from saros_storage.kernels.windows import variation_starts, variation_starts_i64
-from saros_storage.read.row_ranges import Slices
+from saros_storage.read.row_ranges import RowRanges
 
 RowWindows = SessionWindows | VariationWindows | ConditionWindows | CountWindows
 
@@ -243,7 +243,7 @@ class RowWindowAggregation:
             return
         numbers = self._begun - 1 + np.cumsum(split.begins)
         heads = np.flatnonzero(np.concatenate((np.ones(1, np.bool_), numbers[1:] != numbers[:-1])))
-        slices = Slices(heads, np.append(heads[1:], len(numbers)))
+        slices = RowRanges(heads, np.append(heads[1:], len(numbers)))
         rows = block if len(split.rows) == block.rows else block.take(split.rows)
         self._table.add(numbers[heads], self._calls.states(rows, slices))
         self._begun = int(numbers[-1]) + 1

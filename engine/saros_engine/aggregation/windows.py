@@ -29,7 +29,7 @@ from saros_engine.expressions.times import Calendar
 from saros_engine.plan.plan import TimeWindows
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import Int64Array, TimeUnit
-from saros_storage.read.row_ranges import Slices
+from saros_storage.read.row_ranges import RowRanges
 from saros_storage.scan.reading import WindowGrid
 
 #: More windows than this are refused: every window is a row of the result, empty ones too.
@@ -203,7 +203,7 @@ def grid(windows: TimeWindows | None, unit: TimeUnit = TimeUnit.MILLISECOND) -> 
     return WindowGrid(windows.start, math.gcd(windows.interval_ticks, windows.step_ticks))
 
 
-def cut(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array, Slices]:
+def cut(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array, RowRanges]:
     """Which windows, not overlapping, the rows at ascending `times` fall into: window numbers and each one's rows."""
     low = sequence.first_ending_after(int(times[0]))
     high = sequence.count_starting_until(int(times[-1]))
@@ -211,10 +211,10 @@ def cut(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array, Slices
         return _cut_by_row(sequence, times)
     starts = times.searchsorted(sequence.starts(low, high)).astype(np.int64, copy=False)
     stops = times.searchsorted(sequence.ends(low, high)).astype(np.int64, copy=False)
-    return np.arange(low, high, dtype=np.int64), Slices(starts, stops)
+    return np.arange(low, high, dtype=np.int64), RowRanges(starts, stops)
 
 
-def _cut_by_row(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array, Slices]:
+def _cut_by_row(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array, RowRanges]:
     """For few rows over many windows: from each row's window, without a look at empty ones."""
     number = sequence.index_of(times)
     begins = np.flatnonzero(np.concatenate((np.ones(1, np.bool_), number[1:] != number[:-1])))
@@ -226,7 +226,7 @@ def _cut_by_row(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array
     if len(numbers):
         stops = np.minimum(stops, np.searchsorted(times, ends_of(sequence, numbers)))
     filled = begins < stops
-    return numbers[filled], Slices(begins[filled], stops[filled])
+    return numbers[filled], RowRanges(begins[filled], stops[filled])
 
 
 def spans_inside(sequence: WindowSequence, starts: Int64Array, ends: Int64Array) -> tuple[Int64Array, Int64Array]:

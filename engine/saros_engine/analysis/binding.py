@@ -24,7 +24,7 @@ from typing import Any
 from saros_engine.analysis.scope import any_part
 from saros_engine.base.errors import NotSupportedError, SemanticError
 from saros_engine.expressions.text import like_pattern
-from saros_engine.expressions.time_filter import Moment, constant_time
+from saros_engine.expressions.time_filter import TimeContext, constant_time
 from saros_engine.expressions.times import parse_time
 from saros_engine.functions.aggregates import AGGREGATES, aggregate_named
 from saros_engine.functions.registered_call import RegisteredCall
@@ -35,7 +35,6 @@ from saros_engine.plan.expression import (
     Constant,
     Conversion,
     FunctionCall,
-    Given,
     InputColumn,
     InputTime,
     Membership,
@@ -44,6 +43,7 @@ from saros_engine.plan.expression import (
     NullTest,
     Operation,
     PatternMatch,
+    PlanParameter,
 )
 from saros_engine.transforms import POINT_FUNCTIONS
 from saros_grammar.syntax.ast import (
@@ -92,7 +92,7 @@ _BELOW_INT64 = math.nextafter(-(2.0**63), -math.inf)
 class Columns:
     """What names mean to the operator that evaluates the expression."""
 
-    moment: Moment
+    moment: TimeContext
     #: By path; a path that is missing is null (a device without that measurement).
     paths: Mapping[PathExpression, InputColumn] = field(default_factory=dict)
     #: By aggregate call; None: aggregates may not appear here.
@@ -191,13 +191,13 @@ def may_be_given(literal: Literal) -> bool:
     return literal.kind in _GIVEN_TYPES and not large
 
 
-def _parameter(parameter: Parameter, _: Columns) -> Given:
+def _parameter(parameter: Parameter, _: Columns) -> PlanParameter:
     if parameter.kind is None:
         raise SemanticError("a value for ? is missing")
-    return Given(parameter.index, _GIVEN_TYPES[parameter.kind])
+    return PlanParameter(parameter.index, _GIVEN_TYPES[parameter.kind])
 
 
-def constant(literal: Literal, moment: Moment) -> Constant:
+def constant(literal: Literal, moment: TimeContext) -> Constant:
     """The constant that a literal is."""
     return _literal(literal, Columns(moment))
 
@@ -290,7 +290,7 @@ def _is_computed(expression: Expression, type_: DataType, columns: Columns) -> b
 _OF_A_ROW = (PathExpression, TimeReference, EndTimeReference)
 
 
-def _as_like(expression: Expression, bound: Bound, other: DataType, moment: Moment) -> Bound:
+def _as_like(expression: Expression, bound: Bound, other: DataType, moment: TimeContext) -> Bound:
     """A text constant that is compared with a date or a time, as one; a date without quotes is a day beside a DATE."""
     if other is DataType.DATE and isinstance(expression, Literal) and expression.kind is LiteralKind.TIME:
         bound = Constant(expression.text, DataType.TEXT)

@@ -13,15 +13,15 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from saros_storage.base.tablet import Tablet
-from saros_storage.checkpoint.checkpoint_set import Frozen
-from saros_storage.checkpoint.registry import Shelf
+from saros_storage.checkpoint.checkpoint_set import CheckpointSet
+from saros_storage.checkpoint.registry import CheckpointRegistry
 from saros_storage.compaction.compactor import CompactionCounters
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.loading.loader import LoadOptions
 from saros_storage.partition.partition_status import PartitionStatus
 from saros_storage.read.latest_cache import LatestCache
 from saros_storage.region import StoreStatus
-from saros_storage.scan.read_point import Horizon, ReadPoint
+from saros_storage.scan.read_point import ReadHorizon, ReadPoint
 from saros_storage.scan.reading import ReadView, TimeRange
 from saros_storage.schema import SchemaChange, SchemaTree
 
@@ -50,7 +50,7 @@ class Database(Protocol):
         """Time unit, interval, and the like."""
         ...
 
-    def catch_up(self, consistency: str, horizon: Horizon | None = None) -> ReadPoint:
+    def catch_up(self, consistency: str, horizon: ReadHorizon | None = None) -> ReadPoint:
         """What a read of this consistency sees; waits until it can be seen.
 
         `horizon`: what its session was shown before, which it should see again, and is told of.
@@ -105,11 +105,11 @@ class Database(Protocol):
         ...
 
     @property
-    def shelf(self) -> Shelf:
+    def shelf(self) -> CheckpointRegistry:
         """Where what was captured for backups is until it is let go."""
         ...
 
-    def freeze(self, since: int | None = None) -> Frozen:
+    def freeze(self, since: int | None = None) -> CheckpointSet:
         """Capture all that this node has; `since`: a store's log from this record on is wanted too."""
         ...
 

@@ -27,7 +27,7 @@ YOUNG_MAX = 200_000
 _Thresholds = tuple[int, int, int]
 
 
-class _Rarity:
+class _GcControl:
     """Who wants the collector seldom, and what to go back to."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class _Rarity:
                 gc.set_threshold(*before)
 
 
-_rarity = _Rarity()
+_rarity = _GcControl()
 
 
 @contextmanager

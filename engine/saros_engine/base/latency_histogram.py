@@ -13,17 +13,17 @@ _BOUNDS_NS = [int(bound * _NANOSECONDS) for bound in BOUNDS_SECONDS]
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class LatencySnapshot:
     """`counts`: up to each bound and above the one before; the last one: above all. `seconds`: their sum."""
 
     counts: tuple[int, ...]
     seconds: float
 
 
-NOTHING = Spread((0,) * (len(BOUNDS_SECONDS) + 1), 0.0)
+NOTHING = LatencySnapshot((0,) * (len(BOUNDS_SECONDS) + 1), 0.0)
 
 
-class Durations:
+class LatencyHistogram:
     """See the module."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Durations:
             self._counts[place] += 1
             self._sum_ns += ns
 
-    def spread(self) -> Spread:
+    def spread(self) -> LatencySnapshot:
         """Of all that was added so far."""
         with self._lock:
-            return Spread(tuple(self._counts), self._sum_ns / _NANOSECONDS)
+            return LatencySnapshot(tuple(self._counts), self._sum_ns / _NANOSECONDS)

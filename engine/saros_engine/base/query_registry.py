@@ -36,7 +36,7 @@ class Execution(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class ClientInfo:
     """Who asked. `user`: empty if sessions have no users; `host`: None if it is this process."""
 
     user: str
@@ -49,7 +49,7 @@ class RunningQuery:
 
     query: QueryId
     statement: str
-    asker: Asker
+    asker: ClientInfo
     started_ns: int
     ticks_ns: int
     #: What it may take; None: as long as it likes.
@@ -75,7 +75,7 @@ class QueryRegistry:
         second = datetime.fromtimestamp(self._clock.now_ns() // 1_000_000_000, UTC)
         return QueryId(f"{second:%Y%m%d_%H%M%S}_{number:05}_{self._node}")
 
-    def add(self, statement: str, asker: Asker, limit_ms: int | None, execution: Execution) -> None:
+    def add(self, statement: str, asker: ClientInfo, limit_ms: int | None, execution: Execution) -> None:
         """Before the execution starts."""
         now, ticks = self._clock.now_ns(), self._clock.monotonic_ns()
         entry = RunningQuery(execution.query, statement, asker, now, ticks, limit_ms, execution)

@@ -12,7 +12,7 @@ Row = Sequence[Scalar]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class RowSet:
     """Rows and what their columns are."""
 
     fields: tuple[Field, ...]

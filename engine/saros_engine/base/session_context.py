@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from saros_engine.base.access import UNRESTRICTED, Access, Trail
-from saros_engine.base.query_registry import Asker
-from saros_storage.scan.read_point import Horizon, ReadPoint
+from saros_engine.base.query_registry import ClientInfo
+from saros_storage.scan.read_point import ReadHorizon, ReadPoint
 
 
 @dataclass(slots=True)
@@ -19,7 +19,7 @@ class SessionContext:
     access: Access = UNRESTRICTED
     trail: Trail | None = None
     #: What it was shown.
-    horizon: Horizon = field(default_factory=Horizon)
+    horizon: ReadHorizon = field(default_factory=ReadHorizon)
     #: Folders that LOAD may read from; None: whatever the process may.
     load_folders: tuple[str, ...] | None = None
     #: What its reads see; None: what there is when they begin.
@@ -28,6 +28,6 @@ class SessionContext:
     host: str | None = None
 
     @property
-    def asker(self) -> Asker:
+    def asker(self) -> ClientInfo:
         """Who asks for its queries."""
-        return Asker(self.access.user, self.host)
+        return ClientInfo(self.access.user, self.host)

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from saros_engine.analysis.scope import any_part
 from saros_engine.base.authorized_schema import SchemaReader
 from saros_engine.base.errors import SemanticError
-from saros_engine.expressions.time_filter import Moment, constant_time, split_time
+from saros_engine.expressions.time_filter import TimeContext, constant_time, split_time
 from saros_engine.expressions.times import duration_ticks
 from saros_grammar.parser import parse
 from saros_grammar.syntax.ast import (
@@ -134,7 +134,7 @@ def removal(name: str, schema: SchemaReader) -> list[SchemaChange]:
 # ---------------------------------------------------------------------------------------------- rules
 
 
-def continuous_query(create: CreateContinuousQuery, statement: str, user: str, moment: Moment) -> ContinuousQuery:
+def continuous_query(create: CreateContinuousQuery, statement: str, user: str, moment: TimeContext) -> ContinuousQuery:
     """The query of a CREATE. Raises SemanticError for what none may be."""
     select = parse(create.text).statement
     assert isinstance(select, Select)
@@ -158,7 +158,7 @@ def continuous_query(create: CreateContinuousQuery, statement: str, user: str, m
     )
 
 
-def _length(what: str, duration: Duration, moment: Moment, *, zero: bool = False) -> int:
+def _length(what: str, duration: Duration, moment: TimeContext, *, zero: bool = False) -> int:
     if duration.months:
         raise SemanticError(f"CQ: {what} takes fixed lengths of time, and months and years have none")
     ticks = duration_ticks(duration, moment.unit)
@@ -167,7 +167,7 @@ def _length(what: str, duration: Duration, moment: Moment, *, zero: bool = False
     return ticks
 
 
-def _check_select(select: Select, moment: Moment) -> None:
+def _check_select(select: Select, moment: TimeContext) -> None:
     if select.into is None:
         raise SemanticError("CQ: the query body misses an INTO clause")
     if select.group_by is not None and not isinstance(select.group_by, GroupByTime):

@@ -24,7 +24,7 @@ from saros_engine.analysis.binding import Columns, bind
 from saros_engine.analysis.scope import Leaf, paths_of, with_paths
 from saros_engine.base.authorized_schema import SchemaReader
 from saros_engine.base.errors import SemanticError
-from saros_engine.expressions.time_filter import Moment
+from saros_engine.expressions.time_filter import TimeContext
 from saros_engine.plan.expression import InputColumn
 from saros_grammar.parser import parse
 from saros_grammar.syntax.ast import Expression, PathExpression, Select
@@ -35,7 +35,7 @@ from saros_storage.schema import Catalogue, DeviceSchema, SeriesSchema, TtlRules
 
 KIND = "view"
 #: Types do not depend on it.
-_ANY_MOMENT = Moment("UTC", TimeUnit.MILLISECOND, 0)
+_ANY_MOMENT = TimeContext("UTC", TimeUnit.MILLISECOND, 0)
 _PARSED_MAX = 4_096
 
 

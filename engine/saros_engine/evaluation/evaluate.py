@@ -39,7 +39,6 @@ from saros_engine.plan.expression import (
     Constant,
     Conversion,
     FunctionCall,
-    Given,
     InputColumn,
     InputTime,
     Membership,
@@ -48,6 +47,7 @@ from saros_engine.plan.expression import (
     NullTest,
     Operation,
     PatternMatch,
+    PlanParameter,
 )
 from saros_grammar.syntax.ast import BinaryOperator
 from saros_grammar.templates import compile_template
@@ -108,7 +108,7 @@ def compile_expression(expression: Bound) -> Compiled:
             return lambda block: convert(inner(block), type_)
         case Choice():
             return _choice(expression)
-        case Given(number, _):
+        case PlanParameter(number, _):
             raise AssertionError(f"value {number} is not there yet")
 
 

@@ -16,12 +16,12 @@ from saros_cluster.placement.ring import NodeId
 from saros_cluster.users.privileges import Privilege
 from saros_engine.base.database import Database
 from saros_engine.base.gc_control import collected_rarely
-from saros_engine.base.latency_histogram import Durations
-from saros_engine.base.query_registry import Asker, Execution, QueryRegistry
+from saros_engine.base.latency_histogram import LatencyHistogram
+from saros_engine.base.query_registry import ClientInfo, Execution, QueryRegistry
 from saros_engine.base.session_context import SessionContext
 from saros_engine.execution.execution import QueryExecution
 from saros_engine.execution.merge_execution import MergeExecution
-from saros_engine.expressions.time_filter import Moment
+from saros_engine.expressions.time_filter import TimeContext
 from saros_engine.memory.memory import QueryMemory
 from saros_engine.memory.options import EngineOptions
 from saros_engine.memory.pool import MemoryPool
@@ -29,7 +29,7 @@ from saros_engine.optimizer import optimize
 from saros_engine.plan.plan import Field, Node, QueryPlan
 from saros_engine.planner import LogicalPlan, PlanContext, plan_select
 from saros_engine.planning.distribution import distribute
-from saros_engine.planning.plan_cache import Asking, PlanCache
+from saros_engine.planning.plan_cache import PlanCache, PlanRequest
 from saros_engine.security.authorization import authorize_plan, schema_for
 from saros_grammar.syntax import ast
 from saros_scheduler import DriverScheduler
@@ -54,7 +54,7 @@ class Queries:
         self._plans = PlanCache(options.plans_cached)
         self.registry = QueryRegistry(clock, node)
         #: Of those that are over.
-        self.durations = Durations()
+        self.durations = LatencyHistogram()
         #: What all of them hold together.
         self.memory = MemoryPool(options.queries_memory_bytes_max, clock)
         self._idle = threading.Condition()
@@ -62,9 +62,9 @@ class Queries:
 
     # ------------------------------------------------------------------ what they are planned and read with
 
-    def moment(self, session: SessionContext) -> Moment:
+    def moment(self, session: SessionContext) -> TimeContext:
         """The current time in the session's notation."""
-        return Moment(session.zone, self._unit, self._clock.now_ns() * self._unit.value // _NANOSECONDS_PER_S)
+        return TimeContext(session.zone, self._unit, self._clock.now_ns() * self._unit.value // _NANOSECONDS_PER_S)
 
     def read_point(self, session: SessionContext) -> ReadPoint:
         """The point that the session's next read sees. Raises StorageError if the store cannot determine it in time."""
@@ -87,7 +87,7 @@ class Queries:
 
         `fill` returns the statement with its values.
         """
-        asking = Asking(
+        asking = PlanRequest(
             session.access.key,
             self.moment(session),
             self._store.schema.version,
@@ -122,7 +122,7 @@ class Queries:
     # ------------------------------------------------------------------ executions
 
     def start(
-        self, plan: QueryPlan, text: str, asker: Asker, timeout_ms: int | None, point: ReadPoint
+        self, plan: QueryPlan, text: str, asker: ClientInfo, timeout_ms: int | None, point: ReadPoint
     ) -> QueryExecution:
         """Run a plan. A `timeout_ms` of None means the configured one. Close the result, or read it to its end."""
         limit_ms = self._options.query_timeout_ms if timeout_ms is None else timeout_ms
@@ -142,7 +142,7 @@ class Queries:
         return execution
 
     @contextmanager
-    def merging(self, text: str, asker: Asker, timeout_ms: int | None) -> Iterator[MergeExecution]:
+    def merging(self, text: str, asker: ClientInfo, timeout_ms: int | None) -> Iterator[MergeExecution]:
         """Register a MERGE to run. It may take longer than a query unless its client sets a time-out."""
         execution = MergeExecution(self.registry.next_id(), self._store, self._clock, self._deadline(timeout_ms))
         self._began(text, asker, timeout_ms, execution)
@@ -154,7 +154,7 @@ class Queries:
     def _deadline(self, limit_ms: int | None) -> int | None:
         return self._clock.monotonic_ns() + limit_ms * _NANOSECONDS_PER_MS if limit_ms else None
 
-    def _began(self, text: str, asker: Asker, limit_ms: int | None, execution: Execution) -> None:
+    def _began(self, text: str, asker: ClientInfo, limit_ms: int | None, execution: Execution) -> None:
         with self._idle:
             self._open += 1
         self.registry.add(text, asker, limit_ms or None, execution)

@@ -41,7 +41,7 @@ ALL_TIME = TimeRange()
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TimeContext:
     """What times without more are read by: the session's zone, the unit, and now in ticks."""
 
     zone: str
@@ -49,7 +49,7 @@ class Moment:
     now: int
 
 
-def constant_time(expression: Expression | None, moment: Moment) -> int:
+def constant_time(expression: Expression | None, moment: TimeContext) -> int:
     """Ticks of a constant expression of time; None is now. Raises UserMistake: 701 (no time), 2007 (not 64 bits)."""
     if expression is None:
         return moment.now
@@ -61,7 +61,7 @@ def constant_time(expression: Expression | None, moment: Moment) -> int:
     return found
 
 
-def _constant(expression: Expression, moment: Moment) -> int | None:
+def _constant(expression: Expression, moment: TimeContext) -> int | None:
     match expression:
         case Literal(LiteralKind.INTEGER | LiteralKind.TIME, int(value), _):
             return value
@@ -80,7 +80,7 @@ def _constant(expression: Expression, moment: Moment) -> int | None:
             return None
 
 
-def _shifted(start: int, by: Expression, sign: int, moment: Moment) -> int | None:
+def _shifted(start: int, by: Expression, sign: int, moment: TimeContext) -> int | None:
     """Earlier or later, as the sign says; months are those of the calendar."""
     if not isinstance(by, Literal) or not isinstance(by.value, Duration):
         shift = _constant(by, moment)
@@ -90,7 +90,7 @@ def _shifted(start: int, by: Expression, sign: int, moment: Moment) -> int | Non
     return start + sign * duration_ticks(replace(by.value, months=0), moment.unit)
 
 
-def split_time(where: Expression | None, moment: Moment) -> tuple[TimeRange, Expression | None]:
+def split_time(where: Expression | None, moment: TimeContext) -> tuple[TimeRange, Expression | None]:
     """The range of times that a condition allows at most, and what is left to be checked row by row."""
     time = ALL_TIME
     rest: Expression | None = None
@@ -103,7 +103,7 @@ def split_time(where: Expression | None, moment: Moment) -> tuple[TimeRange, Exp
     return time, rest
 
 
-def time_range(where: Expression | None, moment: Moment) -> TimeRange:
+def time_range(where: Expression | None, moment: TimeContext) -> TimeRange:
     """The range of a condition that may only speak of time (DELETE). Raises SemanticError."""
     time, rest = split_time(where, moment)
     if rest is not None:
@@ -123,7 +123,7 @@ def conjuncts(where: Expression | None) -> Iterator[Expression]:
         yield where
 
 
-def range_of(part: Expression, moment: Moment) -> TimeRange | None:
+def range_of(part: Expression, moment: TimeContext) -> TimeRange | None:
     """The range of one conjunct; None if it is not just about a range of time. Raises SemanticError (no date)."""
     match part:
         case Binary(operator, TimeReference(), value) if operator in _TURNED:
@@ -139,7 +139,7 @@ def range_of(part: Expression, moment: Moment) -> TimeRange | None:
             return None
 
 
-def time_ranges(where: Expression, moment: Moment) -> list[TimeRange] | None:
+def time_ranges(where: Expression, moment: TimeContext) -> list[TimeRange] | None:
     """The ranges of a condition that only compares the time, which may overlap; None if it does more."""
     match where:
         case Binary(BinaryOperator.AND | BinaryOperator.OR as operator, left, right):

@@ -16,7 +16,7 @@ from saros_engine.functions.aggregate import Aggregate, Rows, States
 from saros_engine.plan.plan import AggregateCall
 from saros_storage.base.block import Column
 from saros_storage.base.types import Int64Array, Scalar
-from saros_storage.read.row_ranges import Slices
+from saros_storage.read.row_ranges import RowRanges
 
 _State = Sequence[Scalar]
 
@@ -40,7 +40,7 @@ class OwnAggregate(Aggregate):
     def _check_attributes(self, attributes: Mapping[str, str]) -> None:
         check_attributes(self.name, attributes, self._definition.attributes)
 
-    def partial(self, rows: Rows, slices: Slices) -> States:
+    def partial(self, rows: Rows, slices: RowRanges) -> States:
         """See `Aggregate.partial`."""
         times: Int64Array = rows.time.numbers
 
@@ -51,7 +51,7 @@ class OwnAggregate(Aggregate):
 
         return self._columns([state(a, b) if a < b else None for a, b in _ranges(slices.starts, slices.stops)])
 
-    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+    def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
         """See `Aggregate.merge`."""
         known = _known(states)
         columns = [column.take(known) for column in states]

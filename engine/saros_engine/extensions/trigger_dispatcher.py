@@ -40,7 +40,7 @@ class Fired:
     problem: str = ""
 
 
-class AfterCalls:
+class TriggerDispatcher:
     """See the module."""
 
     def __init__(self) -> None:

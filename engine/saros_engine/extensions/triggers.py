@@ -20,7 +20,7 @@ from functools import partial
 from saros_engine.extensions.blocks import values_of
 from saros_engine.extensions.installed import installed_trigger
 from saros_engine.extensions.interface import Batch, Refused, Trigger
-from saros_engine.extensions.trigger_dispatcher import AfterCalls
+from saros_engine.extensions.trigger_dispatcher import TriggerDispatcher
 from saros_grammar.syntax.ast import CreateTrigger
 from saros_storage.base.block import Column
 from saros_storage.base.errors import UserMistake
@@ -99,7 +99,7 @@ class Firing:
 
     tablet: Tablet
     triggers: Sequence[tuple[RegisteredTrigger, tuple[int, ...]]]
-    calls: AfterCalls
+    calls: TriggerDispatcher
 
     def before(self) -> None:
         """Ask the BEFORE triggers. Raises UserMistake 1302 if one of them refuses, or fails; 1303 if it is not here."""
@@ -148,7 +148,7 @@ class Triggers:
 
     def __init__(self, catalogue: Callable[[], Catalogue]) -> None:
         self._catalogue = catalogue
-        self.calls = AfterCalls()
+        self.calls = TriggerDispatcher()
         #: The catalogue that was looked at last, its triggers, and which of them fire for which shapes.
         self._known: tuple[Catalogue | None, list[_Armed]] = (None, [])
         self._shapes: dict[tuple[str, tuple[str, ...]], list[tuple[RegisteredTrigger, tuple[int, ...]]]] = {}

@@ -12,7 +12,7 @@ from saros_engine.plan.plan import AggregateCall
 from saros_storage.base.block import Column
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import BoolArray, DataType, Float64Array, Int64Array
-from saros_storage.read.row_ranges import Slices
+from saros_storage.read.row_ranges import RowRanges
 from saros_storage.scan.reading import SpanStatistics
 
 States = list[Column]
@@ -64,15 +64,15 @@ class Aggregate:
         assert call.function == self.name
         return self
 
-    def partial(self, rows: Rows, slices: Slices) -> States:
+    def partial(self, rows: Rows, slices: RowRanges) -> States:
         """States of slices of rows."""
         raise NotImplementedError
 
-    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+    def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
         """States of slices of states."""
         raise NotImplementedError
 
-    def together(self, states: Sequence[Column], slices: Slices) -> States:
+    def together(self, states: Sequence[Column], slices: RowRanges) -> States:
         """States of slices of states that are those of different series, not of rows one after the other."""
         return self.merge(states, slices)
 

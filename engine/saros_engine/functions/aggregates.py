@@ -40,7 +40,7 @@ from saros_engine.plan.plan import AggregateCall
 from saros_grammar.syntax.ast import Call
 from saros_storage.base.block import Column
 from saros_storage.base.types import FLOATING_TYPES, NUMERIC_TYPES, NUMPY_DTYPE, DataType, Int64Array
-from saros_storage.read.row_ranges import Slices, counts_of, edges_of, extremes_of, pick, prefix_sums, sums_of
+from saros_storage.read.row_ranges import RowRanges, counts_of, edges_of, extremes_of, pick, prefix_sums, sums_of
 from saros_storage.scan.reading import SpanStatistics
 
 _ORDERED = NUMERIC_TYPES | {DataType.STRING, DataType.TIMESTAMP, DataType.DATE}
@@ -85,7 +85,7 @@ def uses_summaries(call: AggregateCall) -> bool:
 # ---------------------------------------------------------------------------------------------- columns
 
 
-def _extremes(column: Column, slices: Slices) -> tuple[Int64Array, Int64Array]:
+def _extremes(column: Column, slices: RowRanges) -> tuple[Int64Array, Int64Array]:
     """Positions of the first smallest and first largest present value, -1 if none; of text by its order."""
     if column.type.is_text:
         column = Column(DataType.INT64, text_ranks(column.text), column.valid)
@@ -101,10 +101,10 @@ class _Count(Aggregate):
 
     state = (DataType.INT64,)
 
-    def partial(self, rows: Rows, slices: Slices) -> States:
+    def partial(self, rows: Rows, slices: RowRanges) -> States:
         return [Column(DataType.INT64, counts_of(rows.columns[0], slices))]
 
-    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+    def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
         # Whoever joins windows of different fragments may have made nulls of counts that are not there.
         counts = np.where(states[0].present, states[0].numbers, 0)
         return [Column(DataType.INT64, prefix_sums(counts, slices))]
@@ -122,7 +122,7 @@ class _CountTime(_Count):
     arguments = ()
     summarised = None
 
-    def partial(self, rows: Rows, slices: Slices) -> States:
+    def partial(self, rows: Rows, slices: RowRanges) -> States:
         assert not rows.columns
         return [Column(DataType.INT64, slices.stops - slices.starts)]
 
@@ -133,10 +133,10 @@ class _Sum(Aggregate):
     summarised = NUMERIC_TYPES
     state: tuple[DataType | str, ...] = (DataType.DOUBLE,)
 
-    def partial(self, rows: Rows, slices: Slices) -> States:
+    def partial(self, rows: Rows, slices: RowRanges) -> States:
         return self.merge(rows.columns, slices)
 
-    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+    def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
         counts, sums = sums_of(states[0], slices)
         return [nullable(DataType.DOUBLE, sums, counts > 0)]
 
@@ -150,11 +150,11 @@ class _Sum(Aggregate):
 class _Average(_Sum):
     state = (DataType.INT64, DataType.DOUBLE)
 
-    def partial(self, rows: Rows, slices: Slices) -> States:
+    def partial(self, rows: Rows, slices: RowRanges) -> States:
         counts, sums = sums_of(rows.columns[0], slices)
         return [Column(DataType.INT64, counts), Column(DataType.DOUBLE, sums)]
 
-    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+    def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
         _, sums = sums_of(states[1], slices)
         counts = np.where(states[0].present, states[0].numbers, 0)
         return [Column(DataType.INT64, prefix_sums(counts, slices)), Column(DataType.DOUBLE, sums)]
@@ -183,10 +183,10 @@ class _Extremum(Aggregate):
 
     state = ("x",)
 
-    def partial(self, rows: Rows, slices: Slices) -> States:
+    def partial(self, rows: Rows, slices: RowRanges) -> States:
         return self.merge(rows.columns, slices)
 
-    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+    def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
         least, most = _extremes(states[0], slices)
         return [pick(states[0], least if self.name == "min_value" else most)]
 
@@ -207,7 +207,7 @@ class _Extreme(_Extremum):
 
     arguments = (NUMERIC_TYPES,)
 
-    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+    def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
         least, most = _extremes(states[0], slices)
         if len(states[0]):
             values = states[0].numbers
@@ -231,11 +231,11 @@ class _By(Aggregate):
 
     state = ("y", "x", DataType.TIMESTAMP)
 
-    def partial(self, rows: Rows, slices: Slices) -> States:
+    def partial(self, rows: Rows, slices: RowRanges) -> States:
         x, y = rows.columns
         return self.merge([y, x, rows.time], slices)
 
-    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+    def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
         least, most = _extremes(states[0], slices)
         positions = most if self.name == "max_by" else least
         return [pick(column, positions) for column in states]
@@ -254,12 +254,12 @@ class _Edge(Aggregate):
 
     state = ("x", DataType.TIMESTAMP)
 
-    def partial(self, rows: Rows, slices: Slices) -> States:
+    def partial(self, rows: Rows, slices: RowRanges) -> States:
         first, last = edges_of(rows.columns[0], slices)
         positions = first if self.name == "first_value" else last
         return [pick(rows.columns[0], positions), pick(rows.time, positions)]
 
-    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+    def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
         earliest, latest = _extremes(states[1], slices)
         positions = earliest if self.name == "first_value" else latest
         return [pick(column, positions) for column in states]
@@ -281,11 +281,11 @@ class _TimeEdge(Aggregate):
 
     state = (DataType.TIMESTAMP,)
 
-    def partial(self, rows: Rows, slices: Slices) -> States:
+    def partial(self, rows: Rows, slices: RowRanges) -> States:
         first, last = edges_of(rows.columns[0], slices)
         return [pick(rows.time, first if self.name == "min_time" else last)]
 
-    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+    def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
         earliest, latest = _extremes(states[0], slices)
         return [pick(states[0], earliest if self.name == "min_time" else latest)]
 
@@ -304,11 +304,11 @@ class _Duration(Aggregate):
 
     state = (DataType.TIMESTAMP, DataType.TIMESTAMP)
 
-    def partial(self, rows: Rows, slices: Slices) -> States:
+    def partial(self, rows: Rows, slices: RowRanges) -> States:
         first, last = edges_of(rows.columns[0], slices)
         return [pick(rows.time, first), pick(rows.time, last)]
 
-    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+    def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
         earliest, _ = _extremes(states[0], slices)
         _, latest = _extremes(states[1], slices)
         return [pick(states[0], earliest), pick(states[1], latest)]

@@ -17,10 +17,10 @@ import numpy as np
 from saros_engine.base.errors import SemanticError
 from saros_engine.functions.aggregate import Aggregate, Rows, States
 from saros_engine.plan.plan import AggregateCall
-from saros_grammar.syntax.ast import Call, Expression, Keep, Literal
+from saros_grammar.syntax.ast import Call, Expression, KeepCondition, Literal
 from saros_storage.base.block import Column
 from saros_storage.base.types import BoolArray, DataType, Int64Array
-from saros_storage.read.row_ranges import Slices, prefix_sums
+from saros_storage.read.row_ranges import RowRanges, prefix_sums
 
 _KEEP = {
     "=": operator.eq,
@@ -40,7 +40,7 @@ def threshold_of(call: Call) -> tuple[tuple[str, str], ...]:
         raise SemanticError(_HOW_TO)
     threshold: Expression = call.arguments[1]
     sign = ">="
-    if isinstance(threshold, Keep):
+    if isinstance(threshold, KeepCondition):
         sign, threshold = threshold.operator.value, threshold.count
     if not isinstance(threshold, Literal) or not isinstance(threshold.value, int) or isinstance(threshold.value, bool):
         raise SemanticError(_HOW_TO)
@@ -71,7 +71,7 @@ class CountIf(Aggregate):
         if flag not in ("true", "false"):
             raise SemanticError(f"{_NAME}: 'ignoreNull' must be true or false and is {flag!r}")
 
-    def partial(self, rows: Rows, slices: Slices) -> States:
+    def partial(self, rows: Rows, slices: RowRanges) -> States:
         """See `Aggregate.partial`: each row is a state of its own kind, a run of one or a break."""
         column = rows.columns[0]
         holds = column.numbers & column.present
@@ -79,12 +79,12 @@ class CountIf(Aggregate):
         nothing = np.zeros(len(column), np.int64)
         return self._merge(holds.astype(np.int64), breaks, nothing, nothing, slices)
 
-    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+    def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
         """See `Aggregate.merge`."""
         lead, broken, trail, inner = (np.where(s.present, s.numbers, 0) for s in states)
         return self._merge(lead, broken.astype(np.bool_), trail, inner, slices)
 
-    def together(self, states: Sequence[Column], slices: Slices) -> States:
+    def together(self, states: Sequence[Column], slices: RowRanges) -> States:
         """See `Aggregate.together`: a run does not go on in another series."""
         nothing = np.zeros(len(slices), np.int64)
         counts = prefix_sums(self.final(states).numbers, slices)
@@ -92,7 +92,7 @@ class CountIf(Aggregate):
         return [*map(Column, self.state, (nothing, broken, nothing, counts))]
 
     def _merge(
-        self, lead: Int64Array, broken: BoolArray, trail: Int64Array, inner: Int64Array, slices: Slices
+        self, lead: Int64Array, broken: BoolArray, trail: Int64Array, inner: Int64Array, slices: RowRanges
     ) -> States:
         lengths = slices.stops - slices.starts
         owner = np.repeat(np.arange(len(slices)), lengths)

@@ -17,7 +17,7 @@ from saros_engine.functions.aggregate import Aggregate, Rows, States
 from saros_engine.plan.plan import AggregateCall
 from saros_storage.base.block import Column, TextArray
 from saros_storage.base.types import NUMPY_DTYPE, DataType, Int64Array
-from saros_storage.read.row_ranges import Slices
+from saros_storage.read.row_ranges import RowRanges
 
 #: Different values of a state: their numbers of rows, first times, and the values.
 _Counted = tuple[Int64Array, Int64Array, Column]
@@ -36,7 +36,7 @@ class Mode(Aggregate):
         """See `Aggregate.of`."""
         return Mode(self.name, call.type)
 
-    def partial(self, rows: Rows, slices: Slices) -> States:
+    def partial(self, rows: Rows, slices: RowRanges) -> States:
         """See `Aggregate.partial`."""
         column, times = rows.columns[0], rows.time.numbers
         found = []
@@ -47,7 +47,7 @@ class Mode(Aggregate):
             found.append(_encoded(_put_together(ones, times[start:stop][present], part.take(present))))
         return [_blobs(found)]
 
-    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+    def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
         """See `Aggregate.merge`."""
         blobs = _bytes_of(states[0])
         found = []

@@ -26,7 +26,7 @@ from saros_engine.functions.aggregate import Aggregate, Rows, States, nullable
 from saros_storage.base.block import Column
 from saros_storage.base.types import NUMERIC_TYPES, BoolArray, DataType, Float64Array, Int64Array
 from saros_storage.kernels.windows import window_moments
-from saros_storage.read.row_ranges import Slices, doubles_of, mask_of
+from saros_storage.read.row_ranges import RowRanges, doubles_of, mask_of
 
 _WITH_TIMES = NUMERIC_TYPES | {DataType.TIMESTAMP}
 #: Infinities and NaN go through.
@@ -45,7 +45,7 @@ class _Deviation(Aggregate):
 
     state = (DataType.INT64, DataType.DOUBLE, DataType.DOUBLE)
 
-    def partial(self, rows: Rows, slices: Slices) -> States:
+    def partial(self, rows: Rows, slices: RowRanges) -> States:
         counts, means = np.empty(len(slices), np.int64), np.empty(len(slices), np.float64)
         squares = np.empty(len(slices), np.float64)
         column = rows.columns[0]
@@ -53,7 +53,7 @@ class _Deviation(Aggregate):
         return _state(counts, means, squares)
 
     @_QUIET
-    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+    def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
         counts, (mean, m2) = _numbers(states)
         merged = _Merged(len(slices), 2)
         for part, n, total in _laid_out(counts, slices):
@@ -79,11 +79,11 @@ class _Shape(Aggregate):
 
     state = (DataType.INT64, *[DataType.DOUBLE] * 4)
 
-    def partial(self, rows: Rows, slices: Slices) -> States:
+    def partial(self, rows: Rows, slices: RowRanges) -> States:
         return self.merge(_rows_as_states(rows, 3), slices)
 
     @_QUIET
-    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+    def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
         counts, (mean, m2, m3, m4) = _numbers(states)
         merged = _Merged(len(slices), 4)
         for part, n, total in _laid_out(counts, slices):
@@ -115,11 +115,11 @@ class _Pairs(Aggregate):
 
     state = (DataType.INT64, *[DataType.DOUBLE] * 5)
 
-    def partial(self, rows: Rows, slices: Slices) -> States:
+    def partial(self, rows: Rows, slices: RowRanges) -> States:
         return self.merge(_rows_as_states(rows, 3), slices)
 
     @_QUIET
-    def merge(self, states: Sequence[Column], slices: Slices) -> States:
+    def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
         counts, (first, second, products, firsts, seconds) = _numbers(states)
         merged = _Merged(len(slices), 5)
         for part, n, total in _laid_out(counts, slices):
@@ -200,7 +200,7 @@ def _rows_as_states(rows: Rows, moments: int) -> States:
     return _state(present.astype(np.int64), *map(doubles_of, rows.columns), *[none] * moments)
 
 
-def _laid_out(counts: Int64Array, slices: Slices) -> Iterator[tuple[slice, Float64Array, _Total]]:
+def _laid_out(counts: Int64Array, slices: RowRanges) -> Iterator[tuple[slice, Float64Array, _Total]]:
     """Runs of slices: which, the counts of their rows, and how to sum over them."""
     lengths = slices.stops - slices.starts
     ends = np.cumsum(lengths)

@@ -37,7 +37,7 @@ class Answer(Enum):
 
 
 @dataclass(slots=True)
-class _Holder:
+class _Account:
     """`id` grows with its coming."""
 
     id: HolderId
@@ -67,7 +67,7 @@ class MemoryLedger:
         #: Above it, memory is short.
         self.border = bytes_max - bytes_max // _OWED_SHARE
         self._wait_ns = wait_ns
-        self._holders: dict[HolderId, _Holder] = {}
+        self._holders: dict[HolderId, _Account] = {}
         #: Sums over the holders.
         self._given = self._owed = 0
         #: When the last one had to end.
@@ -92,7 +92,7 @@ class MemoryLedger:
 
     def ask(self, holder: HolderId, count: int, now_ns: int, *, waits: bool = True) -> Answer:
         """`count` bytes more, which are held if they are not refused. `waits`: for as long as they are owed."""
-        found = self._holders.get(holder) or _Holder(holder)
+        found = self._holders.get(holder) or _Account(holder)
         if found.ended or self.used + count > self.bytes_max:
             return Answer.REFUSED
         self._holders[holder] = found
@@ -159,7 +159,7 @@ class MemoryLedger:
             return None
         return (self._ended_ns if self._is_coming_back() else min(since)) + self._wait_ns
 
-    def _owing(self) -> list[_Holder]:
+    def _owing(self) -> list[_Account]:
         return [holder for holder in self._holders.values() if holder.since_ns is not None]
 
     def _is_coming_back(self) -> bool:

@@ -16,7 +16,7 @@ from saros_engine.aggregation.aggregation import (
 from saros_engine.aggregation.row_windows import RowWindowAggregation
 from saros_engine.aggregation.windows import ends_of, pane_sequence, window_sequence
 from saros_engine.operators.base import PullOperator
-from saros_engine.operators.block_buffer import KeptBlocks
+from saros_engine.operators.block_buffer import BlockBuffer
 from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.plan.plan import Aggregate, Stage, TimeWindows
 from saros_storage.base.block import Block
@@ -31,7 +31,7 @@ class AggregateOperator(PullOperator):
         self._child = child
         self._aggregation = _aggregation(node, context)
         #: Results that wait to be turned around (descending only).
-        self._waiting = KeptBlocks(context.spill) if node.descending else None
+        self._waiting = BlockBuffer(context.spill) if node.descending else None
         self._drained = False
 
     def _next(self) -> Block | None:

@@ -15,7 +15,7 @@ from saros_engine.memory.spill import QuerySpill, Spilled, SpillFile
 from saros_storage.base.block import Block
 
 
-class KeptBlocks:
+class BlockBuffer:
     """See the module. `close` lets go of the file."""
 
     def __init__(self, spill: QuerySpill | None) -> None:

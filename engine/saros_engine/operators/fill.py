@@ -18,7 +18,7 @@ import numpy as np
 
 from saros_engine.evaluation.evaluate import constant_column
 from saros_engine.operators.base import BlockwiseOperator, PullOperator
-from saros_engine.operators.block_buffer import KeptBlocks
+from saros_engine.operators.block_buffer import BlockBuffer
 from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.plan.plan import FillKind, FillNode
 from saros_storage.base.block import Block, Column
@@ -97,7 +97,7 @@ class LinearFillOperator(PullOperator):
         super().__init__("Fill", context, (child,), detail=node.kind.value)
         self._child = child
         #: Blocks with rows that were not given yet; of the first one, how many were, and its number among all.
-        self._waiting = KeptBlocks(context.spill)
+        self._waiting = BlockBuffer(context.spill)
         self._at = self._first = 0
         #: Rows of all blocks so far; how many were given; how many wait for no value below them.
         self._rows = self._given = self._settled = 0

@@ -47,7 +47,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class PlanParameter:
     """A value that is known only when the plan is used; evaluation meets a `Constant` in its place."""
 
     number: int
@@ -147,7 +147,7 @@ Bound = (
     InputColumn
     | InputTime
     | Constant
-    | Given
+    | PlanParameter
     | Negate
     | Not
     | Operation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from saros_engine.base.authorized_schema import SchemaReader
-from saros_engine.expressions.time_filter import Moment, split_time
+from saros_engine.expressions.time_filter import TimeContext, split_time
 from saros_engine.plan.plan import Field, Node
 from saros_grammar.syntax.ast import Expression
 from saros_storage.scan.reading import TimeRange
@@ -19,7 +19,7 @@ class PlanContext:
     """
 
     schema: SchemaReader
-    moment: Moment
+    moment: TimeContext
     time: TimeRange | None = None
 
     def split_time(self, where: Expression | None) -> tuple[TimeRange, Expression | None]:

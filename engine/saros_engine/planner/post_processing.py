@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from saros_engine.base.errors import SemanticError
 from saros_engine.expressions.literal_values import date_of, value_of
-from saros_engine.expressions.time_filter import Moment
+from saros_engine.expressions.time_filter import TimeContext
 from saros_engine.expressions.times import duration_ticks
 from saros_engine.plan.expression import Bound, InputColumn, InputTime, NullTest, Operation
 from saros_engine.plan.plan import FillKind, FillNode, Filter, Limit, Node, Project, Sort, SortItem
@@ -66,7 +66,7 @@ def cut_columns(outputs: list[Output], select: Select) -> list[Output]:
     return outputs[offset:] if count is None else outputs[offset : offset + count]
 
 
-def filled(node: Node, fill: Fill | None, moment: Moment, *, descending: bool, first: int = 0) -> Node:
+def filled(node: Node, fill: Fill | None, moment: TimeContext, *, descending: bool, first: int = 0) -> Node:
     """With FILL; constants go to columns from `first` on. Raises SemanticError for a duration that has no meaning."""
     if fill is None:
         return node
@@ -81,7 +81,7 @@ def filled(node: Node, fill: Fill | None, moment: Moment, *, descending: bool, f
     return FillNode(node, _KINDS[fill.method], values, bound, node.fields, descending)
 
 
-def _fill_value(literal: Literal, type_: DataType, moment: Moment) -> Scalar:
+def _fill_value(literal: Literal, type_: DataType, moment: TimeContext) -> Scalar:
     """The value for one column; None where it does not go with the column's type."""
     value = literal.value
     if type_ in STRING_TYPES:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from saros_engine.analysis.binding import NULL, Columns, bind, predicate
 from saros_engine.base.errors import SemanticError
-from saros_engine.expressions.time_filter import Moment, constant_time
+from saros_engine.expressions.time_filter import TimeContext, constant_time
 from saros_engine.expressions.times import duration_ticks
 from saros_engine.plan.expression import Bound
 from saros_engine.plan.plan import (
@@ -62,7 +62,7 @@ def with_expressions(
             return group_by
 
 
-def windows_of(group_by: GroupByWindow | None, columns: Columns | None, moment: Moment) -> Windows | None:
+def windows_of(group_by: GroupByWindow | None, columns: Columns | None, moment: TimeContext) -> Windows | None:
     """The windows; None without GROUP BY, and for windows over rows if there are no `columns` to bind to."""
     match group_by:
         case GroupByTime():
@@ -94,7 +94,7 @@ def _variation(control: Bound, delta: float, *, ignore_null: bool) -> VariationW
     return VariationWindows(control, delta, ignore_null)
 
 
-def _time_windows(group_by: GroupByTime, moment: Moment) -> TimeWindows:
+def _time_windows(group_by: GroupByTime, moment: TimeContext) -> TimeWindows:
     if group_by.start is None or group_by.end is None:
         raise SemanticError("GROUP BY needs a range of time: GROUP BY ([start, end), interval)")
     start, end = constant_time(group_by.start, moment), constant_time(group_by.end, moment)
@@ -108,7 +108,7 @@ def _time_windows(group_by: GroupByTime, moment: Moment) -> TimeWindows:
     return TimeWindows(start + shift, end + shift, *interval, *step, group_by.left_open, moment.zone)
 
 
-def _step(duration: Duration, what: str, moment: Moment) -> tuple[int, int]:
+def _step(duration: Duration, what: str, moment: TimeContext) -> tuple[int, int]:
     """(ticks, months)."""
     ticks = duration_ticks(replace(duration, months=0), moment.unit)
     if ticks + duration.months <= 0:

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 
 from saros_engine.analysis.binding import may_be_given
 from saros_engine.base.gc_control import collected_rarely
-from saros_engine.expressions.time_filter import Moment
+from saros_engine.expressions.time_filter import TimeContext
 from saros_engine.optimizer import optimize
 from saros_engine.plan.plan import Field, Node
 from saros_engine.planner import PlanContext, plan_select
-from saros_engine.planning.plan_template import Frame, Outline, Values, frame_of, mentions_now, outline_of
+from saros_engine.planning.plan_template import Outline, PlanTemplate, Values, frame_of, mentions_now, outline_of
 from saros_grammar.cache import RecentMap
 from saros_grammar.syntax import ast
 
@@ -46,11 +46,11 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class PlanRequest:
     """Who asks, when, and of which schema. `key` is the same for all who may read the same."""
 
     key: str
-    moment: Moment
+    moment: TimeContext
     #: Of the schema before `context` was made.
     version: int
     context: Callable[[], PlanContext]
@@ -66,7 +66,7 @@ class PlanCache:
         self._met: RecentMap[_Key, bool] = RecentMap(capacity)
         self._outlines: RecentMap[str, Outline] = RecentMap(capacity)
         #: With the version of the schema; None: there is no frame.
-        self._frames: RecentMap[_Key, tuple[int, Frame | None]] = RecentMap(capacity)
+        self._frames: RecentMap[_Key, tuple[int, PlanTemplate | None]] = RecentMap(capacity)
         self._plans: RecentMap[_Key, tuple[int, Planned]] = RecentMap(capacity)
         self._counting = threading.Lock()
         self._made = self._reused = 0
@@ -81,7 +81,9 @@ class PlanCache:
         for kept in (self._met, self._outlines, self._frames, self._plans):
             kept.clear()
 
-    def plan(self, parsed: ast.Parsed, given: Values, asking: Asking, fill: Callable[[], ast.Statement]) -> Planned:
+    def plan(
+        self, parsed: ast.Parsed, given: Values, asking: PlanRequest, fill: Callable[[], ast.Statement]
+    ) -> Planned:
         """The plan of a SELECT with these values for its `?`. Raises what planning and `asking.check` raise.
 
         `fill` gives the statement with its values.
@@ -116,7 +118,7 @@ class PlanCache:
         with collected_rarely(known[1].width):
             return Planned(known[1].fields, known[1].timed, known[1].filled(values, asking.moment))
 
-    def _whole(self, outline: Outline, values: Values, key: _Key, asking: Asking) -> Planned:
+    def _whole(self, outline: Outline, values: Values, key: _Key, asking: PlanRequest) -> Planned:
         """A plan for these values only."""
         known = self._plans.get(key)
         if known is not None and known[0] == asking.version:
@@ -128,7 +130,7 @@ class PlanCache:
             self._plans.put(key, (asking.version, planned))
         return planned
 
-    def _planned(self, select: ast.Select, asking: Asking) -> Planned:
+    def _planned(self, select: ast.Select, asking: PlanRequest) -> Planned:
         with collected_rarely():
             logical = plan_select(select, asking.context())
             planned = Planned(logical.fields, logical.timed, optimize(logical.root))

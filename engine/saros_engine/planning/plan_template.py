@@ -4,10 +4,10 @@
     limit ~                               `-- values --> a range, constants --> the plan of these values, cut to rows
 
 An `Outline` belongs to a shape of statements: it knows which values are open, that is, stand only in WHERE, LIMIT and
-OFFSET. A `Frame` belongs to a schema besides, and to the kinds of the open values: what is said of time is cut off
-before planning and read anew each time (so `now()` may stand there), as are LIMIT and OFFSET, which come last; the
-other values are planned as `Given`, of which only the type is known. Whatever needs to know more of a value while it
-is planned (IN, LIKE, a text that is compared with a date) cannot be planned so, and then there is no frame.
+OFFSET. A `PlanTemplate` belongs to a schema besides, and to the kinds of the open values: what is said of time is cut
+off before planning and read anew each time (so `now()` may stand there), as are LIMIT and OFFSET, which come last; the
+other values are planned as `PlanParameter`, of which only the type is known. Whatever needs to know more of a value
+while it is planned (IN, LIKE, a text that is compared with a date) cannot be planned so, and then there is no frame.
 
 Pure: any thread.
 """
@@ -20,10 +20,10 @@ from typing import Any
 
 from saros_engine.analysis.binding import constant, may_be_given
 from saros_engine.base.errors import EngineError
-from saros_engine.expressions.time_filter import Moment, conjuncts, range_of, split_time
+from saros_engine.expressions.time_filter import TimeContext, conjuncts, range_of, split_time
 from saros_engine.optimizer import optimize
 from saros_engine.optimizer.keep_top_rows import keep_top
-from saros_engine.plan.expression import Given
+from saros_engine.plan.expression import PlanParameter
 from saros_engine.plan.plan import Field, Limit, Node, width
 from saros_engine.planner import PlanContext, plan_select
 from saros_engine.planner.post_processing import limited
@@ -57,19 +57,20 @@ class Outline:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PlanTemplate:
     """See the module. `plan` without holes is the plan itself."""
 
     fields: tuple[Field, ...]
     timed: bool
-    #: The plan with `Given`s and a hole for the range of times; before the optimiser if there are any `Given`s.
+    #: The plan with `PlanParameter`s and a hole for the range of times; before the optimiser if there are any
+    #: `PlanParameter`s.
     plan: Node
     #: Makes the plan from (range of times, a Constant for each number).
     rebuild: Rebuild | None
     #: What WHERE says of time, and how values come into it.
     times: ast.Expression | None
     times_rebuild: Rebuild | None
-    givens: tuple[Given, ...]
+    givens: tuple[PlanParameter, ...]
     #: LIMIT and OFFSET, which are not in the plan.
     limit: ast.Expression | None
     offset: ast.Expression | None
@@ -78,14 +79,14 @@ class Frame:
     #: See `plan.width`.
     width: int
 
-    def filled(self, values: Values, moment: Moment) -> Node:
+    def filled(self, values: Values, moment: TimeContext) -> Node:
         """The optimised plan for values of the frame's kinds. Raises SemanticError (no date, no number of rows)."""
         plan = self.plan if self.rebuild is None else self._rebuilt(self.rebuild, values, moment)
         rows = limited(plan, _valued(self.limit, values), _valued(self.offset, values))
         plan = rows if self.cut else plan
         return optimize(plan) if self.givens else keep_top(plan)
 
-    def _rebuilt(self, rebuild: Rebuild, values: Values, moment: Moment) -> Node:
+    def _rebuilt(self, rebuild: Rebuild, values: Values, moment: TimeContext) -> Node:
         times = self.times if self.times_rebuild is None else self.times_rebuild(values)
         time, rest = split_time(times, moment)
         assert rest is None
@@ -122,7 +123,7 @@ def outline_of(parsed: ast.Parsed) -> Outline:
     return Outline(select, frozenset(inside - outside), framed, compile_template(select, number_of))
 
 
-def frame_of(outline: Outline, values: Values, context: PlanContext) -> Frame | None:
+def frame_of(outline: Outline, values: Values, context: PlanContext) -> PlanTemplate | None:
     """The frame for values of these kinds; None if there is none, which is not to say that there is no plan."""
     marks = [
         ast.Parameter(number, value.kind) if number in outline.opened and may_be_given(value) else value
@@ -145,7 +146,7 @@ def mentions_now(select: ast.Select) -> bool:
     return any(isinstance(part, ast.Call) and part.name.lower() == "now" for part in parts_of(select))
 
 
-def _framed(select: ast.Select, times: ast.Expression | None, context: PlanContext) -> Frame | None:
+def _framed(select: ast.Select, times: ast.Expression | None, context: PlanContext) -> PlanTemplate | None:
     if mentions_now(select):
         return None
     hole = TimeRange()
@@ -154,7 +155,7 @@ def _framed(select: ast.Select, times: ast.Expression | None, context: PlanConte
     root = logical.root
     if isinstance(root, Limit):
         root = root.child
-    givens = tuple({part for part in parts_of(root) if type(part) is Given})
+    givens = tuple({part for part in parts_of(root) if type(part) is PlanParameter})
     plan = root if givens else optimize(root)
     if any(type(part) is ScanRequest and part.time is not hole for part in parts_of(plan)):
         return None
@@ -162,11 +163,11 @@ def _framed(select: ast.Select, times: ast.Expression | None, context: PlanConte
     def hole_of(part: object) -> int | None:
         if part is hole:
             return 0
-        return 1 + part.number if type(part) is Given else None
+        return 1 + part.number if type(part) is PlanParameter else None
 
     times_rebuild = compile_template(times, _number_of)
     rebuild = compile_template(plan, hole_of)
-    return Frame(
+    return PlanTemplate(
         logical.fields,
         logical.timed,
         plan,

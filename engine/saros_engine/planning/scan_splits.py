@@ -36,7 +36,7 @@ Cuts = Callable[[ScanRequest], Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class _SplitScan:
     """What one instance does before another one's turn."""
 
     device: str
@@ -60,25 +60,25 @@ def _devices(hand: Sequence[DeviceMerge]) -> int:
     return sum(len(part.children) for part in hand)
 
 
-def _turns(hand: Sequence[DeviceMerge], cuts: Cuts) -> list[_Turn]:
+def _turns(hand: Sequence[DeviceMerge], cuts: Cuts) -> list[_SplitScan]:
     """All devices of a fragment as they were before they were dealt out, each in its slices."""
-    turns: list[_Turn] = []
+    turns: list[_SplitScan] = []
     for number in range(_devices(hand)):
         part, place = hand[number % len(hand)], number // len(hand)
         turns += _slices(part.devices[place], part.children[place], cuts)
     return turns
 
 
-def _slices(device: str, body: Node, cuts: Cuts) -> list[_Turn]:
+def _slices(device: str, body: Node, cuts: Cuts) -> list[_SplitScan]:
     """A device's slices, in the order of its rows; all of it if it cannot be cut."""
     scan = _first_scan(body)
     borders = () if scan is None else cuts(scan)
     if scan is None or not borders:
-        return [_Turn(device, TimeRange(), body)]
+        return [_SplitScan(device, TimeRange(), body)]
     whole = TimeRange()
     times = [TimeRange(a, b) for a, b in pairwise([whole.start, *borders, whole.end])]
-    found = [_Turn(device, time, _of_time(body, time)) for time in times if not scan.time.intersect(time).empty]
-    found = found or [_Turn(device, whole, body)]
+    found = [_SplitScan(device, time, _of_time(body, time)) for time in times if not scan.time.intersect(time).empty]
+    found = found or [_SplitScan(device, whole, body)]
     return found[::-1] if scan.descending else found
 
 
@@ -111,7 +111,7 @@ def _of_time(body: Node, time: TimeRange) -> Node:
             raise AssertionError(body)
 
 
-def _with_turns(instance: FragmentInstance, dealt: dict[int, list[_Turn]], count: int) -> FragmentInstance:
+def _with_turns(instance: FragmentInstance, dealt: dict[int, list[_SplitScan]], count: int) -> FragmentInstance:
     """An instance with its part of the turns, one of `count`, or with what it receives of them."""
     fragment = instance.fragment
     turns = dealt.get(fragment.number)
@@ -125,7 +125,7 @@ def _with_turns(instance: FragmentInstance, dealt: dict[int, list[_Turn]], count
     return instance if root is fragment.root else replace(instance, fragment=PlanFragment(fragment.number, root))
 
 
-def _receiving(node: Node, dealt: dict[int, list[_Turn]]) -> Node:
+def _receiving(node: Node, dealt: dict[int, list[_SplitScan]]) -> Node:
     turns = dealt.get(node.fragment) if isinstance(node, ExchangeSource) else None
     if turns is None:
         return node

@@ -33,7 +33,7 @@ from saros_storage.schema import DeviceSchema
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AuthorizationRequest:
     """What a rule looks at beside its statement."""
 
     access: Access
@@ -45,11 +45,11 @@ class Asked:
 class Rule:
     """`check` raises NoPermission; `event` is what an audit trail calls the statement, None: it is not remembered."""
 
-    check: Callable[[Any, Asked], None]
+    check: Callable[[Any, AuthorizationRequest], None]
     event: str | None = None
 
 
-def authorize(statement: ast.Statement, asked: Asked) -> None:
+def authorize(statement: ast.Statement, asked: AuthorizationRequest) -> None:
     """Raise NoPermission or PasswordMustChange unless the statement may run."""
     access = asked.access
     if access.unrestricted:
@@ -66,7 +66,7 @@ def changes(statement: ast.Statement) -> bool:
     return isinstance(statement, ast.Insert) or RULES[type(statement)].event in _CHANGES
 
 
-def authorize_write(device: str, measurements: Sequence[str], asked: Asked) -> None:
+def authorize_write(device: str, measurements: Sequence[str], asked: AuthorizationRequest) -> None:
     """Raise NoPermission unless values may be written to a device; names are canonical, or aliases."""
     access, store = asked.access, asked.store
     if access.unrestricted:
@@ -135,7 +135,7 @@ def schema_for(access: Access, store: Database, privilege: Privilege) -> SchemaR
     return ViewedSchema(readable, texts, lambda path: access.may(privilege, path)) if texts else readable
 
 
-def authorize_views(views: Sequence[View], asked: Asked) -> None:
+def authorize_views(views: Sequence[View], asked: AuthorizationRequest) -> None:
     """Raise NoPermission unless the views may be made."""
     if asked.access.unrestricted:
         return
@@ -183,7 +183,7 @@ def _own_path(path: ast.PathExpression, store: Database) -> str:
     return f"{device}.{_own_name(store.schema.device(device), name)}"
 
 
-def _require_database(device: str, asked: Asked) -> None:
+def _require_database(device: str, asked: AuthorizationRequest) -> None:
     """What is written below no database makes one."""
     if asked.store.schema.database_of(device) is None:
         asked.access.require(Privilege.MANAGE_DATABASE)
@@ -192,15 +192,15 @@ def _require_database(device: str, asked: Asked) -> None:
 # ---------------------------------------------------------------------------------------------- rules
 
 
-def _anyone(_: ast.Statement, __: Asked) -> None:
+def _anyone(_: ast.Statement, __: AuthorizationRequest) -> None:
     return
 
 
-def _needs(privilege: Privilege) -> Callable[[ast.Statement, Asked], None]:
+def _needs(privilege: Privilege) -> Callable[[ast.Statement, AuthorizationRequest], None]:
     return lambda _, asked: asked.access.require(privilege)
 
 
-def _select(select: ast.Select, asked: Asked) -> None:
+def _select(select: ast.Select, asked: AuthorizationRequest) -> None:
     """Series that are named in full must be readable; whether they are there makes no difference."""
     if select.table in TABLES:
         _show(TABLES[select.table], asked)
@@ -213,21 +213,21 @@ def _select(select: ast.Select, asked: Asked) -> None:
                 _require_readable(whole, asked)
 
 
-def _require_readable(path: ast.PathExpression, asked: Asked) -> None:
+def _require_readable(path: ast.PathExpression, asked: AuthorizationRequest) -> None:
     if not asked.access.may(Privilege.READ_DATA, _own_path(path, asked.store)):
         asked.access.require(Privilege.READ_DATA, [str(path)])
 
 
-def _insert(insert: ast.Insert, asked: Asked) -> None:
+def _insert(insert: ast.Insert, asked: AuthorizationRequest) -> None:
     authorize_write(str(insert.device), insert.measurements, asked)
 
 
-def _delete(delete: ast.DeleteData, asked: Asked) -> None:
+def _delete(delete: ast.DeleteData, asked: AuthorizationRequest) -> None:
     asked.store.catch_up("strong")
     asked.access.require_all(Privilege.WRITE_DATA, [_own_path(path, asked.store) for path in delete.paths])
 
 
-def _create_timeseries(create: ast.CreateTimeseries, asked: Asked) -> None:
+def _create_timeseries(create: ast.CreateTimeseries, asked: AuthorizationRequest) -> None:
     asked.store.catch_up("strong")
     device = str(create.device)
     asked.access.require_all(Privilege.WRITE_SCHEMA, [f"{device}.{column.measurement}" for column in create.columns])
@@ -235,41 +235,41 @@ def _create_timeseries(create: ast.CreateTimeseries, asked: Asked) -> None:
         _require_database(device, asked)
 
 
-def _delete_timeseries(delete: ast.DeleteTimeseries, asked: Asked) -> None:
+def _delete_timeseries(delete: ast.DeleteTimeseries, asked: AuthorizationRequest) -> None:
     asked.store.catch_up("strong")
     asked.access.require_all(Privilege.WRITE_SCHEMA, [_own_path(path, asked.store) for path in delete.paths])
 
 
-def _alter_timeseries(alter: ast.AlterTimeseries, asked: Asked) -> None:
+def _alter_timeseries(alter: ast.AlterTimeseries, asked: AuthorizationRequest) -> None:
     asked.store.catch_up("strong")
     asked.access.require(Privilege.WRITE_SCHEMA, [_own_path(alter.path, asked.store)])
 
 
-def _alter_storage(alter: ast.AlterStorage, asked: Asked) -> None:
+def _alter_storage(alter: ast.AlterStorage, asked: AuthorizationRequest) -> None:
     asked.store.catch_up("strong")
     asked.access.require_all(Privilege.WRITE_SCHEMA, [_own_path(path, asked.store) for path in alter.paths])
 
 
-def _create_view(create: ast.CreateView, asked: Asked) -> None:
+def _create_view(create: ast.CreateView, asked: AuthorizationRequest) -> None:
     """What it looks at; `authorize_views` says whether it may be where it is to be."""
     asked.store.catch_up("strong")
     _select(create.select, asked)
 
 
-def _rename_view(rename: ast.RenameView, asked: Asked) -> None:
+def _rename_view(rename: ast.RenameView, asked: AuthorizationRequest) -> None:
     asked.store.catch_up("strong")
     asked.access.require_all(Privilege.WRITE_SCHEMA, [str(rename.path), str(rename.to)])
 
 
-def _drop_views(drop: ast.DropViews, asked: Asked) -> None:
+def _drop_views(drop: ast.DropViews, asked: AuthorizationRequest) -> None:
     asked.access.require_all(Privilege.WRITE_SCHEMA, [str(path) for path in drop.paths])
 
 
-def _activate(activate: ast.ActivateTemplate, asked: Asked) -> None:
+def _activate(activate: ast.ActivateTemplate, asked: AuthorizationRequest) -> None:
     asked.access.require_all(Privilege.WRITE_SCHEMA, [f"{activate.path}.**"])
 
 
-def _deactivate(deactivate: ast.DeactivateTemplate, asked: Asked) -> None:
+def _deactivate(deactivate: ast.DeactivateTemplate, asked: AuthorizationRequest) -> None:
     asked.access.require_all(Privilege.WRITE_SCHEMA, [f"{path}.**" for path in deactivate.paths])
 
 
@@ -314,34 +314,34 @@ SHOWING: dict[ast.ShowKind, Privilege | None] = {
 }
 
 
-def _show(show: ast.Show, asked: Asked) -> None:
+def _show(show: ast.Show, asked: AuthorizationRequest) -> None:
     needed = SHOWING[show.kind]
     if needed is not None:
         asked.access.require(needed)
 
 
-def _administrator(_: ast.ClusterStatement | ast.SyncStatement, asked: Asked) -> None:
+def _administrator(_: ast.ClusterStatement | ast.SyncStatement, asked: AuthorizationRequest) -> None:
     """A node that joins gets all data, and the administrator's hash; devices of senders are several users'."""
     if not asked.access.rights.administrator:
         raise NoPermission("an administrator")
 
 
-def _explain(explain: ast.Explain, asked: Asked) -> None:
+def _explain(explain: ast.Explain, asked: AuthorizationRequest) -> None:
     RULES[type(explain.statement)].check(explain.statement, asked)
 
 
-def _load(_: ast.Load, asked: Asked) -> None:
+def _load(_: ast.Load, asked: AuthorizationRequest) -> None:
     """What a file holds is not known before: all that a write may need, everywhere; and it reads files."""
     authorize_load(asked.access)
 
 
-def _alter_user(alter: ast.AlterUser, asked: Asked) -> None:
+def _alter_user(alter: ast.AlterUser, asked: AuthorizationRequest) -> None:
     if alter.name != asked.access.user:
         asked.access.require(Privilege.MANAGE_USER)
         _require_no_administrator(alter.name, asked)
 
 
-def _drop_principal(drop: ast.DropPrincipal, asked: Asked) -> None:
+def _drop_principal(drop: ast.DropPrincipal, asked: AuthorizationRequest) -> None:
     if drop.principal.kind is ast.PrincipalKind.ROLE:
         asked.access.require(Privilege.MANAGE_ROLE)
         return
@@ -349,31 +349,31 @@ def _drop_principal(drop: ast.DropPrincipal, asked: Asked) -> None:
     _require_no_administrator(drop.principal.name, asked)
 
 
-def _require_no_administrator(name: str, asked: Asked) -> None:
+def _require_no_administrator(name: str, asked: AuthorizationRequest) -> None:
     """Who is none may not take an administrator's place."""
     user = asked.users.users.get(name)
     if user is not None and user.administrator:
         raise NoPermission("an administrator")
 
 
-def _pass_on(statement: ast.Grant | ast.Revoke, asked: Asked) -> None:
+def _pass_on(statement: ast.Grant | ast.Revoke, asked: AuthorizationRequest) -> None:
     for area in statement.paths:
         for privilege in parse_privileges(statement.privileges):
             if not asked.access.rights.may_pass_on(privilege, parse_area(str(area))):
                 raise NoPermission(f"{privilege.value} WITH GRANT OPTION", str(area))
 
 
-def _list_users(listing: ast.ListUsers, asked: Asked) -> None:
+def _list_users(listing: ast.ListUsers, asked: AuthorizationRequest) -> None:
     if listing.of_role is not None:
         asked.access.require(Privilege.MANAGE_USER)
 
 
-def _list_roles(listing: ast.ListRoles, asked: Asked) -> None:
+def _list_roles(listing: ast.ListRoles, asked: AuthorizationRequest) -> None:
     if listing.of_user not in (None, asked.access.user):
         asked.access.require(Privilege.MANAGE_ROLE)
 
 
-def _list_privileges(listing: ast.ListPrivileges, asked: Asked) -> None:
+def _list_privileges(listing: ast.ListPrivileges, asked: AuthorizationRequest) -> None:
     access, holder = asked.access, listing.of
     if holder.kind is ast.PrincipalKind.USER:
         if holder.name != access.user:

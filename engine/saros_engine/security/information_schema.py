@@ -21,8 +21,8 @@ from dataclasses import replace
 from saros_engine.analysis.binding import Columns, bind, predicate
 from saros_engine.analysis.scope import any_part, children_of, paths_of, rebuilt
 from saros_engine.base.errors import SemanticError
-from saros_engine.base.row_set import Row, Shown
-from saros_engine.expressions.time_filter import Moment
+from saros_engine.base.row_set import Row, RowSet
+from saros_engine.expressions.time_filter import TimeContext
 from saros_engine.functions.aggregates import AGGREGATES
 from saros_engine.functions.function import FunctionKind
 from saros_engine.functions.scalar import FUNCTIONS
@@ -96,7 +96,7 @@ def column_name(header: str) -> str:
     return _RENAMED.get(header) or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", header).lower()
 
 
-def plan_table(select: Select, shown: Shown, moment: Moment) -> LogicalPlan:
+def plan_table(select: Select, shown: RowSet, moment: TimeContext) -> LogicalPlan:
     """The plan over the rows that the SHOW gave. Raises SemanticError, UserMistake."""
     fields = tuple(Field(column_name(field.name), field.type) for field in shown.fields)
     node, names = _source(fields, [canonical_name(field.name) for field in fields], shown.rows, moment)
@@ -126,7 +126,7 @@ def chooses(show: Show) -> bool:
     return show.kind in CHOSEN_BY_COLUMNS and (bool(show.order_by) or any(clause is not None for clause in clauses))
 
 
-def plan_show(show: Show, shown: Shown, moment: Moment) -> LogicalPlan:
+def plan_show(show: Show, shown: RowSet, moment: TimeContext) -> LogicalPlan:
     """The plan of such a SHOW: its columns are called as their headers, in any case. Raises SemanticError."""
     fields = shown.fields
     node, names = _source(fields, [field.name.lower() for field in fields], shown.rows, moment)
@@ -144,7 +144,7 @@ def plan_show(show: Show, shown: Shown, moment: Moment) -> LogicalPlan:
 
 
 def _source(
-    fields: tuple[Field, ...], names: Sequence[str], rows: Sequence[Row], moment: Moment
+    fields: tuple[Field, ...], names: Sequence[str], rows: Sequence[Row], moment: TimeContext
 ) -> tuple[Node, Columns]:
     """The rows as a plan's source, and what the names mean over it."""
     columns = tuple(Column.of(field.type, [row[i] for row in rows]) for i, field in enumerate(fields))

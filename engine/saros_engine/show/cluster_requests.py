@@ -20,7 +20,7 @@ from saros_engine.base.access import Access
 from saros_engine.base.database import Database
 from saros_engine.base.errors import QueryNotFound
 from saros_engine.base.query_registry import QueryRegistry, RunningQuery
-from saros_engine.base.row_set import Row, Shown
+from saros_engine.base.row_set import Row, RowSet
 from saros_engine.base.system_mode import SystemMode
 from saros_engine.expressions.times import format_time
 from saros_engine.plan.plan import Field
@@ -52,7 +52,7 @@ class OtherNodes(Protocol):
     """The other nodes of the cluster."""
 
     def ask_each(self, question: bytes) -> Sequence[tuple[NodeId, bytes | str]]:
-        """What each node's `EveryNode.answer` says, or why there is no answer, as a text."""
+        """What each node's `ClusterRequests.answer` says, or why there is no answer, as a text."""
         ...
 
 
@@ -92,7 +92,7 @@ class _Question:
             raise BadRequest(TELL, error) from error
 
 
-class EveryNode:
+class ClusterRequests:
     """See the module."""
 
     def __init__(
@@ -114,7 +114,7 @@ class EveryNode:
         self._forget = forget
         self._mode = mode
 
-    def show(self, statement: Show, zone: str, access: Access) -> Shown:
+    def show(self, statement: Show, zone: str, access: Access) -> RowSet:
         """SHOW QUERIES, PARTITIONS, FILES or DISK_USAGE, of all nodes. Raises SemanticError."""
         kind = statement.kind
         databases = statement.databases if statement.path is None else (statement.path,)
@@ -129,9 +129,9 @@ class EveryNode:
             else:
                 rows += map(tuple, json.loads(answer))
         if kind is ShowKind.QUERIES:
-            return Shown(_QUERY_FIELDS, [*map(_query_row, rows), *silent])
+            return RowSet(_QUERY_FIELDS, [*map(_query_row, rows), *silent])
         rows.sort(key=lambda row: (str(row[0]), cast("int", row[1])))  # database; slice or node
-        return Shown(FIELDS[kind], [*rows, *silent])
+        return RowSet(FIELDS[kind], [*rows, *silent])
 
     def kill(self, query: str | None, access: Access) -> int:
         """End a query, or all (None), on the nodes that answer; how many there were. Raises QueryNotFound."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 from saros_engine.base.cluster_info import ChangeRow, ClusterInfo, Endpoint, RegionType
-from saros_engine.base.row_set import Row, Shown
+from saros_engine.base.row_set import Row, RowSet
 from saros_engine.plan.plan import Field
 from saros_grammar.syntax.ast import Show, ShowKind
 from saros_storage.base.paths import parse_pattern, split_path
@@ -83,7 +83,7 @@ _CHANGE_FIELDS = (
 )
 
 
-def show_cluster(statement: Show, cluster: ClusterInfo) -> Shown:
+def show_cluster(statement: Show, cluster: ClusterInfo) -> RowSet:
     """SHOW CLUSTER [DETAILS], CLUSTER CHANGE, CLUSTERID, DATANODES, CONFIGNODES, URLS, [DATA] REGIONS ..."""
     match statement.kind:
         case ShowKind.CLUSTER_CHANGE:
@@ -91,7 +91,7 @@ def show_cluster(statement: Show, cluster: ClusterInfo) -> Shown:
         case ShowKind.CLUSTER:
             return _show_nodes(statement, cluster)
         case ShowKind.CLUSTER_ID:
-            return Shown(_ID_FIELDS, [(value,) for name, value in cluster.variables() if name == _CLUSTER_ID])
+            return RowSet(_ID_FIELDS, [(value,) for name, value in cluster.variables() if name == _CLUSTER_ID])
         case ShowKind.DATANODES:
             return _show_data_nodes(cluster)
         case ShowKind.CONFIGNODES:
@@ -116,7 +116,7 @@ OF_CLUSTER = frozenset(
 )
 
 
-def _show_nodes(statement: Show, cluster: ClusterInfo) -> Shown:
+def _show_nodes(statement: Show, cluster: ClusterInfo) -> RowSet:
     """One row per node. Every node keeps data, so all are of one type."""
     kept = [i for i, field in enumerate(_NODE_FIELDS) if statement.details or field.name not in _DETAILS]
     rows = [
@@ -131,26 +131,26 @@ def _show_nodes(statement: Show, cluster: ClusterInfo) -> Shown:
         )
         for row in cluster.nodes()
     ]
-    return Shown(tuple(_NODE_FIELDS[i] for i in kept), [[row[i] for i in kept] for row in rows])
+    return RowSet(tuple(_NODE_FIELDS[i] for i in kept), [[row[i] for i in kept] for row in rows])
 
 
-def _show_data_nodes(cluster: ClusterInfo) -> Shown:
+def _show_data_nodes(cluster: ClusterInfo) -> RowSet:
     """One row per node, with the regions of which it has a replica: each holds schema and points."""
     held = Counter(row.node for row in cluster.regions() if row.type is RegionType.DATA)
     rows: list[Row] = [
         (row.node, row.status.value, *_host_and_port(row.client), held[row.node], held[row.node])
         for row in cluster.nodes()
     ]
-    return Shown(_DATA_NODE_FIELDS, rows)
+    return RowSet(_DATA_NODE_FIELDS, rows)
 
 
-def _show_urls(cluster: ClusterInfo) -> Shown:
+def _show_urls(cluster: ClusterInfo) -> RowSet:
     """Where clients reach the nodes that answer; none where there is no port."""
     running = [row for row in cluster.nodes() if row.version is not None and row.client is not None]
-    return Shown(_URL_FIELDS, [_host_and_port(row.client) for row in running])
+    return RowSet(_URL_FIELDS, [_host_and_port(row.client) for row in running])
 
 
-def _show_config_nodes(cluster: ClusterInfo) -> Shown:
+def _show_config_nodes(cluster: ClusterInfo) -> RowSet:
     """One row per node of the meta group; none where there is no such group."""
     nodes = {node.node: node for node in cluster.nodes()}
     rows: list[Row] = [
@@ -158,20 +158,20 @@ def _show_config_nodes(cluster: ClusterInfo) -> Shown:
         for row in cluster.regions()
         if row.type is RegionType.CONFIG
     ]
-    return Shown(_CONFIG_NODE_FIELDS, rows)
+    return RowSet(_CONFIG_NODE_FIELDS, rows)
 
 
-def _show_change(row: ChangeRow | None) -> Shown:
+def _show_change(row: ChangeRow | None) -> RowSet:
     """One row, or none if nothing changes."""
     if row is None:
-        return Shown(_CHANGE_FIELDS, [])
+        return RowSet(_CHANGE_FIELDS, [])
     nodes = (", ".join(map(str, row.joining)), ", ".join(map(str, row.leaving)))
     moves = (row.moves, row.opened, row.arrived, row.dropped, row.slots)
     came = (row.expected_bytes, row.came_bytes, row.bytes_per_second)
-    return Shown(_CHANGE_FIELDS, [(row.change, row.stage, *nodes, *moves, *came, row.regroups, row.regrouped)])
+    return RowSet(_CHANGE_FIELDS, [(row.change, row.stage, *nodes, *moves, *came, row.regroups, row.regrouped)])
 
 
-def _show_regions(statement: Show, cluster: ClusterInfo) -> Shown:
+def _show_regions(statement: Show, cluster: ClusterInfo) -> RowSet:
     """One row per replica, on the nodes, of a region that holds something of the databases."""
     patterns = [parse_pattern(str(path)) for path in statement.databases]
     nodes = {node.node: node for node in cluster.nodes()}
@@ -187,7 +187,7 @@ def _show_regions(statement: Show, cluster: ClusterInfo) -> Shown:
         what = (row.region, row.type.value, row.status.value, ", ".join(row.databases), row.slots, row.partitions)
         where = (row.node, *_host_and_port(node.client), _host_and_port(node.internal)[0])
         rows.append((*what, *where, row.role.value, row.term, row.applied, row.lag))
-    return Shown(_REGION_FIELDS, rows)
+    return RowSet(_REGION_FIELDS, rows)
 
 
 def _host_and_port(endpoint: Endpoint | None) -> tuple[str | None, int | None]:

@@ -14,7 +14,7 @@ from importlib.metadata import distribution
 from saros_cluster.users.privileges import Privilege
 from saros_engine.base.cluster_info import ClusterInfo
 from saros_engine.base.database import Database
-from saros_engine.base.row_set import Row, Shown
+from saros_engine.base.row_set import Row, RowSet
 from saros_engine.base.session_context import SessionContext
 from saros_engine.execution.queries import Queries
 from saros_engine.expressions.times import format_time
@@ -24,12 +24,12 @@ from saros_engine.plan.plan import Field, QueryPlan
 from saros_engine.planner import LastItem, last_scan
 from saros_engine.planning.distribution import distribute
 from saros_engine.security.authorization import schema_for
-from saros_engine.show.cluster_requests import EveryNode
+from saros_engine.show.cluster_requests import ClusterRequests
 from saros_engine.show.show_cluster import OF_CLUSTER, show_cluster
 from saros_engine.show.show_schema import count_schema, show_schema
 from saros_engine.show.show_times import Points
 from saros_engine.statements.extension_statements import show_functions, show_triggers
-from saros_engine.statements.sync_statements import SyncDesk, show_sync
+from saros_engine.statements.sync_statements import SyncAdmin, show_sync
 from saros_grammar.syntax import ast
 from saros_storage.base.paths import split_series
 from saros_storage.base.types import DataType
@@ -48,7 +48,7 @@ _GROUP_SETTINGS = tuple(
 )
 
 
-class Showing:
+class ShowExecutor:
     """See the module."""
 
     def __init__(
@@ -57,9 +57,9 @@ class Showing:
         queries: Queries,
         options: EngineOptions,
         cluster: ClusterInfo,
-        every_node: EveryNode,
+        every_node: ClusterRequests,
         triggers: Triggers,
-        sync: SyncDesk | None,
+        sync: SyncAdmin | None,
     ) -> None:
         self._store = store
         self._queries = queries
@@ -70,7 +70,7 @@ class Showing:
         self._triggers = triggers
         self._sync = sync
 
-    def count(self, statement: ast.Count, session: SessionContext) -> tuple[Shown, ReadPoint]:
+    def count(self, statement: ast.Count, session: SessionContext) -> tuple[RowSet, ReadPoint]:
         """COUNT of what the schema has."""
         point = self._queries.read_point(session)
         schema = schema_for(session.access, self._store, Privilege.READ_SCHEMA)
@@ -78,7 +78,7 @@ class Showing:
         self._store.looked_at_schema(point)
         return shown, point
 
-    def show(self, statement: ast.Show, session: SessionContext) -> tuple[Shown, ReadPoint]:
+    def show(self, statement: ast.Show, session: SessionContext) -> tuple[RowSet, ReadPoint]:
         """The rows of a SHOW."""
         kind = statement.kind
 
@@ -95,18 +95,18 @@ class Showing:
                 self._queries.read_point(session)
                 return show_triggers(self._triggers), HERE
             case ast.ShowKind.VERSION:
-                return Shown(_texts("Version", "BuildInfo"), [_version()]), HERE
+                return RowSet(_texts("Version", "BuildInfo"), [_version()]), HERE
             case ast.ShowKind.TIME_ZONE:
-                return Shown(_texts("TimeZone"), [(session.zone,)]), HERE
+                return RowSet(_texts("TimeZone"), [(session.zone,)]), HERE
             case ast.ShowKind.CURRENT_TIMESTAMP:
                 now = self._queries.moment(session).now
-                return Shown((Field("CurrentTimestamp", DataType.TIMESTAMP),), [(now,)]), HERE
+                return RowSet((Field("CurrentTimestamp", DataType.TIMESTAMP),), [(now,)]), HERE
             case ast.ShowKind.CURRENT_USER:
-                return Shown(_texts("CurrentUser"), [(session.access.user or None,)]), HERE
+                return RowSet(_texts("CurrentUser"), [(session.access.user or None,)]), HERE
             case ast.ShowKind.CURRENT_SQL_DIALECT:
-                return Shown(_texts("CurrentSqlDialect"), [("TREE",)]), HERE
+                return RowSet(_texts("CurrentSqlDialect"), [("TREE",)]), HERE
             case ast.ShowKind.VARIABLES:
-                return Shown(_texts("Variable", "Value"), list(self._variables())), HERE
+                return RowSet(_texts("Variable", "Value"), list(self._variables())), HERE
             case _ if kind in OF_CLUSTER:
                 return show_cluster(statement, self._cluster), HERE  # also without a leader: nothing is caught up with
             case ast.ShowKind.SENDERS | ast.ShowKind.RECEIVERS | ast.ShowKind.SYNC:
@@ -117,17 +117,17 @@ class Showing:
         self._store.looked_at_schema(point)
         return self._with_settings(shown, statement) if kind is ast.ShowKind.DATABASES else shown, point
 
-    def _with_settings(self, shown: Shown, statement: ast.Show) -> Shown:
+    def _with_settings(self, shown: RowSet, statement: ast.Show) -> RowSet:
         """Databases, with what is the same for all: how many copies there are, and the partitions of time."""
         copies = self._cluster.replicas
         settings = (copies, copies, 0, self._store.options.time_partition_interval)
         rows: list[Row] = [(*row, *settings) for row in shown.rows]
         if not statement.details:
-            return Shown((*shown.fields, *_SETTINGS), rows)
+            return RowSet((*shown.fields, *_SETTINGS), rows)
         regions = {(database, r.region) for r in self._cluster.regions() for database in r.databases}
         groups = Counter(database for database, _ in regions)
         rows = [(*row, *(groups[str(row[0])], None, None) * 2) for row in rows]
-        return Shown((*shown.fields, *_SETTINGS, *_GROUP_SETTINGS), rows)
+        return RowSet((*shown.fields, *_SETTINGS, *_GROUP_SETTINGS), rows)
 
     def _points(self, point: ReadPoint, session: SessionContext) -> Points:
         return Points(partial(self._latest_times, point, session), self._queries.moment(session))

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from saros_engine.base.authorized_schema import SchemaReader
 from saros_engine.base.errors import NotSupportedError, SemanticError
-from saros_engine.base.row_set import Row, Shown
+from saros_engine.base.row_set import Row, RowSet
 from saros_engine.catalog.continuous_queries import continuous_queries, last_run
 from saros_engine.catalog.templates import places, template, templates, used_by
 from saros_engine.catalog.views import ViewedSchema, view_in
@@ -69,7 +69,7 @@ Subjects = Mapping[str, str | None]
 _FILTERED = frozenset({ShowKind.DEVICES, ShowKind.TIMESERIES, ShowKind.VIEWS})
 
 
-def show_schema(statement: Show, schema: SchemaReader, points: Points) -> Shown:
+def show_schema(statement: Show, schema: SchemaReader, points: Points) -> RowSet:
     """SHOW of databases, devices, series and paths; LATEST puts the series that were written last in front."""
     if statement.where is not None and statement.kind not in _FILTERED:
         raise NotSupportedError(f"WHERE in SHOW {statement.kind.value.upper()}")
@@ -86,10 +86,10 @@ def show_schema(statement: Show, schema: SchemaReader, points: Points) -> Shown:
         shown.rows.sort(key=lambda row: -times.get(str(row[0]), TIME_MIN))
     start, count = row_count(statement.offset, "OFFSET") or 0, row_count(statement.limit, "LIMIT")
     stop = None if count is None else start + count
-    return Shown(shown.fields, shown.rows[start:stop])
+    return RowSet(shown.fields, shown.rows[start:stop])
 
 
-def _written(shown: Shown, kind: ShowKind, spans: Sequence[TimeRange], schema: SchemaReader, points: Points) -> Shown:
+def _written(shown: RowSet, kind: ShowKind, spans: Sequence[TimeRange], schema: SchemaReader, points: Points) -> RowSet:
     """The rows of devices or series that have points then. Raises SemanticError for views."""
     names = [str(row[0]) for row in shown.rows]
     if kind is ShowKind.VIEWS:
@@ -98,10 +98,10 @@ def _written(shown: Shown, kind: ShowKind, spans: Sequence[TimeRange], schema: S
         found = points.of_series(names, spans)
     else:
         found = points.of_devices([d for d in map(schema.device, names) if d is not None], spans)
-    return Shown(shown.fields, [row for row, name in zip(shown.rows, names, strict=True) if name in found])
+    return RowSet(shown.fields, [row for row, name in zip(shown.rows, names, strict=True) if name in found])
 
 
-def _order(shown: Shown, keys: Sequence[SortKey]) -> None:
+def _order(shown: RowSet, keys: Sequence[SortKey]) -> None:
     """By the first column, which has all values once. Raises SemanticError for another key."""
     (key, *more), name = keys, shown.fields[0].name
     if more or str(key.expression).lower() != name.lower():
@@ -109,7 +109,7 @@ def _order(shown: Shown, keys: Sequence[SortKey]) -> None:
     shown.rows.sort(key=lambda row: split_path(str(row[0])), reverse=key.descending)
 
 
-def count_schema(statement: Count, schema: SchemaReader, points: Points) -> Shown:
+def count_schema(statement: Count, schema: SchemaReader, points: Points) -> RowSet:
     """COUNT of databases, devices, series and nodes."""
     pattern = _pattern(statement.path)
     kind = statement.kind
@@ -135,11 +135,11 @@ def count_schema(statement: Count, schema: SchemaReader, points: Points) -> Show
             prefix = join_nodes(nodes[: statement.level + 1])
             counts[prefix] = counts.get(prefix, 0) + 1
     fields = (Field("Column", _TEXT), Field("count(timeseries)", _INT64))
-    return Shown(fields, [(name, counts[name]) for name in sorted(counts)])
+    return RowSet(fields, [(name, counts[name]) for name in sorted(counts)])
 
 
-def _one(name: str, count: int) -> Shown:
-    return Shown((Field(name, _INT64),), [(count,)])
+def _one(name: str, count: int) -> RowSet:
+    return RowSet((Field(name, _INT64),), [(count,)])
 
 
 def _pattern(path: PathExpression | None) -> PathPattern:
@@ -153,26 +153,26 @@ def _texts(*names: str) -> tuple[Field, ...]:
 # ---------------------------------------------------------------------------------------------- kinds
 
 
-def _show_databases(statement: Show, schema: SchemaReader) -> Shown:
+def _show_databases(statement: Show, schema: SchemaReader) -> RowSet:
     found = schema.match_databases(_pattern(statement.path))
-    return Shown(_texts("Database"), [(database,) for database in found])
+    return RowSet(_texts("Database"), [(database,) for database in found])
 
 
-def _show_devices(statement: Show, schema: SchemaReader) -> Shown:
+def _show_devices(statement: Show, schema: SchemaReader) -> RowSet:
     rows: list[Row] = []
     for device in _devices(schema, _pattern(statement.path), statement.where):
         database = (device.database,) if statement.details else ()
         ttl = _ttl_text(schema.ttl.milliseconds(device.path))
         rows.append((device.path, *database, str(device.aligned).lower(), used_by(schema, device), ttl))
     database_column = ("Database",) if statement.details else ()
-    return Shown(_texts("Device", *database_column, "IsAligned", "Template", "TTL(ms)"), rows)
+    return RowSet(_texts("Device", *database_column, "IsAligned", "Template", "TTL(ms)"), rows)
 
 
 def _ttl_text(milliseconds: int | None) -> str:
     return _NO_TTL if milliseconds is None else str(milliseconds)
 
 
-def _show_ttl(statement: Show, schema: SchemaReader) -> Shown:
+def _show_ttl(statement: Show, schema: SchemaReader) -> RowSet:
     """Rules; ON a pattern: of it and of what it matches."""
     patterns = [parse_pattern(str(path)) for path in statement.databases]
     rows: list[Row] = [
@@ -180,12 +180,12 @@ def _show_ttl(statement: Show, schema: SchemaReader) -> Shown:
         for path, milliseconds in schema.ttl.live()
         if not patterns or any(p.text == path or p.matches(parse_pattern(path).nodes) for p in patterns)
     ]
-    return Shown(_texts("Device", "TTL(ms)"), rows)
+    return RowSet(_texts("Device", "TTL(ms)"), rows)
 
 
-def _show_timeseries(statement: Show, schema: SchemaReader) -> Shown:
+def _show_timeseries(statement: Show, schema: SchemaReader) -> RowSet:
     found = _series(schema, _pattern(statement.path), statement.where)
-    return Shown(_texts(*_SERIES_COLUMNS), [_series_row(device, series, schema) for device, series in found])
+    return RowSet(_texts(*_SERIES_COLUMNS), [_series_row(device, series, schema) for device, series in found])
 
 
 def _series_row(device: DeviceSchema, series: SeriesSchema, schema: SchemaReader) -> Row:
@@ -206,7 +206,7 @@ def _deadband_words(deadband: Deadband | None) -> tuple[str | None, str | None]:
     return "SDT", f"{{{', '.join(words)}}}"
 
 
-def _show_views(statement: Show, schema: SchemaReader) -> Shown:
+def _show_views(statement: Show, schema: SchemaReader) -> RowSet:
     """Views; those that look at what is not there, or may not be seen, have neither type nor source."""
     rows: list[Row] = []
     views = schema.views(_pattern(statement.path)) if isinstance(schema, ViewedSchema) else []
@@ -220,7 +220,7 @@ def _show_views(statement: Show, schema: SchemaReader) -> Shown:
             source = None if series is None else str(view.expression)
             rows.append((view.path, database, type_, _json(view.tags), _json(view.attributes), _VIEW, source))
     names = ("Timeseries", "Database", "DataType", "Tags", "Attributes", "ViewType", "Source")
-    return Shown(_texts(*names), rows)
+    return RowSet(_texts(*names), rows)
 
 
 def _json(words: Mapping[str, str]) -> str | None:
@@ -244,11 +244,11 @@ def _java_hash(text: str) -> int:
     return found ^ (found >> 16)
 
 
-def _show_child_paths(statement: Show, schema: SchemaReader) -> Shown:
+def _show_child_paths(statement: Show, schema: SchemaReader) -> RowSet:
     found = schema.child_paths(_child_pattern(statement.path))
     databases = schema.databases()
     rows: list[Row] = [(path, _node_type(path, schema, databases)) for path in found]
-    return Shown(_texts("ChildPaths", "NodeTypes"), rows)
+    return RowSet(_texts("ChildPaths", "NodeTypes"), rows)
 
 
 def _child_pattern(path: PathExpression | None) -> PathPattern:
@@ -268,47 +268,47 @@ def _node_type(path: str, schema: SchemaReader, databases: Iterable[str]) -> str
     return "INTERNAL" if inside else "SG INTERNAL"
 
 
-def _show_child_nodes(statement: Show, schema: SchemaReader) -> Shown:
-    return Shown(_texts("ChildNodes"), [(node,) for node in schema.child_nodes(_child_pattern(statement.path))])
+def _show_child_nodes(statement: Show, schema: SchemaReader) -> RowSet:
+    return RowSet(_texts("ChildNodes"), [(node,) for node in schema.child_nodes(_child_pattern(statement.path))])
 
 
-def _show_templates(_: Show, schema: SchemaReader) -> Shown:
-    return Shown(_texts("TemplateName"), [(name,) for name in templates(schema)])
+def _show_templates(_: Show, schema: SchemaReader) -> RowSet:
+    return RowSet(_texts("TemplateName"), [(name,) for name in templates(schema)])
 
 
-def _show_template_nodes(statement: Show, schema: SchemaReader) -> Shown:
+def _show_template_nodes(statement: Show, schema: SchemaReader) -> RowSet:
     assert statement.template is not None
     rows: list[Row] = [
         (s.measurement, s.type.name, s.encoding.name, s.compressor.name)
         for s in template(schema, statement.template).series
     ]
-    return Shown(_texts("ChildNodes", "DataType", "Encoding", "Compression"), rows)
+    return RowSet(_texts("ChildNodes", "DataType", "Encoding", "Compression"), rows)
 
 
-def _show_template_set(statement: Show, schema: SchemaReader) -> Shown:
+def _show_template_set(statement: Show, schema: SchemaReader) -> RowSet:
     assert statement.template is not None
     pattern = _pattern(statement.path)
     set_to = places(schema, template(schema, statement.template).name)
     found = [path for path in set_to if pattern.matches(split_path(path))]
-    return Shown(_texts("Paths"), [(path,) for path in found])
+    return RowSet(_texts("Paths"), [(path,) for path in found])
 
 
-def _show_template_using(statement: Show, schema: SchemaReader) -> Shown:
+def _show_template_using(statement: Show, schema: SchemaReader) -> RowSet:
     assert statement.template is not None
     wanted = template(schema, statement.template).name
     found = schema.match_devices(_pattern(statement.path))
-    return Shown(_texts("Paths"), [(d.path,) for d in found if used_by(schema, d) == wanted])
+    return RowSet(_texts("Paths"), [(d.path,) for d in found if used_by(schema, d) == wanted])
 
 
-def _show_continuous_queries(_: Show, schema: SchemaReader) -> Shown:
+def _show_continuous_queries(_: Show, schema: SchemaReader) -> RowSet:
     rows: list[Row] = []
     for query in continuous_queries(schema):
         problem = last_run(schema, query.name)[1]
         rows.append((query.name, query.statement, "ACTIVE" if problem is None else f"ACTIVE, last failed: {problem}"))
-    return Shown(_texts("CQId", "Query", "State"), rows)
+    return RowSet(_texts("CQId", "Query", "State"), rows)
 
 
-_SHOW: dict[ShowKind, Callable[[Show, SchemaReader], Shown]] = {
+_SHOW: dict[ShowKind, Callable[[Show, SchemaReader], RowSet]] = {
     ShowKind.DATABASES: _show_databases,
     ShowKind.DEVICES: _show_devices,
     ShowKind.TIMESERIES: _show_timeseries,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from saros_engine.analysis.scope import any_part
 from saros_engine.base.errors import SemanticError
-from saros_engine.expressions.time_filter import Moment, conjuncts, time_ranges
+from saros_engine.expressions.time_filter import TimeContext, conjuncts, time_ranges
 from saros_grammar.syntax.ast import Binary, BinaryOperator, Expression, TimeReference
 from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import DeviceSchema
@@ -27,7 +27,7 @@ class Points:
     """What the points of series are asked, and now."""
 
     latest: LatestTimes
-    moment: Moment
+    moment: TimeContext
 
     def of_series(self, paths: Sequence[str], times: Sequence[TimeRange]) -> set[str]:
         """The paths that have a point in one of the ranges."""
@@ -42,7 +42,7 @@ class Points:
         return {owners[path] for path in self.of_series(list(owners), times)}
 
 
-def split_times(where: Expression | None, moment: Moment) -> tuple[Expression | None, list[TimeRange] | None]:
+def split_times(where: Expression | None, moment: TimeContext) -> tuple[Expression | None, list[TimeRange] | None]:
     """What a condition asks of the schema, and the times it asks for (None: none). Raises SemanticError."""
     rest: Expression | None = None
     times: list[TimeRange] | None = None

@@ -10,7 +10,7 @@ from dataclasses import astuple
 
 from saros_cluster.placement.ring import NodeId
 from saros_engine.base.cluster_info import ClusterAdmin
-from saros_engine.base.row_set import Shown
+from saros_engine.base.row_set import RowSet
 from saros_engine.plan.plan import Field
 from saros_grammar.syntax import ast
 from saros_storage.base.types import DataType
@@ -25,16 +25,16 @@ _PLANNED = (
 )
 
 
-def show_plan(statement: ast.Rebalance, admin: ClusterAdmin) -> Shown:
+def show_plan(statement: ast.Rebalance, admin: ClusterAdmin) -> RowSet:
     """What REBALANCE CLUSTER would move: a row for each two groups. Raises StorageError."""
-    return Shown(_PLANNED, [astuple(move) for move in admin.plan(statement.measure)])
+    return RowSet(_PLANNED, [astuple(move) for move in admin.plan(statement.measure)])
 
 
-def run_cluster_statement(statement: ast.ClusterStatement, admin: ClusterAdmin) -> Shown | None:
+def run_cluster_statement(statement: ast.ClusterStatement, admin: ClusterAdmin) -> RowSet | None:
     """Carry out a statement; the row of ADMIT NODE, None of others. Raises UserMistake, StorageError."""
     match statement:
         case ast.AdmitNode(peer, client, token, rack):
-            return Shown(_ADMITTED, [admin.admit(peer, client, token, rack)])
+            return RowSet(_ADMITTED, [admin.admit(peer, client, token, rack)])
         case ast.ChangeNodes(joining, leaving):
             admin.begin([NodeId(node) for node in joining], [NodeId(node) for node in leaving])
         case ast.Rebalance(measure):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from saros_engine.base.row_set import Row, Shown
+from saros_engine.base.row_set import Row, RowSet
 from saros_engine.extensions.installed import FUNCTIONS as FUNCTIONS_GROUP
 from saros_engine.extensions.installed import TRIGGERS as TRIGGERS_GROUP
 from saros_engine.extensions.registered import function_creation, function_removal, function_rows
@@ -48,7 +48,7 @@ def extension_changes(
     return changes
 
 
-def show_functions(catalogue: Catalogue) -> Shown:
+def show_functions(catalogue: Catalogue) -> RowSet:
     """SHOW FUNCTIONS: those of Saros, and those that were registered, by name."""
     kinds = dict.fromkeys(AGGREGATES, "built-in aggregate function")
     kinds |= {name: f"built-in {function.kind.value} function" for name, function in FUNCTIONS.items()}
@@ -57,13 +57,13 @@ def show_functions(catalogue: Catalogue) -> Shown:
     hidden = {row[0] for row in registered}
     own = [(name.upper(), kind, "", "AVAILABLE") for name, kind in kinds.items() if name.upper() not in hidden]
     rows: list[Row] = [*sorted([*own, *registered])]
-    return Shown(_texts("FunctionName", "FunctionType", "ClassName(UDF)", "State"), rows)
+    return RowSet(_texts("FunctionName", "FunctionType", "ClassName(UDF)", "State"), rows)
 
 
-def show_triggers(triggers: Triggers) -> Shown:
+def show_triggers(triggers: Triggers) -> RowSet:
     """SHOW TRIGGERS, as this node has them."""
     fields = _texts("TriggerName", "Event", "Type", "State", "PathPattern", "ClassName", "NodeId")
-    return Shown(fields, [*triggers.rows()])
+    return RowSet(fields, [*triggers.rows()])
 
 
 def _texts(*names: str) -> tuple[Field, ...]:

@@ -2,7 +2,7 @@
 
     ColumnBatch -> handed over to the database with the others -> Inserting.wait: written | not yet | write it alone
 
-Values; `Inserting.wait` is for one thread.
+Values; `InsertExecutor.wait` is for one thread.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ColumnBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Inserting:
+class InsertExecutor:
     """A batch that was handed over."""
 
     writing: Writing

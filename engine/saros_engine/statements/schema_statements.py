@@ -12,7 +12,7 @@ from saros_engine.catalog.templates import change_templates
 from saros_engine.execution.queries import Queries
 from saros_engine.planner import plan_select
 from saros_engine.planner.into import targets_of
-from saros_engine.security.authorization import Asked, authorize, authorize_views
+from saros_engine.security.authorization import AuthorizationRequest, authorize, authorize_views
 from saros_engine.statements import ddl
 from saros_engine.statements.extension_statements import Installations, extension_changes
 from saros_engine.statements.view_statements import create_views, drop_views, planned_views, rename_view
@@ -28,7 +28,7 @@ class SchemaStatements:
         store: Database,
         writer: Writer,
         queries: Queries,
-        asked: Callable[[Access], Asked],
+        asked: Callable[[Access], AuthorizationRequest],
         installations: Installations | None,
     ) -> None:
         """`installations`: what the other nodes have installed; None: there are none."""

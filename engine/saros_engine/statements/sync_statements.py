@@ -4,7 +4,7 @@
     SHOW SYNC         devices that were refused: a row per device and sender
     SHOW RECEIVERS    whom `saros sync` sends what this folder has: a row per receiver
 
-What there is to tell comes from a `SyncDesk`, of the server. Any thread.
+What there is to tell comes from a `SyncAdmin`, of the server. Any thread.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from saros_engine.base.errors import NotSupportedError
-from saros_engine.base.row_set import Shown
+from saros_engine.base.row_set import RowSet
 from saros_engine.plan.plan import Field
 from saros_grammar.syntax import ast
 from saros_storage.base.types import DataType
@@ -83,7 +83,7 @@ class ReceiverRow:
     error: str
 
 
-class SyncDesk(Protocol):
+class SyncAdmin(Protocol):
     """What the sync tool does here. Methods raise StorageError."""
 
     def senders(self) -> Sequence[SenderRow]:
@@ -107,7 +107,7 @@ class SyncDesk(Protocol):
         ...
 
 
-def show_sync(kind: ast.ShowKind, desk: SyncDesk | None, time_text: Callable[[int], str]) -> Shown:
+def show_sync(kind: ast.ShowKind, desk: SyncAdmin | None, time_text: Callable[[int], str]) -> RowSet:
     """The rows; `time_text` prints a time in seconds since the epoch."""
 
     def moment(time_ns: int) -> str | None:
@@ -116,11 +116,11 @@ def show_sync(kind: ast.ShowKind, desk: SyncDesk | None, time_text: Callable[[in
     desk = _there(desk)
     match kind:
         case ast.ShowKind.SENDERS:
-            return Shown(_SENDERS, [_sender(row, moment(row.committed_ns)) for row in desk.senders()])
+            return RowSet(_SENDERS, [_sender(row, moment(row.committed_ns)) for row in desk.senders()])
         case ast.ShowKind.RECEIVERS:
-            return Shown(_RECEIVERS, [_receiver(row, moment(row.shows_ns)) for row in desk.receivers()])
+            return RowSet(_RECEIVERS, [_receiver(row, moment(row.shows_ns)) for row in desk.receivers()])
         case _:
-            return Shown(_REFUSED, list(desk.refused()))
+            return RowSet(_REFUSED, list(desk.refused()))
 
 
 def _sender(row: SenderRow, committed: str | None) -> tuple[str | int | None, ...]:
@@ -133,13 +133,13 @@ def _receiver(row: ReceiverRow, shows: str | None) -> tuple[str | int | float | 
     return (*known, shows, row.refused, row.error or None)
 
 
-def _there(desk: SyncDesk | None) -> SyncDesk:
+def _there(desk: SyncAdmin | None) -> SyncAdmin:
     if desk is None:
         raise NotSupportedError("saros sync to and from clusters")
     return desk
 
 
-def run_sync_statement(statement: ast.SyncStatement, desk: SyncDesk | None) -> int:
+def run_sync_statement(statement: ast.SyncStatement, desk: SyncAdmin | None) -> int:
     """How many devices it concerned. Raises StorageError."""
     desk = _there(desk)
     match statement:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from saros_cluster.users import commands
-from saros_cluster.users.commands import Command, Holder, Kind
+from saros_cluster.users.commands import Command, Grantee, Kind
 from saros_cluster.users.directory import Directory
 from saros_cluster.users.effective_privileges import Granted
 from saros_cluster.users.privileges import EVERYWHERE, Privilege, parse_area, parse_privileges
 from saros_cluster.users.users import Users
 from saros_engine.base.access import Access
 from saros_engine.base.errors import SemanticError
-from saros_engine.base.row_set import Shown
+from saros_engine.base.row_set import RowSet
 from saros_engine.plan.plan import Field
 from saros_grammar.syntax import ast
 from saros_storage.base.errors import UserMistake
@@ -43,7 +43,7 @@ class UserStatements:
         """The state as it is known here."""
         return self.directory.users()
 
-    def run(self, statement: ast.UserStatement, access: Access) -> Shown | None:
+    def run(self, statement: ast.UserStatement, access: Access) -> RowSet | None:
         """Carry out a statement; rows of LIST, None of others. Raises UserMistake, SemanticError, StorageError."""
         users = self.directory.newest()
         match statement:
@@ -108,14 +108,14 @@ def _areas(paths: Iterable[ast.PathExpression]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(parse_area(str(path)) for path in paths))
 
 
-def _holder(principal: ast.Principal) -> Holder:
-    return Holder(Kind(principal.kind.value), principal.name)
+def _holder(principal: ast.Principal) -> Grantee:
+    return Grantee(Kind(principal.kind.value), principal.name)
 
 
 # ---------------------------------------------------------------------------------------------- lists
 
 
-def _list_users(users: Users, of_role: str | None, access: Access) -> Shown:
+def _list_users(users: Users, of_role: str | None, access: Access) -> RowSet:
     if of_role is not None:
         users.role(of_role)
         return _names("User", [user.name for user in users.members(of_role)])
@@ -123,7 +123,7 @@ def _list_users(users: Users, of_role: str | None, access: Access) -> Shown:
     return _names("User", [name for name in sorted(users.users) if everyone or name == access.user])
 
 
-def _list_roles(users: Users, of_user: str | None, access: Access) -> Shown:
+def _list_roles(users: Users, of_user: str | None, access: Access) -> RowSet:
     if of_user is not None:
         return _names("Role", users.user(of_user).roles)
     if access.may(Privilege.MANAGE_ROLE):
@@ -131,20 +131,20 @@ def _list_roles(users: Users, of_user: str | None, access: Access) -> Shown:
     return _names("Role", users.user(access.user).roles)
 
 
-def _names(title: str, names: Iterable[str]) -> Shown:
-    return Shown((Field(title, _TEXT),), [(name,) for name in names])
+def _names(title: str, names: Iterable[str]) -> RowSet:
+    return RowSet((Field(title, _TEXT),), [(name,) for name in names])
 
 
-def _list_privileges(users: Users, of: ast.Principal) -> Shown:
+def _list_privileges(users: Users, of: ast.Principal) -> RowSet:
     """Own privileges first, then those of each role, with the role's name in front."""
     if of.kind is ast.PrincipalKind.ROLE:
-        return Shown(_PRIVILEGE_FIELDS, _rows("", users.role(of.name).grants))
+        return RowSet(_PRIVILEGE_FIELDS, _rows("", users.role(of.name).grants))
     user = users.user(of.name)
     own = [Granted(p, EVERYWHERE, option=True) for p in Privilege] if user.administrator else user.grants
     rows = _rows("", own)
     for role in user.roles:
         rows += _rows(role, users.role(role).grants)
-    return Shown(_PRIVILEGE_FIELDS, rows)
+    return RowSet(_PRIVILEGE_FIELDS, rows)
 
 
 def _rows(role: str, grants: Iterable[Granted]) -> list[Sequence[Scalar]]:

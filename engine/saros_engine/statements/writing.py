@@ -24,13 +24,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from saros_cluster.database.partial_failure import PartlyDone, refused_at_last
+from saros_cluster.database.partial_failure import PartialFailure, refused_at_last
 from saros_engine.base.database import Database
 from saros_engine.catalog.templates import Template, template_for, with_template
 from saros_engine.catalog.views import require_no_views
 from saros_engine.expressions.conversion import check_conversion, convert, rounded
 from saros_engine.expressions.literal_values import column_of_literals, inferred_type
-from saros_engine.expressions.time_filter import Moment, constant_time
+from saros_engine.expressions.time_filter import TimeContext, constant_time
 from saros_engine.extensions.triggers import Triggers
 from saros_grammar.syntax.ast import Expression, Insert, Literal, LiteralKind
 from saros_storage.base.block import Column
@@ -194,14 +194,14 @@ class Writer:
     def _creating(self, write: Callable[[], None]) -> None:
         """Do a write that creates what is missing; again, if others have created or dropped it meanwhile.
 
-        Raises PartlyDone if it is refused at last and was done in part before.
+        Raises PartialFailure if it is refused at last and was done in part before.
         """
-        partly: PartlyDone | None = None
+        partly: PartialFailure | None = None
         while True:
             version = self._store.schema.version
             try:
                 write()
-            except PartlyDone as error:
+            except PartialFailure as error:
                 if error.refused is None or not self._is_overtaken(error.refused, version):
                     raise
                 partly = error
@@ -219,7 +219,7 @@ class Writer:
 
     # ------------------------------------------------------------------ INSERT
 
-    def insert(self, statement: Insert, moment: Moment) -> int:
+    def insert(self, statement: Insert, moment: TimeContext) -> int:
         """Carry out an INSERT whose parameters are bound. Answers the points.
 
         Raises PartlyWritten after a partial write: 507 if values do not fit, 607 if only expired rows were left out.
@@ -329,7 +329,9 @@ class _Values:
     misfits: list[str] = field(default_factory=list)
 
 
-def _values_of(statement: Insert, known: DeviceSchema | None, template: Template | None, moment: Moment) -> _Values:
+def _values_of(
+    statement: Insert, known: DeviceSchema | None, template: Template | None, moment: TimeContext
+) -> _Values:
     """The statement's values for a device as it is known."""
     found = _Values()
     met: list[str] = []
@@ -362,7 +364,7 @@ def _require_once(own: Sequence[str], names: Sequence[str]) -> None:
         raise UserMistake(f"INSERT names a measurement twice: {', '.join(names)}", code=701)
 
 
-def _literal(value: Expression, moment: Moment) -> Literal:
+def _literal(value: Expression, moment: TimeContext) -> Literal:
     """A value as it stands there, or the time that it is computed to be."""
     if isinstance(value, Literal):
         return value

@@ -25,14 +25,14 @@ from saros_engine.transforms.quality import QUALITY
 from saros_engine.transforms.repair import REPAIR
 from saros_engine.transforms.sampling import SAMPLING
 from saros_engine.transforms.selectors import SELECTORS
-from saros_engine.transforms.series_transform import PointFunction, Points
+from saros_engine.transforms.series_transform import Points, SeriesTransform
 from saros_engine.transforms.shape import SHAPE
 from saros_engine.transforms.signal import SIGNAL
 from saros_engine.transforms.spectrum import SPECTRUM
 
-__all__ = ["POINT_FUNCTIONS", "PointFunction", "Points"]
+__all__ = ["POINT_FUNCTIONS", "Points", "SeriesTransform"]
 
-POINT_FUNCTIONS: dict[str, PointFunction] = {
+POINT_FUNCTIONS: dict[str, SeriesTransform] = {
     f.name: f
     for group in (
         SELECTORS,

@@ -18,7 +18,7 @@ from saros_engine.base.errors import SemanticError
 from saros_engine.functions.function import Attributes, choice_attribute, expect, integer_attribute, number_attribute
 from saros_engine.plan.expression import FunctionCall
 from saros_engine.transforms.profile import doubles, finite_points, made_points, point_function
-from saros_engine.transforms.series_transform import Generator, PointFunction, Points, attributes_of
+from saros_engine.transforms.series_transform import Generator, Points, SeriesTransform, attributes_of
 from saros_scheduler import require_wanted
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import NUMERIC_TYPES, BoolArray, DataType, Float64Array, Int64Array, TimeUnit
@@ -274,7 +274,7 @@ def _factors(places: Float64Array, neighbours: int) -> Float64Array:
 ANOMALY = (
     point_function("outlier", None, _make_outlier, _outlier_attributes),
     point_function("twosidedfilter", None, _make_twosidedfilter, _filter_attributes),
-    PointFunction("lof", _lof_type, _make_lof),
+    SeriesTransform("lof", _lof_type, _make_lof),
     point_function(
         "missdetect",
         DataType.BOOLEAN,

@@ -29,7 +29,7 @@ from saros_engine.functions.function import (
 )
 from saros_engine.plan.expression import FunctionCall
 from saros_engine.transforms.profile import doubles, finite_points, made_points
-from saros_engine.transforms.series_transform import Generator, PointFunction, Points, attributes_of
+from saros_engine.transforms.series_transform import Generator, Points, SeriesTransform, attributes_of
 from saros_scheduler import require_wanted
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import NUMERIC_TYPES, DataType, Float64Array, Int64Array, TimeUnit
@@ -219,4 +219,4 @@ def _medoids(windows: Float64Array, wanted: _Wanted) -> Float64Array:
     return windows[chosen]
 
 
-CLUSTERS = (PointFunction(_NAME, _result_type, _make),)
+CLUSTERS = (SeriesTransform(_NAME, _result_type, _make),)

@@ -12,14 +12,14 @@ import numpy as np
 from saros_engine.expressions.integer_arithmetic import subtracted
 from saros_engine.functions.function import Attributes, expect, integer_attribute
 from saros_engine.plan.expression import FunctionCall
-from saros_engine.transforms.series_transform import Generator, PointFunction, Points, attributes_of
+from saros_engine.transforms.series_transform import Generator, Points, SeriesTransform, attributes_of
 from saros_storage.base.block import Column
 from saros_storage.base.types import NUMERIC_TYPES, DataType, TimeUnit
 
 _INT64_MAX = (1 << 63) - 1
 
 
-def _interval(name: str, *, zero: bool, counted: bool) -> PointFunction:
+def _interval(name: str, *, zero: bool, counted: bool) -> SeriesTransform:
     least = 1 if counted else 0
 
     def bounds(attributes: Attributes) -> tuple[int, int]:
@@ -45,7 +45,7 @@ def _interval(name: str, *, zero: bool, counted: bool) -> PointFunction:
 
         return run
 
-    return PointFunction(name, check, make)
+    return SeriesTransform(name, check, make)
 
 
 INTERVALS = (

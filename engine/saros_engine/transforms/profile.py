@@ -18,7 +18,7 @@ from saros_engine.expressions.integer_arithmetic import subtracted
 from saros_engine.expressions.text import text_ranks
 from saros_engine.functions.function import Attributes, choice_attribute, expect, integer_attribute, number_attribute
 from saros_engine.plan.expression import FunctionCall
-from saros_engine.transforms.series_transform import Generator, PointFunction, Points, attributes_of
+from saros_engine.transforms.series_transform import Generator, Points, SeriesTransform, attributes_of
 from saros_storage.base.block import Column
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import (
@@ -53,7 +53,7 @@ def point_function(
     series: int = 1,
     allowed: frozenset[DataType] = NUMERIC_TYPES,
     apart: bool = False,
-) -> PointFunction:
+) -> SeriesTransform:
     """One over `series` arguments, perhaps `apart`; `result` None: the type of the first."""
 
     def result_type(types: Sequence[DataType], attributes: Attributes) -> DataType:
@@ -64,7 +64,7 @@ def point_function(
     def made(call: FunctionCall, unit: TimeUnit) -> Generator:
         return make(attributes_of(call), unit)
 
-    return PointFunction(name, result_type, made, apart)
+    return SeriesTransform(name, result_type, made, apart)
 
 
 def without_nan(points: Points) -> Points:
@@ -97,7 +97,7 @@ def made_points(times: Int64Array, type_: DataType, values: NumericArray) -> Poi
 
 def _number(
     name: str, compute: Callable[[Points], float], *, series: int = 1, if_empty: float | None = None
-) -> PointFunction:
+) -> SeriesTransform:
     """One DOUBLE at time 0; of no points `if_empty`, or nothing."""
 
     def make(_: Attributes, __: TimeUnit) -> Generator:

@@ -21,7 +21,7 @@ import numpy as np
 
 from saros_engine.functions.function import Attributes, duration_attribute, flag_attribute, integer_attribute
 from saros_engine.transforms.profile import doubles, made_points, point_function
-from saros_engine.transforms.series_transform import Generator, PointFunction, Points
+from saros_engine.transforms.series_transform import Generator, Points, SeriesTransform
 from saros_grammar.syntax.literals import is_duration
 from saros_scheduler import require_wanted
 from saros_storage.base.types import DataType, Float64Array, Int64Array, TimeUnit
@@ -53,7 +53,7 @@ def _windows(name: str, attributes: Attributes, times: Int64Array, unit: TimeUni
             yield slice(start, stop)
 
 
-def _quality(name: str, make: Callable[[Attributes], _Share]) -> PointFunction:
+def _quality(name: str, make: Callable[[Attributes], _Share]) -> SeriesTransform:
     def check(attributes: Attributes) -> None:
         list(_windows(name, attributes, np.empty(0, np.int64), TimeUnit.NANOSECOND))
         make(attributes)

@@ -18,7 +18,7 @@ import numpy as np
 from saros_engine.expressions.integer_arithmetic import sums
 from saros_engine.functions.function import Attributes, choice_attribute, expect, integer_attribute, number_attribute
 from saros_engine.plan.expression import FunctionCall
-from saros_engine.transforms.series_transform import Generator, PointFunction, Points, attributes_of
+from saros_engine.transforms.series_transform import Generator, Points, SeriesTransform, attributes_of
 from saros_scheduler import require_wanted
 from saros_storage.base.block import Column
 from saros_storage.base.errors import UserMistake
@@ -54,7 +54,7 @@ def _bucket_function(
     name: str,
     make: Callable[[int, Attributes], Generator],
     check_more: Callable[[Attributes, DataType], DataType] = lambda _, type_: type_,
-) -> PointFunction:
+) -> SeriesTransform:
     """A function over buckets: `make` is given their size."""
 
     def check(types: Sequence[DataType], attributes: Attributes) -> DataType:
@@ -66,7 +66,7 @@ def _bucket_function(
         attributes = attributes_of(call)
         return make(_bucket_size(name, attributes), attributes)
 
-    return PointFunction(name, check, made)
+    return SeriesTransform(name, check, made)
 
 
 # ---------------------------------------------------------------------------------------------- one point
@@ -275,5 +275,5 @@ SAMPLING = (
     _bucket_function(_AGG, _aggregated, _agg_result),
     _bucket_function("equal_size_bucket_m4_sample", _m4_sample),
     _bucket_function(_OUTLIER, _outliers, _check_outlier),
-    PointFunction(_M4, _check_m4, _make_m4),
+    SeriesTransform(_M4, _check_m4, _make_m4),
 )

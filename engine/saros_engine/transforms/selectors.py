@@ -9,14 +9,14 @@ import numpy as np
 from saros_engine.expressions.text import text_ranks
 from saros_engine.functions.function import Attributes, expect, integer_attribute
 from saros_engine.plan.expression import FunctionCall
-from saros_engine.transforms.series_transform import Generator, PointFunction, Points, attributes_of
+from saros_engine.transforms.series_transform import Generator, Points, SeriesTransform, attributes_of
 from saros_storage.base.types import NUMERIC_TYPES, STRING_TYPES, DataType, NumericArray, TimeUnit
 
 _K_MAX = 1_000
 _ORDERED = NUMERIC_TYPES | STRING_TYPES | {DataType.DATE, DataType.TIMESTAMP}
 
 
-def _selector(name: str, *, largest: bool) -> PointFunction:
+def _selector(name: str, *, largest: bool) -> SeriesTransform:
     def check(types: Sequence[DataType], attributes: Attributes) -> DataType:
         expect(name, types, _ORDERED)
         integer_attribute(name, attributes, "k", low=1, high=_K_MAX)
@@ -32,7 +32,7 @@ def _selector(name: str, *, largest: bool) -> PointFunction:
 
         return run
 
-    return PointFunction(name, check, make)
+    return SeriesTransform(name, check, make)
 
 
 def _descending(keys: NumericArray) -> NumericArray:

@@ -36,7 +36,7 @@ Generator = Callable[[Points], Points]
 
 
 @dataclass(frozen=True, slots=True)
-class PointFunction:
+class SeriesTransform:
     """One entry of `POINT_FUNCTIONS`."""
 
     name: str

@@ -32,7 +32,7 @@ from saros_engine.functions.function import (
 )
 from saros_engine.plan.expression import FunctionCall
 from saros_engine.transforms.profile import doubles, made_points, point_function, without_nan
-from saros_engine.transforms.series_transform import Generator, PointFunction, Points, attributes_of
+from saros_engine.transforms.series_transform import Generator, Points, SeriesTransform, attributes_of
 from saros_scheduler import require_wanted
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import NUMERIC_TYPES, BoolArray, DataType, Float64Array, Int64Array, TimeUnit
@@ -100,7 +100,7 @@ _AGGREGATES = ("mean", "max", "min", "first", "last", "median")
 _INTERPOLATIONS = ("nan", "ffill", "bfill", "linear")
 
 
-def _resample(name: str) -> PointFunction:
+def _resample(name: str) -> SeriesTransform:
     def check(attributes: Attributes) -> None:
         duration_attribute(name, attributes, "every", _NANOSECOND)
         choice_attribute(name, attributes, "aggr", _AGGREGATES)
@@ -265,7 +265,7 @@ def _make_ksigma(attributes: Attributes, _: TimeUnit) -> Generator:
 # ---------------------------------------------------------------------------------------------- at the points' times
 
 
-def _passing(name: str, *, high: bool) -> PointFunction:
+def _passing(name: str, *, high: bool) -> SeriesTransform:
     def check(attributes: Attributes) -> None:
         cut = number_attribute(name, attributes, "wpass")
         if not 0 < cut < 1:
@@ -294,7 +294,7 @@ def _passing(name: str, *, high: bool) -> PointFunction:
 
 def _runs(
     name: str, check: Callable[[Attributes], object], least: Callable[[Attributes, TimeUnit], int]
-) -> PointFunction:
+) -> SeriesTransform:
     """The runs of rows without a gap that last at least so long, and how many rows they have."""
 
     def result_type(types: object, attributes: Attributes) -> DataType:
@@ -321,7 +321,7 @@ def _runs(
 
         return run
 
-    return PointFunction(name, result_type, make)
+    return SeriesTransform(name, result_type, make)
 
 
 def mode(steps: Int64Array) -> int:
@@ -364,7 +364,7 @@ SIGNAL = (
     point_function("dtw", DataType.DOUBLE, _make_dtw, series=2),
     _resample("resample"),
     _resample("re_sample"),
-    PointFunction("sample", _sample_result, _make_sample),
+    SeriesTransform("sample", _sample_result, _make_sample),
     point_function("ksigma", None, _make_ksigma, _check_ksigma),
     _passing("highpass", high=True),
     _passing("lowpass", high=False),

@@ -23,7 +23,7 @@ from saros_engine.functions.function import (
     number_attribute,
 )
 from saros_engine.transforms.profile import doubles, finite_points, made_points, point_function
-from saros_engine.transforms.series_transform import Generator, PointFunction, Points
+from saros_engine.transforms.series_transform import Generator, Points, SeriesTransform
 from saros_engine.transforms.signal import mode
 from saros_scheduler import require_wanted
 from saros_storage.base.errors import UserMistake
@@ -276,7 +276,7 @@ def _wavelet(name: str, attributes: Attributes) -> tuple[float, ...]:
     return found
 
 
-def _wave(name: str, *, inverse: bool) -> PointFunction:
+def _wave(name: str, *, inverse: bool) -> SeriesTransform:
     def make(attributes: Attributes, _: TimeUnit) -> Generator:
         low = _wavelet(name, attributes)
         layers = integer_attribute(name, attributes, "layer", 1, low=1)

@@ -36,7 +36,7 @@ from saros_grammar.syntax.ast import (
     Expression,
     InList,
     IsNull,
-    Keep,
+    KeepCondition,
     Like,
     Literal,
     LiteralKind,
@@ -439,7 +439,7 @@ def keep_of(expression: Expression) -> Expression:
         and expression.operator in _COMPARISONS
         and str(expression.left).lower() == "keep"
     ):
-        return Keep(expression.operator, expression.right)
+        return KeepCondition(expression.operator, expression.right)
     return expression
 
 

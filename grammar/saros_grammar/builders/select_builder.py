@@ -27,7 +27,7 @@ from saros_grammar.syntax.ast import (
     GroupByWindow,
     Into,
     IntoItem,
-    Keep,
+    KeepCondition,
     Literal,
     LiteralKind,
     Parameter,
@@ -230,8 +230,8 @@ def _condition(expressions: ExpressionBuilder, context: Any) -> GroupByCondition
     if not options:
         return GroupByCondition(predicate, None, ignore_null)
     keep = keep_of(options[0])
-    if not isinstance(keep, Keep):
-        keep = Keep(BinaryOperator.GREATER_EQUAL, keep)
+    if not isinstance(keep, KeepCondition):
+        keep = KeepCondition(BinaryOperator.GREATER_EQUAL, keep)
     count = _number(keep.count, LiteralKind.INTEGER)
     if count is None:
         raise expressions.error(context, "CONDITION takes KEEP and a whole number: CONDITION(s1 > 0, KEEP >= 3)")

@@ -183,7 +183,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class KeepCondition:
     """`keep >= 3`, the second argument of COUNT_IF; `count` is an INTEGER literal or a parameter."""
 
     operator: BinaryOperator
@@ -283,7 +283,7 @@ Expression = (
     | Unary
     | Binary
     | Call
-    | Keep
+    | KeepCondition
     | Between
     | IsNull
     | InList

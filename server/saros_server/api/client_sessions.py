@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass
 
 from saros_server.api.session import EmbeddedSession
-from saros_server.auth.login import Gate, Visitor
+from saros_server.auth.login import AuthenticatedClient, LoginGate
 from saros_storage.base.clock import Clock
 
 #: A session that did nothing for so long is closed.
@@ -47,7 +47,7 @@ class TooManySessions(Exception):
 class _Client:
     session: EmbeddedSession
     host: str
-    visitor: Visitor
+    visitor: AuthenticatedClient
     opened_ns: int
     used_ns: int
 
@@ -60,7 +60,7 @@ class _Client:
 class ClientSessions:
     """See the module."""
 
-    def __init__(self, gate: Gate, clock: Clock) -> None:
+    def __init__(self, gate: LoginGate, clock: Clock) -> None:
         self._gate = gate
         self._clock = clock
         self._lock = threading.Lock()
@@ -69,7 +69,7 @@ class ClientSessions:
     def __len__(self) -> int:
         return len(self._clients)
 
-    def add(self, session: EmbeddedSession, host: str, visitor: Visitor) -> bytes:
+    def add(self, session: EmbeddedSession, host: str, visitor: AuthenticatedClient) -> bytes:
         """The token of a session that a visitor opened from a host. Raises TooManySessions; then it is closed."""
         session.speak_for(visitor.access, visitor.trail)
         token = secrets.token_bytes(_TOKEN_BYTES)

@@ -18,7 +18,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 
-from saros_engine.statements.insert_statement import ColumnBatch, Inserting
+from saros_engine.statements.insert_statement import ColumnBatch, InsertExecutor
 from saros_server.api.errors import refusal_of
 from saros_server.api.insert_request import read_insert
 from saros_server.api.session import EmbeddedSession
@@ -45,15 +45,15 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
-class _UnderWay:
+class _PendingInserts:
     """A part that was handed over, or runs on a thread."""
 
     part: _Part
-    inserting: Inserting | None
+    inserting: InsertExecutor | None
     running: Future[int] | None = None
 
 
-class Together:
+class InsertBatcher:
     """See the module."""
 
     def __init__(self, node: Node) -> None:
@@ -96,7 +96,7 @@ class Together:
             return self._done(batch, found)
         return _Part(session, batch, runs=found is State.RUNNING)
 
-    def _begin(self, parts: Sequence[_Part]) -> list[Inserting | None]:
+    def _begin(self, parts: Sequence[_Part]) -> list[InsertExecutor | None]:
         try:
             return self._node.engine.insert_together([part.batch for part in parts])
         except BaseException:
@@ -104,19 +104,19 @@ class Together:
                 self._node.requests.end(part.batch.request, -1)
             raise
 
-    def _started(self, part: _Part, inserting: Inserting | None) -> _UnderWay:
+    def _started(self, part: _Part, inserting: InsertExecutor | None) -> _PendingInserts:
         """What was not handed over runs on a thread from now on."""
         requests, request = self._node.requests, part.batch.request
         if inserting is not None:
-            return _UnderWay(part, inserting)
+            return _PendingInserts(part, inserting)
         carry_out = requests.once if part.runs else requests.carry_out
-        return _UnderWay(part, None, self._submit(carry_out, request, partial(part.session.write, part.batch)))
+        return _PendingInserts(part, None, self._submit(carry_out, request, partial(part.session.write, part.batch)))
 
     def _submit(self, act: Callable[..., int], *arguments: object) -> Future[int]:
         """Carry out something on a thread, in this call's context: as long as the client waits for leaders."""
         return self._pool.submit(copy_context().run, act, *arguments)
 
-    def _outcome(self, found: _UnderWay, deadline: float) -> client_pb2.InsertOutcome:
+    def _outcome(self, found: _PendingInserts, deadline: float) -> client_pb2.InsertOutcome:
         """Wait for a part until then; for one without a number, until it is over."""
         batch = found.part.batch
         running = found.running
@@ -131,7 +131,7 @@ class Together:
         except Exception as error:  # noqa: BLE001 (the top of a part)
             return _refused(error)
 
-    def _settle(self, part: _Part, inserting: Inserting, deadline: float) -> Future[int] | None:
+    def _settle(self, part: _Part, inserting: InsertExecutor, deadline: float) -> Future[int] | None:
         """Wait for what was handed over; None: it is written. Else it goes on on a thread."""
         requests, request = self._node.requests, part.batch.request
         try:
@@ -149,7 +149,7 @@ class Together:
         return client_pb2.InsertOutcome(points=points, leader=self._node.leader_elsewhere(batch.device))
 
 
-def _write(part: _Part, inserting: Inserting | None) -> int:
+def _write(part: _Part, inserting: InsertExecutor | None) -> int:
     """Wait for what was handed over, if it was, and else write the part by itself; answers the points."""
     if inserting is not None and inserting.wait(_HANDED_OVER_SECONDS):
         return inserting.points

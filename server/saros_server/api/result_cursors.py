@@ -22,7 +22,7 @@ LEASE_SECONDS = 5.0
 RESTS_MAX = 256
 
 
-class RestGone(Exception):
+class CursorGone(Exception):
     """No such rest waits for the session."""
 
     code = 2030
@@ -32,7 +32,7 @@ class RestGone(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Sending:
+class ResultCursor:
     """A statement's result on its way to its client."""
 
     outcome: EmbeddedOutcome
@@ -43,14 +43,14 @@ class Sending:
     left: list[bytes] = field(default_factory=list)
 
 
-class Rests:
+class ResultCursors:
     """See the module."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._changed = threading.Condition()
         #: Until when each is kept, and it; who is overdue first is the first.
-        self._waiting: OrderedDict[int, tuple[int, Sending]] = OrderedDict()
+        self._waiting: OrderedDict[int, tuple[int, ResultCursor]] = OrderedDict()
         self._numbers = count(1)
         self._thread: threading.Thread | None = None
 
@@ -58,7 +58,7 @@ class Rests:
         """How many wait."""
         return len(self._waiting)
 
-    def put(self, rest: Sending) -> int:
+    def put(self, rest: ResultCursor) -> int:
         """Keep a rest; its number, which no other has."""
         until = self._clock.monotonic_ns() + round(LEASE_SECONDS * 1e9)
         pushed_out = None
@@ -74,12 +74,12 @@ class Rests:
             pushed_out.outcome.close()
         return number
 
-    def take(self, number: int, session: EmbeddedSession) -> Sending:
-        """The rest that waits for a session under a number; it is the caller's now. Raises RestGone."""
+    def take(self, number: int, session: EmbeddedSession) -> ResultCursor:
+        """The rest that waits for a session under a number; it is the caller's now. Raises CursorGone."""
         with self._changed:
             found = self._waiting.get(number)
             if found is None or found[1].session is not session:
-                raise RestGone
+                raise CursorGone
             del self._waiting[number]
         return found[1]
 

@@ -33,15 +33,15 @@ from saros_server.config.data_folder import cannot_open, check_not_foreign
 from saros_server.node.node import Node
 from saros_server.node.request_dedup import NO_REQUEST, Request
 from saros_server.node.uploads import Uploads
-from saros_server.process.interrupts import Whole
+from saros_server.process.interrupts import UninterruptibleSection
 from saros_server.process.server_file import serving
 from saros_storage.base.errors import FolderInUse, StoreClosed, UserMistake
 from saros_storage.base.paths import quote_node, unquote_node
 from saros_storage.base.types import TIME_UNITS, TimeUnit
-from saros_storage.checkpoint.checkpoint_set import Frozen
-from saros_storage.scan.read_point import Horizon
-from saros_sync.receiver.request_checks import Speaker
-from saros_wire.fork_local import PerProcess
+from saros_storage.checkpoint.checkpoint_set import CheckpointSet
+from saros_storage.scan.read_point import ReadHorizon
+from saros_sync.receiver.request_checks import Requester
+from saros_wire.fork_local import ForkLocal
 from saros_wire.read_point import ReadPoint as KeptPoint
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class _Shared:
 
 
 #: To a process that was forked the folders are its parent's, and in use.
-_nodes: PerProcess[str, _Shared] = PerProcess()
+_nodes: ForkLocal[str, _Shared] = ForkLocal()
 
 
 def open_session(
@@ -152,7 +152,7 @@ class EmbeddedSession:
         return self._node
 
     @property
-    def horizon(self) -> Horizon | None:
+    def horizon(self) -> ReadHorizon | None:
         """What the session was shown; None: it reads strongly, so it need not be known."""
         return None if self._context.consistency == "strong" else self._context.horizon
 
@@ -186,7 +186,7 @@ class EmbeddedSession:
                 results.append(self._node.engine.execute(text, context, parameters, timeout_ms=timeout_ms))
             return results[0].update_count
 
-        with Whole():
+        with UninterruptibleSection():
             count = self._node.requests.once(request, run)
         return EmbeddedOutcome(results[0] if results else Result("", count=count), self)
 
@@ -213,7 +213,7 @@ class EmbeddedSession:
     ) -> int:
         """See the driver's `Session.insert`. A `request` that was carried out is not carried out again."""
         batch = self.batch(device, times, columns, aligned=aligned, request=request)
-        with Whole():
+        with UninterruptibleSection():
             return self._node.requests.once(request, lambda: self.write(batch))
 
     def batch(
@@ -239,13 +239,13 @@ class EmbeddedSession:
         self._require(authorize_load, "LOAD")
         return self._node.uploads
 
-    def freeze(self, since: int | None) -> Frozen:
+    def freeze(self, since: int | None) -> CheckpointSet:
         """Capture all that the node has, for a backup. Raises NoPermission."""
         self._require(authorize_backup, "BACKUP", "backup")
         return self._node.store.freeze(since)
 
     def read_captured(self, id_: bytes, number: int, offset: int) -> Iterator[bytes]:
-        """A file of a capture from an offset on, in pieces. Raises NoPermission, NoSuchCapture."""
+        """A file of a capture from an offset on, in pieces. Raises NoPermission, NoSuchCheckpoint."""
         self._require(authorize_backup, "BACKUP")
         return self._node.store.shelf.pieces(id_, number, offset)
 
@@ -255,7 +255,7 @@ class EmbeddedSession:
         for id_ in ids:
             self._node.store.shelf.release(id_)
 
-    def receive(self, event: str | None = None) -> tuple[Receiver | ClusterReceiver, Speaker]:
+    def receive(self, event: str | None = None) -> tuple[Receiver | ClusterReceiver, Requester]:
         """Where rounds of the sync tool go, and who sends them. Raises NoPermission, SystemReadOnly.
 
         An event is remembered in the audit trail.
@@ -264,7 +264,7 @@ class EmbeddedSession:
         self._node.engine.mode.require_running()
         self._require(authorize_sync, "SYNC", event)
         access = self._context.access
-        return self._node.receiver, Speaker(access.user, partial(may_send, access), access.unrestricted)
+        return self._node.receiver, Requester(access.user, partial(may_send, access), access.unrestricted)
 
     def _require(self, authorize: Callable[[Access], None], what: str, event: str | None = None) -> None:
         """Raise NoPermission. The audit trail remembers what was denied, and an event."""
@@ -287,7 +287,7 @@ class EmbeddedSession:
 
     def close(self) -> None:
         """See the driver's `Session.close`."""
-        with Whole():
+        with UninterruptibleSection():
             with self._lock:
                 if self._closed:
                     return
@@ -358,7 +358,7 @@ class EmbeddedOutcome:
 
     def next_batch(self) -> pa.RecordBatch | None:
         """See `Outcome.next_batch`."""
-        with Whole(self._result.close):
+        with UninterruptibleSection(self._result.close):
             block = self._result.next_block()
             if block is None:
                 return None
@@ -367,5 +367,5 @@ class EmbeddedOutcome:
 
     def close(self) -> None:
         """See `Outcome.close`."""
-        with Whole():
+        with UninterruptibleSection():
             self._result.close()

@@ -51,7 +51,7 @@ class TooManyLogins(Exception):
         super().__init__("too many clients log in at the moment: try again")
 
 
-class Witness(Protocol):
+class LoginListener(Protocol):
     """Is told of every login."""
 
     def record(self, event: str, user: str, host: str, statement: str, code: int) -> None:
@@ -62,7 +62,7 @@ class Witness(Protocol):
 class Authentication:
     """See the module."""
 
-    def __init__(self, directory: Directory, clock: Clock, cost: Cost, witness: Witness) -> None:
+    def __init__(self, directory: Directory, clock: Clock, cost: Cost, witness: LoginListener) -> None:
         self._directory = directory
         self._clock = clock
         self._cost = cost

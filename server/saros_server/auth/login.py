@@ -23,7 +23,7 @@ from saros_storage.base.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
-class Visitor:
+class AuthenticatedClient:
     """Somebody who was let in."""
 
     #: Empty: nobody in particular.
@@ -35,7 +35,7 @@ class Visitor:
     password_version: int = 0
 
 
-class Gate:
+class LoginGate:
     """See the module. `directory`: None lets everybody in."""
 
     def __init__(self, directory: Directory | None, audit: AuditLog, clock: Clock, cost: Cost) -> None:
@@ -48,19 +48,19 @@ class Gate:
         """Whether everybody is let in."""
         return self._directory is None
 
-    def enter(self, user: str, password: str, host: str) -> Visitor:
+    def enter(self, user: str, password: str, host: str) -> AuthenticatedClient:
         """Let somebody in. Raises LoginFailed, TooManyLogins."""
         if self._directory is None or self._authentication is None:
-            return Visitor("", UNRESTRICTED, SessionTrail(self._audit, "", host))
+            return AuthenticatedClient("", UNRESTRICTED, SessionTrail(self._audit, "", host))
         found = self._authentication.login(user, password, host)
         trail = SessionTrail(self._audit, found.name, host)
-        entered = Visitor(found.name, UNRESTRICTED, trail, None, found.password_version)
+        entered = AuthenticatedClient(found.name, UNRESTRICTED, trail, None, found.password_version)
         visitor = self.still_in(entered)
         if visitor is None:  # changed at this very moment
             raise LoginFailed
         return visitor
 
-    def still_in(self, visitor: Visitor) -> Visitor | None:
+    def still_in(self, visitor: AuthenticatedClient) -> AuthenticatedClient | None:
         """The visitor with the rights of now; None: must leave."""
         if self._directory is None:
             return visitor

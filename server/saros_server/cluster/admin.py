@@ -9,10 +9,10 @@ from saros_cluster.database.database import ClusterDatabase
 from saros_cluster.node.cluster_file import ClusterFile, NodeAddress, encode, is_address, is_rack
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.reconfiguration.unsafe_recovery import Rescue
+from saros_cluster.reconfiguration.unsafe_recovery import UnsafeRecovery
 from saros_cluster.routing.routes import Routes
-from saros_cluster.topology.commands import Abort, Admit, Begin, Dismiss, GiveUp
-from saros_cluster.topology.topology import META, Standing, Topology
+from saros_cluster.topology.commands import Abort, Admit, Begin, GiveUp, RevokeAdmission
+from saros_cluster.topology.topology import META, NodeState, Topology
 from saros_cluster.topology.transitions import NO_SUCH_NODE, NOT_NOW
 from saros_engine.base.cluster_info import PlannedMove
 from saros_grammar.syntax.ast import Measure
@@ -30,7 +30,7 @@ class Administration:
         file: ClusterFile,
         database: ClusterDatabase,
         routes: Routes,
-        rescue: Rescue,
+        rescue: UnsafeRecovery,
         balancing: Balancing,
         answers: Callable[[NodeId], bool],
     ) -> None:
@@ -61,7 +61,7 @@ class Administration:
         """See `ClusterAdmin.begin`. Who joins has to be there: once slots move to it, the change cannot be aborted."""
         topology = self._routes.now.topology
         for node in joining:
-            if node in topology.standing(Standing.WAITING) and not self._answers(node):
+            if node in topology.standing(NodeState.WAITING) and not self._answers(node):
                 where = topology.nodes[node].peer
                 raise StorageError(f"node {node} ({where}) does not answer: start it, then ask again", code=_SILENT)
         self._database.grow(Begin(tuple(joining), tuple(leaving)))
@@ -94,7 +94,7 @@ class Administration:
 
     def dismiss(self, node: NodeId) -> None:
         """See `ClusterAdmin.dismiss`."""
-        self._database.grow(Dismiss(node))
+        self._database.grow(RevokeAdmission(node))
 
     def _change(self) -> int:
         """The change under way, as far as this node knows. Raises UserMistake."""
@@ -108,7 +108,7 @@ def _admitted(topology: Topology, peer: str, token: str) -> NodeId:
     """The node that a process has become. Raises UserMistake if it was sent away since."""
     node = topology.node_of(token)
     if node is None:
-        node = next((n for n in topology.standing(Standing.WAITING) if topology.nodes[n].peer == peer), None)
-    if node is None or topology.nodes[node].standing is Standing.GONE:
+        node = next((n for n in topology.standing(NodeState.WAITING) if topology.nodes[n].peer == peer), None)
+    if node is None or topology.nodes[node].standing is NodeState.GONE:
         raise UserMistake(f"the node at {peer} has left: admit it without a token, or with another", code=NO_SUCH_NODE)
     return node

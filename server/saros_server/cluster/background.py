@@ -25,12 +25,12 @@ from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.reader_service import ReaderService
 from saros_cluster.routing.replicas import Replicas
 from saros_cluster.topology.topology import META
-from saros_server.cluster.leader_balancing import LeaderSpread
+from saros_server.cluster.leader_balancing import LeaderBalancing
 from saros_server.cluster.rebalancing import Balancing
 from saros_server.cluster.status import ClusterStatus
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError
-from saros_storage.checkpoint.registry import Shelf
+from saros_storage.checkpoint.registry import CheckpointRegistry
 from saros_storage.folder.store_options import StoreOptions
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ _POLL_SECONDS = 0.01
 _DROPS_SECONDS = 1.0
 
 
-class Chores:
+class BackgroundTasks:
     """See the module."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Chores:
         readers: ReaderService,
         database: ClusterDatabase,
         status: ClusterStatus,
-        shelf: Shelf,
+        shelf: CheckpointRegistry,
         options: StoreOptions,
         meter: LoadMeter,
         balancing: Balancing,
@@ -74,7 +74,7 @@ class Chores:
         self._options = options
         self._meter = meter
         self._balancing = balancing
-        self._spread = LeaderSpread()
+        self._spread = LeaderBalancing()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="saros-chores", daemon=True)
 

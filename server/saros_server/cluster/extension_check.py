@@ -18,7 +18,7 @@ INSTALLED = "installed"
 _ASK_SECONDS = 10.0
 
 
-class InstalledEverywhere:
+class ExtensionCheck:
     """See the module."""
 
     def __init__(self, node: NodeId, routes: Routes, peers: Peers) -> None:

@@ -18,7 +18,7 @@ SETTLED_ROUNDS = 2
 AGAIN_ROUNDS = 20
 
 
-class LeaderSpread:
+class LeaderBalancing:
     """See the module."""
 
     def __init__(self) -> None:

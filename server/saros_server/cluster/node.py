@@ -32,14 +32,14 @@ from saros_cluster.multiraft.host_threads import HostThreads
 from saros_cluster.multiraft.peers import BadRequest, CallHandler, Unreachable
 from saros_cluster.multiraft.raft_log import LogContents, RaftLog
 from saros_cluster.node.cluster_file import CLUSTER_FILE, ClusterFile
-from saros_cluster.node.groups import Ground, Groups
-from saros_cluster.node.receive_throttle import Inflow
+from saros_cluster.node.groups import GroupResources, Groups
+from saros_cluster.node.receive_throttle import ReceiveThrottle
 from saros_cluster.node.slot_load import LoadMeter
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership
 from saros_cluster.raft.messages import GroupId, HardState, Message, Position
 from saros_cluster.raft.ready import RaftOptions, Restored
-from saros_cluster.reconfiguration.reconciler import Worker
+from saros_cluster.reconfiguration.reconciler import Reconciler
 from saros_cluster.remote.migration_sources import Underlays
 from saros_cluster.remote.reader_open import opener
 from saros_cluster.remote.reader_service import ReaderService
@@ -54,17 +54,17 @@ from saros_cluster.transport.handshake import CredentialSource, Identity
 from saros_engine.cluster import Cluster
 from saros_engine.show.cluster_requests import TELL
 from saros_server.cluster.admin import Administration
-from saros_server.cluster.background import Chores
-from saros_server.cluster.extension_check import INSTALLED, InstalledEverywhere, say_installed
+from saros_server.cluster.background import BackgroundTasks
+from saros_server.cluster.extension_check import INSTALLED, ExtensionCheck, say_installed
 from saros_server.cluster.peer_requests import OtherNodes
 from saros_server.cluster.rebalancing import BalanceOptions, Balancing
-from saros_server.cluster.reconfiguration_thread import Growing
+from saros_server.cluster.reconfiguration_thread import ReconfigurationThread
 from saros_server.cluster.status import ClusterStatus
-from saros_server.cluster.sync_admin import ClusterSyncDesk
+from saros_server.cluster.sync_admin import ClusterSyncAdmin
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import CorruptFile, UserMistake
 from saros_storage.cache.chunk_cache import ChunkCache
-from saros_storage.checkpoint.registry import Shelf
+from saros_storage.checkpoint.registry import CheckpointRegistry
 from saros_storage.compaction.compactor import Compactor
 from saros_storage.folder.layout import LOG_FOLDER, SNAPSHOTS_FOLDER
 from saros_storage.folder.node_file import check_node_file
@@ -90,7 +90,7 @@ AddressOf = Callable[[NodeId], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class Environment:
     """What a node has of the world besides its disk and its clock; a simulated world has others."""
 
     #: Reaches the other nodes, once it is started.
@@ -108,11 +108,11 @@ class ClusterNode:
         database: SyncedCluster,
         directory: ClusterDirectory,
         status: ClusterStatus,
-        chores: Chores,
+        chores: BackgroundTasks,
         admin: Administration,
-        installations: InstalledEverywhere,
+        installations: ExtensionCheck,
         others: OtherNodes,
-        sync: ClusterSyncDesk,
+        sync: ClusterSyncAdmin,
         peers: GrpcPeers,
         closing: ExitStack,
     ) -> None:
@@ -145,7 +145,7 @@ class ClusterNode:
         disk: Disk,
         clock: Clock,
         raft: RaftOptions | None = None,
-        outside: Outside | None = None,
+        outside: Environment | None = None,
         credentials: CredentialSource | None = None,
         balance: BalanceOptions | None = None,
     ) -> ClusterNode:
@@ -153,7 +153,7 @@ class ClusterNode:
 
         Without `credentials`, all nodes must be on this machine.
         """
-        outside = outside or Outside()
+        outside = outside or Environment()
         disk.make_folder(folder)
         opened = ExitStack()
         try:
@@ -176,7 +176,7 @@ class _Opening:
         disk: Disk,
         clock: Clock,
         raft: RaftOptions,
-        outside: Outside,
+        outside: Environment,
         closing: ExitStack,
     ) -> None:
         self._raft = raft
@@ -208,7 +208,7 @@ class _Opening:
         self._cache = ChunkCache(options.cache_bytes)
         self._latest = LatestCache(options.latest_cache_bytes)
         self._compactor = Compactor(self._options, clock)
-        self._inflow = Inflow(options.migration_bytes_per_second, clock)
+        self._inflow = ReceiveThrottle(options.migration_bytes_per_second, clock)
 
     def _agree(self, state: MetaState) -> None:
         """The meta group's state has changed."""
@@ -226,7 +226,7 @@ class _Opening:
         host = GroupHost(file.node, log, peers, self._clock, self._outside.randomness)
         meta.start(partial(host.compact, META))
         self._closing.callback(self._compactor.stop)
-        shelf = Shelf(os.path.join(self._folder, SNAPSHOTS_FOLDER), disk, self._clock)
+        shelf = CheckpointRegistry(os.path.join(self._folder, SNAPSHOTS_FOLDER), disk, self._clock)
         replicas = Replicas(self._cache, self._latest)
         life = self._outside.randomness.getrandbits(63)
         groups = self._groups(log, contents, host, peers, shelf, replicas, life)
@@ -238,7 +238,7 @@ class _Opening:
         readers = ReaderService(opener(host, replicas, self._clock, database.kept), self._clock)
         self._closing.callback(readers.close)
         threads = HostThreads(host, self._clock)
-        desk = ClusterSyncDesk(self._folder, disk, database.receiver, database.others, database.ask)
+        desk = ClusterSyncAdmin(self._folder, disk, database.receiver, database.others, database.ask)
         others = OtherNodes(database.others, database.ask)
         meter = LoadMeter(lambda: replicas.machines, file.slots, self._clock)
         balancing = Balancing(meter, self._routes, database.others, database.ask, database.grow, self._clock, balance)
@@ -265,15 +265,15 @@ class _Opening:
         self._closing.callback(threads.stop)
         database.start()
         self._closing.callback(database.stop)
-        chores = Chores(
+        chores = BackgroundTasks(
             self._clock, log, host, meta, replicas, readers, database, status, shelf, self._options, meter, balancing
         )
         chores.start()
         self._closing.callback(chores.stop)
-        self._closing.callback(Growing(worker).stop)
+        self._closing.callback(ReconfigurationThread(worker).stop)
         directory = ClusterDirectory(database, lambda: meta.state.users)
         admin = Administration(file, database, self._routes, worker.rescue, balancing, status.answers)
-        installed = InstalledEverywhere(file.node, self._routes, peers)
+        installed = ExtensionCheck(file.node, self._routes, peers)
         return ClusterNode(database, directory, status, chores, admin, installed, others, desk, peers, self._closing)
 
     def _database(
@@ -284,7 +284,7 @@ class _Opening:
         proposer: Proposer,
         replicas: Replicas,
         is_down: Callable[[NodeId], bool],
-        shelf: Shelf,
+        shelf: CheckpointRegistry,
     ) -> tuple[SyncedCluster, Merges]:
         database = SyncedCluster(
             Parts(
@@ -325,12 +325,12 @@ class _Opening:
         contents: dict[GroupId, LogContents],
         host: GroupHost,
         peers: GrpcPeers,
-        shelf: Shelf,
+        shelf: CheckpointRegistry,
         replicas: Replicas,
         life: int,
     ) -> Groups:
         underlays = Underlays(self._file.node, replicas, peers, self._options.time_partition_interval, life)
-        ground = Ground(
+        ground = GroupResources(
             self._file.node,
             self._folder,
             self._options,
@@ -360,9 +360,9 @@ class _Opening:
         peers: GrpcPeers,
         proposer: Proposer,
         database: SyncedCluster,
-        shelf: Shelf,
-    ) -> Worker:
-        return Worker(
+        shelf: CheckpointRegistry,
+    ) -> Reconciler:
+        return Reconciler(
             self._file.node,
             os.path.join(self._folder, _ARRIVING),
             self._disk,

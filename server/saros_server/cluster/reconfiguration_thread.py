@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from saros_cluster.reconfiguration.reconciler import Worker
+from saros_cluster.reconfiguration.reconciler import Reconciler
 
 logger = logging.getLogger(__name__)
 
@@ -13,10 +13,10 @@ _BUSY_SECONDS = 0.02
 _IDLE_SECONDS = 0.25
 
 
-class Growing:
+class ReconfigurationThread:
     """See the module. Begins when it is made."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: Reconciler) -> None:
         self._worker = worker
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="saros-growing", daemon=True)

@@ -15,13 +15,13 @@ from typing import Any
 from saros_cluster.multiraft.host import GroupHost
 from saros_cluster.multiraft.peers import CallHandler, Peers, RemoteError, Unreachable
 from saros_cluster.node.groups import counted
-from saros_cluster.node.receive_throttle import Came, Inflow
+from saros_cluster.node.receive_throttle import Came, ReceiveThrottle
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.replicas import Replicas
 from saros_cluster.routing.routes import Routes
 from saros_cluster.routing.schema_view import ClusterSchema
-from saros_cluster.topology.topology import META, Standing
+from saros_cluster.topology.topology import META, NodeState
 from saros_cluster.topology.transitions import NO_SUCH_NODE
 from saros_cluster.transport.handshake import Identity
 from saros_engine.base.cluster_info import (
@@ -65,7 +65,7 @@ class _Replica:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _NodeReport:
     """What a node told of itself."""
 
     version: str
@@ -88,7 +88,7 @@ class GroupHere:
     lag: int
 
 
-_UNASKED = _Told("", {}, Came(), read_only=False)
+_UNASKED = _NodeReport("", {}, Came(), read_only=False)
 
 
 class ClusterStatus:
@@ -102,7 +102,7 @@ class ClusterStatus:
         replicas: Replicas,
         peers: Peers,
         schema: ClusterSchema,
-        inflow: Inflow,
+        inflow: ReceiveThrottle,
         clock: Clock,
     ) -> None:
         self._identity = identity
@@ -115,7 +115,7 @@ class ClusterStatus:
         self._inflow = inflow
         self._clock = clock
         #: By node; None: it did not answer.
-        self._told: dict[NodeId, _Told | None] = {}
+        self._told: dict[NodeId, _NodeReport | None] = {}
         #: What was committed here when the others were asked: what they told is to be compared with that.
         self._committed: Mapping[GroupId, int] = {}
         self._mode = SystemMode()
@@ -143,7 +143,7 @@ class ClusterStatus:
             time.sleep(_PAUSE_SECONDS)
         return True
 
-    def _ask(self, node: NodeId) -> _Told | None:
+    def _ask(self, node: NodeId) -> _NodeReport | None:
         asked_ns, begun_ns = self._clock.now_ns(), self._clock.monotonic_ns()
         try:
             words = json.loads(self._peers.call(node, _STATUS, b"", _ASK_SECONDS))
@@ -153,7 +153,7 @@ class ClusterStatus:
         replicas = {GroupId(int(g)): _replica_of(found) for g, found in words["groups"].items()}
         ahead_ns = _ahead(words.get("clock_ns", asked_ns), asked_ns, self._clock.now_ns())  # older nodes do not tell
         read_only, answer_ns = bool(words.get("read_only")), self._clock.monotonic_ns() - begun_ns
-        return _Told(words["version"], replicas, Came(*words["came"]), read_only, answer_ns, ahead_ns)
+        return _NodeReport(words["version"], replicas, Came(*words["came"]), read_only, answer_ns, ahead_ns)
 
     def call_handlers(self) -> Mapping[str, CallHandler]:
         """What other nodes ask this one, by name."""
@@ -178,10 +178,10 @@ class ClusterStatus:
             )
         return found
 
-    def _all(self) -> dict[NodeId, _Told | None]:
+    def _all(self) -> dict[NodeId, _NodeReport | None]:
         return {
             **self._told,
-            self._node: _Told(RELEASE, self._here(), self._inflow.came(), self._mode.read_only),
+            self._node: _NodeReport(RELEASE, self._here(), self._inflow.came(), self._mode.read_only),
         }
 
     def current_members(self, group: GroupId) -> list[NodeId]:
@@ -204,7 +204,7 @@ class ClusterStatus:
         """Why this node can take no write at all; None: it can, or one group or another cannot."""
         if self._routes.is_removed:
             return _REMOVED
-        if self._node in self._routes.now.topology.standing(Standing.WAITING):
+        if self._node in self._routes.now.topology.standing(NodeState.WAITING):
             return f"this node has not joined the cluster: ADD NODE {self._node} lets it"
         if self._host.leader_of(META) is None:
             return "no leader of the meta group is known: this node is cut off, or half of the nodes or more are down"
@@ -289,7 +289,7 @@ class ClusterStatus:
             known = None if found is None else found.version
             rows.append(NodeRow(node, status, _endpoint(address.peer), _endpoint(address.client), known, address.rack))
         topology = self._routes.now.topology
-        for node in topology.standing(Standing.WAITING):
+        for node in topology.standing(NodeState.WAITING):
             address = topology.nodes[node]
             peer, client = _endpoint(address.peer), _endpoint(address.client)
             rows.append(NodeRow(node, NodeStatus.JOINING, peer, client, None, address.rack))
@@ -304,7 +304,7 @@ class ClusterStatus:
             rows += [self._row(group, node, told.get(node), *shared) for node in self._routes.now.members(group)]
         return rows
 
-    def _databases(self, group: GroupId, told: Iterable[_Told | None]) -> tuple[str, ...]:
+    def _databases(self, group: GroupId, told: Iterable[_NodeReport | None]) -> tuple[str, ...]:
         """Of which the group has the schema, or some replica of it data."""
         if group == META:
             return ()
@@ -315,7 +315,7 @@ class ClusterStatus:
         return tuple(sorted(found))
 
     def _row(
-        self, group: GroupId, node: NodeId, told: _Told | None, databases: tuple[str, ...], committed: int
+        self, group: GroupId, node: NodeId, told: _NodeReport | None, databases: tuple[str, ...], committed: int
     ) -> RegionRow:
         found = None if told is None else told.replicas.get(group)
         role = ReplicaRole.UNKNOWN

@@ -4,7 +4,7 @@
     SHOW RECEIVERS         a folder's sender is beside its node: all are asked
 
 A node that does not answer has a row among the receivers, which says why; what is on its way to it is not told.
-Implements `sync_statements.SyncDesk`. Thread-safe.
+Implements `sync_statements.SyncAdmin`. Thread-safe.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from saros_cluster.multiraft.peers import CallHandler
 from saros_cluster.placement.ring import NodeId
 from saros_engine.statements.sync_statements import ReceiverRow
 from saros_server.cluster.peer_requests import Ask, ask_each
-from saros_server.sync.sync_admin import NodeSyncDesk
+from saros_server.sync.sync_admin import NodeSyncAdmin
 from saros_storage.io.disk import Disk
 from saros_sync.clustered.receiver import ClusterReceiver
 
@@ -25,7 +25,7 @@ _DESK = "sync.desk"
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _NodeReport:
     """What one node tells. `in_hand`: see `Receiver.in_hand`."""
 
     in_hand: Mapping[str, tuple[int, int]]
@@ -35,13 +35,13 @@ class _Told:
         return json.dumps([self.in_hand, [astuple(row) for row in self.receivers]]).encode()
 
     @staticmethod
-    def decode(data: bytes) -> _Told:
+    def decode(data: bytes) -> _NodeReport:
         in_hand, receivers = json.loads(data)
         hands = {str(sender): (int(number), int(lacking)) for sender, (number, lacking) in in_hand.items()}
-        return _Told(hands, [ReceiverRow(*row) for row in receivers])
+        return _NodeReport(hands, [ReceiverRow(*row) for row in receivers])
 
 
-class ClusterSyncDesk(NodeSyncDesk):
+class ClusterSyncAdmin(NodeSyncAdmin):
     """See the module."""
 
     def __init__(
@@ -68,7 +68,7 @@ class ClusterSyncDesk(NodeSyncDesk):
         return found
 
     def receivers(self) -> Sequence[ReceiverRow]:
-        """See `SyncDesk.receivers`: of all nodes; those of others are called by their node, too."""
+        """See `SyncAdmin.receivers`: of all nodes; those of others are called by their node, too."""
         rows = list(super().receivers())
         for node, told in self._told():
             if isinstance(told, str):
@@ -77,15 +77,15 @@ class ClusterSyncDesk(NodeSyncDesk):
                 rows += [replace(row, name=f"node {node}: {row.name}") for row in told.receivers]
         return rows
 
-    def _told(self) -> Iterator[tuple[NodeId, _Told | str]]:
+    def _told(self) -> Iterator[tuple[NodeId, _NodeReport | str]]:
         """What each other node tells, or why it does not."""
         for node, answer in ask_each(self._others(), self._ask, _DESK, b""):
-            yield node, answer if isinstance(answer, str) else _Told.decode(answer)
+            yield node, answer if isinstance(answer, str) else _NodeReport.decode(answer)
 
     def handlers(self) -> Mapping[str, CallHandler]:
         """What other nodes ask, by name."""
 
         def tell(_: NodeId, __: bytes) -> bytes:
-            return _Told(NodeSyncDesk.in_hand(self), NodeSyncDesk.receivers(self)).encode()
+            return _NodeReport(NodeSyncAdmin.in_hand(self), NodeSyncAdmin.receivers(self)).encode()
 
         return {_DESK: tell}

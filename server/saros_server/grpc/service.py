@@ -22,11 +22,11 @@ import grpc
 from saros_cluster.routing.no_leader import leader_wait
 from saros_server.api.client_sessions import ClientSessions
 from saros_server.api.errors import BadMessage, refusal_of
-from saros_server.api.insert_batching import Together
+from saros_server.api.insert_batching import InsertBatcher
 from saros_server.api.insert_request import read_insert
 from saros_server.api.session import EmbeddedSession, open_session
 from saros_server.auth.audit import AuditLog
-from saros_server.auth.login import Gate
+from saros_server.auth.login import LoginGate
 from saros_server.auth.passwords import Cost
 from saros_server.grpc.admin_calls import OTHER_CALLS, OTHER_STREAMS
 from saros_server.grpc.statements import Statements
@@ -98,18 +98,18 @@ class ClientService:
         try:
             self._gate = self._make_gate(authentication=authentication)
             self._sessions = ClientSessions(self._gate, clock)
-            self._together = Together(self.node)
+            self._together = InsertBatcher(self.node)
             self._statements = Statements(clock)
             self._streams = ThreadPoolExecutor(CALLS_MAX, thread_name_prefix="saros-stream")
         except BaseException:
             self._own.close()
             raise
 
-    def _make_gate(self, *, authentication: bool) -> Gate:
+    def _make_gate(self, *, authentication: bool) -> LoginGate:
         node = self._own.node
         directory = node.directory if authentication else None
         audit = AuditLog(self._folder, LocalDisk(), self._clock)
-        return Gate(directory, audit, self._clock, Cost(node.configuration.password_cost))
+        return LoginGate(directory, audit, self._clock, Cost(node.configuration.password_cost))
 
     @property
     def node(self) -> Node:

@@ -21,7 +21,7 @@ import grpc
 import pyarrow as pa
 
 from saros_server.api.errors import BadMessage
-from saros_server.api.result_cursors import RestGone, Rests, Sending
+from saros_server.api.result_cursors import CursorGone, ResultCursor, ResultCursors
 from saros_server.api.session import EmbeddedSession
 from saros_server.grpc.admin_calls import named_point
 from saros_server.process.logs import shape_of
@@ -63,7 +63,7 @@ class Statements:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._rests = Rests(clock)
+        self._rests = ResultCursors(clock)
         self._lock = threading.Lock()
         #: Streams of results that are not over.
         self._streams = 0
@@ -88,7 +88,7 @@ class Statements:
         self._close(sending)
         return answer
 
-    def _gather(self, sending: Sending, answer: client_pb2.Answer) -> bool:
+    def _gather(self, sending: ResultCursor, answer: client_pb2.Answer) -> bool:
         """Put rows into an answer; whether these are all."""
         outcome = sending.outcome
         if outcome.names is None:
@@ -107,14 +107,14 @@ class Statements:
     def rest(
         self, request: client_pb2.RestRequest, context: grpc.ServicerContext, session: EmbeddedSession
     ) -> Iterator[bytes]:
-        """The call Rest. Raises RestGone."""
+        """The call Rest. Raises CursorGone."""
         return self._stream(self._rests.take(request.rest, session), context)
 
     def discard_rest(
         self, request: client_pb2.RestRequest, _: grpc.ServicerContext, session: EmbeddedSession
     ) -> client_pb2.DiscardRestReply:
         """The call DiscardRest. A rest that was taken is ended by its stream."""
-        with suppress(RestGone):
+        with suppress(CursorGone):
             self._close(self._rests.take(request.rest, session))
         return client_pb2.DiscardRestReply()
 
@@ -129,7 +129,7 @@ class Statements:
         """Close what waits for clients."""
         self._rests.close()
 
-    def _begun(self, request: client_pb2.ExecuteRequest, session: EmbeddedSession) -> Sending:
+    def _begun(self, request: client_pb2.ExecuteRequest, session: EmbeddedSession) -> ResultCursor:
         if session.horizon is not None:
             session.horizon.note(_shown(request))
         started = self._clock.monotonic_ns()
@@ -140,7 +140,7 @@ class Statements:
             at=named_point(request.read_point) if request.HasField("read_point") else None,
             request=session.numbered(request.sequence),
         )
-        return Sending(outcome, session, request.statement, started)
+        return ResultCursor(outcome, session, request.statement, started)
 
     def _check_room(self) -> None:
         with self._lock:
@@ -148,7 +148,7 @@ class Statements:
         if streams + len(self._rests) >= RESULTS_MAX:
             raise TooManyResults
 
-    def _stream(self, sending: Sending, context: grpc.ServicerContext, *, headed: bool = False) -> Iterator[bytes]:
+    def _stream(self, sending: ResultCursor, context: grpc.ServicerContext, *, headed: bool = False) -> Iterator[bytes]:
         def over() -> None:
             with self._lock:
                 self._streams -= 1
@@ -160,7 +160,7 @@ class Statements:
             over()
         return self._pieces(sending, context, headed=headed)
 
-    def _pieces(self, sending: Sending, context: grpc.ServicerContext, *, headed: bool) -> Iterator[bytes]:
+    def _pieces(self, sending: ResultCursor, context: grpc.ServicerContext, *, headed: bool) -> Iterator[bytes]:
         outcome = sending.outcome
         try:
             if headed:
@@ -173,7 +173,7 @@ class Statements:
         finally:
             self._close(sending)
 
-    def _close(self, sending: Sending) -> None:
+    def _close(self, sending: ResultCursor) -> None:
         """Nothing of it will be sent any more."""
         sending.outcome.close()
         elapsed_ms = (self._clock.monotonic_ns() - sending.started_ns) // 1_000_000
@@ -182,7 +182,7 @@ class Statements:
             logger.warning("slow statement", extra=extra)
 
 
-def _head(sending: Sending) -> client_pb2.ResultHead:
+def _head(sending: ResultCursor) -> client_pb2.ResultHead:
     outcome = sending.outcome
     head = client_pb2.ResultHead(query_id=outcome.query_id, update_count=outcome.update_count, stale=outcome.stale)
     if outcome.names is not None:
@@ -191,7 +191,7 @@ def _head(sending: Sending) -> client_pb2.ResultHead:
     return head
 
 
-def _end(sending: Sending) -> client_pb2.ResultEnd | None:
+def _end(sending: ResultCursor) -> client_pb2.ResultEnd | None:
     """What is known at the end of rows; None: nothing need be."""
     outcome, horizon = sending.outcome, sending.session.horizon
     if horizon is None or outcome.names is None:

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 from saros_server.api.errors import BadMessage
 from saros_server.api.session import EmbeddedSession
 from saros_sync.round import Content
-from saros_sync.transport import Begun, Standing
+from saros_sync.transport import BeginReply, RoundStatus
 from saros_wire import protocol
 from saros_wire.bytes_field import cut_bytes
 from saros_wire.generated import client_pb2
@@ -43,10 +43,10 @@ def _commit(
     return _reply(receiver.commit(speaker, request.sender, request.number))
 
 
-def _reply(begun: Begun) -> client_pb2.SyncReply:
+def _reply(begun: BeginReply) -> client_pb2.SyncReply:
     standing = begun.standing
     reply = client_pb2.SyncReply(standing=standing.value, last=begun.last)
-    for want in begun.wants[: protocol.SYNC_WANTS_MAX] if standing is Standing.WANTED else ():
+    for want in begun.wants[: protocol.SYNC_WANTS_MAX] if standing is RoundStatus.WANTED else ():
         reply.wants.add(sha256=want.content.sha256, size=want.content.size, have=want.have)
     for conflict in begun.conflicts[: protocol.SYNC_CONFLICTS_MAX]:
         reply.conflicts.add(device=conflict.device, owner=conflict.owner, reason=conflict.reason)

@@ -23,7 +23,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.utils import floatToGoString
 
-from saros_engine.base.latency_histogram import BOUNDS_SECONDS, Spread
+from saros_engine.base.latency_histogram import BOUNDS_SECONDS, LatencySnapshot
 from saros_server.node.node import Node
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def _by(name: str, label: str, values: Mapping[Any, float]) -> Metric:
     return family
 
 
-def _histogram(name: str, spread: Spread) -> Metric:
+def _histogram(name: str, spread: LatencySnapshot) -> Metric:
     bounds = [*map(floatToGoString, BOUNDS_SECONDS), "+Inf"]
     up_to = list(zip(bounds, accumulate(spread.counts), strict=True))
     return HistogramMetricFamily(name, METRICS[name][1], buckets=up_to, sum_value=spread.seconds)
@@ -268,7 +268,7 @@ class MetricsServer:
         self._registry = CollectorRegistry()
         self._registry.register(collector)
         ProcessCollector(registry=self._registry)
-        self._server = make_server(host, port, self._answer, _Threaded, _Quiet)
+        self._server = make_server(host, port, self._answer, _Threaded, _QuietHandler)
         #: The port that it listens on.
         self.port = self._server.server_port
         self._thread = threading.Thread(target=self._server.serve_forever, name="saros-metrics", daemon=True)
@@ -299,6 +299,6 @@ class _Threaded(ThreadingMixIn, WSGIServer):
     daemon_threads = True
 
 
-class _Quiet(WSGIRequestHandler):
+class _QuietHandler(WSGIRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (the base's name)
         """Scrapes are not worth a line each."""

@@ -30,12 +30,12 @@ from saros_server.cluster.rebalancing import BalanceOptions
 from saros_server.config.configuration import Configuration, ConfigurationError
 from saros_server.config.memory_limits import queries_memory_bytes
 from saros_server.node.persisted_mode import kept_mode
-from saros_server.node.pinned_snapshots import ReadPoints
+from saros_server.node.pinned_snapshots import PinnedSnapshots
 from saros_server.node.request_dedup_runner import Requests
 from saros_server.node.uploads import Uploads
 from saros_server.pki.certificate_files import WatchedFiles
 from saros_server.pki.peer_certificates import peer_credentials
-from saros_server.sync.sync_admin import NodeSyncDesk
+from saros_server.sync.sync_admin import NodeSyncAdmin
 from saros_storage.base.allocator import keep_freed_memory
 from saros_storage.base.clock import Clock, SystemClock
 from saros_storage.base.types import TIME_UNITS
@@ -56,11 +56,11 @@ class Node:
     def __init__(
         self,
         configuration: Configuration,
-        ground: _Ground,
+        ground: _Storage,
         scheduler: DriverScheduler,
         engine: QueryEngine,
         clock: Clock,
-        sync: NodeSyncDesk,
+        sync: NodeSyncAdmin,
         uploads: Uploads,
         closing: ExitStack,
     ) -> None:
@@ -86,7 +86,7 @@ class Node:
         self.certificates = ground.certificates
         self._clock = clock
         #: Moments that are kept for statements to come.
-        self.read_points = ReadPoints(self.store, clock, self.requests.memory)
+        self.read_points = PinnedSnapshots(self.store, clock, self.requests.memory)
         in_charge = (lambda: True) if self.cluster is None else self.cluster.chores.leads_meta
         self._continuous = ContinuousRunner(self.store, clock, engine.run_continuous, in_charge)
         self._continuous.start()
@@ -108,7 +108,7 @@ class Node:
             opened.callback(scheduler.close)
             cluster = ground.cluster
             mode = kept_mode(folder, disk)
-            here = NodeSyncDesk(folder, disk, ground.receiver)
+            here = NodeSyncAdmin(folder, disk, ground.receiver)
             engine = QueryEngine(
                 ground.database,
                 scheduler,
@@ -156,7 +156,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ground:
+class _Storage:
     """What the engine stands on: a store, or a node's part of a cluster."""
 
     database: Database
@@ -166,14 +166,14 @@ class _Ground:
     cluster: ClusterNode | None = None
 
 
-def _open(folder: str, configuration: Configuration, disk: Disk, clock: Clock, closing: ExitStack) -> _Ground:
+def _open(folder: str, configuration: Configuration, disk: Disk, clock: Clock, closing: ExitStack) -> _Storage:
     """A folder with a `cluster.json` as a node of that cluster, any other as a store of its own."""
     options = store_options(configuration)
     file = load_cluster_file(folder, disk)
     if file is None:
         store = SyncedStore.open(folder, options, disk, clock)
         closing.callback(store.close)
-        return _Ground(store, FileDirectory(folder, disk), store.receiver)
+        return _Storage(store, FileDirectory(folder, disk), store.receiver)
     from saros_cluster.transport.grpc_peers import CannotListen
     from saros_server.cluster.node import ClusterNode
 
@@ -186,7 +186,7 @@ def _open(folder: str, configuration: Configuration, disk: Disk, clock: Clock, c
         raise ConfigurationError(str(error)) from error
     closing.callback(node.close)
     certificates = [] if credentials is None else [credentials.files]
-    return _Ground(node.database, node.directory, node.database.receiver, certificates, node)
+    return _Storage(node.database, node.directory, node.database.receiver, certificates, node)
 
 
 def _balance_options(configuration: Configuration) -> BalanceOptions:

@@ -44,7 +44,7 @@ class NoSuchReadPoint(StorageError):
 
 
 @dataclass(slots=True, eq=False)
-class _Kept:
+class _PinnedSnapshot:
     view: ReadView
     stale: bool
     lease_ns: int
@@ -55,7 +55,7 @@ class _Kept:
     ended: bool = False
 
 
-class ReadPoints:
+class PinnedSnapshots:
     """See the module. One per node; `instance` is its process's."""
 
     def __init__(self, database: Database, clock: Clock, instance: int) -> None:
@@ -66,7 +66,7 @@ class ReadPoints:
         self._taking = threading.Lock()
         #: Guards what follows; no view is opened or closed with it.
         self._lock = threading.Lock()
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, _PinnedSnapshot] = {}
         self._timer: threading.Timer | None = None
         self._closed = False
 
@@ -97,7 +97,7 @@ class ReadPoints:
             with self._lock:
                 if not self._closed:
                     over = self._crowded_out()
-                    kept = _Kept(view, point.stale, lease_ms * 1_000_000, self._clock.monotonic_ns())
+                    kept = _PinnedSnapshot(view, point.stale, lease_ms * 1_000_000, self._clock.monotonic_ns())
                     self._kept[name] = kept
                     self._start_timer()
                 else:
@@ -119,7 +119,7 @@ class ReadPoints:
             kept.touched_ns = self._clock.monotonic_ns()
         return _Shared(kept.view, lambda: self._leave(kept))
 
-    def _get(self, name: str) -> _Kept:
+    def _get(self, name: str) -> _PinnedSnapshot:
         kept = self._kept.get(name)
         if kept is None:
             raise NoSuchReadPoint(name, "nobody has read at it for long, or others have taken its place")
@@ -129,7 +129,7 @@ class ReadPoints:
         if instance not in (0, self.instance):
             raise NoSuchReadPoint(name, "the node was started anew since")
 
-    def _leave(self, kept: _Kept) -> None:
+    def _leave(self, kept: _PinnedSnapshot) -> None:
         with self._lock:
             kept.users -= 1
             kept.touched_ns = self._clock.monotonic_ns()

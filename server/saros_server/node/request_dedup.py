@@ -53,7 +53,7 @@ class _Client:
         self.newest = max(self.newest, sequence)
 
 
-class KnownRequests:
+class RequestTable:
     """See the module."""
 
     def __init__(self) -> None:

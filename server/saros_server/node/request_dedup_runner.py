@@ -9,7 +9,7 @@ import secrets
 import threading
 from collections.abc import Callable
 
-from saros_server.node.request_dedup import NO_REQUEST, KnownRequests, Request, State
+from saros_server.node.request_dedup import NO_REQUEST, Request, RequestTable, State
 
 
 class OutcomeForgotten(Exception):
@@ -27,7 +27,7 @@ class Requests:
     def __init__(self) -> None:
         #: Names this memory: see OpenReply.memory.
         self.memory = secrets.randbits(64) | 1
-        self._known = KnownRequests()
+        self._known = RequestTable()
         self._over = threading.Condition()
 
     def once(self, request: Request, write: Callable[[], int]) -> int:

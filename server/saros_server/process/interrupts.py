@@ -26,7 +26,7 @@ from types import FrameType, TracebackType
 _PATIENCE_SECONDS = 3.0
 
 
-class Whole:
+class UninterruptibleSection:
     """`with Whole(cancel): ...`, see the module; `cancel` ends what the call waits for, from any thread."""
 
     __slots__ = ("_cancel", "_ending", "_is_main", "_over", "_overdue")

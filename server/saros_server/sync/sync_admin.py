@@ -1,4 +1,4 @@
-"""What the sync tool does in a folder, as SQL asks for it: implements `sync_statements.SyncDesk`. Thread-safe."""
+"""What the sync tool does in a folder, as SQL asks for it: implements `sync_statements.SyncAdmin`. Thread-safe."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from saros_sync.receiver.receiver import Receiver
 
 
-class NodeSyncDesk:
+class NodeSyncAdmin:
     """See the module."""
 
     def __init__(self, folder: str, disk: Disk, receiver: Receiver | ClusterReceiver) -> None:
@@ -25,7 +25,7 @@ class NodeSyncDesk:
         self._receiver = receiver
 
     def senders(self) -> Sequence[SenderRow]:
-        """See `SyncDesk.senders`; a sender whose first round is on its way is one."""
+        """See `SyncAdmin.senders`; a sender whose first round is on its way is one."""
         known = self._receiver.catalog.senders
         in_hand = {sender: (round_, None if n < 0 else n) for sender, (round_, n) in self.in_hand().items()}
         rows = [self._sender(entry, *in_hand.get(entry.id, (None, None))) for entry in known.values()]
@@ -53,7 +53,7 @@ class NodeSyncDesk:
         )
 
     def refused(self) -> Sequence[tuple[str, str, str, str]]:
-        """See `SyncDesk.refused`."""
+        """See `SyncAdmin.refused`."""
         return [
             (entry.id, conflict.device, conflict.owner, conflict.reason)
             for entry in self._receiver.catalog.senders.values()
@@ -61,7 +61,7 @@ class NodeSyncDesk:
         ]
 
     def receivers(self) -> Sequence[ReceiverRow]:
-        """See `SyncDesk.receivers`."""
+        """See `SyncAdmin.receivers`."""
         return [self._row(name) for name in self._folder.receivers()]
 
     def _row(self, name: str) -> ReceiverRow:
@@ -79,9 +79,9 @@ class NodeSyncDesk:
         )
 
     def transfer(self, device: str, sender: str) -> None:
-        """See `SyncDesk.transfer`."""
+        """See `SyncAdmin.transfer`."""
         self._receiver.transfer(device, sender)
 
     def drop(self, sender: str) -> int:
-        """See `SyncDesk.drop`."""
+        """See `SyncAdmin.drop`."""
         return self._receiver.drop(sender)

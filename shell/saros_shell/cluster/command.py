@@ -37,7 +37,7 @@ from saros_shell.cluster import nodes as cluster_growing
 from saros_shell.cluster.login import Login, connect_as_told, login_of, login_options
 from saros_shell.cluster.nodes import rows_of, told_by
 from saros_shell.output.cluster_tables import (
-    Told,
+    ClusterReport,
     change_line,
     group_rows,
     leaderless,
@@ -303,13 +303,13 @@ def _print_tables(cluster: LocalCluster, login: Login | None) -> bool:
     return all(row["state"] in ("up", "joining") for row in nodes) and not leaderless(told.regions)
 
 
-def _print_groups(told: Told) -> None:
+def _print_groups(told: ClusterReport) -> None:
     sys.stdout.write("\n" + table(group_rows(told.regions)))
     if told.change:
         sys.stdout.write(f"\n{change_line(told.change)}\n")
 
 
-def _ask_any(cluster: LocalCluster, running: Sequence[NodeId], login: Login) -> Told | None:
+def _ask_any(cluster: LocalCluster, running: Sequence[NodeId], login: Login) -> ClusterReport | None:
     for node in running:
         try:
             return _ask(cluster.address(node), login)
@@ -318,7 +318,7 @@ def _ask_any(cluster: LocalCluster, running: Sequence[NodeId], login: Login) -> 
     return None
 
 
-def _ask(address: str, login: Login) -> Told:
+def _ask(address: str, login: Login) -> ClusterReport:
     """Raises saros.Error, UserMistake for who is not let in."""
     target, user, password = f"saros://{address}", login.user, login.password
     try:

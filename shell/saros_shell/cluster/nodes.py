@@ -19,7 +19,7 @@ from saros_cluster.placement.ring import NodeId
 from saros_server.local import local_cluster
 from saros_server.local.local_cluster import LocalCluster
 from saros_shell.cluster.login import Login
-from saros_shell.output.cluster_tables import Row, Told, change_line, waiting
+from saros_shell.output.cluster_tables import ClusterReport, Row, change_line, waiting
 from saros_storage.base.errors import UserMistake
 from saros_storage.io.disk import Disk
 
@@ -46,9 +46,11 @@ def rows_of(connection: saros.Connection, statement: str) -> list[Row]:
     return rows
 
 
-def told_by(connection: saros.Connection) -> Told:
+def told_by(connection: saros.Connection) -> ClusterReport:
     """What the nodes of a connection tell of their cluster."""
-    return Told(*(rows_of(connection, f"show {what}") for what in ("cluster details", "regions", "cluster change")))
+    return ClusterReport(
+        *(rows_of(connection, f"show {what}") for what in ("cluster details", "regions", "cluster change"))
+    )
 
 
 def admit(

@@ -23,7 +23,7 @@ Row = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ClusterReport:
     """The rows of SHOW CLUSTER DETAILS, of SHOW REGIONS, and of SHOW CLUSTER CHANGE."""
 
     nodes: Sequence[Row]
@@ -41,7 +41,7 @@ def unreachable(nodes: Sequence[Row]) -> list[str]:
     return [str(row["NodeID"]) for row in nodes if row["Status"] == "Unknown"]
 
 
-def waits_for(address: str, told: Told) -> str | None:
+def waits_for(address: str, told: ClusterReport) -> str | None:
     """What the node at `address` still waits for; None if all is well. Nodes that do not answer may be the reason."""
     groups, nodes = ", ".join(leaderless(told.regions)), ", ".join(unreachable(told.nodes))
     silent = f"node {nodes} does not answer {address}"
@@ -75,7 +75,7 @@ def _came(row: Row) -> str:
     return f"{came / 1e6:.1f} of {expected / 1e6:.1f} MB fetched, {rate / 1e6:.1f} MB/s{left}; "
 
 
-def node_rows(addresses: Mapping[NodeId, str], pids: Mapping[NodeId, int], told: Told | None) -> list[Row]:
+def node_rows(addresses: Mapping[NodeId, str], pids: Mapping[NodeId, int], told: ClusterReport | None) -> list[Row]:
     """A row per node. `pids`: of those that run; without `told`, what only a node could tell is unknown."""
     known = {} if told is None else {row["NodeID"]: row for row in told.nodes}
     regions: Sequence[Row] = () if told is None else told.regions
@@ -92,7 +92,7 @@ def node_rows(addresses: Mapping[NodeId, str], pids: Mapping[NodeId, int], told:
     ]
 
 
-def node_rows_elsewhere(told: Told) -> list[Row]:
+def node_rows_elsewhere(told: ClusterReport) -> list[Row]:
     """A row per node of a cluster of several machines, where no process can be looked at."""
     return [
         {

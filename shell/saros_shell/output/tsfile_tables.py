@@ -20,7 +20,7 @@ import numpy as np
 from saros_shell.output.render import float_text
 from saros_storage.base.types import Scalar
 from saros_storage.scan.reading import Statistics
-from saros_storage.tsfile.file_outline import ChunkSurvey, DeviceSurvey, PageSurvey, SeriesSurvey
+from saros_storage.tsfile.file_outline import ChunkOutline, DeviceSurvey, PageSurvey, SeriesOutline
 
 Row: TypeAlias = dict[str, object]
 #: A time as it is printed.
@@ -104,14 +104,14 @@ def page_rows(devices: Iterable[DeviceSurvey], time: TimeText) -> Iterator[Row]:
             }
 
 
-def _chunks(devices: Iterable[DeviceSurvey]) -> Iterator[tuple[DeviceSurvey, SeriesSurvey, ChunkSurvey]]:
+def _chunks(devices: Iterable[DeviceSurvey]) -> Iterator[tuple[DeviceSurvey, SeriesOutline, ChunkOutline]]:
     for device in devices:
         for series in device.series:
             for chunk in series.chunks:
                 yield device, series, chunk
 
 
-def _path(device: DeviceSurvey, series: SeriesSurvey) -> str:
+def _path(device: DeviceSurvey, series: SeriesOutline) -> str:
     return f"{device.path} {_TIMES}" if series.type is None else f"{device.path}.{series.measurement}"
 
 
@@ -169,7 +169,7 @@ def device_words(device: DeviceSurvey, *, pages: bool) -> Mapping[str, object]:
     }
 
 
-def _series_words(series: SeriesSurvey, *, pages: bool) -> Row:
+def _series_words(series: SeriesOutline, *, pages: bool) -> Row:
     return {
         "measurement": series.measurement,
         "type": None if series.type is None else series.type.name,
@@ -178,7 +178,7 @@ def _series_words(series: SeriesSurvey, *, pages: bool) -> Row:
     }
 
 
-def _chunk_words(chunk: ChunkSurvey, *, pages: bool) -> Row:
+def _chunk_words(chunk: ChunkOutline, *, pages: bool) -> Row:
     words: Row = {
         "offset": chunk.offset,
         "encoding": chunk.encoding.name,

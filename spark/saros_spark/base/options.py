@@ -156,17 +156,17 @@ class StreamOptions:
 
 def scan_options(options: Mapping[str, str]) -> ScanOptions:
     """Of a batch read. Raises SourceError."""
-    return _scan(_Given(options, READ))
+    return _scan(_RawOptions(options, READ))
 
 
 def relation_options(options: Mapping[str, str]) -> ScanOptions:
     """Of a read, whether batch or stream, when only its schema is asked for. Raises SourceError."""
-    return _scan(_Given(options, (*READ, *STREAM)))
+    return _scan(_RawOptions(options, (*READ, *STREAM)))
 
 
 def stream_options(options: Mapping[str, str]) -> StreamOptions:
     """Of a streaming read. Raises SourceError."""
-    given = _Given(options, STREAM)
+    given = _RawOptions(options, STREAM)
     scan = _scan(given)
     for name, value in (("sql", scan.sql), ("aggregate", scan.aggregate)):
         if value is not None:
@@ -176,7 +176,7 @@ def stream_options(options: Mapping[str, str]) -> StreamOptions:
 
 def write_options(options: Mapping[str, str], *, streaming: bool = False) -> WriteOptions:
     """Of a write. Raises SourceError."""
-    given = _Given(options, STREAM_WRITE if streaming else WRITE)
+    given = _RawOptions(options, STREAM_WRITE if streaming else WRITE)
     return WriteOptions(
         connecting=_connecting(given),
         layout=given.choice("layout", Layout, "by_device"),
@@ -193,7 +193,7 @@ def write_options(options: Mapping[str, str], *, streaming: bool = False) -> Wri
     )
 
 
-def _progress(given: _Given) -> str | None:
+def _progress(given: _RawOptions) -> str | None:
     text = given.text("progress")
     try:
         return None if text is None else join_nodes(split_path(text))
@@ -203,7 +203,7 @@ def _progress(given: _Given) -> str | None:
 
 def file_options(options: Mapping[str, str]) -> FileOptions:
     """Of a read of TsFiles. Raises SourceError."""
-    given = _Given(options, FILES)
+    given = _RawOptions(options, FILES)
     path, paths = given.text("path"), given.text("paths")
     made = FileOptions(
         paths=tuple(json.loads(paths)) if paths else () if path is None else (path.removeprefix("file:"),),
@@ -227,7 +227,7 @@ def file_options(options: Mapping[str, str]) -> FileOptions:
 
 def file_write_options(options: Mapping[str, str]) -> FileWriteOptions:
     """Of a write of TsFiles. Raises SourceError."""
-    given = _Given(options, FILES_WRITE)
+    given = _RawOptions(options, FILES_WRITE)
     path = given.text("path")
     if path is None:
         raise SourceError("say which folder: save('/data/files')")
@@ -241,7 +241,7 @@ def file_write_options(options: Mapping[str, str]) -> FileWriteOptions:
     return FileWriteOptions(path.removeprefix("file:"), rows, given.choice("timeUnit", Unit, "ms"))
 
 
-def _scan(given: _Given) -> ScanOptions:
+def _scan(given: _RawOptions) -> ScanOptions:
     lease = given.number("snapshotLease", float, 1)
     made = ScanOptions(
         connecting=_connecting(given),
@@ -265,7 +265,7 @@ def _scan(given: _Given) -> ScanOptions:
     return made
 
 
-def _check_scan(made: ScanOptions, given: _Given) -> None:
+def _check_scan(made: ScanOptions, given: _RawOptions) -> None:
     if made.sql is not None:
         others = [name for name in (*_WHAT, "layout") if name != "sql" and given.text(name) is not None]
         if others:
@@ -290,7 +290,7 @@ def _check_sql(text: str) -> None:
         raise SourceError(f"option sql takes a query that gives rows and writes none; this was not run: {text}")
 
 
-def _connecting(given: _Given) -> Connecting:
+def _connecting(given: _RawOptions) -> Connecting:
     url = given.text("url")
     if url is None:
         raise SourceError("option url is missing: saros://host:6667, or the data folder of a running server")
@@ -320,7 +320,7 @@ def first_line(file: str) -> str:
         raise SourceError(f"the password file {file} cannot be read: {error}") from error
 
 
-def _devices(given: _Given) -> tuple[str, ...]:
+def _devices(given: _RawOptions) -> tuple[str, ...]:
     found = [name for name in ("devices", "path", "paths") if given.text(name) is not None]
     if len(found) > 1:
         raise SourceError(f"{' and '.join(found)} both say which devices: give one of them")
@@ -343,7 +343,7 @@ def split_words(text: str) -> tuple[str, ...]:
     return tuple(stripped for part in (*words, word) if (stripped := part.strip()))
 
 
-class _Given:
+class _RawOptions:
     """The options as they came, asked for by their documented names."""
 
     def __init__(self, options: Mapping[str, str], known: Iterable[str]) -> None:

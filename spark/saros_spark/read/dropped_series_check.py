@@ -25,7 +25,7 @@ _ASKED_MAX = 16
 _NAMED_MAX = 5
 
 
-class Presence:
+class DroppedSeriesCheck:
     """Of one task's `devices`, each with the series `measurements`; `columns` of its result show them."""
 
     def __init__(self, devices: Sequence[str], measurements: Sequence[str], columns: Collection[str]) -> None:

@@ -38,7 +38,7 @@ from saros_spark.read.catalogue import (
     read_extents,
     unit_of,
 )
-from saros_spark.read.dropped_series_check import Presence, refuse
+from saros_spark.read.dropped_series_check import DroppedSeriesCheck, refuse
 from saros_spark.read.planning import Sizes, Slice, duration, moment, plan_devices, plan_times, windows
 from saros_storage.base.paths import unquote_node
 from saros_storage.base.types import TimeUnit
@@ -281,7 +281,7 @@ def read_task(task: Task, options: ScanOptions, target: pa.Schema, stage: str = 
         refuse(sorted(set(task.needed) - set(result.names)))
         names = dict(task.names)
         columns = task.needed or {names.get(name, name) for name in target.names} - {"Time", "Device"}
-        presence = Presence(task.devices, task.measurements, columns)
+        presence = DroppedSeriesCheck(task.devices, task.measurements, columns)
         if task.melts:
             names |= {unquote_node(name): name for name in result.names[2:]}
             rows = _rows_schema(result, target)

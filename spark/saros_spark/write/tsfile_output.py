@@ -59,7 +59,7 @@ class Stored:
         return Stored(type_, DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR)
 
 
-class Known(Protocol):
+class StorageSchema(Protocol):
     """What decides how rows are stored."""
 
     unit: TimeUnit
@@ -76,7 +76,7 @@ class Known(Protocol):
 
 
 class OfDatabase:
-    """`Known` of a database that the files are loaded into."""
+    """`StorageSchema` of a database that the files are loaded into."""
 
     def __init__(self, connection: saros.Connection, *, aligned: bool) -> None:
         self._connection = connection
@@ -88,12 +88,12 @@ class OfDatabase:
         self._databases = sorted((str(row[0]) for row in connection.execute("show databases")), key=len, reverse=True)
 
     def database(self, device: str) -> str:
-        """See `Known`; of a device that is in none, the one that LOAD will make."""
+        """See `StorageSchema`; of a device that is in none, the one that LOAD will make."""
         known = (name for name in self._databases if device == name or device.startswith(name + "."))
         return next(known, None) or join_nodes(split_path(device)[: self._level + 1])
 
     def series(self, devices: Sequence[str]) -> Mapping[str, tuple[Mapping[str, Stored], bool]]:
-        """See `Known`."""
+        """See `StorageSchema`."""
         found: dict[str, dict[str, Stored]] = {device: {} for device in devices}
         for path, _, _, type_, encoding, compressor, *_ in self._shown("timeseries", devices, "viewtype=BASE"):
             device, measurement = split_series(str(path))
@@ -126,7 +126,7 @@ def _above(devices: Sequence[str]) -> str:
 
 
 class Unknown:
-    """`Known` of files that stand for themselves."""
+    """`StorageSchema` of files that stand for themselves."""
 
     def __init__(self, unit: TimeUnit, *, aligned: bool) -> None:
         self.unit = unit
@@ -134,18 +134,18 @@ class Unknown:
         self._aligned = aligned
 
     def database(self, device: str) -> str:  # noqa: ARG002 - all go together
-        """See `Known`."""
+        """See `StorageSchema`."""
         return ""
 
     def series(self, devices: Sequence[str]) -> Mapping[str, tuple[Mapping[str, Stored], bool]]:
-        """See `Known`."""
+        """See `StorageSchema`."""
         return {device: ({}, self._aligned) for device in devices}
 
 
 class Sealer:
     """See the module. One task's; `add`, then `finish`."""
 
-    def __init__(self, known: Known, folder: Path, name: str, *, points_max: int) -> None:
+    def __init__(self, known: StorageSchema, folder: Path, name: str, *, points_max: int) -> None:
         self._known = known
         self._folder = folder
         self._name = name

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from saros_storage.base.errors import CorruptFile, StorageError
-from saros_storage.checkpoint.checkpoint import Capture, CapturedFile, decode_capture, encode_capture
+from saros_storage.checkpoint.checkpoint import Checkpoint, CheckpointFile, decode_capture, encode_capture
 
 _VERSION = 1
 _FIRST_LINE = re.compile(rb"saros-backup (\d{1,4}) ([0-9a-f]{8}) (\d{1,19})\n")
@@ -45,7 +45,7 @@ class Catalog:
     #: Whether the log leads to points behind the capture; else it is of a cluster's node, and is as it is.
     exact: bool
     schema: bytes = field(repr=False)
-    captures: tuple[Capture, ...] = field(repr=False)
+    captures: tuple[Checkpoint, ...] = field(repr=False)
     #: Of each capture, by the numbers of its files.
     objects: tuple[tuple[StoredObject, ...], ...] = field(repr=False)
     #: CRC-32 of the last record of the log that it has: by it the next backup sees whether it goes on from there.
@@ -53,7 +53,7 @@ class Catalog:
     #: Whether its log goes on where the backup before it ended.
     continues: bool = False
 
-    def files(self) -> Iterator[tuple[CapturedFile, StoredObject]]:
+    def files(self) -> Iterator[tuple[CheckpointFile, StoredObject]]:
         """All files of partitions, with their objects."""
         for capture, objects in zip(self.captures, self.objects, strict=True):
             for file in capture.files():
@@ -83,7 +83,7 @@ class Catalog:
         return max((capture.reached for capture in self.captures), default=0)
 
 
-def key_of(file: CapturedFile) -> FileKey:
+def key_of(file: CheckpointFile) -> FileKey:
     """See `FileKey`."""
     return (file.database, file.slice, file.name, file.size, file.crc32)
 

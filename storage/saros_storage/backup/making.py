@@ -24,8 +24,8 @@ from saros_storage.backup.repository import Repository
 from saros_storage.backup.source import Source
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import CorruptFile
-from saros_storage.checkpoint.checkpoint import Capture, CapturedFile, LogPiece
-from saros_storage.checkpoint.checkpoint_set import Frozen
+from saros_storage.checkpoint.checkpoint import Checkpoint, CheckpointFile, LogPiece
+from saros_storage.checkpoint.checkpoint_set import CheckpointSet
 from saros_storage.log.record import HEADER_BYTES, scan
 
 #: How far the backup is, is noted whenever so much was copied.
@@ -85,7 +85,7 @@ class BackupRun:
 
     def _catalog(
         self,
-        frozen: Frozen,
+        frozen: CheckpointSet,
         known: dict[FileKey, StoredObject],
         earlier: Sequence[Catalog],
         taken_ns: int,
@@ -128,7 +128,7 @@ class BackupRun:
 
     # ------------------------------------------------------------------ copying
 
-    def _file(self, place: int, file: CapturedFile, known: dict[FileKey, StoredObject]) -> StoredObject:
+    def _file(self, place: int, file: CheckpointFile, known: dict[FileKey, StoredObject]) -> StoredObject:
         key = key_of(file)
         if key in known:
             self.progress.files_known += 1
@@ -188,7 +188,7 @@ class BackupRun:
         return StoredObject(digest.hexdigest(), size), crc32
 
 
-def _check_log(capture: Capture) -> None:
+def _check_log(capture: Checkpoint) -> None:
     """Raise CorruptFile unless the log leads from the files to the last entry."""
     if capture.log and not _is_whole(capture.log, capture.index + 1) and capture.reached > capture.index:
         raise CorruptFile("log", 0, f"the records behind {capture.index} did not come whole")

@@ -20,7 +20,7 @@ from saros_storage.backup.making import Progress
 from saros_storage.backup.points import AtIndex, AtTime, Point, find_point
 from saros_storage.backup.repository import NO_BACKUP, Repository
 from saros_storage.base.errors import CorruptFile, UserMistake
-from saros_storage.checkpoint.checkpoint import CapturedPartition
+from saros_storage.checkpoint.checkpoint import CheckpointPartition
 from saros_storage.folder.layout import (
     GROUP_FOLDER,
     LOG_FOLDER,
@@ -110,7 +110,7 @@ class Restore:
         }
         write_durably(self._disk, os.path.join(self._folder, NODE_FILE), json.dumps(words).encode() + b"\n")
 
-    def _partition(self, partition: CapturedPartition, objects: Sequence[StoredObject], *, exact: bool) -> None:
+    def _partition(self, partition: CheckpointPartition, objects: Sequence[StoredObject], *, exact: bool) -> None:
         manifest = partition.manifest
         parent = os.path.join(self._folder, GROUP_FOLDER, database_folder_name(manifest.database))
         folder = os.path.join(parent, str(partition.slice))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from saros_storage.checkpoint.checkpoint_set import Frozen
-from saros_storage.checkpoint.registry import Shelf
+from saros_storage.checkpoint.checkpoint_set import CheckpointSet
+from saros_storage.checkpoint.registry import CheckpointRegistry
 
 
 class Source(Protocol):
     """What has captures. Used by one thread."""
 
-    def freeze(self, since: int | None) -> Frozen:
+    def freeze(self, since: int | None) -> CheckpointSet:
         """Capture; `since`: a store's log from this record on is wanted too. Raises what the database does."""
         ...
 
@@ -29,11 +29,11 @@ class Freezer(Protocol):
     """A database that captures itself: a store, or a cluster's node."""
 
     @property
-    def shelf(self) -> Shelf:
+    def shelf(self) -> CheckpointRegistry:
         """Where captures are until they are let go."""
         ...
 
-    def freeze(self, since: int | None = None) -> Frozen:
+    def freeze(self, since: int | None = None) -> CheckpointSet:
         """See `Source.freeze`."""
         ...
 
@@ -45,7 +45,7 @@ class ShelfSource:
         self._database = database
         self._ids: tuple[bytes, ...] = ()
 
-    def freeze(self, since: int | None) -> Frozen:
+    def freeze(self, since: int | None) -> CheckpointSet:
         """See `Source.freeze`."""
         frozen = self._database.freeze(since)
         self._ids = frozen.ids

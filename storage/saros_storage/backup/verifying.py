@@ -12,7 +12,7 @@ from saros_storage.log.record import scan
 
 
 @dataclass(slots=True)
-class Verdict:
+class BackupReport:
     """What was looked at, and what is wrong with it; sizes in bytes."""
 
     backups: int = 0
@@ -22,7 +22,7 @@ class Verdict:
     problems: list[tuple[StorageError, list[int]]] = field(default_factory=list)
 
 
-def verify(repository: Repository, told: Callable[[Verdict], None] = lambda _: None) -> Verdict:
+def verify(repository: Repository, told: Callable[[BackupReport], None] = lambda _: None) -> BackupReport:
     """Read every content of every backup. Raises CorruptFile for a catalog, UserMistake 2052 if there is none."""
     catalogs = repository.catalogs()
     users: dict[StoredObject, list[int]] = {}
@@ -31,7 +31,7 @@ def verify(repository: Repository, told: Callable[[Verdict], None] = lambda _: N
         for stored in {stored for objects in catalog.objects for stored in objects}:
             users.setdefault(stored, []).append(catalog.number)
         log |= {stored: (first, last) for first, last, stored in catalog.log()}
-    verdict = Verdict(len(catalogs))
+    verdict = BackupReport(len(catalogs))
     for stored, numbers in users.items():
         try:
             content = b"".join(repository.read(stored)) if stored in log else None

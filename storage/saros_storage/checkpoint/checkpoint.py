@@ -29,7 +29,7 @@ from saros_storage.scan.snapshot import Rank
 
 
 @dataclass(frozen=True, slots=True)
-class CapturedFile:
+class CheckpointFile:
     """A file to copy: `name` is relative to its partition's folder (`seq/17-1-0-0.tsfile`)."""
 
     number: int
@@ -42,7 +42,7 @@ class CapturedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class CapturedPartition:
+class CheckpointPartition:
     """A partition as it was; sizes in bytes."""
 
     slice: int
@@ -52,13 +52,13 @@ class CapturedPartition:
     #: Where it lies; only here.
     folder: str = field(default="", compare=False)
 
-    def files(self, number: int) -> Iterator[CapturedFile]:
+    def files(self, number: int) -> Iterator[CheckpointFile]:
         """Its files, numbered from `number`."""
         database = self.manifest.database
         for entry, size in zip(self.manifest.files, self.resource_sizes, strict=True):
             name = os.path.join(kind_folder(sequence=entry.sequence), entry.name)
-            yield CapturedFile(number, database, self.slice, name, entry.size, entry.crc32, entry.rank)
-            yield CapturedFile(
+            yield CheckpointFile(number, database, self.slice, name, entry.size, entry.crc32, entry.rank)
+            yield CheckpointFile(
                 number + 1, database, self.slice, name + RESOURCE, size, entry.resource_crc32, entry.rank
             )
             number += 2
@@ -74,24 +74,24 @@ class LogPiece:
 
 
 @dataclass(frozen=True, slots=True)
-class Capture:
+class Checkpoint:
     """See the module; `note` is what the owner of the region adds."""
 
     index: int
     reached: int
     schema_index: int
     schema: bytes = field(repr=False)
-    partitions: tuple[CapturedPartition, ...] = ()
+    partitions: tuple[CheckpointPartition, ...] = ()
     note: bytes = field(default=b"", repr=False)
     #: Oldest first. Those behind `index` are whole; of older ones, some in between may be gone.
     log: tuple[LogPiece, ...] = ()
 
-    def files(self) -> Iterator[CapturedFile]:
+    def files(self) -> Iterator[CheckpointFile]:
         """All files of partitions, by number from 0; the pieces of the log have the numbers behind."""
         for number, partition in self.numbered():
             yield from partition.files(number)
 
-    def numbered(self) -> Iterator[tuple[int, CapturedPartition]]:
+    def numbered(self) -> Iterator[tuple[int, CheckpointPartition]]:
         """Its partitions, each with the number of its first file."""
         number = 0
         for partition in self.partitions:
@@ -99,7 +99,7 @@ class Capture:
             number += 2 * len(partition.manifest.files)
 
 
-def encode_capture(capture: Capture) -> bytes:
+def encode_capture(capture: Checkpoint) -> bytes:
     """A capture's bytes."""
     words = {
         "index": capture.index,
@@ -113,15 +113,15 @@ def encode_capture(capture: Capture) -> bytes:
     return json.dumps(words, ensure_ascii=False).encode()
 
 
-def decode_capture(data: bytes) -> Capture:
+def decode_capture(data: bytes) -> Checkpoint:
     """The inverse, of bytes that another process has sent. Raises CorruptFile."""
     try:
         words = json.loads(data)
         partitions = [
-            CapturedPartition(int(number), decode_manifest("capture", str(text).encode()), tuple(map(int, sizes)))
+            CheckpointPartition(int(number), decode_manifest("capture", str(text).encode()), tuple(map(int, sizes)))
             for number, text, sizes in words["partitions"]
         ]
-        found = Capture(
+        found = Checkpoint(
             int(words["index"]),
             int(words["reached"]),
             int(words["schema_index"]),

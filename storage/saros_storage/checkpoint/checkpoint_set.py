@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 from saros_storage.base.errors import CorruptFile
 from saros_storage.base.types import TimeUnit
-from saros_storage.checkpoint.checkpoint import Capture, decode_capture, encode_capture
+from saros_storage.checkpoint.checkpoint import Checkpoint, decode_capture, encode_capture
 
 
 @dataclass(frozen=True, slots=True)
-class Frozen:
+class CheckpointSet:
     """See the module; `ids` are the captures' on the shelf of the process."""
 
     time_unit: str
@@ -25,10 +25,10 @@ class Frozen:
     #: What goes with all captures.
     schema: bytes = field(repr=False)
     ids: tuple[bytes, ...]
-    captures: tuple[Capture, ...] = field(repr=False)
+    captures: tuple[Checkpoint, ...] = field(repr=False)
 
 
-def encode_frozen(frozen: Frozen) -> bytes:
+def encode_frozen(frozen: CheckpointSet) -> bytes:
     """Its bytes."""
     words = {
         "time_unit": frozen.time_unit,
@@ -41,11 +41,11 @@ def encode_frozen(frozen: Frozen) -> bytes:
     return json.dumps(words, ensure_ascii=False).encode()
 
 
-def decode_frozen(data: bytes) -> Frozen:
+def decode_frozen(data: bytes) -> CheckpointSet:
     """The inverse, of bytes that another process has sent. Raises CorruptFile."""
     try:
         words = json.loads(data)
-        found = Frozen(
+        found = CheckpointSet(
             str(words["time_unit"]),
             int(words["time_partition_interval"]),
             bool(words["exact"]),

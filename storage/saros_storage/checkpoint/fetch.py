@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from saros_storage.base.errors import CorruptFile
-from saros_storage.checkpoint.checkpoint import Capture, CapturedFile, CapturedPartition
+from saros_storage.checkpoint.checkpoint import Checkpoint, CheckpointFile, CheckpointPartition
 from saros_storage.checkpoint.registry import PIECE_BYTES
 from saros_storage.folder.layout import database_folder_name, kind_folder
 from saros_storage.io.disk import Disk
@@ -23,10 +23,10 @@ from saros_storage.partition.partition_files import save_manifests
 
 #: (number of a file, offset, count) -> PIECE_BYTES of so many files from there on, or fewer: they end there.
 Read = Callable[[int, int, int], bytes]
-Placed = tuple[CapturedFile, str]
+Placed = tuple[CheckpointFile, str]
 
 
-def pull_partitions(read: Read, capture: Capture, folder: str, disk: Disk, at_once: int = 1) -> None:
+def pull_partitions(read: Read, capture: Checkpoint, folder: str, disk: Disk, at_once: int = 1) -> None:
     """Fetch partitions into `folder`, which is emptied first. Raises CorruptFile, OSError, and what `read` raises.
 
     `at_once`: so many threads call `read`.
@@ -42,7 +42,7 @@ def pull_partitions(read: Read, capture: Capture, folder: str, disk: Disk, at_on
     disk.sync_all([*(path for _, path in placed), *kinds, *manifests])
 
 
-def pull_files(read: Read, files: Iterable[CapturedFile], folder: str, disk: Disk, at_once: int = 1) -> None:
+def pull_files(read: Read, files: Iterable[CheckpointFile], folder: str, disk: Disk, at_once: int = 1) -> None:
     """Fetch files into `folder`, emptied first; nothing is durable. Raises like `pull_partitions`."""
     _begin(folder, disk)
     _pull_all(read, [(file, os.path.join(folder, str(file.number))) for file in files], disk, at_once)
@@ -65,15 +65,15 @@ def _pull_all(read: Read, placed: Iterable[Placed], disk: Disk, at_once: int) ->
                 future.cancel()
 
 
-def _own(folder: str, partition: CapturedPartition) -> str:
+def _own(folder: str, partition: CheckpointPartition) -> str:
     return os.path.join(folder, database_folder_name(partition.manifest.database), str(partition.slice))
 
 
-def _kinds(folder: str, partition: CapturedPartition) -> list[str]:
+def _kinds(folder: str, partition: CheckpointPartition) -> list[str]:
     return [os.path.join(_own(folder, partition), kind_folder(sequence=sequence)) for sequence in (True, False)]
 
 
-def _placed(folder: str, capture: Capture) -> Iterator[Placed]:
+def _placed(folder: str, capture: Checkpoint) -> Iterator[Placed]:
     """All files, and where they go."""
     for number, partition in capture.numbered():
         for file in partition.files(number):
@@ -105,7 +105,7 @@ def _pull_run(read: Read, run: Sequence[Placed], disk: Disk) -> None:
         data = data[file.size :]
 
 
-def _put(disk: Disk, wanted: CapturedFile, path: str, pieces: Iterable[bytes | memoryview]) -> None:
+def _put(disk: Disk, wanted: CheckpointFile, path: str, pieces: Iterable[bytes | memoryview]) -> None:
     file = disk.create(path)
     size = crc = 0
     try:

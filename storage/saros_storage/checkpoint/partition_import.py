@@ -18,9 +18,9 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from saros_storage.checkpoint.checkpoint import Capture
+from saros_storage.checkpoint.checkpoint import Checkpoint
 from saros_storage.folder.layout import RESOURCE, FileName, kind_folder
-from saros_storage.folder.lazy_file import OpenedFile, Report
+from saros_storage.folder.lazy_file import LazyFile, Report
 from saros_storage.folder.manifest import FileEntry
 from saros_storage.io.disk import Disk
 from saros_storage.partition.partition import Arrived, Partition
@@ -29,7 +29,7 @@ from saros_storage.scan.snapshot import FileSource, overlap
 
 
 def link_arrived(
-    disk: Disk, coming: Sequence[Partition], capture: Capture, folder: str, report: Report
+    disk: Disk, coming: Sequence[Partition], capture: Checkpoint, folder: str, report: Report
 ) -> list[Arrived]:
     """Link into partitions what a capture has of each, durably; its files lie in `folder`. What it lacks held nothing.
 
@@ -69,4 +69,4 @@ def _link(
     for from_, to in ((resource, path + RESOURCE), (file, path)):
         disk.remove(to)  # of an attempt that did not come to its end
         disk.link(from_, to)
-    return entry, replace(source, sequence=sequence, path=path, access=OpenedFile(path, disk, report))
+    return entry, replace(source, sequence=sequence, path=path, access=LazyFile(path, disk, report))

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import CorruptFile, StorageError
-from saros_storage.checkpoint.checkpoint import Capture, LogPiece, encode_capture
+from saros_storage.checkpoint.checkpoint import Checkpoint, LogPiece, encode_capture
 from saros_storage.folder.layout import RESOURCE
 from saros_storage.io.disk import Disk
 from saros_storage.log.record import scan
@@ -32,7 +32,7 @@ PIECE_BYTES = 2 << 20
 CAPTURED_NS = 600_000_000_000
 
 
-class NoSuchCapture(StorageError):
+class NoSuchCheckpoint(StorageError):
     """It was not made here, or has gone."""
 
     def __init__(self) -> None:
@@ -40,8 +40,8 @@ class NoSuchCapture(StorageError):
 
 
 @dataclass(slots=True)
-class _Kept:
-    capture: Capture
+class _Leased:
+    capture: Checkpoint
     folder: str
     #: Of each file: the first byte that belongs to the capture, and the one behind; None: to the end.
     bounds: list[tuple[int, int | None]]
@@ -52,7 +52,7 @@ class _Kept:
     since: int
 
 
-class Shelf:
+class CheckpointRegistry:
     """See the module; links lie in `folder`, which is emptied first."""
 
     def __init__(self, folder: str, disk: Disk, clock: Clock) -> None:
@@ -62,12 +62,12 @@ class Shelf:
         self._lock = threading.Lock()
         #: Held while segments are looked through.
         self._cutting = threading.Lock()
-        self._kept: dict[bytes, _Kept] = {}
+        self._kept: dict[bytes, _Leased] = {}
         disk.remove_tree(folder)
 
     def put(
         self,
-        capture: Capture,
+        capture: Checkpoint,
         segments: Sequence[tuple[str, int]] = (),
         since: int = 0,
         lease_ns: int = CAPTURED_NS,
@@ -88,10 +88,10 @@ class Shelf:
         firsts = tuple(first for _, first in segments)
         bounds: list[tuple[int, int | None]] = [(0, None)] * (count - len(firsts))
         with self._lock:
-            self._kept[id_] = _Kept(capture, folder, bounds, self._clock.monotonic_ns(), lease_ns, firsts, since)
+            self._kept[id_] = _Leased(capture, folder, bounds, self._clock.monotonic_ns(), lease_ns, firsts, since)
         return id_
 
-    def _link_all(self, capture: Capture, segments: Sequence[tuple[str, int]], folder: str) -> int:
+    def _link_all(self, capture: Checkpoint, segments: Sequence[tuple[str, int]], folder: str) -> int:
         self._disk.make_folder(folder)
         paths = [file_path(p.folder, entry) for p in capture.partitions for entry in p.manifest.files]
         sources = [source for path in paths for source in (path, path + RESOURCE)] + [path for path, _ in segments]
@@ -102,8 +102,8 @@ class Shelf:
                 raise CorruptFile(source, 0, "missing") from error
         return len(sources)
 
-    def capture(self, id_: bytes) -> Capture:
-        """What was captured; looks through the log that came with it. Raises NoSuchCapture."""
+    def capture(self, id_: bytes) -> Checkpoint:
+        """What was captured; looks through the log that came with it. Raises NoSuchCheckpoint."""
         kept = self._find(id_)
         with self._cutting:
             if kept.uncut:
@@ -112,14 +112,14 @@ class Shelf:
         return kept.capture
 
     def folder_of(self, id_: bytes) -> str:
-        """Where its files lie, by number, for who is in this process. Raises NoSuchCapture."""
+        """Where its files lie, by number, for who is in this process. Raises NoSuchCheckpoint."""
         return self._find(id_).folder
 
     def listing(self, id_: bytes) -> bytes:
-        """The capture's bytes. Raises NoSuchCapture."""
+        """The capture's bytes. Raises NoSuchCheckpoint."""
         return encode_capture(self.capture(id_))
 
-    def _cut(self, kept: _Kept, first: int) -> LogPiece:
+    def _cut(self, kept: _Leased, first: int) -> LogPiece:
         """What a linked segment holds of the records that are wanted; notes where they lie."""
         data = self._disk.map(os.path.join(kept.folder, str(len(kept.bounds))))
         begin = end = 0
@@ -134,23 +134,23 @@ class Shelf:
         kept.bounds.append((begin, end))
         return LogPiece(max(first, kept.since), last, end - begin)
 
-    def _find(self, id_: bytes) -> _Kept:
+    def _find(self, id_: bytes) -> _Leased:
         """A capture, whose lease begins anew."""
         with self._lock:
             kept = self._kept.get(id_)
             if kept is None:
-                raise NoSuchCapture
+                raise NoSuchCheckpoint
             kept.touched_ns = self._clock.monotonic_ns()
             return kept
 
     def read(self, id_: bytes, number: int, offset: int, count: int = 1) -> bytes:
         """At most PIECE_BYTES of `count` files, one behind the other; fewer: they end there. `offset`: in the first.
 
-        Raises NoSuchCapture, for a number that it lacks too.
+        Raises NoSuchCheckpoint, for a number that it lacks too.
         """
         kept = self._find(id_)
         if not 0 <= number < number + count <= len(kept.bounds):
-            raise NoSuchCapture
+            raise NoSuchCheckpoint
         parts, room = [], PIECE_BYTES
         for place in range(number, number + count):
             start, stop = kept.bounds[place]
@@ -163,7 +163,7 @@ class Shelf:
         return b"".join(parts)
 
     def pieces(self, id_: bytes, number: int, offset: int = 0) -> Iterator[bytes]:
-        """A file from an offset on, in pieces. Raises NoSuchCapture."""
+        """A file from an offset on, in pieces. Raises NoSuchCheckpoint."""
         while piece := self.read(id_, number, offset):
             yield piece
             offset += len(piece)

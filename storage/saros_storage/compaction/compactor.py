@@ -26,7 +26,7 @@ from saros_storage.base.errors import CorruptFile, DiskFull, StorageError, Store
 from saros_storage.compaction.garbage_estimate import DeadShares
 from saros_storage.compaction.merging import Merge, MergeOptions, Unmergeable
 from saros_storage.compaction.picker import Kind, Limits, Pick, pick, pick_dead
-from saros_storage.compaction.swap import Ground, Overtaken, Swap
+from saros_storage.compaction.swap import CompactionContext, PartitionChanged, Swap
 from saros_storage.compaction.throttle import Pace
 from saros_storage.folder.layout import TEMPORARY, FileName
 from saros_storage.folder.store_options import StoreOptions
@@ -62,7 +62,7 @@ class CompactionCounters:
 class _Request:
     """A MERGE that somebody waits for."""
 
-    ground: Ground
+    ground: CompactionContext
     #: Those that are not done yet.
     partitions: list[Partition]
     #: Rewrite single files that tombstones reach, too.
@@ -78,7 +78,7 @@ class _Request:
 class _Task:
     """A partition to look at."""
 
-    ground: Ground
+    ground: CompactionContext
     partition: Partition
     request: _Request | None
 
@@ -92,7 +92,7 @@ class Compactor:
         self._limits = Limits(options.compaction_files_min, options.compaction_file_bytes)
         self._pace = Pace(options.compaction_bytes_per_second)
         self._lock = threading.Condition()
-        self._grounds: set[Ground] = set()
+        self._grounds: set[CompactionContext] = set()
         #: Partitions to look at; a dict for its order.
         self._due: dict[int, _Task] = {}
         self._requests: list[_Request] = []
@@ -116,7 +116,7 @@ class Compactor:
         with self._lock:
             return replace(self._counters)
 
-    def add(self, ground: Ground) -> None:
+    def add(self, ground: CompactionContext) -> None:
         """A region whose files are to be compacted, until `remove`."""
         with ground.lock:
             partitions = list(ground.partitions)
@@ -125,7 +125,7 @@ class Compactor:
         for partition in partitions:
             self.wake(ground, partition)
 
-    def remove(self, ground: Ground) -> None:
+    def remove(self, ground: CompactionContext) -> None:
         """Leave a region alone; returns when nothing of a job is left. Nobody holds its locks."""
         with self._lock:
             self._grounds.discard(ground)
@@ -145,7 +145,7 @@ class Compactor:
         if thread is not None:
             thread.join()
 
-    def wake(self, ground: Ground, partition: Partition) -> None:
+    def wake(self, ground: CompactionContext, partition: Partition) -> None:
         """Note that the partition has new files."""
         if self._options.compaction:
             with self._lock:
@@ -161,7 +161,7 @@ class Compactor:
         self._lock.notify_all()
 
     def merge(
-        self, ground: Ground, partitions: Sequence[Partition], *, full: bool, stopped: Callable[[], bool]
+        self, ground: CompactionContext, partitions: Sequence[Partition], *, full: bool, stopped: Callable[[], bool]
     ) -> None:
         """Merge into as few files as the limits allow, and wait for it, or until `stopped`.
 
@@ -242,7 +242,7 @@ class Compactor:
             self._merge(task, found, tombstones)
         except Cancelled:
             return False
-        except Overtaken:
+        except PartitionChanged:
             return not self._is_over(task)
         except CorruptFile as error:
             if not self._is_over(task):
@@ -345,7 +345,7 @@ class Compactor:
             known = {(e.name, e.sequence): e.crc32 for e in task.partition.manifest.files}
         keys = [(os.path.basename(file.path), file.sequence) for file in found.files]
         if any(key not in known for key in keys):
-            raise Overtaken
+            raise PartitionChanged
         return [known[key] for key in keys]
 
     def _checkpoint(self, task: _Task, size: int) -> None:

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 from saros_storage.base.errors import CorruptFile
 from saros_storage.base.types import TIME_MIN
-from saros_storage.folder.lazy_file import OpenedFile
+from saros_storage.folder.lazy_file import LazyFile
 from saros_storage.io.disk import Disk
 from saros_storage.read.deletions import DeletedTimes, hides, reaches
 from saros_storage.scan.reading import TimeRange
@@ -60,7 +60,7 @@ class DeadShares:
         if known is not None and known.holds(tombstones, expiry):
             return known.share
         # Not what readers have opened: of a file that nobody reads, no index is to be kept.
-        share = dead_share(file, OpenedFile(file.path, disk, _nobody), tombstones, expiry)
+        share = dead_share(file, LazyFile(file.path, disk, _nobody), tombstones, expiry)
         ticks = max((s.end for s in file.devices.values()), default=0)
         ticks -= min((s.start for s in file.devices.values()), default=0)
         until_ns = expiry.now_ns + ticks * _NS_PER_SECOND // expiry.unit.value // _SPAN_PARTS

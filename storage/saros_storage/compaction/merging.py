@@ -31,7 +31,7 @@ from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import CorruptFile, StorageError
 from saros_storage.base.types import DataType
 from saros_storage.cache.chunk_cache import ChunkCache
-from saros_storage.folder.lazy_file import OpenedFile
+from saros_storage.folder.lazy_file import LazyFile
 from saros_storage.io.disk import Disk, File
 from saros_storage.partition.flush_files import Storing
 from saros_storage.read.deletions import deleted_times, relevant
@@ -302,8 +302,8 @@ class Merge:
         self._finished.append(MergedFile(path, summary))
 
 
-def _opened(file: FileSource) -> OpenedFile:
-    assert isinstance(file.access, OpenedFile)
+def _opened(file: FileSource) -> LazyFile:
+    assert isinstance(file.access, LazyFile)
     return file.access
 
 

@@ -24,7 +24,7 @@ from saros_storage.compaction.merging import MergedFile
 from saros_storage.compaction.picker import Pick, is_closed
 from saros_storage.compaction.tombstone_gc import needless
 from saros_storage.folder.layout import MANIFEST, RESOURCE, TEMPORARY, kind_folder, write_synced
-from saros_storage.folder.lazy_file import OpenedFile, Report
+from saros_storage.folder.lazy_file import LazyFile, Report
 from saros_storage.folder.manifest import FileEntry, Manifest, encode_manifest
 from saros_storage.folder.resource import encode_resource
 from saros_storage.folder.store_options import StoreOptions
@@ -39,7 +39,7 @@ from saros_storage.schema.ttl import Expiry
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ground:
+class CompactionContext:
     """What compaction needs of a region."""
 
     options: StoreOptions
@@ -58,7 +58,7 @@ class Ground:
     expiry: Callable[[], Expiry]
 
 
-class Overtaken(Exception):
+class PartitionChanged(Exception):
     """The partition is not what it was when the job began: its files are of no use."""
 
 
@@ -67,7 +67,7 @@ class Swap:
 
     def __init__(
         self,
-        ground: Ground,
+        ground: CompactionContext,
         partition: Partition,
         pick: Pick,
         applied: Sequence[Tombstone],
@@ -106,9 +106,9 @@ class Swap:
             files, dropped = self._partition.files, self._partition.dropped
         left = [file for file in files if file.path not in self._gone]
         if self._ground.partitions.schema.ttl is not self._rules:
-            raise Overtaken  # what was left out may live now
+            raise PartitionChanged  # what was left out may live now
         if dropped or len(left) + len(self._gone) != len(files) or not is_closed(self._pick.files, left):
-            raise Overtaken
+            raise PartitionChanged
         return left
 
     def _name(self, merged: MergedFile, others: Sequence[FileSource]) -> None:
@@ -121,11 +121,11 @@ class Swap:
             os.path.join(folder, kind_folder(sequence=True), name),
             summary.size,
             summary.devices,
-            OpenedFile("", disk, self._ground.report),
+            LazyFile("", disk, self._ground.report),
         )
         if any(file.sequence and overlap(file, source) for file in others):
             source = replace(source, sequence=False, path=os.path.join(folder, kind_folder(sequence=False), name))
-        source = replace(source, access=OpenedFile(source.path, disk, self._ground.report))
+        source = replace(source, access=LazyFile(source.path, disk, self._ground.report))
         resource = encode_resource(summary.devices)
         entry = FileEntry(name, source.sequence, source.rank, summary.size, summary.crc32, zlib.crc32(resource))
         self._new.append((entry, source))

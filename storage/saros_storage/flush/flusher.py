@@ -39,7 +39,7 @@ from saros_storage.base.errors import CorruptFile, StorageError, UnsupportedFile
 from saros_storage.base.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, TIME_MIN, Compressor, DataType, Encoding
 from saros_storage.flush.file_ingest import adopt
 from saros_storage.folder.layout import RESOURCE, FileName
-from saros_storage.folder.lazy_file import OpenedFile, Report
+from saros_storage.folder.lazy_file import LazyFile, Report
 from saros_storage.folder.manifest import Manifest
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import FULL_ERRNOS, Disk
@@ -278,7 +278,7 @@ class Flusher:
                 return
         save_manifest(self._disk, partition.folder, manifest)
         for file in gone:
-            assert isinstance(file.access, OpenedFile)
+            assert isinstance(file.access, LazyFile)
             with suppress(CorruptFile, UnsupportedFile):  # whoever reads it will be told
                 file.access.open()
             self._disk.remove(file.path)
@@ -443,7 +443,7 @@ class Flusher:
         return self._partitions.applied if partition.active is None else partition.manifest.flushed
 
     def _source(self, written: WrittenFile) -> FileSource:
-        access = OpenedFile(written.path, self._disk, self._report)
+        access = LazyFile(written.path, self._disk, self._report)
         entry = written.entry
         return FileSource(entry.rank, entry.sequence, written.path, entry.size, written.devices, access)
 

@@ -18,7 +18,7 @@ from saros_storage.tsfile.reader import TsFileReader
 Report = Callable[[str, CorruptFile], None]
 
 
-class OpenedFile:
+class LazyFile:
     """See the module; `report(path, error)` is called for each CorruptFile before it goes on."""
 
     def __init__(self, path: str, disk: Disk, report: Report) -> None:

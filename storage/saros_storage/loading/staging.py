@@ -19,7 +19,7 @@ from contextlib import suppress
 
 from saros_storage.base.errors import CorruptFile, UnsupportedFile
 from saros_storage.folder.layout import RESOURCE, STAGING_FOLDER, write_synced
-from saros_storage.folder.lazy_file import OpenedFile, Report
+from saros_storage.folder.lazy_file import LazyFile, Report
 from saros_storage.folder.resource import decode_resource, devices_of_file, encode_resource
 from saros_storage.io.disk import Disk
 from saros_storage.mutation.staged import LoadedFile, StagedFile
@@ -129,7 +129,7 @@ class Staging:
         return self._source(path, staged.size, devices)
 
     def _source(self, path: str, size: int, devices: dict[str, DeviceSpan]) -> FileSource:
-        return FileSource(_NO_RANK, False, path, size, devices, OpenedFile(path, self._disk, self._report))
+        return FileSource(_NO_RANK, False, path, size, devices, LazyFile(path, self._disk, self._report))
 
     def complete(self, staged: StagedFile) -> StagedFile:
         """A file whose bytes came from elsewhere, and are not synced: as it is read, its resource beside it.
@@ -144,7 +144,7 @@ class Staging:
     def release(self, loaded: LoadedFile) -> None:
         """The file is in a manifest, or its partition is gone; views that may still read it here keep it."""
         if loaded.source is not None:
-            assert isinstance(loaded.source.access, OpenedFile)
+            assert isinstance(loaded.source.access, LazyFile)
             with suppress(CorruptFile, UnsupportedFile):  # whoever reads it will be told
                 loaded.source.access.open()
         self.discard([loaded.staged.name])

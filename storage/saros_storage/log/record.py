@@ -98,7 +98,7 @@ class Scan:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class PendingRecord:
     """A record as far as it is known when it is queued; the parts of its payload are not copied."""
 
     group: int
@@ -108,7 +108,7 @@ class Draft:
     payload_crc32: int
 
     @staticmethod
-    def of(group: int, kind: int, payload: Sequence[bytes | memoryview]) -> Draft:
+    def of(group: int, kind: int, payload: Sequence[bytes | memoryview]) -> PendingRecord:
         """Of a payload in parts."""
         assert group < 1 << 32
         assert kind < 1 << 16
@@ -116,7 +116,7 @@ class Draft:
         for part in payload:
             crc = zlib.crc32(part, crc)
             size += len(part)
-        return Draft(group, kind, payload, size, crc)
+        return PendingRecord(group, kind, payload, size, crc)
 
     def encode(self, index: int, synced: int) -> list[bytes | memoryview]:
         """Its bytes, in parts, when `synced` is the last record that is fsynced."""

@@ -41,7 +41,7 @@ import numpy as np
 
 from saros_storage.base.errors import CorruptFile, DiskFull, LogFailed, StoreClosed
 from saros_storage.io.disk import FULL_ERRNOS, Disk, File
-from saros_storage.log.record import Draft, Record, check_payload, scan
+from saros_storage.log.record import PendingRecord, Record, check_payload, scan
 
 _logger = logging.getLogger(__name__)
 _SUFFIX = ".log"
@@ -86,7 +86,7 @@ class SegmentedLog:
         self._segments = segments
         self._file: File | None = None
         #: Records that nobody has written yet; the first one is `_written + 1`, unless somebody leads.
-        self._queue: list[Draft] = []
+        self._queue: list[PendingRecord] = []
         self._next_index = next_index
         #: Invariant: synced <= written < next_index.
         self._written = next_index - 1
@@ -180,7 +180,7 @@ class SegmentedLog:
 
     def append(self, group: int, kind: int, payload: Sequence[bytes | memoryview]) -> tuple[int, int]:
         """Queue a record, given in parts; the ticket to `wait` with. Its first number is the record's index."""
-        draft = Draft.of(group, kind, payload)
+        draft = PendingRecord.of(group, kind, payload)
         check_payload(draft.size)
         with self._lock:
             self._check()
@@ -312,7 +312,7 @@ class SegmentedLog:
             self._failure = failure
             _logger.error("the log failed, until the next start", extra={"path": self._folder, "why": str(failure)})
 
-    def _write(self, drafts: list[Draft], first_index: int, synced: int, *, sync: bool) -> None:
+    def _write(self, drafts: list[PendingRecord], first_index: int, synced: int, *, sync: bool) -> None:
         parts = [part for index, draft in enumerate(drafts, first_index) for part in draft.encode(index, synced)]
         if parts and (self._file is None or self._file.size >= self._options.segment_bytes):
             self._roll(first_index)

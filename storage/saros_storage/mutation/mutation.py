@@ -38,7 +38,7 @@ class Deletion:
     time: TimeRange
 
 
-class Placed(NamedTuple):
+class PlacedTablet(NamedTuple):
     """A tablet's frame, and how many nodes of its device are its database; `known` is the frame looked into."""
 
     depth: int
@@ -57,7 +57,7 @@ class Mutation:
 
     changes: Sequence[SchemaChange] = ()
     deletions: Sequence[Deletion] = ()
-    tablets: Sequence[Placed] = ()
+    tablets: Sequence[PlacedTablet] = ()
     loads: Sequence[StagedFile] = ()
 
 
@@ -67,10 +67,10 @@ def encode_mutation(mutation: Mutation) -> list[bytes | memoryview]:
     if len(tablets) == 1 and not mutation.changes and not mutation.deletions and not mutation.loads:
         depth, frame, _ = tablets[0]
         return [_ONE_TABLET.pack(0, 0, 1, 0, len(frame), depth), frame]
-    items: list[Placed] = [Placed(0, encode_change(c)) for c in mutation.changes]
-    items += [Placed(0, _encode_deletion(d)) for d in mutation.deletions]
+    items: list[PlacedTablet] = [PlacedTablet(0, encode_change(c)) for c in mutation.changes]
+    items += [PlacedTablet(0, _encode_deletion(d)) for d in mutation.deletions]
     items += tablets
-    items += [Placed(0, _json(load.words())) for load in mutation.loads]
+    items += [PlacedTablet(0, _json(load.words())) for load in mutation.loads]
     counts = (len(mutation.changes), len(mutation.deletions), len(tablets), len(mutation.loads))
     parts: list[bytes | memoryview] = [_HEAD.pack(*counts)]
     for depth, content, _ in items:
@@ -89,7 +89,7 @@ def decode_mutation(payload: memoryview) -> Mutation:
             position += _ITEM.size
             if position + size > len(payload):
                 raise ValueError("an item reaches past the entry")
-            items.append(Placed(depth, payload[position : position + size]))
+            items.append(PlacedTablet(depth, payload[position : position + size]))
             position += size + 7 & -8
         rest = changes + deletions
         return Mutation(

@@ -13,7 +13,7 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import split_path
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import TIME_MAX, TIME_MIN
-from saros_storage.mutation.mutation import Placed
+from saros_storage.mutation.mutation import PlacedTablet
 from saros_storage.mutation.tablet_codec import FrameHead, TabletFrame, encode_tablet
 from saros_storage.schema import DeviceSchema, SchemaTree
 
@@ -31,16 +31,16 @@ def frames_of(tablets: Sequence[Tablet]) -> list[TabletFrame]:
     return frames
 
 
-class Fitting:
+class TabletValidator:
     """See the module. Threads may share it: what is remembered is looked up and stored whole."""
 
     def __init__(self) -> None:
         #: By id of a tablet's shape: the device it was found to fit, the shape, the depth of the database.
         self._known: dict[int, tuple[DeviceSchema, FrameHead, int]] = {}
 
-    def place(self, frames: Sequence[TabletFrame], schema: SchemaTree) -> list[Placed]:
+    def place(self, frames: Sequence[TabletFrame], schema: SchemaTree) -> list[PlacedTablet]:
         """Frames with their depths. Raises UserMistake as `depth` does."""
-        return [Placed(self.depth(frame.head, schema), frame.frame, frame) for frame in frames]
+        return [PlacedTablet(self.depth(frame.head, schema), frame.frame, frame) for frame in frames]
 
     def depth(self, head: FrameHead, schema: SchemaTree) -> int:
         """How many nodes of the device are its database. Raises UserMistake (508, 511, 507) if it does not fit."""

@@ -37,7 +37,7 @@ from saros_storage.mutation.tablet_codec import (
     frame_times,
 )
 from saros_storage.read.latest_rows import LatestRows, LatestValue, latest_rows
-from saros_storage.scan.reading import OutOfStep, ScanRequest, TimeRange
+from saros_storage.scan.reading import ScanRequest, TimeRange, TimestampsDiffer
 from saros_storage.scan.snapshot import DeviceSpan, Rank
 from saros_storage.scan.type_conversion import is_newer, read_as, reads_as, value_read_as
 
@@ -479,7 +479,7 @@ class MemTableSnapshot:
         if device is None or not request.time.touches(device.start, device.end):
             return None
         if device.aligned and not request.aligned and len(request.measurements) > 1:
-            raise OutOfStep
+            raise TimestampsDiffer
         found = self._aligned(device, request) if device.aligned else self._series(device, request)
         if found is None:
             return None
@@ -497,7 +497,7 @@ class MemTableSnapshot:
         return found[0], (read_as(found[1], request.types[0]),)
 
     def _in_step(self, device: _Device, request: ScanRequest) -> tuple[Int64Array, tuple[Column, ...]] | None:
-        """Several series that have the same times, or none of which is here. Raises OutOfStep for others."""
+        """Several series that have the same times, or none of which is here. Raises TimestampsDiffer for others."""
         found = [device.series(measurement, self._index) for measurement in request.measurements]
         known = [one for one in found if one is not None]
         if not known:
@@ -506,7 +506,7 @@ class MemTableSnapshot:
         same = len(known) == len(found) and all(t is times or np.array_equal(t, times) for t, _ in known[1:])
         columns = tuple([column for _, column in known])
         if not same or tuple([column.type for column in columns]) != request.types:
-            raise OutOfStep
+            raise TimestampsDiffer
         return times, columns
 
     def _aligned(self, device: _Device, request: ScanRequest) -> tuple[Int64Array, tuple[Column, ...]] | None:

@@ -26,7 +26,7 @@ from saros_storage.folder.layout import (
     write_all_durably,
     write_durably,
 )
-from saros_storage.folder.lazy_file import OpenedFile, Report
+from saros_storage.folder.lazy_file import LazyFile, Report
 from saros_storage.folder.manifest import FileEntry, Manifest, decode_manifest, encode_manifest
 from saros_storage.folder.resource import decode_resource, devices_of_file
 from saros_storage.io.disk import Disk
@@ -70,13 +70,13 @@ def open_file(disk: Disk, path: str, entry: FileEntry, report: Report, resource:
     size = disk.size(path)
     if size != entry.size:
         raise CorruptFile(path, min(size, entry.size), f"the file has {size} bytes, not {entry.size}")
-    access = OpenedFile(path, disk, report)
+    access = LazyFile(path, disk, report)
     return FileSource(
         entry.rank, entry.sequence, path, entry.size, _devices(disk, resource or path + RESOURCE, entry, access), access
     )
 
 
-def _devices(disk: Disk, resource: str, entry: FileEntry, access: OpenedFile) -> dict[str, DeviceSpan]:
+def _devices(disk: Disk, resource: str, entry: FileEntry, access: LazyFile) -> dict[str, DeviceSpan]:
     """From the `.resource`, or from the file itself where that one is no help."""
     if disk.exists(resource):
         data = disk.map(resource)

@@ -19,7 +19,7 @@ from saros_storage.base.errors import CorruptFile, UnsupportedFile
 from saros_storage.base.paths import join_nodes, split_path
 from saros_storage.base.tablet import Tablet
 from saros_storage.folder.manifest import Manifest
-from saros_storage.mutation.mutation import Deletion, Mutation, Placed
+from saros_storage.mutation.mutation import Deletion, Mutation, PlacedTablet
 from saros_storage.mutation.staged import StagedFile
 from saros_storage.mutation.tablet_codec import FrameHead, decode_tablet
 from saros_storage.partition.memtable import MemTable
@@ -153,7 +153,7 @@ class Partitions:
             if touched and partition.wants(index) and not spared(*partition.key):
                 partition.delete(deletion.patterns, deletion.time, index)
 
-    def _write(self, index: int, placed: Placed) -> None:
+    def _write(self, index: int, placed: PlacedTablet) -> None:
         frame = placed.tablet
         database = join_nodes(split_path(frame.head.device)[: placed.depth])
         first, last = frame.span.start // self._interval, frame.span.end // self._interval

@@ -9,7 +9,7 @@ pages. So one read plan serves all of them, their pages are decoded together, an
 
 They keep step in a chunk if they do in its file (`reader_sources`), and if nothing else (another file, a MemTable, a
 tombstone) may have points of the device in that time span. A range for which this does not hold, or cannot be told
-cheaply, is left to the caller (`Apart`): nothing is merged here.
+cheaply, is left to the caller (`Unaligned`): nothing is merged here.
 
 Belongs to one thread at a time.
 """
@@ -24,7 +24,7 @@ from saros_storage.cache.chunk_cache import ChunkCache
 from saros_storage.read.deletions import relevant
 from saros_storage.read.partitions_reader import PartitionsReader, RunRows, in_parts
 from saros_storage.read.reader_sources import FilePieces, Piece
-from saros_storage.scan.reading import Apart, OutOfStep, ScanRequest, TimeRange
+from saros_storage.scan.reading import ScanRequest, TimeRange, TimestampsDiffer, Unaligned
 from saros_storage.scan.snapshot import FileSource, PartitionSnapshot
 
 #: Readers of single series are opened for each range that is left to who asks, and look through all partitions. After
@@ -33,7 +33,7 @@ _APARTS_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
+class _Section:
     """All that a partition has of the device from `start` to `end`."""
 
     start: int
@@ -42,7 +42,7 @@ class _Stretch:
     chunk: Piece | None
 
 
-class LocalTogetherReader(PartitionsReader[Block | Apart]):
+class LockstepReader(PartitionsReader[Block | Unaligned]):
     """Implements `reading.TogetherReader`."""
 
     def __init__(self, request: ScanRequest, snapshots: Sequence[PartitionSnapshot], cache: ChunkCache) -> None:
@@ -52,22 +52,22 @@ class LocalTogetherReader(PartitionsReader[Block | Apart]):
         super().__init__(request, snapshots, cache)
         self._wanted_rows = RunRows(request.block_rows)
 
-    def _read(self) -> Iterator[Block | Apart]:
+    def _read(self) -> Iterator[Block | Unaligned]:
         aparts = 0
         for item in super()._read():
-            aparts += isinstance(item, Apart)
-            if isinstance(item, Apart) and aparts == _APARTS_MAX:
+            aparts += isinstance(item, Unaligned)
+            if isinstance(item, Unaligned) and aparts == _APARTS_MAX:
                 yield self._rest_from(item.time)
                 return
             yield item
 
-    def _rest_from(self, time: TimeRange) -> Apart:
+    def _rest_from(self, time: TimeRange) -> Unaligned:
         """All that comes from a range on, in the order of the request."""
         whole = self._request.time
         rest = TimeRange(whole.start, time.end) if self._request.descending else TimeRange(time.start, whole.end)
-        return Apart(rest)
+        return Unaligned(rest)
 
-    def _partition(self, snapshot: PartitionSnapshot) -> Iterator[Block | Apart]:
+    def _partition(self, snapshot: PartitionSnapshot) -> Iterator[Block | Unaligned]:
         stretches = _in_turn(self._stretches(snapshot))
         for stretch in reversed(stretches) if self._request.descending else stretches:
             if stretch.chunk is None:
@@ -75,27 +75,27 @@ class LocalTogetherReader(PartitionsReader[Block | Apart]):
             else:
                 yield from self._chunk(stretch.chunk)
 
-    def _apart(self, start: int, end: int) -> Iterator[Apart]:
+    def _apart(self, start: int, end: int) -> Iterator[Unaligned]:
         time = self._request.time.intersect(TimeRange(start, end + 1))
         if not time.empty:
-            yield Apart(time)
+            yield Unaligned(time)
 
     # ------------------------------------------------------------------ what a partition has
 
-    def _stretches(self, snapshot: PartitionSnapshot) -> list[_Stretch]:
+    def _stretches(self, snapshot: PartitionSnapshot) -> list[_Section]:
         request = self._request
         touched = bool(relevant(snapshot.tombstones, request.device, request.measurements, request.time))
-        found: list[_Stretch] = []
+        found: list[_Section] = []
         for source in snapshot.sources:
             if isinstance(source, FileSource):
                 found += self._in_file(source, touched=touched)
             else:
                 span = source.span(request.device)
                 if span is not None and request.time.touches(span.start, span.end):
-                    found.append(_Stretch(span.start, span.end, None))
+                    found.append(_Section(span.start, span.end, None))
         return found
 
-    def _in_file(self, file: FileSource, *, touched: bool) -> list[_Stretch]:
+    def _in_file(self, file: FileSource, *, touched: bool) -> list[_Section]:
         request, counters = self._request, self._counters
         span = file.devices.get(request.device)
         index = None
@@ -105,40 +105,40 @@ class LocalTogetherReader(PartitionsReader[Block | Apart]):
             counters.files_skipped += 1
             return []
         if touched:
-            return [_Stretch(span.start, span.end, None)]
+            return [_Section(span.start, span.end, None)]
         try:
             pieces = FilePieces(0, file, index, request, (), self._cache, counters)
-        except OutOfStep:
-            return [_Stretch(span.start, span.end, None)]
+        except TimestampsDiffer:
+            return [_Section(span.start, span.end, None)]
         counters.files += 1
-        return [_Stretch(chunk.start, chunk.end, chunk) for chunk in pieces.chunks()]
+        return [_Section(chunk.start, chunk.end, chunk) for chunk in pieces.chunks()]
 
-    def _chunk(self, chunk: Piece) -> Iterator[Block | Apart]:
+    def _chunk(self, chunk: Piece) -> Iterator[Block | Unaligned]:
         assert isinstance(chunk.source, FilePieces)
         self._counters.chunks += len(self._request.measurements)
         try:
             for run in chunk.source.runs(chunk, self._wanted_rows):
                 yield from self._run(chunk.source, run)
-        except OutOfStep:  # whose pages differ, which is known before the first run
+        except TimestampsDiffer:  # whose pages differ, which is known before the first run
             yield from self._apart(chunk.start, chunk.end)
 
-    def _run(self, source: FilePieces, run: Piece) -> Iterator[Block | Apart]:
+    def _run(self, source: FilePieces, run: Piece) -> Iterator[Block | Unaligned]:
         try:
             block = source.load(run)
-        except OutOfStep:
+        except TimestampsDiffer:
             yield from self._apart(run.start, run.end)
             return
         if block is not None:
             yield from in_parts(block, self._request)
 
 
-def _in_turn(stretches: Sequence[_Stretch]) -> list[_Stretch]:
+def _in_turn(stretches: Sequence[_Section]) -> list[_Section]:
     """Stretches in order of time; as one those that overlap, and neighbours without a chunk."""
-    found: list[_Stretch] = []
+    found: list[_Section] = []
     for stretch in sorted(stretches, key=lambda s: s.start):
         last = found[-1] if found else None
         if last is not None and (stretch.start <= last.end or last.chunk is stretch.chunk is None):
-            found[-1] = _Stretch(last.start, max(last.end, stretch.end), None)
+            found[-1] = _Section(last.start, max(last.end, stretch.end), None)
         else:
             found.append(stretch)
     return found

@@ -10,12 +10,12 @@ from typing import Generic, TypeVar
 
 from saros_storage.base.block import Block
 from saros_storage.cache.chunk_cache import ChunkCache
-from saros_storage.scan.reading import Apart, ReadCounters, ScanRequest, Summaries, Summary
+from saros_storage.scan.reading import ReadCounters, ScanRequest, Summaries, Summary, Unaligned
 from saros_storage.scan.snapshot import PartitionSnapshot
 
 #: The first run of pages has so small a part of the rows of later ones.
 _FIRST_SHARE = 4
-_Item = TypeVar("_Item", bound=Block | Summary | Summaries | Apart)
+_Item = TypeVar("_Item", bound=Block | Summary | Summaries | Unaligned)
 _Rows = TypeVar("_Rows", Block, Summaries)
 
 
@@ -58,11 +58,11 @@ class PartitionsReader(Generic[_Item]):
         raise NotImplementedError
 
 
-def _rows_read(item: Block | Summary | Summaries | Apart) -> int:
+def _rows_read(item: Block | Summary | Summaries | Unaligned) -> int:
     """Summaries count as one row: what a reader did for them is not more."""
     if isinstance(item, Block):
         return item.rows
-    return 0 if isinstance(item, Apart) else 1
+    return 0 if isinstance(item, Unaligned) else 1
 
 
 class RunRows:

@@ -6,7 +6,7 @@
 Several series of a non-aligned device are read together like the columns of an aligned one, as long as they *keep
 step*: the file has each of them with the requested type, all have the same number of chunks and pages with the same row
 counts and time spans, no tombstone touches them, and their times are equal. Where one of these conditions fails,
-OutOfStep is raised, at the latest when rows are decoded.
+TimestampsDiffer is raised, at the latest when rows are decoded.
 
 A source knows which of the requested columns it has, and what tombstones hide in each. The rows that `load` returns are
 filtered by time, free of deleted points, and have the requested columns in the requested order and types; rows without
@@ -30,7 +30,7 @@ from saros_storage.cache.cell_cache import CellCache, CellKey, ChunkCells
 from saros_storage.cache.chunk_cache import TIMES, ChunkCache
 from saros_storage.read.deletions import DeletedTimes, deleted_times
 from saros_storage.read.window_statistics import celled
-from saros_storage.scan.reading import OutOfStep, ReadCounters, ScanRequest, Statistics, Summaries, TimeRange
+from saros_storage.scan.reading import ReadCounters, ScanRequest, Statistics, Summaries, TimeRange, TimestampsDiffer
 from saros_storage.scan.snapshot import FileSource, MemorySource, Tombstone
 from saros_storage.scan.tsfile_access import ChunkMeta, DeviceIndex, PageSpan, SeriesIndex
 from saros_storage.scan.type_conversion import TypeChanged, is_newer, read_as, reads_as, statistics_read_as
@@ -111,7 +111,7 @@ class FilePieces:
     ) -> None:
         """Raises TypeChanged if the file has points of a type that the request does not know yet.
 
-        Raises OutOfStep for several series that are not aligned, if the file tells that they do not keep step.
+        Raises TimestampsDiffer for several series that are not aligned, if the file tells that they do not keep step.
         """
         #: Place among the sources: the higher one's values win.
         self.order = order
@@ -152,13 +152,13 @@ class FilePieces:
             self._require_step()
 
     def _require_step(self) -> None:
-        """Raise OutOfStep unless each series is there as it is asked for, with as many chunks of the same shapes."""
+        """Raise TimestampsDiffer unless each series is here as requested, with as many chunks of the same shapes."""
         if self._wanted or self._deleted or len(self.names) < len(self._request.measurements):
-            raise OutOfStep
+            raise TimestampsDiffer
         lead, *others = [self.index.series[name].chunks for name in self.names]
         shapes = [_shape(chunk) for chunk in lead]
         if any([_shape(chunk) for chunk in chunks] != shapes for chunks in others):
-            raise OutOfStep
+            raise TimestampsDiffer
 
     @property
     def empty(self) -> bool:
@@ -244,7 +244,7 @@ class FilePieces:
     def _pages_of(self, chunk: int) -> tuple[Sequence[PageSpan], list[int]]:
         if self._last is None or self._last[0] != chunk:
             if self._in_step and not self.file.access.same_pages(self.index, self.names, chunk):
-                raise OutOfStep
+                raise TimestampsDiffer
             pages = self.file.access.pages(self.index, self.names, chunk)
             self._last = (chunk, pages, list(accumulate((page.count for page in pages), initial=0)))
         return self._last[1:]
@@ -388,7 +388,7 @@ class FilePieces:
         return block
 
     def _together(self, piece: Piece, first: int, stop: int) -> Block:
-        """Series that keep step, each by itself in the cache. Raises OutOfStep if their times differ."""
+        """Series that keep step, each by itself in the cache. Raises TimestampsDiffer if their times differ."""
         names = self.names
         if not self._cache.keeps:
             return self._read_together(piece, names)
@@ -407,7 +407,7 @@ class FilePieces:
     def _read_together(self, piece: Piece, names: Sequence[str]) -> Block:
         read = self.file.access.read_together(self.index, names, piece.chunk, piece.first, piece.stop)
         if read is None:
-            raise OutOfStep
+            raise TimestampsDiffer
         block, size = read
         self._counters.bytes_read += size
         self._counters.pages += (piece.stop - piece.first) * len(names)
@@ -435,10 +435,10 @@ def _alone(column: Column) -> Column:
 
 
 def _side_by_side(blocks: Sequence[Block]) -> Block:
-    """The columns of blocks with the same times, as one block. Raises OutOfStep if the times differ."""
+    """The columns of blocks with the same times, as one block. Raises TimestampsDiffer if the times differ."""
     times = blocks[0].times
     if not all(block.times is times or np.array_equal(block.times, times) for block in blocks[1:]):
-        raise OutOfStep
+        raise TimestampsDiffer
     return Block.timed(times, [column for block in blocks for column in block.columns])
 
 

@@ -23,7 +23,7 @@ _ALL_VALID = np.empty(0, np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
-class Slices:
+class RowRanges:
     """Row ranges [starts[k], stops[k]); they may be empty and may overlap."""
 
     starts: Int64Array
@@ -43,28 +43,28 @@ def doubles_of(column: Column) -> Float64Array:
     return np.ascontiguousarray(column.numbers, np.float64)
 
 
-def counts_of(column: Column, slices: Slices) -> Int64Array:
+def counts_of(column: Column, slices: RowRanges) -> Int64Array:
     """Present rows of each slice."""
     if column.valid is None:
         return slices.stops - slices.starts
     return prefix_sums(column.valid.view(np.int8), slices)
 
 
-def prefix_sums(values: np.ndarray[tuple[int, ...], np.dtype[np.int8 | np.int64]], slices: Slices) -> Int64Array:
+def prefix_sums(values: np.ndarray[tuple[int, ...], np.dtype[np.int8 | np.int64]], slices: RowRanges) -> Int64Array:
     """Exact integer sums of slices."""
     total = np.zeros(len(values) + 1, np.int64)
     np.cumsum(values, out=total[1:])
     return total[slices.stops] - total[slices.starts]
 
 
-def sums_of(column: Column, slices: Slices) -> tuple[Int64Array, Float64Array]:
+def sums_of(column: Column, slices: RowRanges) -> tuple[Int64Array, Float64Array]:
     """Count and sum of each slice's present rows; the sum of none is 0."""
     counts, sums = np.empty(len(slices), np.int64), np.empty(len(slices), np.float64)
     window_sums(doubles_of(column), mask_of(column), slices.starts, slices.stops, counts, sums)
     return counts, sums
 
 
-def edges_of(column: Column, slices: Slices) -> tuple[Int64Array, Int64Array]:
+def edges_of(column: Column, slices: RowRanges) -> tuple[Int64Array, Int64Array]:
     """Positions of the first and last present row, -1 if none."""
     if column.valid is None:
         empty = slices.starts >= slices.stops
@@ -74,7 +74,7 @@ def edges_of(column: Column, slices: Slices) -> tuple[Int64Array, Int64Array]:
     return first, last
 
 
-def extremes_of(column: Column, slices: Slices) -> tuple[Int64Array, Int64Array]:
+def extremes_of(column: Column, slices: RowRanges) -> tuple[Int64Array, Int64Array]:
     """Positions of the first smallest and first largest present value, -1 if none. The column is not text-like."""
     least, most = np.empty(len(slices), np.int64), np.empty(len(slices), np.int64)
     if column.type in FLOATING_TYPES:

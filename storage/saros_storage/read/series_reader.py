@@ -34,7 +34,7 @@ from saros_storage.read.deletions import relevant
 from saros_storage.read.partitions_reader import PartitionsReader, RunRows, in_parts
 from saros_storage.read.rank_merge import merge_blocks
 from saros_storage.read.reader_sources import FilePieces, MemoryPieces, Piece, memory_pieces
-from saros_storage.scan.reading import OutOfStep, ScanRequest, Summaries, Summary
+from saros_storage.scan.reading import ScanRequest, Summaries, Summary, TimestampsDiffer
 from saros_storage.scan.snapshot import FileSource, PartitionSnapshot, Tombstone
 
 Item = Block | Summary | Summaries
@@ -73,7 +73,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
             return True
         try:
             self._found = {id(snapshot): self._chunks(snapshot) for snapshot in self._snapshots}
-        except OutOfStep:
+        except TimestampsDiffer:
             return False
         return True
 
@@ -99,7 +99,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
         if tombstones:
             tombstones = relevant(tombstones, request.device, request.measurements, request.time)
             if tombstones and self._series > 1:
-                raise OutOfStep
+                raise TimestampsDiffer
         pieces: list[Piece] = []
         for order, source in enumerate(snapshot.sources):
             if isinstance(source, FileSource):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from saros_storage.cache.chunk_cache import ChunkCache
 from saros_storage.read.latest import LatestPoints, LatestReader
 from saros_storage.read.latest_cache import LatestCache, Point
-from saros_storage.read.lockstep_reader import LocalTogetherReader
+from saros_storage.read.lockstep_reader import LockstepReader
 from saros_storage.read.series_reader import LocalSeriesReader
 from saros_storage.scan.reading import ReadCounters, ScanRequest, SeriesReader, TimeRange, TogetherReader
 from saros_storage.scan.snapshot import PartitionSnapshot
@@ -59,7 +59,7 @@ class LocalReadView:
 
     def open_together(self, request: ScanRequest) -> TogetherReader:
         """See `ReaderFactory.open_together`."""
-        return LocalTogetherReader(self._unexpired(request), self._partitions_of(request.device), self._cache)
+        return LockstepReader(self._unexpired(request), self._partitions_of(request.device), self._cache)
 
     def open_in_step(self, request: ScanRequest) -> SeriesReader | None:
         """See `ReaderFactory.open_in_step`."""

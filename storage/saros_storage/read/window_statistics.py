@@ -19,7 +19,7 @@ import numpy as np
 
 from saros_storage.base.block import Block, Column, TextArray
 from saros_storage.base.types import NUMPY_DTYPE, TIME_MAX, TIME_MIN, BoolArray, DataType, Int64Array, Scalar
-from saros_storage.read.row_ranges import Slices, counts_of, edges_of, extremes_of, pick, prefix_sums, sums_of
+from saros_storage.read.row_ranges import RowRanges, counts_of, edges_of, extremes_of, pick, prefix_sums, sums_of
 from saros_storage.scan.reading import Statistics, Summaries, Summary, WindowGrid, statistics_fields
 
 
@@ -102,7 +102,7 @@ def celled(block: Block, grid: WindowGrid, pages: Sequence[int]) -> tuple[Summar
     cuts = np.searchsorted(times, np.array(pages[1:], np.int64))
     starts = np.unique(np.concatenate((np.zeros(1, np.int64), begins, cuts)))
     starts = starts[starts < block.rows]
-    cells = _cut(block, Slices(starts, np.append(starts[1:], block.rows)), descending=False)
+    cells = _cut(block, RowRanges(starts, np.append(starts[1:], block.rows)), descending=False)
     return cells, [0, *np.searchsorted(starts, cuts).tolist(), cells.rows]
 
 
@@ -113,7 +113,7 @@ def _borders(first: int, last: int, grid: WindowGrid) -> Int64Array:
     return np.arange((last - border) // grid.step + 1, dtype=np.int64) * grid.step + border
 
 
-def _cut(block: Block, slices: Slices, *, descending: bool) -> Summaries:
+def _cut(block: Block, slices: RowRanges, *, descending: bool) -> Summaries:
     columns: list[Column] = []
     shared: dict[str, Column] = {}
     for column in block.columns:
@@ -121,14 +121,14 @@ def _cut(block: Block, slices: Slices, *, descending: bool) -> Summaries:
     return Summaries(tuple([c.type for c in block.columns]), Block.untimed(columns, len(slices)))
 
 
-def _windows(times: Int64Array, grid: WindowGrid) -> Slices:
+def _windows(times: Int64Array, grid: WindowGrid) -> RowRanges:
     """The rows of each window that has any. The rows may run either way."""
     if grid.step is None:
         begins = np.zeros(1, np.int64)
     else:
         numbers = (times - grid.origin) // grid.step
         begins = np.flatnonzero(np.concatenate((np.ones(1, np.bool_), numbers[1:] != numbers[:-1])))
-    return Slices(begins, np.append(begins[1:], len(times)))
+    return RowRanges(begins, np.append(begins[1:], len(times)))
 
 
 def _span_bytes(block: Block) -> int:
@@ -147,7 +147,7 @@ _SHARED = ("count", "start", "end")
 
 
 def _statistics(
-    times: Int64Array, column: Column, slices: Slices, shared: dict[str, Column], *, descending: bool
+    times: Int64Array, column: Column, slices: RowRanges, shared: dict[str, Column], *, descending: bool
 ) -> list[Column]:
     """The fields of `statistics_fields`, a row per slice. `shared`: `_SHARED` of the block's, once they are made."""
     counts = counts_of(column, slices)
@@ -175,7 +175,7 @@ def _statistics(
     return [shared[name] if name in shared else made[name]() for name in fields]
 
 
-def _total(column: Column, slices: Slices, counts: Int64Array) -> Column:
+def _total(column: Column, slices: RowRanges, counts: Int64Array) -> Column:
     present = counts > 0
     valid = None if present.all() else present
     if column.type in (DataType.FLOAT, DataType.DOUBLE, DataType.INT64):

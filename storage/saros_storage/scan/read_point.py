@@ -30,7 +30,7 @@ def split(shown: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int]]:
     return data, {group - _SCHEMA: index for group, index in shown.items() if group >= _SCHEMA}
 
 
-class Horizon:
+class ReadHorizon:
     """What a session was shown: by group, the log entry up to which. It only grows; thread-safe."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class ReadPoint:
     #: What the session was shown before: to be seen, or else the read is stale.
     wanted: Mapping[int, int] = field(default_factory=dict)
     #: Who is told what the reader shows; None: nobody wants to know.
-    horizon: Horizon | None = None
+    horizon: ReadHorizon | None = None
     #: Gives the picture that is read, of a moment that is kept; None: a new one is made.
     picture: Callable[[], ReadView] | None = None
 

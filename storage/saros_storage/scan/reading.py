@@ -305,13 +305,13 @@ class SeriesReader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class Unaligned:
     """The series of a request do not keep step in the range `time`: read each separately there, and join them."""
 
     time: TimeRange
 
 
-class OutOfStep(Exception):
+class TimestampsDiffer(Exception):
     """Series that were read together do not keep step: read each separately."""
 
 
@@ -327,7 +327,7 @@ class TogetherReader(Protocol):
         """What was done so far, for the blocks."""
         ...
 
-    def next(self) -> Block | Apart | None:
+    def next(self) -> Block | Unaligned | None:
         """The next piece: a block as a `SeriesReader` gives it, a range that is not empty; None at the end.
 
         Raises what a `SeriesReader` raises.
@@ -358,7 +358,7 @@ class ReaderFactory(Protocol):
 
         What it gives of each series, blocks and summaries alike, is what a reader of that series alone would give.
         None: they do not keep step throughout the request, or this cannot be told. If only decoding rows shows it, the
-        reader raises OutOfStep, and everything it returned must be discarded. The request has no bounds.
+        reader raises TimestampsDiffer, and everything it returned must be discarded. The request has no bounds.
         """
         ...
 

@@ -107,8 +107,8 @@ class MemorySource(Protocol):
     def read(self, request: ScanRequest) -> Block | None:
         """The request's rows: ascending, de-duplicated (last write won), filtered by time; None if there are none.
 
-        Columns come in the request's order and types; one that the MemTable lacks is all null. Raises OutOfStep for
-        several series that are not aligned and do not have the same times here.
+        Columns come in the request's order and types; one that the MemTable lacks is all null. Raises TimestampsDiffer
+        for several series that are not aligned and do not have the same times here.
         """
         ...
 

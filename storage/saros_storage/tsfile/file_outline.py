@@ -1,8 +1,8 @@
 """The structure of a TsFile, from the device down to the page, without decoding any page.
 
     DeviceSurvey  root.a.d1, aligned
-      SeriesSurvey  temp DOUBLE, statistics
-        ChunkSurvey   at byte 7, GORILLA, LZ4, statistics
+      SeriesOutline  temp DOUBLE, statistics
+        ChunkOutline   at byte 7, GORILLA, LZ4, statistics
           PageSurvey    at byte 30, 4 100 bytes that grow to 8 000; 1 000 points from 0 to 999
 
 The time column of an aligned device is a series without a type. Pure over a mapped file: any thread.
@@ -30,7 +30,7 @@ class PageSurvey:
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkSurvey:
+class ChunkOutline:
     """A chunk; of an aligned device it may hold no page and no point."""
 
     offset: int
@@ -51,13 +51,13 @@ class ChunkSurvey:
 
 
 @dataclass(frozen=True, slots=True)
-class SeriesSurvey:
+class SeriesOutline:
     """A series of a device; `type` None and an empty name: the time column."""
 
     measurement: str
     type: DataType | None
     statistics: Statistics | None
-    chunks: tuple[ChunkSurvey, ...]
+    chunks: tuple[ChunkOutline, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class DeviceSurvey:
 
     path: str
     aligned: bool
-    series: tuple[SeriesSurvey, ...]
+    series: tuple[SeriesOutline, ...]
 
 
 def survey(reader: TsFileReader) -> Iterator[DeviceSurvey]:
@@ -79,11 +79,11 @@ def survey(reader: TsFileReader) -> Iterator[DeviceSurvey]:
         yield DeviceSurvey(path, device.aligned, tuple(series))
 
 
-def _series(reader: TsFileReader, device: DeviceIndex, series: SeriesIndex) -> SeriesSurvey:
+def _series(reader: TsFileReader, device: DeviceIndex, series: SeriesIndex) -> SeriesOutline:
     chunks = []
     for number, chunk in enumerate(series.chunks):
         layout = reader.layout(device, series, number)
         pages = tuple(PageSurvey(p.offset, p.stored, p.size, p.statistics) for p in layout.pages)
-        chunks.append(ChunkSurvey(chunk.offset, layout.encoding, layout.compressor, chunk.statistics, pages))
+        chunks.append(ChunkOutline(chunk.offset, layout.encoding, layout.compressor, chunk.statistics, pages))
     type_ = None if series is device.time else series.type
-    return SeriesSurvey(series.measurement, type_, series.statistics, tuple(chunks))
+    return SeriesOutline(series.measurement, type_, series.statistics, tuple(chunks))

@@ -34,13 +34,13 @@ _ROWS_MAX = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Known:
+class _CachedTimes:
     stream: bytes
     times: Int64Array
 
 
 #: By what is known of each page: bytes, rows, first and last time. Weights are bytes.
-_recent: LruCache[bytes, _Known] = LruCache(_BYTES_MAX)
+_recent: LruCache[bytes, _CachedTimes] = LruCache(_BYTES_MAX)
 
 
 def decode_times(
@@ -57,7 +57,7 @@ def decode_times(
     times = _decode(stream, sizes, counts)
     check_bounds(times, counts, firsts, lasts)
     if len(times) <= _ROWS_MAX:
-        _recent.put(shape, _Known(stream, times), times.nbytes + len(stream) + len(shape))
+        _recent.put(shape, _CachedTimes(stream, times), times.nbytes + len(stream) + len(shape))
     return times
 
 

@@ -42,7 +42,7 @@ def decode_entry(sender: str, text: str) -> SenderEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CatalogVersion:
     """All senders as of a version of the notes."""
 
     version: int
@@ -53,16 +53,16 @@ class Known:
     texts: Mapping[str, str] = field(repr=False, default_factory=dict)
 
 
-class Ledger:
+class ClusterCatalog:
     """See the module."""
 
     def __init__(self, notes: Callable[[], Notes]) -> None:
         self._notes = notes
         #: Replaced as a whole; whoever is late reads the notes once more.
-        self._known = Known(0, Catalog(), {})
+        self._known = CatalogVersion(0, Catalog(), {})
 
     @property
-    def now(self) -> Known:
+    def now(self) -> CatalogVersion:
         """As far as this node has heard. Raises CorruptFile."""
         notes, known = self._notes(), self._known
         if notes.version == known.version:
@@ -77,5 +77,5 @@ class Ledger:
             if is_sender(sender)
         }
         catalog = Catalog(entries)
-        self._known = known = Known(notes.version, catalog, catalog.owners(), texts)
+        self._known = known = CatalogVersion(notes.version, catalog, catalog.owners(), texts)
         return known

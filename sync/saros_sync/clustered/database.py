@@ -21,7 +21,7 @@ from saros_cluster.multiraft.peers import Answers, CallHandler, StreamHandler, U
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.routed_view import RoutedView
-from saros_cluster.topology.topology import META, Standing
+from saros_cluster.topology.topology import META, NodeState
 from saros_storage.base.errors import StorageError
 from saros_storage.base.tablet import Tablet
 from saros_storage.loading.loader import LoadOptions
@@ -29,16 +29,16 @@ from saros_storage.read.view import LocalReadView
 from saros_storage.scan.read_point import ReadPoint
 from saros_storage.scan.reading import ReadView, TimeRange
 from saros_storage.schema import AlterSeries, CreateSeries, SchemaChange
-from saros_sync.clustered.catalog import Ledger
+from saros_sync.clustered.catalog import ClusterCatalog
 from saros_sync.clustered.content_store import Contents
 from saros_sync.clustered.receiver import ClusterReceiver
 from saros_sync.clustered.replica_sets import Halves, halves, keepers
-from saros_sync.clustered.replica_store import Keeper
+from saros_sync.clustered.replica_store import ReplicaStore
 from saros_sync.errors import SentElsewhere
-from saros_sync.receiver.checking import Beside
+from saros_sync.receiver.checking import ThreadExecutor
 from saros_sync.receiver.mirror import Mirror
 from saros_sync.receiver.synced_view import SyncedView
-from saros_sync.receiver.write_guard import Guard
+from saros_sync.receiver.write_guard import WriteGuard
 from saros_sync.round import Content, is_sender
 
 logger = logging.getLogger(__name__)
@@ -52,9 +52,9 @@ class SyncedCluster(ClusterDatabase):
     def __init__(self, parts: Parts, folder: str) -> None:
         """See `ClusterDatabase`; `folder`: the node's. Raises CorruptFile, OSError."""
         super().__init__(parts)
-        self.ledger = Ledger(parts.notes)
+        self.ledger = ClusterCatalog(parts.notes)
         contents = Contents(folder, parts.disk)
-        self.keeper = Keeper(
+        self.keeper = ReplicaStore(
             contents,
             parts.disk,
             parts.clock,
@@ -66,7 +66,7 @@ class SyncedCluster(ClusterDatabase):
             self._read,
         )
         self.receiver = ClusterReceiver(
-            contents, parts.disk, parts.clock, self.ledger, self.keeper, self, self._halves, Beside()
+            contents, parts.disk, parts.clock, self.ledger, self.keeper, self, self._halves, ThreadExecutor()
         )
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -82,7 +82,7 @@ class SyncedCluster(ClusterDatabase):
         """All that may have something: those of the cluster, and those that join it."""
         topology = self._parts.routes.now.topology
         joining = () if topology.change is None else topology.change.joining
-        return {*topology.standing(Standing.IN), *joining} - topology.lost
+        return {*topology.standing(NodeState.IN), *joining} - topology.lost
 
     def guests_at(self, group: GroupId, nodes: Collection[NodeId]) -> bool:
         """Whether each of these nodes has what the senders of a group have sent, as far as it can be had."""
@@ -251,6 +251,6 @@ class SyncedCluster(ClusterDatabase):
         return super().load(path, options)
 
     @property
-    def _guard(self) -> Guard:
+    def _guard(self) -> WriteGuard:
         known = self.ledger.now
-        return Guard(known.catalog, known.owners, self.schema)
+        return WriteGuard(known.catalog, known.owners, self.schema)

@@ -32,19 +32,19 @@ from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import Disk
 from saros_storage.schema import DeviceSchema
 from saros_sync.clustered import schema
-from saros_sync.clustered.catalog import Known, Ledger, encode_entry, key_of
+from saros_sync.clustered.catalog import CatalogVersion, ClusterCatalog, encode_entry, key_of
 from saros_sync.clustered.content_store import Contents, names_of
 from saros_sync.clustered.replica_sets import Halves, is_kept, keepers
-from saros_sync.clustered.replica_store import Keeper
+from saros_sync.clustered.replica_store import ReplicaStore
 from saros_sync.errors import BeginAgain, Unreachable
 from saros_sync.receiver.catalog import Catalog, SenderEntry, entry_after, transferred
-from saros_sync.receiver.checking import Chores
+from saros_sync.receiver.checking import Executor
 from saros_sync.receiver.incoming import Incoming
 from saros_sync.receiver.mirror import devices_of_schema
-from saros_sync.receiver.ownership import Claims, claims
+from saros_sync.receiver.ownership import OwnershipDecision, claims
 from saros_sync.receiver.request_checks import (
+    Requester,
     SenderLocks,
-    Speaker,
     check_room,
     check_speaker,
     disk_errors,
@@ -52,7 +52,7 @@ from saros_sync.receiver.request_checks import (
     printable,
 )
 from saros_sync.round import Content, Round, decode_round
-from saros_sync.transport import Begun, Standing, Want
+from saros_sync.transport import BeginReply, MissingContent, RoundStatus
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class Cluster(schema.Cluster, Protocol):
 
 
 @dataclass(slots=True)
-class _Given:
+class _SchemaUpdate:
     """What the schema was given last of a sender, or is to be given: since when that is known here."""
 
     document: str
@@ -104,11 +104,11 @@ class ClusterReceiver:
         contents: Contents,
         disk: Disk,
         clock: Clock,
-        ledger: Ledger,
-        keeper: Keeper,
+        ledger: ClusterCatalog,
+        keeper: ReplicaStore,
         cluster: Cluster,
         halves: Callable[[str], Halves],
-        chores: Chores,
+        chores: Executor,
         sleep: Callable[[float], None] = time.sleep,
         ahead_bytes: int = AHEAD_BYTES,
     ) -> None:
@@ -126,7 +126,7 @@ class ClusterReceiver:
         self._locks = SenderLocks()
         #: What arrives here, or has arrived and is not gone yet.
         self._incoming = {sender: self._open(sender) for sender in contents.senders_arriving()}
-        self._given: dict[str, _Given] = {}
+        self._given: dict[str, _SchemaUpdate] = {}
         #: By sender: of which round, how many files and bytes.
         self._sizes: dict[str, tuple[Content, tuple[int, int]]] = {}
 
@@ -146,7 +146,7 @@ class ClusterReceiver:
 
     # ------------------------------------------------------------------ what senders ask
 
-    def begin(self, speaker: Speaker, sender: str, name: str, number: int, document: Content) -> Begun:
+    def begin(self, speaker: Requester, sender: str, name: str, number: int, document: Content) -> BeginReply:
         """See `Transport.begin`. Raises RoundRefused, DiskFull, StorageError."""
         with self._locks.of(sender), disk_errors(self._contents.root):
             self._cluster.see_notes()
@@ -157,7 +157,7 @@ class ClusterReceiver:
                 if self._is_kept(entry):
                     return self._settled(speaker, entry)
             elif number <= last:
-                return Begun(Standing.OLD, last)
+                return BeginReply(RoundStatus.OLD, last)
             incoming = self._incoming.get(sender) or self._open(sender)
             self._incoming[sender] = incoming
             if not incoming.number or incoming.document != document:
@@ -167,10 +167,17 @@ class ClusterReceiver:
                 incoming.sweep(set())
             wants = self._wants(sender, incoming)
             check_room(incoming, wants, self._cluster.options.time_unit.suffix, self._disk, self._contents.root)
-            return Begun(Standing.WANTED, last, wants)
+            return BeginReply(RoundStatus.WANTED, last, wants)
 
     def chunk(
-        self, speaker: Speaker, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes | memoryview
+        self,
+        speaker: Requester,
+        sender: str,
+        number: int,
+        sha256: str,
+        offset: int,
+        crc32: int,
+        data: bytes | memoryview,
     ) -> int:
         """See `Transport.chunk`. Raises RoundRefused, CorruptFile, UnsupportedFile, DiskFull, OSError."""
         with self._locks.of(sender), disk_errors(self._contents.root):
@@ -181,7 +188,7 @@ class ClusterReceiver:
                 self._chores.begin(partial(self._keeper.tell_ahead, sender, incoming.document, number))
             return have
 
-    def commit(self, speaker: Speaker, sender: str, number: int) -> Begun:
+    def commit(self, speaker: Requester, sender: str, number: int) -> BeginReply:
         """See `Transport.commit`. Raises RoundRefused, Unreachable (ask again), StorageError, OSError."""
         with self._locks.of(sender), disk_errors(self._contents.root):
             self._cluster.see_notes()
@@ -192,14 +199,14 @@ class ClusterReceiver:
             incoming = in_hand(arriving, speaker, sender, number)
             wants = self._wants(sender, incoming)
             if wants:
-                return Begun(Standing.WANTED, number, wants)
+                return BeginReply(RoundStatus.WANTED, number, wants)
             assert incoming.round is not None
             held = self._hold(sender, incoming.document, number)
             if entry is not None and entry.document == incoming.document:  # what was lost of it is here again
                 begun = self._settled(speaker, entry)
             else:
                 entry = self._commit(speaker, incoming, incoming.round, held)
-                begun = Begun(Standing.COMMITTED, number, (), entry.conflicts)
+                begun = BeginReply(RoundStatus.COMMITTED, number, (), entry.conflicts)
             self._let_go(sender, incoming)
             return begun
 
@@ -218,7 +225,7 @@ class ClusterReceiver:
         if not self._disk.exists(f"{arriving.data}/{name}") and self._keeper.bring(sender, name, arriving):
             self._contents.settle(arriving)
 
-    def _wants(self, sender: str, incoming: Incoming) -> tuple[Want, ...]:
+    def _wants(self, sender: str, incoming: Incoming) -> tuple[MissingContent, ...]:
         """What no node has of the round in hand."""
         wants = incoming.wants()
         if incoming.round is None:
@@ -259,11 +266,11 @@ class ClusterReceiver:
                 )
             self._sleep(_POLL_SECONDS)
 
-    def _commit(self, speaker: Speaker, incoming: Incoming, round_: Round, held: Halves) -> SenderEntry:
+    def _commit(self, speaker: Requester, incoming: Incoming, round_: Round, held: Halves) -> SenderEntry:
         sender, devices = round_.sender, self._devices(round_.sender, round_)
         before: list[Round] = []
 
-        def after(known: Known, found: Claims) -> SenderEntry:
+        def after(known: CatalogVersion, found: OwnershipDecision) -> SenderEntry:
             # As of `known`, or of later; and if it was of later, the notes are refused.
             if self._halves(sender) != held:
                 raise Unreachable(f"others are to keep sender {sender}, and must have round {round_.number} first")
@@ -284,26 +291,26 @@ class ClusterReceiver:
         except Unreachable:
             return Round(entry.id, entry.number, "", 1, entry.document, ())
 
-    def _settled(self, speaker: Speaker, entry: SenderEntry) -> Begun:
+    def _settled(self, speaker: Requester, entry: SenderEntry) -> BeginReply:
         """The round is committed; devices that were refused may be free by now, the schema may lack something."""
         if entry.conflicts or not self._is_given(entry):
             devices = self._devices(entry.id, self._round(entry.id, entry.document))
 
-            def after(known: Known, found: Claims) -> SenderEntry:
+            def after(known: CatalogVersion, found: OwnershipDecision) -> SenderEntry:
                 now = known.catalog.senders.get(entry.id)
                 if now is None or now.number != entry.number:
                     raise BeginAgain(f"sender {entry.id} was dropped, or has sent more: begin again")
                 return replace(now, devices=found.granted, conflicts=found.conflicts)
 
             entry = self._write(speaker, entry.id, devices, after)
-        return Begun(Standing.COMMITTED, entry.number, (), entry.conflicts)
+        return BeginReply(RoundStatus.COMMITTED, entry.number, (), entry.conflicts)
 
     def _write(
         self,
-        speaker: Speaker,
+        speaker: Requester,
         sender: str,
         devices: Mapping[str, DeviceSchema],
-        after: Callable[[Known, Claims], SenderEntry],
+        after: Callable[[CatalogVersion, OwnershipDecision], SenderEntry],
     ) -> SenderEntry:
         """Put a sender's entry into the notes, with what it gets of its devices; then give the schema what it lacks."""
         for _ in range(_ATTEMPTS_MAX):
@@ -322,7 +329,9 @@ class ClusterReceiver:
                 return entry
         raise failure
 
-    def _claim(self, speaker: Speaker, sender: str, devices: Mapping[str, DeviceSchema], known: Known) -> Claims:
+    def _claim(
+        self, speaker: Requester, sender: str, devices: Mapping[str, DeviceSchema], known: CatalogVersion
+    ) -> OwnershipDecision:
         """What the sender gets. Devices that nobody has are made in its name. Raises UserMistake: see `was_faster`."""
         tree = self._cluster.schema
         found = claims(
@@ -343,7 +352,7 @@ class ClusterReceiver:
             return  # another node gives it more than this
         schema.give(self._cluster, entry.id, devices, entry.devices, self._ledger.now.owners)
         now = self._clock.monotonic_ns()
-        self._given[entry.id] = _Given(entry.document.sha256, entry.devices, now, done=True)
+        self._given[entry.id] = _SchemaUpdate(entry.document.sha256, entry.devices, now, done=True)
 
     def _is_given(self, entry: SenderEntry) -> bool:
         given = self._given.get(entry.id)
@@ -358,7 +367,7 @@ class ClusterReceiver:
         for entry in self.catalog.senders.values():
             given = self._given.get(entry.id)
             if given is None or (given.document, given.devices) != _what(entry):
-                given = self._given[entry.id] = _Given(*_what(entry), now, done=False)
+                given = self._given[entry.id] = _SchemaUpdate(*_what(entry), now, done=False)
             if given.done or now - given.since_ns < _UNFINISHED_NS:
                 continue
             try:

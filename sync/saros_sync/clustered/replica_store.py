@@ -33,7 +33,7 @@ from saros_cluster.placement.ring import NodeId
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import CorruptFile, StorageError
 from saros_storage.io.disk import Disk
-from saros_sync.clustered.catalog import Ledger
+from saros_sync.clustered.catalog import ClusterCatalog
 from saros_sync.clustered.content_store import Contents, names_of
 from saros_sync.clustered.replica_sets import Halves, keepers
 from saros_sync.errors import Unreachable
@@ -87,7 +87,7 @@ class _Round:
     told_by: NodeId | None = None
 
 
-class Keeper:
+class ReplicaStore:
     """See the module."""
 
     def __init__(
@@ -95,7 +95,7 @@ class Keeper:
         contents: Contents,
         disk: Disk,
         clock: Clock,
-        ledger: Ledger,
+        ledger: ClusterCatalog,
         node: NodeId,
         nodes: Callable[[], Collection[NodeId]],
         halves: Callable[[str], Halves],

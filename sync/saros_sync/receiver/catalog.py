@@ -16,7 +16,7 @@ from saros_storage.base.errors import CorruptFile
 from saros_sync.errors import NoSuchSender, RoundRefused
 from saros_sync.framing import decode_framed, encode_framed
 from saros_sync.receiver.incoming import Incoming
-from saros_sync.receiver.ownership import Claims
+from saros_sync.receiver.ownership import OwnershipDecision
 from saros_sync.round import Content, Round
 from saros_sync.transport import Conflict
 
@@ -133,7 +133,7 @@ def entry_of(id_: str, words: dict[str, list[list[object]]]) -> SenderEntry:
 def entry_after(
     known: SenderEntry | None,
     incoming: Incoming,
-    found: Claims,
+    found: OwnershipDecision,
     before: Round | None,
     clock: Clock,
 ) -> SenderEntry:

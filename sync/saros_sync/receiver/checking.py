@@ -1,8 +1,9 @@
 """Whether a file that has arrived is what a round says: its tail, every page, its times; and who looks, when.
 
 Looking costs the processor more than all else of a round, and needs nothing but the file; making it durable waits for
-the disk. So `Chores` may do both beside the chunks that come next: `AtOnce` is for who has one thread, `Beside` has
-some of its own. Two that look at files at a time would not be faster: too much of it needs Python's lock.
+the disk. So `Executor` may do both beside the chunks that come next: `InlineExecutor` is for who has one thread,
+`ThreadExecutor` has some of its own. Two that look at files at a time would not be faster: too much of it needs
+Python's lock.
 
 What waits to be looked at is open: where many senders send at once, more comes than is looked at, and whoever brings it
 then does it himself.
@@ -31,7 +32,7 @@ _WAITING_MAX = 64
 Found = dict[str, DeviceSpan]
 
 
-class Chores(Protocol):
+class Executor(Protocol):
     """Who does what need not be done at once."""
 
     def begin(self, do: Callable[[], T]) -> Future[T]:
@@ -43,11 +44,11 @@ class Chores(Protocol):
         ...
 
 
-class AtOnce:
-    """See the module. Implements `Chores`."""
+class InlineExecutor:
+    """See the module. Implements `Executor`."""
 
     def begin(self, do: Callable[[], T]) -> Future[T]:
-        """See `Chores.begin`."""
+        """See `Executor.begin`."""
         future: Future[T] = Future()
         try:
             future.set_result(do())
@@ -56,24 +57,24 @@ class AtOnce:
         return future
 
     def close(self) -> None:
-        """See `Chores.close`."""
+        """See `Executor.close`."""
 
 
-class Beside:
-    """See the module. Implements `Chores`; its threads come with the first."""
+class ThreadExecutor:
+    """See the module. Implements `Executor`; its threads come with the first."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, "saros-sync")
         self._room = threading.Semaphore(_WAITING_MAX)
 
     def begin(self, do: Callable[[], T]) -> Future[T]:
-        """See `Chores.begin`; at once if much waits already."""
+        """See `Executor.begin`; at once if much waits already."""
         if not self._room.acquire(blocking=False):
-            return AtOnce().begin(do)
+            return InlineExecutor().begin(do)
         return self._threads.submit(self._done, do)
 
     def close(self) -> None:
-        """See `Chores.close`."""
+        """See `Executor.close`."""
         self._threads.shutdown(cancel_futures=True)
 
     def _done(self, do: Callable[[], T]) -> T:

@@ -30,11 +30,11 @@ from saros_storage.folder.layout import RESOURCE, write_durably
 from saros_storage.folder.resource import encode_resource
 from saros_storage.io.disk import Disk, File
 from saros_sync.errors import BeginAgain, RoundRefused
-from saros_sync.journal import Journal, Note
-from saros_sync.receiver.checking import Chores, Found, check_file
+from saros_sync.journal import Journal, JournalRecord
+from saros_sync.receiver.checking import Executor, Found, check_file
 from saros_sync.receiver.mirror import MirrorFolder, devices_of_schema
 from saros_sync.round import ROUND_BYTES_MAX, Content, Round, decode_round
-from saros_sync.transport import CHUNK_BYTES_MAX, FLIGHT_BYTES_MAX, Want
+from saros_sync.transport import CHUNK_BYTES_MAX, FLIGHT_BYTES_MAX, MissingContent
 
 START, GOOD, DONE = "start", "good", "done"
 #: Behind its SHA-256, the name of a content that is not whole.
@@ -73,7 +73,7 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
-class _Whole:
+class _CompleteFile:
     """A file that has all bytes, and is made durable and looked at."""
 
     content: Content
@@ -97,7 +97,7 @@ def _sync_after(earlier: Future[None] | None, file: File) -> None:
 class Incoming:
     """See the module."""
 
-    def __init__(self, folder: MirrorFolder, disk: Disk, chores: Chores) -> None:
+    def __init__(self, folder: MirrorFolder, disk: Disk, chores: Executor) -> None:
         """Look at what an earlier process left. Raises OSError."""
         self._folder = folder
         self._disk = disk
@@ -105,7 +105,7 @@ class Incoming:
         self._journal = Journal(disk, os.path.join(folder.folder, "load.log"))
         self._parts: dict[str, _Part] = {}
         #: Files that have all bytes, and are looked at.
-        self._looked_at: dict[str, _Whole] = {}
+        self._looked_at: dict[str, _CompleteFile] = {}
         #: What was lacking when that was asked last, and has not come since.
         self._lacking: set[str] = set()
         #: Contents of which a failing disk has left nobody knows what: that goes before they come again.
@@ -146,7 +146,7 @@ class Incoming:
         return str(self._start.words[3])
 
     @property
-    def _start(self) -> Note:
+    def _start(self) -> JournalRecord:
         return next(note for note in self._journal.notes if note.what == START)
 
     @property
@@ -167,7 +167,7 @@ class Incoming:
         if self.number:
             self._journal.end()
         self._disk.make_folder(self._folder.data)  # whoever let go of the round before may have removed it
-        self._journal.add(Note(number, START, (document.sha256, document.size, user, name)))
+        self._journal.add(JournalRecord(number, START, (document.sha256, document.size, user, name)))
         if self._is_whole(document):
             self._take_document()
 
@@ -185,7 +185,7 @@ class Incoming:
         """How many bytes of the round are not here; -1: that is not known yet."""
         return -1 if self._round is None else sum(want.content.size - want.have for want in self._missing())
 
-    def wants(self) -> tuple[Want, ...]:
+    def wants(self) -> tuple[MissingContent, ...]:
         """What is lacking of the round in hand, in the order in which it is to be sent, when all files are looked at.
 
         Raises CorruptFile, UserMistake, UnsupportedFile, OSError: one of them is not what the round says, and gone.
@@ -193,12 +193,12 @@ class Incoming:
         self._take_all()
         return self._missing()
 
-    def _missing(self) -> tuple[Want, ...]:
+    def _missing(self) -> tuple[MissingContent, ...]:
         if self._round is None:
-            return (Want(self.document, self._have(self.document)),)
+            return (MissingContent(self.document, self._have(self.document)),)
         missing = [c for c in self._contents.values() if not self._is_whole(c)]
         self._lacking = {content.sha256 for content in missing} - self._looked_at.keys()
-        return tuple(Want(content, self._have(content)) for content in missing)
+        return tuple(MissingContent(content, self._have(content)) for content in missing)
 
     def end(self) -> None:
         """The round is committed, or given up. Raises OSError."""
@@ -267,7 +267,7 @@ class Incoming:
             synced, part.synced = part.synced, None
             synced.result()
             part.good = part.next_good
-            self._journal.add(Note(self.number, GOOD, (content.sha256, part.good)))
+            self._journal.add(JournalRecord(self.number, GOOD, (content.sha256, part.good)))
 
     def _remove_unknown(self, content: Content) -> None:
         if content.sha256 in self._unknown:
@@ -326,7 +326,7 @@ class Incoming:
         look = partial(check_file, path, self._disk.map(path), self._round.interval, slices)
         del self._parts[content.sha256]
         part.synced = self._chores.begin(partial(_sync_after, part.synced, part.file))
-        self._looked_at[content.sha256] = _Whole(content, part, part.synced, self._chores.begin(look))
+        self._looked_at[content.sha256] = _CompleteFile(content, part, part.synced, self._chores.begin(look))
         self._lacking.discard(content.sha256)
         if not self._lacking:
             self._take_all()
@@ -339,7 +339,7 @@ class Incoming:
         """A part is what its content's name promises: it gets it."""
         self._disk.replace(self._part_path(content), self._path(content))
         self._disk.sync_folder(self._folder.data)
-        self._journal.add(Note(self.number, DONE, (content.sha256,)))
+        self._journal.add(JournalRecord(self.number, DONE, (content.sha256,)))
         self.fresh_bytes += content.size
 
     def _check(self, content: Content, path: str) -> None:
@@ -371,7 +371,7 @@ class Incoming:
         if problem is not None:
             raise problem
 
-    def _take_file(self, whole: _Whole) -> None:
+    def _take_file(self, whole: _CompleteFile) -> None:
         """When it is durable and looked at, it gets its name, or goes."""
         content = whole.content
         del self._looked_at[content.sha256]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from saros_storage.base.errors import CorruptFile, UnsupportedFile, UserMistake
 from saros_storage.folder.layout import RESOURCE
-from saros_storage.folder.lazy_file import OpenedFile, Report
+from saros_storage.folder.lazy_file import LazyFile, Report
 from saros_storage.folder.resource import decode_resource, devices_of_file
 from saros_storage.io.disk import Disk
 from saros_storage.scan.snapshot import FileSource, PartitionSnapshot
@@ -79,7 +79,7 @@ class Mirror:
     def keep_open(self) -> None:
         """Its files are about to go: open them, so that they stay readable for whoever has a view of it."""
         for file in self.files:
-            assert isinstance(file.access, OpenedFile)
+            assert isinstance(file.access, LazyFile)
             with suppress(CorruptFile, UnsupportedFile):  # whoever reads it will be told
                 file.access.open()
 
@@ -153,7 +153,7 @@ def _open(
         raise CorruptFile(path, 0, "the file is missing")
     if disk.size(path) != sent.content.size:
         raise CorruptFile(path, 0, f"the file has {disk.size(path)} bytes, not {sent.content.size}")
-    access = OpenedFile(path, disk, report)
+    access = LazyFile(path, disk, report)
     if disk.exists(path + RESOURCE):
         devices = decode_resource(path + RESOURCE, disk.map(path + RESOURCE))
     else:

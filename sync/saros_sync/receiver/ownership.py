@@ -22,16 +22,16 @@ NOBODY = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
+class OwnershipDecision:
     """What a sender gets of the devices that it sends."""
 
     granted: frozenset[str]
     conflicts: tuple[Conflict, ...]
 
-    def without(self, unplaced: Mapping[str, str]) -> Claims:
+    def without(self, unplaced: Mapping[str, str]) -> OwnershipDecision:
         """What it gets if the schema has no place for some of them, for these reasons."""
         refused = (Conflict(device, HERE, reason) for device, reason in unplaced.items())
-        return Claims(self.granted - unplaced.keys(), (*self.conflicts, *refused))
+        return OwnershipDecision(self.granted - unplaced.keys(), (*self.conflicts, *refused))
 
 
 def claims(
@@ -41,7 +41,7 @@ def claims(
     is_here: Callable[[str], bool],
     may: Callable[[str], bool],
     name_of: Callable[[str], str],
-) -> Claims:
+) -> OwnershipDecision:
     """Decide on all devices of a round.
 
     `is_here`: whether the server's schema has a device; `may`: whether the sender's user may write it.
@@ -57,4 +57,4 @@ def claims(
             conflicts.append(Conflict(device, NOBODY, "no permission: WRITE_DATA and WRITE_SCHEMA on it are needed"))
         else:
             granted.add(device)
-    return Claims(frozenset(granted), tuple(conflicts))
+    return OwnershipDecision(frozenset(granted), tuple(conflicts))

@@ -12,7 +12,7 @@ together or not at all, and a round that comes twice finds itself committed.
 The former sync tool of IoTDB names a sender's folder by its address too, has two journals and `sync.end`; here an id is
 enough, what is received and what is loaded is one journal, and the end of a round is that `device_owner` has it.
 
-Thread-safe. `Shown` is a value: whoever reads keeps the one that was when it began.
+Thread-safe. `VisibleSenders` is a value: whoever reads keeps the one that was when it began.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from saros_sync.receiver.catalog import (
     entry_after,
     transferred,
 )
-from saros_sync.receiver.checking import Chores
+from saros_sync.receiver.checking import Executor
 from saros_sync.receiver.incoming import Incoming
 from saros_sync.receiver.mirror import FOLDER, Mirror, MirrorFolder, load_document, open_mirror, set_aside, without
-from saros_sync.receiver.ownership import Claims, claims
+from saros_sync.receiver.ownership import OwnershipDecision, claims
 from saros_sync.receiver.reconcile import refused, repair
 from saros_sync.receiver.request_checks import (
+    Requester,
     SenderLocks,
-    Speaker,
     check_room,
     check_speaker,
     disk_errors,
@@ -52,7 +52,7 @@ from saros_sync.receiver.request_checks import (
     printable,
 )
 from saros_sync.round import Content, Round, is_sender
-from saros_sync.transport import Begun, Standing
+from saros_sync.transport import BeginReply, RoundStatus
 
 _CATALOG = "device_owner"
 
@@ -76,7 +76,7 @@ class Host(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class VisibleSenders:
     """What readers see of senders: the owner of each device that has one, and its owner's partitions."""
 
     owners: Mapping[str, str] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class Shown:
 class Receiver:
     """See the module."""
 
-    def __init__(self, data: str, disk: Disk, clock: Clock, host: Host, chores: Chores) -> None:
+    def __init__(self, data: str, disk: Disk, clock: Clock, host: Host, chores: Executor) -> None:
         self._root = os.path.join(data, FOLDER)
         self._disk = disk
         self._clock = clock
@@ -99,7 +99,7 @@ class Receiver:
         self._incoming: dict[str, Incoming] = {}
         #: Replaced as a whole.
         self.catalog = Catalog()
-        self.shown = Shown()
+        self.shown = VisibleSenders()
         #: As the catalog has them, which may be a moment ahead of what is shown.
         self.owners: Mapping[str, str] = {}
         #: Senders whose commit has begun and has not come to its end: longer than a moment, if the disk failed.
@@ -151,7 +151,7 @@ class Receiver:
 
     # ------------------------------------------------------------------ what senders ask
 
-    def begin(self, speaker: Speaker, sender: str, name: str, number: int, document: Content) -> Begun:
+    def begin(self, speaker: Requester, sender: str, name: str, number: int, document: Content) -> BeginReply:
         """See `Transport.begin`. Raises RoundRefused, DiskFull, StorageError."""
         with self._sender_locks.of(sender), self.lock, disk_errors(self._root):
             entry = self.catalog.senders.get(sender)
@@ -162,24 +162,31 @@ class Receiver:
                 if not mirror.damaged:
                     return self._settled(speaker, entry, mirror)
             elif number <= last:
-                return Begun(Standing.OLD, last)
+                return BeginReply(RoundStatus.OLD, last)
             incoming = self._incoming_of(sender)
             incoming.begin(number, document, speaker.user, printable(name))
             if incoming.round is not None:
                 incoming.sweep(self._needed(sender))
             wants = incoming.wants()
             check_room(incoming, wants, self._host.options.time_unit.suffix, self._disk, self._root)
-            return Begun(Standing.WANTED, last, wants)
+            return BeginReply(RoundStatus.WANTED, last, wants)
 
     def chunk(
-        self, speaker: Speaker, sender: str, number: int, sha256: str, offset: int, crc32: int, data: bytes | memoryview
+        self,
+        speaker: Requester,
+        sender: str,
+        number: int,
+        sha256: str,
+        offset: int,
+        crc32: int,
+        data: bytes | memoryview,
     ) -> int:
         """See `Transport.chunk`. Raises RoundRefused, CorruptFile, UnsupportedFile, DiskFull, OSError."""
         with self._sender_locks.of(sender), disk_errors(self._root):
             incoming = self._in_hand(speaker, sender, number)
             return incoming.chunk(sha256, offset, crc32, data)
 
-    def commit(self, speaker: Speaker, sender: str, number: int) -> Begun:
+    def commit(self, speaker: Requester, sender: str, number: int) -> BeginReply:
         """See `Transport.commit`. Raises RoundRefused, StorageError, OSError."""
         with self._sender_locks.of(sender), self.lock, disk_errors(self._root):
             entry = self.catalog.senders.get(sender)
@@ -190,17 +197,17 @@ class Receiver:
             incoming = self._in_hand(speaker, sender, number)
             wants = incoming.wants()
             if wants:
-                return Begun(Standing.WANTED, number, wants)
+                return BeginReply(RoundStatus.WANTED, number, wants)
             assert incoming.round is not None
             entry = self._commit(speaker, sender, incoming, incoming.round)
-            return Begun(Standing.COMMITTED, number, (), entry.conflicts)
+            return BeginReply(RoundStatus.COMMITTED, number, (), entry.conflicts)
 
-    def _in_hand(self, speaker: Speaker, sender: str, number: int) -> Incoming:
+    def _in_hand(self, speaker: Requester, sender: str, number: int) -> Incoming:
         return in_hand(self._incoming.get(sender), speaker, sender, number)
 
     # ------------------------------------------------------------------ commit
 
-    def _commit(self, speaker: Speaker, sender: str, incoming: Incoming, round_: Round) -> SenderEntry:
+    def _commit(self, speaker: Requester, sender: str, incoming: Incoming, round_: Round) -> SenderEntry:
         folder, before = self._folder(sender), self.shown.mirrors.get(sender)
         document = incoming.document
         mirror = open_mirror(self._disk, folder, document, round_, before, self.report_corrupt)
@@ -225,7 +232,9 @@ class Receiver:
         self._unshown.discard(entry.id)
 
     def _set_shown(self, mirrors: Mapping[str, Mirror]) -> None:
-        self.shown = Shown({device: owner for device, owner in self.owners.items() if owner in mirrors}, mirrors)
+        self.shown = VisibleSenders(
+            {device: owner for device, owner in self.owners.items() if owner in mirrors}, mirrors
+        )
 
     def _mirror_of(self, entry: SenderEntry) -> Mirror:
         """What is shown of a sender; a commit that a failing disk cut short comes to its end first."""
@@ -236,7 +245,7 @@ class Receiver:
         self._show(entry, mirror)
         return mirror
 
-    def _claim(self, speaker: Speaker, sender: str, mirror: Mirror) -> Claims:
+    def _claim(self, speaker: Requester, sender: str, mirror: Mirror) -> OwnershipDecision:
         owners, schema = self.catalog.owners(), self._host.schema
         found = claims(
             sender,
@@ -249,17 +258,17 @@ class Receiver:
         new = [mirror.devices[device] for device in sorted(found.granted) if device not in owners]
         return found.without(refused(schema, new))
 
-    def _settled(self, speaker: Speaker, entry: SenderEntry, mirror: Mirror) -> Begun:
+    def _settled(self, speaker: Requester, entry: SenderEntry, mirror: Mirror) -> BeginReply:
         """The round is committed; devices that were refused may be free by now."""
         if entry.conflicts:
             found = self._claim(speaker, entry.id, mirror)
-            if found != Claims(entry.devices, entry.conflicts):
+            if found != OwnershipDecision(entry.devices, entry.conflicts):
                 self._unshown.add(entry.id)
                 self._take_schema(entry.devices - found.granted)
                 entry = replace(entry, devices=found.granted, conflicts=found.conflicts)
                 self._save(self.catalog.with_entry(entry))
                 self._show(entry, mirror)
-        return Begun(Standing.COMMITTED, entry.number, (), entry.conflicts)
+        return BeginReply(RoundStatus.COMMITTED, entry.number, (), entry.conflicts)
 
     def _take_schema(self, lost: frozenset[str]) -> None:
         """Devices that are to be nobody's leave the store's schema; before the commit, since a start gives it back."""
@@ -336,7 +345,7 @@ class Receiver:
             if mirror is not None:
                 set_aside(self._disk, path)
                 mirrors = {**self.shown.mirrors, sender: without(mirror, path, str(error))}
-                self.shown = Shown(self.shown.owners, mirrors)
+                self.shown = VisibleSenders(self.shown.owners, mirrors)
 
     def problems(self) -> tuple[str, ...]:
         """Sentences for whoever looks after the server."""

@@ -13,7 +13,7 @@ from saros_sync.errors import BeginAgain, RoundRefused
 from saros_sync.receiver.catalog import SenderEntry
 from saros_sync.receiver.incoming import Incoming
 from saros_sync.round import is_sender
-from saros_sync.transport import Want
+from saros_sync.transport import MissingContent
 
 _SENDERS_MAX = 10_000
 _NAME_CHARS_MAX = 100
@@ -22,7 +22,7 @@ _RESERVED_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
+class Requester:
     """Who asks: a user, and what it may write; a server without users lets everybody."""
 
     user: str = ""
@@ -47,13 +47,13 @@ class SenderLocks:
             return self._locks.setdefault(sender, threading.Lock())
 
 
-def check_speaker(speaker: Speaker, sender: str, entry: SenderEntry | None) -> None:
+def check_speaker(speaker: Requester, sender: str, entry: SenderEntry | None) -> None:
     """Raise RoundRefused for who may not speak for a sender that has sent something."""
     if entry is not None and entry.user not in ("", speaker.user) and not speaker.administrator:
         raise RoundRefused(f"sender {sender} is another user's: give this one an id of its own")
 
 
-def in_hand(incoming: Incoming | None, speaker: Speaker, sender: str, number: int) -> Incoming:
+def in_hand(incoming: Incoming | None, speaker: Requester, sender: str, number: int) -> Incoming:
     """What comes of a round. Raises BeginAgain if that is not in hand, RoundRefused if it is another user's."""
     if incoming is None or incoming.number != number or number == 0:
         raise BeginAgain(f"round {number} of sender {sender} is not in hand here: begin again")
@@ -62,7 +62,7 @@ def in_hand(incoming: Incoming | None, speaker: Speaker, sender: str, number: in
     return incoming
 
 
-def check_room(incoming: Incoming, wants: Sequence[Want], unit: str, disk: Disk, folder: str) -> None:
+def check_room(incoming: Incoming, wants: Sequence[MissingContent], unit: str, disk: Disk, folder: str) -> None:
     """Raise RoundRefused for another unit of time, DiskFull if the disk has no room for what is wanted."""
     if incoming.round is not None and incoming.round.time_unit != unit:
         raise RoundRefused(f"the sender's unit of time is {incoming.round.time_unit}, the receiver's is {unit}")

@@ -25,11 +25,11 @@ from saros_storage.scan.read_point import HERE, ReadPoint
 from saros_storage.scan.reading import ReadView, TimeRange
 from saros_storage.schema import SchemaChange
 from saros_storage.store import Store
-from saros_sync.receiver.checking import Beside, Chores
+from saros_sync.receiver.checking import Executor, ThreadExecutor
 from saros_sync.receiver.mirror import Mirror
 from saros_sync.receiver.receiver import Receiver
 from saros_sync.receiver.synced_view import SyncedView
-from saros_sync.receiver.write_guard import Guard
+from saros_sync.receiver.write_guard import WriteGuard
 
 
 class SyncedStore(Store):
@@ -42,11 +42,11 @@ class SyncedStore(Store):
         disk: Disk,
         clock: Clock,
         owner: FolderLock,
-        chores: Chores | None = None,
+        chores: Executor | None = None,
     ) -> None:
         """See `Store`; raises CorruptFile too for `sync-receiver/device_owner`."""
         super().__init__(folder, options, disk, clock, owner)
-        self.receiver = Receiver(folder, disk, clock, self, chores or Beside())
+        self.receiver = Receiver(folder, disk, clock, self, chores or ThreadExecutor())
         try:
             self.receiver.open()
         except BaseException:
@@ -120,8 +120,8 @@ class SyncedStore(Store):
             return super().load(path, options)
 
     @property
-    def _guard(self) -> Guard:
-        return Guard(self.receiver.catalog, self.receiver.owners, self.schema)
+    def _guard(self) -> WriteGuard:
+        return WriteGuard(self.receiver.catalog, self.receiver.owners, self.schema)
 
     def close(self) -> None:
         """See `Store.close`."""

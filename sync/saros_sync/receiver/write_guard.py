@@ -20,7 +20,7 @@ from saros_sync.receiver.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class WriteGuard:
     """See the module. Methods raise SentElsewhere."""
 
     catalog: Catalog

@@ -21,7 +21,7 @@ from saros_storage.io.disk import Disk
 from saros_storage.io.folder_lock import FolderLock
 from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 from saros_sync.sender.live import LiveFolder
-from saros_sync.sender.sending import Progress, Retrying, Sending, Sent, Stopped
+from saros_sync.sender.sending import Progress, Retrying, RoundResult, Sending, Stopped
 from saros_sync.sender.status import CONFLICTS_MAX, HISTORY_MAX, Status, decode_status, encode_status
 from saros_sync.transport import Transport
 
@@ -77,7 +77,7 @@ class Worker:
 
     # ------------------------------------------------------------------ rounds
 
-    def once(self) -> Sent:
+    def once(self) -> RoundResult:
         """A round; what was sealed when this was called is shown when it returns.
 
         Raises StorageError, and what the flush does; it is in the status then, and the next call goes on.
@@ -180,7 +180,7 @@ class Worker:
             "failures": progress.failures,
         }
 
-    def _done(self, sent: Sent, began_ns: int, problem: str) -> None:
+    def _done(self, sent: RoundResult, began_ns: int, problem: str) -> None:
         self._tell(
             state="waiting",
             round=sent.number,
@@ -197,7 +197,7 @@ class Worker:
             **self._past(sent),
         )
 
-    def _past(self, sent: Sent) -> dict[str, object]:
+    def _past(self, sent: RoundResult) -> dict[str, object]:
         """A round that is over among the past ones: of one that earlier tries sent a part of, what this one sent."""
         if not sent.size and not sent.is_new:
             return {}

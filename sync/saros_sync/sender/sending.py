@@ -29,14 +29,14 @@ from saros_storage.io.disk import Disk
 from saros_storage.io.rate_limit import RateLimit
 from saros_sync.errors import BeginAgain, RoundRefused, Unreachable
 from saros_sync.framing import decode_framed, encode_framed
-from saros_sync.journal import Journal, Note
+from saros_sync.journal import Journal, JournalRecord
 from saros_sync.round import Content, Round, content_of, encode_round
 from saros_sync.sender.backoff import pause_s
 from saros_sync.sender.folder import ReceiverFolder, ReceiverOptions
 from saros_sync.sender.live import LiveFolder, ReadAt, SchemaFollower, read_at
 from saros_sync.sender.snapshot import FileKey, Snapshot, SnapshotFolder, keys_of
 from saros_sync.sender.window import Window
-from saros_sync.transport import Answer, Begun, Conflict, Standing, Transport
+from saros_sync.transport import Answer, BeginReply, Conflict, RoundStatus, Transport
 
 T = TypeVar("T")
 _KIND = "last_local_files"
@@ -73,7 +73,7 @@ class Last:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class RoundResult:
     """What came of a round."""
 
     number: int
@@ -87,7 +87,7 @@ class Sent:
 
 
 @dataclass(slots=True)
-class _Flight:
+class _ContentTransfer:
     """A content on its way."""
 
     content: Content
@@ -133,7 +133,7 @@ class Sending:
 
     # ------------------------------------------------------------------ a round
 
-    def once(self) -> Sent:
+    def once(self) -> RoundResult:
         """Go on with the round in hand, or begin one, and bring it to its end.
 
         If the receiver has it in hand no longer, it is begun again at once, as often as a question is asked.
@@ -156,22 +156,22 @@ class Sending:
                     raise
                 found = self._in_hand()
 
-    def _brought(self, snapshot: Snapshot, is_resumed: bool) -> Sent:
+    def _brought(self, snapshot: Snapshot, is_resumed: bool) -> RoundResult:
         begun = self._begin(snapshot.round)
-        if begun.standing is Standing.OLD:
+        if begun.standing is RoundStatus.OLD:
             snapshot = self._renumbered(snapshot, begun.last + 1)
             begun = self._begin(snapshot.round)
-        while begun.standing is Standing.WANTED:
+        while begun.standing is RoundStatus.WANTED:
             begun = self._send(snapshot, begun)
-        if begun.standing is Standing.OLD:
+        if begun.standing is RoundStatus.OLD:
             raise RoundRefused(
                 f"the receiver has round {begun.last} of sender {self._sender}: do two folders share it?"
             )
-        self._journal.add(Note(snapshot.round.number, COMMITTED))
+        self._journal.add(JournalRecord(snapshot.round.number, COMMITTED))
         is_new = _digest(snapshot.round) != self.last().digest
         self._end(snapshot)
         done = self.progress
-        return Sent(snapshot.round.number, is_new, done.files_done, done.size_done, begun.conflicts, is_resumed)
+        return RoundResult(snapshot.round.number, is_new, done.files_done, done.size_done, begun.conflicts, is_resumed)
 
     def last(self) -> Last:
         """What the receiver had after the last round. Raises CorruptFile."""
@@ -199,14 +199,14 @@ class Sending:
         if _digest(snapshot.round) == last.digest:
             snapshot = replace(snapshot, round=replace(snapshot.round, number=last.number))
             self._snapshot.save(snapshot)
-        self._journal.add(Note(snapshot.round.number, START, (_digest(snapshot.round),)))
+        self._journal.add(JournalRecord(snapshot.round.number, START, (_digest(snapshot.round),)))
         return snapshot
 
     def _renumbered(self, snapshot: Snapshot, number: int) -> Snapshot:
         """The same with a number that the receiver has not had: what was noted here of it is lost, or old."""
         renumbered = replace(snapshot, round=replace(snapshot.round, number=number))
         self._snapshot.save(renumbered)
-        self._journal.add(Note(number, START, (_digest(renumbered.round),)))
+        self._journal.add(JournalRecord(number, START, (_digest(renumbered.round),)))
         return renumbered
 
     def _end(self, snapshot: Snapshot | None) -> None:
@@ -220,13 +220,13 @@ class Sending:
 
     # ------------------------------------------------------------------ asking
 
-    def _begin(self, round_: Round) -> Begun:
+    def _begin(self, round_: Round) -> BeginReply:
         self._document = encode_round(round_)
         document = content_of(self._document)
         self.progress.round = round_.number
         return self._ask(lambda: self._transport.begin(self._sender, self._options.name, round_.number, document))
 
-    def _send(self, snapshot: Snapshot, begun: Begun) -> Begun:
+    def _send(self, snapshot: Snapshot, begun: BeginReply) -> BeginReply:
         """Send what the receiver lacks, then ask it to show the round, or what else it lacks."""
         self.progress.files = self.progress.files_done + len(begun.wants)
         self.progress.size = self.progress.size_done + sum(want.content.size - want.have for want in begun.wants)
@@ -239,7 +239,7 @@ class Sending:
             else:
                 data = self._content(snapshot, want.content)
             self._send_content(snapshot.round.number, want.content, data, want.have)
-            self._journal.add(Note(snapshot.round.number, SENT, (want.content.sha256,)))
+            self._journal.add(JournalRecord(snapshot.round.number, SENT, (want.content.sha256,)))
             self.progress.files_done += 1
             self._told(self.progress)
         if any(want.content == document for want in begun.wants):
@@ -255,7 +255,7 @@ class Sending:
         return self._disk.map(self._snapshot.path(content.sha256))
 
     def _send_content(self, number: int, content: Content, data: memoryview, have: int) -> None:
-        flight = _Flight(content, data, have)
+        flight = _ContentTransfer(content, data, have)
         # Answers in a row that there was none, or that nothing more had arrived; how often the receiver lost something.
         failures = stuck = losses = 0
         while True:
@@ -275,7 +275,7 @@ class Sending:
             if max(stuck, losses) > self._options.retries:
                 raise Unreachable(f"the receiver has {flight.have} of {content.size} bytes of {content.sha256}, again")
 
-    def _fly(self, number: int, flight: _Flight) -> None:
+    def _fly(self, number: int, flight: _ContentTransfer) -> None:
         """Send chunks until all is there, or something is missing between them. Raises Unreachable, Stopped."""
         flight.waiting.clear()
         at, found = flight.have, -1
@@ -296,7 +296,7 @@ class Sending:
         if found >= 0:
             self._arrived(flight, found)
 
-    def _hand_over(self, number: int, flight: _Flight, offset: int) -> int:
+    def _hand_over(self, number: int, flight: _ContentTransfer, offset: int) -> int:
         """Send a chunk; where it ends."""
         piece = flight.data[offset : offset + self._window.chunk_bytes]
         self._wait(self._pace.wait_s(time.monotonic_ns(), len(piece)))
@@ -305,7 +305,7 @@ class Sending:
         flight.waiting.append((offset + len(piece), sent_ns, answer))
         return offset + len(piece)
 
-    def _arrived(self, flight: _Flight, have: int) -> None:
+    def _arrived(self, flight: _ContentTransfer, have: int) -> None:
         self.progress.size_done += max(have - flight.have, 0)
         flight.have = have
         self._told(self.progress)

@@ -12,7 +12,7 @@ from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.plan.plan import AggregateCall, LevelMerge
 from saros_storage.base.block import Block, Column
 from saros_storage.base.types import Int64Array
-from saros_storage.read.row_ranges import Slices
+from saros_storage.read.row_ranges import RowRanges
 
 #: Aggregates to which the order of states in time matters; their last state column is the time.
 _BY_TIME = frozenset({"first_value", "last_value"})
@@ -44,7 +44,7 @@ def _merge(call: AggregateCall, members: Sequence[int], block: Block) -> Column:
     if call.function in _BY_TIME:
         by_time = _ordered_by_time(states[-1], count)
         states = [state.take(by_time) for state in states]
-    merged = aggregate.together(states, Slices(starts, starts + count))
+    merged = aggregate.together(states, RowRanges(starts, starts + count))
     return retyped(call.type, aggregate.final(merged))
 
 

@@ -32,17 +32,17 @@ from saros_engine.plan.expression import InputColumn
 from saros_engine.plan.plan import AggregateCall, AggregateScan, AggregateScans
 from saros_storage.base.block import Block, Column, TextArray
 from saros_storage.base.types import DataType, Int64Array
-from saros_storage.read.row_ranges import Slices
+from saros_storage.read.row_ranges import RowRanges
 from saros_storage.read.window_statistics import of_summaries
 from saros_storage.scan.reading import (
     BLOCK_ROWS_MAX,
-    OutOfStep,
     ReadCounters,
     ReaderFactory,
     ScanRequest,
     SeriesReader,
     Summaries,
     Summary,
+    TimestampsDiffer,
 )
 
 #: Summaries that become columns together, and readers that one `next` pulls from.
@@ -53,7 +53,7 @@ _STATES_MAX = 16_384
 _VALUES_MAX = 2 << 20
 
 
-class _Lane:
+class _ScanStates:
     """The states of a batch's scans whose results are a column; see the module."""
 
     def __init__(self, calls: Calls, types: tuple[DataType, ...], windows: WindowSequence | None) -> None:
@@ -120,7 +120,9 @@ class _Group:
 class _Batch:
     """Scans [first, stop) of the operator's, from their pieces to lanes. Pieces of a scan come in order of time."""
 
-    def __init__(self, first: int, stop: int, places: list[tuple[_Lane, int]], windows: WindowSequence | None) -> None:
+    def __init__(
+        self, first: int, stop: int, places: list[tuple[_ScanStates, int]], windows: WindowSequence | None
+    ) -> None:
         self.first = first
         self.stop = stop
         #: Of each scan its lane, and its number there.
@@ -158,18 +160,18 @@ class _Batch:
         for lane, scan in self._places_of(group):
             lane.forget(scan)
 
-    def lanes(self) -> list[_Lane]:
+    def lanes(self) -> list[_ScanStates]:
         """All pieces were added."""
         self._gather()
         return self._lanes
 
-    def _places_of(self, group: _Group) -> list[tuple[_Lane, int]]:
+    def _places_of(self, group: _Group) -> list[tuple[_ScanStates, int]]:
         return self.places[group.first - self.first : group.stop - self.first]
 
     def _add_rows(self, group: _Group, block: Block) -> None:
         for (lane, scan), part in zip(self._places_of(group), _columns_of(group, block), strict=True):
             if self._windows is None:
-                whole = Slices(np.zeros(1, np.int64), np.full(1, part.rows, np.int64))
+                whole = RowRanges(np.zeros(1, np.int64), np.full(1, part.rows, np.int64))
                 lane.add(scan, np.zeros(1, np.int64), lane.calls.states(part, whole))
             else:
                 lane.add(scan, *lane.calls.windowed(part, self._windows))
@@ -283,7 +285,7 @@ class AggregateScansOperator(PullOperator):
             return 0
         try:
             piece = reader.next()
-        except OutOfStep:
+        except TimestampsDiffer:
             batch.forget(group)
             self._read_apart(group)
             piece = None
@@ -318,7 +320,7 @@ class AggregateScansOperator(PullOperator):
     def _new_batch(self) -> _Batch:
         first = self._groups[-1].first
         stop = self._end_of_batch(first)
-        lanes: dict[object, _Lane] = {}
+        lanes: dict[object, _ScanStates] = {}
         width = self._width
         places = []
         for place in range(first, stop):
@@ -327,7 +329,7 @@ class AggregateScansOperator(PullOperator):
             key = (place % width, shape) if self._node.devices else shape
             lane = lanes.get(key)
             if lane is None:
-                lane = lanes[key] = _Lane(self._compiled(scan, shape), scan.request.types, self._windows)
+                lane = lanes[key] = _ScanStates(self._compiled(scan, shape), scan.request.types, self._windows)
             places.append((lane, lane.count))
             lane.count += 1
         self._batch = _Batch(first, stop, places, self._windows)
@@ -375,7 +377,7 @@ class AggregateScansOperator(PullOperator):
         columns = list(chain.from_iterable(self._results))
         return Block.untimed(columns, 1) if self._windows is None else Block.timed(self._labels(), columns)
 
-    def _by_device(self, batch: _Batch, lanes: Sequence[_Lane]) -> Block:
+    def _by_device(self, batch: _Batch, lanes: Sequence[_ScanStates]) -> Block:
         """A block of the batch's devices."""
         columns = list(chain.from_iterable([lane.results() for lane in lanes]))
         first, stop = batch.first // self._width, batch.stop // self._width

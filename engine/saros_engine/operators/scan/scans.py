@@ -16,7 +16,7 @@ from saros_engine.operators.operator import OperatorContext
 from saros_engine.operators.scan.scan import ScanOperator, describe_request
 from saros_engine.plan.plan import Scan, TimeJoin
 from saros_storage.base.block import Block
-from saros_storage.scan.reading import Apart, ReadCounters, ReaderFactory, ScanRequest, TimeRange, TogetherReader
+from saros_storage.scan.reading import ReadCounters, ReaderFactory, ScanRequest, TimeRange, TogetherReader, Unaligned
 
 
 class ScansOperator(PullOperator):
@@ -45,7 +45,7 @@ class ScansOperator(PullOperator):
             return self._joined(self._join)
         assert self._reader is not None
         piece = self._reader.next()
-        if isinstance(piece, Apart):
+        if isinstance(piece, Unaligned):
             self._join = self._joining(piece.time)
             return None
         self._finished = piece is None
