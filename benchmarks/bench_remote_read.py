@@ -176,7 +176,7 @@ class Remote:
     def open_in_step(self, _request):
         return None
 
-    def open_together(self, _request):
+    def open_lockstep(self, _request):
         return None
 
     def open(self, request):

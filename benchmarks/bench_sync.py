@@ -181,7 +181,7 @@ def synced(folder: str, *ports: int) -> float:
         sender, sender.receivers()[0], LocalDisk(), lambda o: RemoteReceiver(parse_target(o.target)), lambda _: None
     )
     started = time.perf_counter()
-    worker.once()
+    worker.run_round()
     seconds = time.perf_counter() - started
     worker.close()
     return seconds

@@ -436,7 +436,7 @@ class Campaign:
     def _check_processes(self, killed: Sequence[int]) -> None:
         for node in self._cluster.nodes:
             if node not in killed and not self._cluster.is_running(node):
-                raise NodeFailed(f"node {node} ended by itself: {self._cluster.last_words(node)}")
+                raise NodeFailed(f"node {node} ended by itself: {self._cluster.last_log_line(node)}")
 
     def _wait_for_writes(self, since_ns: int) -> int:
         """The moment at which every lane was written since another moment."""

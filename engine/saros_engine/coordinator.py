@@ -134,7 +134,7 @@ class QueryEngine:
         )
         self._triggers = Triggers(lambda: store.schema.catalogue)
         self._writer = Writer(store, options.default_database_level, clock, self._triggers)
-        self._schema = SchemaStatements(store, self._writer, self._queries, self._asked, installations)
+        self._schema = SchemaStatements(store, self._writer, self._queries, self._authorization_request, installations)
         self._showing = ShowExecutor(store, self._queries, options, info, self.every_node, self._triggers, sync)
         self._counters = EngineCounters()
         self._counting = threading.Lock()
@@ -175,7 +175,7 @@ class QueryEngine:
         if session.trail is None and session.access.unrestricted:
             return self._run(question, session)
         with _recorded(session.trail, RULES[type(parsed.statement)].event, parsed.redacted or text):
-            authorize(parsed.statement, self._asked(session.access))
+            authorize(parsed.statement, self._authorization_request(session.access))
             return self._run(question, session)
 
     def _forget(self) -> None:
@@ -183,7 +183,7 @@ class QueryEngine:
         self._statements.clear()
         self._queries.clear_plans()
 
-    def _asked(self, access: Access) -> AuthorizationRequest:
+    def _authorization_request(self, access: Access) -> AuthorizationRequest:
         return AuthorizationRequest(access, self._store, Users() if self._users is None else self._users.users())
 
     def insert_columns(
@@ -199,7 +199,7 @@ class QueryEngine:
         with self._counted(statements=0):
             if session is not None and not session.access.unrestricted:
                 with _recorded(session.trail, None, f"columns for {device}"):
-                    authorize_write(device, tuple(columns), self._asked(session.access))
+                    authorize_write(device, tuple(columns), self._authorization_request(session.access))
             self.mode.require_running()
             return self._timed(partial(self._writer.insert_columns, device, times, columns, aligned=aligned))
 
@@ -208,7 +208,7 @@ class QueryEngine:
         began_ns = self._clock.monotonic_ns()
         known = [None if self.mode.read_only else self._known(batch) for batch in batches]
         ready = [(tablet, batch.request) for tablet, batch in zip(known, batches, strict=True) if tablet is not None]
-        writings = iter(self._store.hand_over(ready))
+        writings = iter(self._store.submit_writes(ready))
         written = partial(self._written, began_ns)
         return [None if tablet is None else _inserting(tablet, next(writings), written) for tablet in known]
 
@@ -217,7 +217,7 @@ class QueryEngine:
         tablet = self._writer.known_tablet(batch.device, batch.times, batch.columns, aligned=batch.aligned)
         if tablet is not None and not batch.access.unrestricted:
             try:
-                authorize_write(batch.device, tuple(batch.columns), self._asked(batch.access))
+                authorize_write(batch.device, tuple(batch.columns), self._authorization_request(batch.access))
             except (EngineError, StorageError):
                 return None
         return tablet
@@ -284,9 +284,9 @@ class QueryEngine:
             case _ if isinstance(statement, ast.UserStatement):
                 if self._users is None:
                     raise NotSupportedError("users of a database that keeps none")
-                return _done_or_shown(self._users.run(statement, session.access))
+                return _optional_result(self._users.run(statement, session.access))
             case _ if isinstance(statement, ast.ClusterStatement):
-                return _done_or_shown(run_cluster_statement(statement, self._nodes()))
+                return _optional_result(run_cluster_statement(statement, self._nodes()))
             case _:
                 return Result("", count=self._change(statement, session, text, timeout_ms))
 
@@ -330,8 +330,8 @@ class QueryEngine:
     def _select(self, question: _Question, session: SessionContext) -> Result:
         point = self._queries.read_point(session)
         parsed, given = question.parsed, question.given
-        plan = self._queries.kept_plan(parsed, given, session, lambda: self._filled(parsed, given))
-        self._store.looked_at_schema(point)
+        plan = self._queries.cached_plan(parsed, given, session, lambda: self._filled(parsed, given))
+        self._store.finish_schema_read(point)
         return self._started(plan, question, session, point)
 
     def _filled(self, parsed: ast.Parsed, given: tuple[ast.Literal, ...]) -> ast.Statement:
@@ -360,10 +360,10 @@ class QueryEngine:
     def _select_into(self, select: ast.Select, session: SessionContext, text: str, timeout_ms: int | None) -> Result:
         point = self._store.catch_up(session.consistency)
         logical = plan_select(select, self._queries.context(session))
-        self._store.looked_at_schema(point)
+        self._store.finish_schema_read(point)
         targets = targets_of(select, logical)
         for target in targets:
-            authorize_write(target.device, (target.measurement,), self._asked(session.access))
+            authorize_write(target.device, (target.measurement,), self._authorization_request(session.access))
         check_types(targets, logical.fields, self._store.schema)
 
         def write(device: str, times: Int64Array, columns: Mapping[str, Column], aligned: bool) -> None:
@@ -388,7 +388,7 @@ class QueryEngine:
         session = SessionContext(query.zone, access=access)
         select = query.select(moment)
         with self._counted(statements=1):
-            authorize(select, self._asked(access))
+            authorize(select, self._authorization_request(access))
             self._select_into(select, session, query.text, None).close()
 
     def _nodes(self) -> ClusterAdmin:
@@ -398,7 +398,7 @@ class QueryEngine:
 
     def _explain(self, statement: ast.Explain, session: SessionContext, text: str, timeout_ms: int | None) -> Result:
         if isinstance(statement.statement, ast.Rebalance) and not statement.analyze:
-            return _done_or_shown(show_plan(statement.statement, self._nodes()))
+            return _optional_result(show_plan(statement.statement, self._nodes()))
         if not isinstance(statement.statement, ast.Select):
             raise NotSupportedError("EXPLAIN of a statement that is neither a SELECT nor REBALANCE CLUSTER")
         if statement.analyze and statement.statement.into is not None:
@@ -428,7 +428,7 @@ def _result(shown: RowSet, point: ReadPoint) -> Result:
     return fixed_result(shown.fields, shown.rows, point=point)
 
 
-def _done_or_shown(shown: RowSet | None) -> Result:
+def _optional_result(shown: RowSet | None) -> Result:
     return Result("", count=1) if shown is None else fixed_result(shown.fields, shown.rows)
 
 

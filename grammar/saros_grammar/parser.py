@@ -28,8 +28,8 @@ from antlr4.error.ErrorStrategy import BailErrorStrategy
 from saros_grammar.antlr.lexer import exact_tokens_of, tokens_of
 from saros_grammar.antlr.listener import MistakeListener
 from saros_grammar.antlr.literal_lists import without_runs
-from saros_grammar.antlr.redaction import hidden_mistake, may_hold_password, redacted
-from saros_grammar.antlr.unsupported import not_had
+from saros_grammar.antlr.redaction import may_hold_password, redacted, redacted_error
+from saros_grammar.antlr.unsupported import unsupported_statement
 from saros_grammar.builders.builder import StatementBuilder
 from saros_grammar.builders.expressions import ExpressionBuilder, Slot
 from saros_grammar.generated.Sql import Sql
@@ -120,12 +120,12 @@ def parse_source(text: str) -> Source:
     try:
         return _parse_tokens(text, tokens)
     except ParseError:
-        what = not_had(tokens.tokens)
+        what = unsupported_statement(tokens.tokens)
         if what is None and not may_hold_password(tokens.tokens):
             raise
     if what is not None:
         return Source(Parsed(NotSupported(what), 0, text))
-    raise hidden_mistake()
+    raise redacted_error()
 
 
 def _parse_tokens(text: str, tokens: Any) -> Source:

@@ -16,7 +16,7 @@ from saros_grammar.templates import field_names
 _QUERIES = ast.Select | ast.Show | ast.Count | ast.Explain | ast.ListUsers | ast.ListRoles | ast.ListPrivileges
 
 
-def is_other_than_query(text: str) -> bool:
+def is_non_query(text: str) -> bool:
     """Whether it is a statement that gives no rows, or writes; what is no statement the database refuses itself."""
     try:
         statement = parse(text).statement

@@ -28,7 +28,7 @@ _thread = _Thread()
 
 
 @contextmanager
-def working_for(task: DriverTask) -> Iterator[None]:
+def running_task(task: DriverTask) -> Iterator[None]:
     """Mark this thread as running a task's driver."""
     before, _thread.task = _thread.task, task
     try:

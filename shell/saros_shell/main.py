@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from saros_server.config.arguments import did_you_mean
 from saros_server.process.terminal_log import write_lines
-from saros_wire.grpc_log import quieten
+from saros_wire.grpc_log import silence_grpc_log
 
 #: Name -> what it does.
 COMMANDS: dict[str, str] = {
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         meant = did_you_mean(words[0], COMMANDS)
         sys.stderr.write(f"saros: unknown command {words[0]!r}{meant}\n\n{usage()}")
         return 2
-    quieten()
+    silence_grpc_log()
     write_lines()
     try:
         return _main_of(words[0])(words[1:])

@@ -35,7 +35,7 @@ from saros_spark.base.options import (
     write_options,
 )
 from saros_spark.base.types import from_spark, to_spark
-from saros_spark.base.worker_gc import settle
+from saros_spark.base.worker_gc import collect_garbage
 from saros_spark.read.scanning import Relation, Task, planned, read_task
 from saros_spark.write.writing import Attempt, Receipt, commit, discard, prepare, write_rows
 
@@ -116,7 +116,7 @@ class SarosSource(DataSource):
     def schema(self) -> StructType:
         """From the schema tree."""
         found = to_spark(Relation(relation_options(self.options)).schema)
-        settle()
+        collect_garbage()
         return found
 
     def reader(self, schema: StructType) -> DataSourceReader:

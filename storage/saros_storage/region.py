@@ -117,7 +117,7 @@ class Region:
             self.report_corrupt,
             self._compact,
             self.staging,
-            self._expiry_for_good,
+            self._final_expiry,
         )
         self._ground = CompactionContext(
             self._options,
@@ -129,11 +129,11 @@ class Region:
             self._flusher.storing,
             journal.sync_due,
             self.report_corrupt,
-            self._expiry_for_good,
+            self._final_expiry,
         )
         self._flusher.start()
 
-    def trust_rules(self) -> None:
+    def enable_expiry(self) -> None:
         """All entries from before the start have taken effect, so expired data may be removed."""
         with self.lock:
             self._rules_hold = True
@@ -146,7 +146,7 @@ class Region:
 
     def _compact(self, partition: Partition) -> None:
         if self._compactor is not None:
-            self._compactor.wake(self._ground, partition)
+            self._compactor.schedule(self._ground, partition)
 
     def _partition_folder(self, database: str, number: int) -> str:
         return os.path.join(self._folder, database_folder_name(database), str(number))
@@ -194,7 +194,7 @@ class Region:
         """Apply a checked entry. Its deletions and drops skip the partitions that are `spared`."""
         dropped = self.partitions.apply(index, mutation, spared)
         for staged in mutation.loads:
-            self.staging.pass_by(staged.name)
+            self.staging.reserve_name(staged.name)
             loaded = self.partitions.load(index, staged, self.staging.open)
             if loaded is None:
                 self.staging.discard([staged.name])
@@ -240,7 +240,7 @@ class Region:
         if largest is not None and _active_bytes(largest) and not self._flusher.busy:
             self._flusher.freeze(largest)
 
-    def relieve(self, first: int) -> None:
+    def flush_oldest(self, first: int) -> None:
         """Flush the partition that still needs entry `first`."""
         for partition in self.partitions:
             if partition.first_unflushed == first:
@@ -287,12 +287,12 @@ class Region:
             for partition in coming:
                 self._compact(partition)
 
-    def let_go(self, chosen: Chosen, index: int) -> None:
+    def release(self, chosen: Chosen, index: int) -> None:
         """Remove the chosen partitions, which moved away at entry `index`, unless they have come back since.
 
         Under the lock, and `flusher.folders`.
         """
-        for partition in self.partitions.let_go(chosen, index):
+        for partition in self.partitions.release(chosen, index):
             self._remove_folder(partition)
 
     def _remove_folder(self, partition: Partition) -> None:
@@ -419,7 +419,7 @@ class Region:
         """What is expired now."""
         return Expiry(self.schema.ttl, self._clock.now_ns(), self._options.time_unit)
 
-    def _expiry_for_good(self) -> Expiry:
+    def _final_expiry(self) -> Expiry:
         """What is expired and may be removed: not what a rule expires that a pending entry might still extend."""
         expiry = self.expiry()
         return expiry if self._rules_hold else replace(expiry, rules=_NO_RULES)

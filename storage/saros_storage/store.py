@@ -131,7 +131,7 @@ class Store:
                 if record.kind == MUTATION:
                     self._region.take_effect(record.index, decode_mutation(record.payload))
                     self._region.freeze_large()
-        self._region.trust_rules()
+        self._region.enable_expiry()
         self._region.sweep_staged()
         self._region.start_compacting()
 
@@ -155,7 +155,7 @@ class Store:
             if len(changes) == 1:
                 self.schema.check(changes[0])
             else:
-                self.schema.rehearse(changes)
+                self.schema.dry_run(changes)
             self._commit(Mutation(changes))
 
     def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = ()) -> None:
@@ -170,23 +170,23 @@ class Store:
         with self._lock:
             self._region.check_open()
             if creates:
-                after = self.schema.rehearse(creates, [frame.head.device for frame in frames])
+                after = self.schema.dry_run(creates, [frame.head.device for frame in frames])
                 self._commit(Mutation(creates, (), self._fitting.place(frames, after)))
                 return
             ticket = self._append(Mutation((), (), self._fitting.place(frames, self.schema)))
         self.await_ticket(ticket)
 
-    def hand_over(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> list[QueuedBatch | None]:
-        """Queue each batch separately; None: `write` would refuse it, or cannot now. See `Database.hand_over`."""
+    def submit_writes(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> list[QueuedBatch | None]:
+        """Queue each batch separately; None: `write` would refuse it, or cannot now. See `Database.submit_writes`."""
         frames = [_frame_of(tablet) for tablet, _ in writes]
         try:
             self._region.wait_for_memory()
         except StorageError:
             return [None] * len(frames)
         with self._lock:
-            return [None if frame is None else self._hand_over(frame) for frame in frames]
+            return [None if frame is None else self._submit(frame) for frame in frames]
 
-    def _hand_over(self, frame: TabletFrame) -> QueuedBatch | None:
+    def _submit(self, frame: TabletFrame) -> QueuedBatch | None:
         try:
             self._region.check_open()
             return QueuedBatch(self, self._append(Mutation((), (), self._fitting.place([frame], self.schema))))
@@ -252,7 +252,7 @@ class Store:
             if not load.fits(self.schema):
                 raise UserMistake("databases were created or dropped during the LOAD: try again", code=2021)
             changes = load.changes(self.schema)
-            self.schema.rehearse(changes)
+            self.schema.dry_run(changes)
             if changes or load.staged:
                 self._commit(Mutation(changes, loads=load.staged))
 
@@ -318,7 +318,7 @@ class Store:
         with self._lock:
             segments = self._log.segments()
             if len(segments) * self._options.segment_bytes > self._options.log_bytes_max:
-                self._region.relieve(first)
+                self._region.flush_oldest(first)
             if len(segments) < 2 or segments[1][1] > first:
                 return
             index = self._region.partitions.schema_index
@@ -353,7 +353,7 @@ class Store:
         """
         self._region.merge(databases, full=full, stopped=stopped)
 
-    def freeze(self, since: int | None = None) -> CheckpointSet:
+    def create_checkpoint(self, since: int | None = None) -> CheckpointSet:
         """Capture the whole store on the shelf for a backup, with the log that follows it.
 
         The last record of the log is always included. `since`: also include the log from this record on, or what
@@ -361,11 +361,11 @@ class Store:
         """
         while True:
             self._region.flush_chosen(everything)
-            frozen = self._freeze_flushed(since)
+            frozen = self._checkpoint_flushed(since)
             if frozen is not None:
                 return frozen
 
-    def _freeze_flushed(self, since: int | None) -> CheckpointSet | None:
+    def _checkpoint_flushed(self, since: int | None) -> CheckpointSet | None:
         """None if a LOAD came in between: the captured log would include its entry, but not its file."""
         with self._region.flusher.folders:
             with self._lock:
@@ -391,8 +391,8 @@ class Store:
         """The read point for a read of this consistency."""
         return HERE
 
-    def looked_at_schema(self, point: ReadPoint) -> None:
-        """See `Database.looked_at_schema`: all readers see the same schema."""
+    def finish_schema_read(self, point: ReadPoint) -> None:
+        """See `Database.finish_schema_read`: all readers see the same schema."""
 
     def view(self, point: ReadPoint = HERE) -> ReadView:  # noqa: ARG002
         """A snapshot of the store; the caller closes it."""

@@ -103,12 +103,12 @@ def encode_round(round_: Round) -> bytes:
         "number": round_.number,
         "time_unit": round_.time_unit,
         "interval": round_.interval,
-        "schema": _words(round_.schema),
+        "schema": _content_to_json(round_.schema),
         "partitions": [
             [
                 p.database,
                 p.slice,
-                [[*_words(f.content), f.crc32, f.sequence, *f.rank] for f in p.files],
+                [[*_content_to_json(f.content), f.crc32, f.sequence, *f.rank] for f in p.files],
                 [[t.pattern, t.time.start, t.time.end, *t.rank] for t in p.tombstones],
             ]
             for p in round_.partitions
@@ -178,7 +178,7 @@ def _content(words: object, size_max: int) -> Content:
     return Content(_text(sha256), _number(size, 0, size_max))
 
 
-def _words(content: Content) -> list[object]:
+def _content_to_json(content: Content) -> list[object]:
     return [content.sha256, content.size]
 
 

@@ -58,7 +58,7 @@ class Conflict:
 class BeginReply:
     """The answer to `begin`. `last` is the receiver's last round of this sender."""
 
-    standing: RoundStatus
+    status: RoundStatus
     last: int
     wants: tuple[MissingContent, ...] = ()
     conflicts: tuple[Conflict, ...] = ()

@@ -99,7 +99,7 @@ def judges_again_what_it_replays(plant: Plant):
 
     def begin(self, state, *rest, begin=Replica.__init__):
         begin(self, state, *rest)
-        self.judged = state.released
+        self.validated_index = state.released
 
     plant(Replica, "__init__", begin)
 
@@ -151,7 +151,7 @@ def reads_what_is_here(plant: Plant):
     def wait_here(self, waiting, deadline_ns):
         return {group: self._host.status(group).applied for group in waiting}
 
-    plant(ReadBarrier, "_wait_here", wait_here)
+    plant(ReadBarrier, "_wait_local", wait_here)
 
 
 @mutant
@@ -178,7 +178,7 @@ def forgets_what_a_session_was_shown(plant: Plant):
 
 @mutant
 def does_not_learn_of_series_of_other_nodes(plant: Plant):
-    plant(ClusterSchema, "learn_news", lambda self, group, news: None)
+    plant(ClusterSchema, "apply_delta", lambda self, group, news: None)
 
 
 # ---------------------------------------------------------------------- drops

@@ -54,7 +54,7 @@ def turns_back_after_go(plant: Plant):
 @mutant
 def does_not_notice_that_it_was_removed(plant: Plant):
     """C9"""
-    plant(Reconciler, "_ask_standing", lambda self: None)
+    plant(Reconciler, "_check_removed", lambda self: None)
 
 
 # ---------------------------------------------------------------------- slots that move
@@ -103,7 +103,7 @@ def a_snapshot_says_nothing_of_what_is_on_its_way(plant: Plant):
 
 @mutant
 def schema_stays_where_it_was(plant: Plant):
-    plant(schema_transfer, "goes_along", lambda tree, change, goes: False)
+    plant(schema_transfer, "belongs_to_transfer", lambda tree, change, is_moving: False)
 
 
 # ---------------------------------------------------------------------- reading

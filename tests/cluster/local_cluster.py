@@ -241,9 +241,9 @@ class LocalCluster:
         for node in self.nodes if nodes is None else nodes:
             while not self._answers(node):
                 if not self.is_running(node):
-                    raise NodeFailed(f"node {node} ended: {self.last_words(node)}")
+                    raise NodeFailed(f"node {node} ended: {self.last_log_line(node)}")
                 if time.monotonic() > limit:
-                    raise NodeFailed(f"node {node} is not ready after {seconds:.0f} s: {self.last_words(node)}")
+                    raise NodeFailed(f"node {node} is not ready after {seconds:.0f} s: {self.last_log_line(node)}")
                 time.sleep(_POLL_SECONDS)
 
     def _answers(self, node: int) -> bool:
@@ -295,7 +295,7 @@ class LocalCluster:
         self.bring_back()
         self.wait_ready()
 
-    def last_words(self, node: int) -> str:
+    def last_log_line(self, node: int) -> str:
         """The end of a node's log, and where the log is."""
         log = self.log_of(node)
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []

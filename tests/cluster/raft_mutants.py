@@ -145,13 +145,13 @@ def heartbeats_commit_what_may_be_something_else(plant):
 
 @mutant
 def promises_before_the_disk(plant):
-    plant(Outbox, "_is_kept", lambda self, index: True)
+    plant(Outbox, "_is_durable", lambda self, index: True)
 
 
 @mutant
 def promises_entries_before_the_disk(plant):
     """Votes wait for it."""
-    plant(Outbox, "_is_kept", lambda self, index: self.is_vote_durable)
+    plant(Outbox, "_is_durable", lambda self, index: self.is_vote_durable)
 
 
 @mutant
@@ -159,9 +159,9 @@ def promises_votes_before_the_disk(plant):
     """Entries wait for it."""
 
     def is_kept(self, index):
-        return index is None or (not self.is_beginning_anew and index <= self._log.durable)
+        return index is None or (not self.is_restarting_log and index <= self._log.durable)
 
-    plant(Outbox, "_is_kept", is_kept)
+    plant(Outbox, "_is_durable", is_kept)
 
 
 @mutant
@@ -179,7 +179,7 @@ def forgets_its_vote(plant):
 
 @mutant
 def promises_a_snapshot_before_it_is_installed(plant):
-    plant(Outbox, "is_beginning_anew", property(lambda self: False))
+    plant(Outbox, "is_restarting_log", property(lambda self: False))
 
 
 @mutant
@@ -357,7 +357,7 @@ def a_follower_reads_what_it_knows_to_be_committed(plant):
         if self._leadership is not None or self._leader is None:
             return read_index(self)
         self._last_read += 1
-        self._reads.known(self._last_read, self._log.commit, self._now)
+        self._reads.confirm(self._last_read, self._log.commit, self._now)
         return self._last_read
 
     plant(RaftNode, "read_index", read_index)
@@ -417,7 +417,7 @@ def a_leader_that_hears_nobody_leads_on(plant):
 @mutant
 def who_hears_nobody_begins_terms(plant):
     """No pre-votes, and votes against a leader that is heard: two that do not hear each other never end it."""
-    plant(RaftNode, "_hears_leader", lambda self: False)
+    plant(RaftNode, "_has_recent_leader", lambda self: False)
     plant(RaftNode, "_ask_for_pre_votes", lambda self: self._ask_for_votes("nothing heard of a leader"))
 
 

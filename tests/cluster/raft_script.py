@@ -457,7 +457,7 @@ class Table:
         self.seat(node).pump()
 
     def do_alone(self, node: str, version: str, learners: str = "") -> None:
-        self.seat(node).node.go_on_alone(membership(int(version), numbers(node), numbers(learners)))
+        self.seat(node).node.force_single_voter(membership(int(version), numbers(node), numbers(learners)))
         self.seat(node).pump()
 
     def do_step_down(self, node: str) -> None:

@@ -334,7 +334,7 @@ class FakeView:
     def cuts(self, _request: ScanRequest) -> list[int]:
         raise AssertionError("holders are asked by readers")
 
-    def open_together(self, _request: ScanRequest) -> None:
+    def open_lockstep(self, _request: ScanRequest) -> None:
         raise AssertionError("holders are asked for single series")
 
     def open_in_step(self, _request: ScanRequest) -> None:

@@ -53,7 +53,7 @@ def test_a_node_is_killed_stopped_and_comes_back(tmp_path: Path) -> None:
         connection.close()
         cluster.kill(1, signal.SIGTERM)
         assert not cluster.is_running(1)
-        assert "stopped" in cluster.last_words(1)
+        assert "stopped" in cluster.last_log_line(1)
 
 
 @pytest.mark.slow

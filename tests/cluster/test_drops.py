@@ -57,7 +57,7 @@ def test_a_write_that_is_older_than_what_is_remembered_is_refused(monkeypatch: p
     known = Drops()
     for number in (3, 4, 8):
         known.note(number, SERIES)
-    for found in (known, Drops.of_words(json.loads(json.dumps(known.words())))):
+    for found in (known, Drops.from_json(json.loads(json.dumps(known.to_json())))):
         assert found.overtake(2, ["root.c.d"])
         assert not found.overtake(3, ["root.c.d"])
         assert found.overtake(3, ["root.a.d"])
@@ -67,7 +67,7 @@ def test_a_write_that_is_older_than_what_is_remembered_is_refused(monkeypatch: p
 
 def test_a_new_group_learns_of_the_drops_that_it_was_not_there_for() -> None:
     old, new = Drops([(5, SERIES), (8, DeleteDatabase("root.b"))], 2), Drops([(8, DeleteDatabase("root.b"))])
-    new.take_in(old)
+    new.merge(old)
     for found in (old, new):
         assert found.overtake(1, ["root.c.d"])
         assert found.overtake(4, ["root.a.d"])
@@ -78,6 +78,6 @@ def test_a_new_group_learns_of_the_drops_that_it_was_not_there_for() -> None:
 def test_what_is_learned_of_drops_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drops, "KEPT", 2)
     new = Drops([(9, SERIES)])
-    new.take_in(Drops([(5, SERIES), (8, SERIES)]))
+    new.merge(Drops([(5, SERIES), (8, SERIES)]))
     assert new.overtake(4, ["root.c.d"])
     assert not new.overtake(5, ["root.c.d"])

@@ -66,8 +66,8 @@ class Log:
         before = self.now
         self.now = apply(before, decode_growth(encode_growth(command)), self.index)
         check(before, self.now, self.index)
-        again = Topology.of_words(json.loads(json.dumps(self.now.words())))
-        assert self.now.words() == again.words()
+        again = Topology.from_json(json.loads(json.dumps(self.now.to_json())))
+        assert self.now.to_json() == again.to_json()
 
     def admit(self, *numbers: int) -> None:
         for number in numbers:
@@ -89,8 +89,8 @@ def check(before: Topology, now: Topology, index: int) -> None:
             is_rescued = known != wanted and before.is_broken(group)
             moving = now.change is not None and now.change.stage in (Stage.PREPARING, Stage.MOVING, Stage.LOADING)
             assert not moving or is_rescued or known.voters == wanted.voters
-    gone = {n for n, found in before.nodes.items() if found.standing is NodeState.GONE}
-    assert gone <= {n for n, found in now.nodes.items() if found.standing is NodeState.GONE}
+    gone = {n for n, found in before.nodes.items() if found.state is NodeState.GONE}
+    assert gone <= {n for n, found in now.nodes.items() if found.state is NodeState.GONE}
     assert all(node not in group.members for group in now.table.groups.values() for node in gone)
     changed = [slot for slot in range(SLOTS) if before.table.owners[slot] != now.table.owners[slot]]
     if changed:
@@ -113,7 +113,7 @@ def steps(topology: Topology) -> Iterator[GrowthCommand]:
     if change.stage is Stage.PREPARING and change.is_prepared:
         yield Proceed(change.id)
     for number, move in enumerate(change.moves):
-        if change.going and change.is_settled and move.epoch == topology.table.epoch + 1:
+        if change.going and change.is_quiescent and move.epoch == topology.table.epoch + 1:
             yield Fenced(change.id, number, 1_000 + number)
         elif move.fence is not None and not move.opened:
             yield Opened(change.id, number, topology.wanted[move.target].version)
@@ -151,7 +151,7 @@ def drive(log: Log, random: Random) -> None:
 
 
 def assert_settled(topology: Topology, replicas: int) -> None:
-    nodes = topology.standing(NodeState.IN)
+    nodes = topology.in_state(NodeState.IN)
     assert topology.change is None
     assert set(nodes) == set(topology.table.groups)
     places = Counter(nodes)
@@ -185,8 +185,8 @@ def test_changes_end_with_everything_in_its_place(
         before = log.now
         log.admit(*range(number + 1, number + 1 + joining))
         number += joining
-        members = before.standing(NodeState.IN)
-        waiting = tuple(log.now.standing(NodeState.WAITING))
+        members = before.in_state(NodeState.IN)
+        waiting = tuple(log.now.in_state(NodeState.WAITING))
         begin = Begin(waiting, tuple(random.sample(members, min(leaving, len(members)))))
         if len(members) + len(begin.joining) - len(begin.leaving) < before.table.replicas:
             with pytest.raises(UserMistake) as refused:
@@ -249,10 +249,10 @@ def test_a_joiner_that_dies_after_go_does_not_close_its_slots_with_two_copies() 
     for wrong in (ForceSingleMember(GroupId(4), NodeId(4), version), ForceSingleMember(GroupId(4), other, version - 1)):
         before = log.now
         log.send(wrong)
-        assert before.words() == log.now.words()
+        assert before.to_json() == log.now.to_json()
     log.send(ForceSingleMember(GroupId(4), other, version))
     log.send(ForceSingleMember(GroupId(4), other, version))
-    assert log.now.goes_on_alone(GroupId(4))
+    assert log.now.is_forced_single(GroupId(4))
     assert (other,) == log.now.wanted[GroupId(4)].voters
     drive(log, Random(2))
     log.send(Begin((), (NodeId(4),)))
@@ -380,7 +380,7 @@ def test_nothing_is_fenced_before_the_change_goes() -> None:
         Loaded(change.id, 0, NodeId(4)),
     ):
         log.send(command)
-        assert before.words() == log.now.words()
+        assert before.to_json() == log.now.to_json()
 
 
 def test_steps_of_a_change_that_is_over_do_nothing() -> None:
@@ -391,7 +391,7 @@ def test_steps_of_a_change_that_is_over_do_nothing() -> None:
     late, before = [c for c in log.sent if not isinstance(c, Begin)], log.now
     for command in late:
         log.send(command)
-    assert before.words() == log.now.words()
+    assert before.to_json() == log.now.to_json()
 
 
 def test_asking_again_gives_the_same_id_and_ids_are_never_used_again() -> None:
@@ -455,7 +455,7 @@ def test_members_can_be_chosen_by_hand_and_stay_when_a_node_joins() -> None:
     log = Log(cluster(4, 2))
     head = NodeId(1)
     (other,) = set(log.now.table.groups[head].members) - {head}
-    instead = next(node for node in log.now.standing(NodeState.IN) if node not in (head, other))
+    instead = next(node for node in log.now.in_state(NodeState.IN) if node not in (head, other))
     owners = log.now.table.owners.tolist()
     log.send(Begin(members={head: (head, instead)}))
     drive(log, Random(7))
@@ -482,7 +482,7 @@ def test_the_term_in_which_members_left_is_known_for_as_long_as_there_is_the_gro
     log = Log(cluster(4, 2))
     head = NodeId(1)
     (other,) = set(log.now.table.groups[head].members) - {head}
-    instead = next(node for node in log.now.standing(NodeState.IN) if node not in (head, other))
+    instead = next(node for node in log.now.in_state(NodeState.IN) if node not in (head, other))
     log.send(Begin(members={head: (head, instead)}))
     drive(log, Random(7))
     assert {GroupId(1): TERM} == log.now.terms

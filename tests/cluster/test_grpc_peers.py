@@ -25,7 +25,7 @@ from saros_cluster.raft.messages import Append, Entry, EntryKind, GroupId, Heart
 from saros_cluster.transport import channels, codec, grpc_peers, peer_stream, serving
 from saros_cluster.transport.channels import CALL_PATH, CODE_KEY, MESSAGE_BYTES_MAX, RAFT_PATH, STREAM_PATH
 from saros_cluster.transport.grpc_peers import CannotListen, GrpcPeers
-from saros_cluster.transport.handshake import Identity, PeerCredentials, Refused, greeting, verified_sender
+from saros_cluster.transport.handshake import Identity, PeerCredentials, Refused, handshake_metadata, verified_sender
 from saros_cluster.transport.peer_stream import Outbox
 from saros_cluster.transport.serving import Arrivals, ServingError
 from saros_storage.base.clock import Clock, SystemClock
@@ -406,7 +406,7 @@ def test_senders_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_sender_is_who_the_metadata_and_the_certificate_say() -> None:
     here = Identity("plant", B)
-    good = dict(greeting(Identity("plant", A), B))
+    good = dict(handshake_metadata(Identity("plant", A), B))
     assert A == verified_sender(here, good, None)
     assert A == verified_sender(here, good, {"peer_uri": [b"saros://plant/node/1"]})
     bad: list[tuple[int, dict[str, str], dict[str, list[bytes]] | None]] = [
@@ -453,7 +453,7 @@ def refusal(
         return failed.value.code() if code is None else int(code)
 
 
-GOOD = dict(greeting(Identity("plant", A), B)) | {
+GOOD = dict(handshake_metadata(Identity("plant", A), B)) | {
     "saros-name": "echo",
     "saros-timeout-ms": "9000",
     "saros-connection": "1/1",

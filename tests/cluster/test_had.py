@@ -15,7 +15,7 @@ def test_what_is_known_is_what_was_put_in_and_so_after_it_was_stored() -> None:
     known = {(client, sequence) for client, sequence in requests if sequence > recent[client]}
     first, then = RequestSet.of(requests[:1_000]), RequestSet.of(requests[1_000:])
     for found in (RequestSet.of(requests), first.then(then), then.then(first)):
-        stored = RequestSet.of_words(json.loads(json.dumps(found.words())))
+        stored = RequestSet.from_json(json.loads(json.dumps(found.to_json())))
         for client, sequence in [*requests, *((c, s + 1) for c, s in requests), (6, 1), (5, 2**64 - 1)]:
             expected = (client, sequence) in known
             assert expected == ((client, sequence) in found) == ((client, sequence) in stored)
@@ -42,9 +42,9 @@ def test_a_hundred_thousand_requests_of_a_few_clients_are_some_kilobytes() -> No
     draw = random.Random(3)
     requests = [(client, sequence) for sequence in range(50_000) for client in range(7) if draw.random() < 0.3]
     had = AppliedRange(frozenset(range(100)), RequestSet.of(requests))
-    assert len(json.dumps(had.words())) < 64_000
+    assert len(json.dumps(had.to_json())) < 64_000
 
 
 def test_pairs_as_they_were_stored_before_are_read() -> None:
-    assert RequestSet.of([(7, 1), (7, 4), (9, 2)]) == RequestSet.of_words([[7, 1], [7, 4], [9, 2]])
-    assert not RequestSet.of_words([])
+    assert RequestSet.of([(7, 1), (7, 4), (9, 2)]) == RequestSet.from_json([[7, 1], [7, 4], [9, 2]])
+    assert not RequestSet.from_json([])

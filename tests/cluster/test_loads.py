@@ -46,13 +46,13 @@ def test_a_steady_rate_is_told_as_it_is_and_forgotten_by_half(regions: Regions, 
     for second in range(0, 6_000, 20):
         regions.now_ns = second * SECOND
         regions.parts = [PartitionActivity("root.a", 3, second * 1_000, second * 10, 77)]
-        meter.look()
-    assert np.isclose(1_000, meter.here().written[slot], rtol=1e-3)
-    assert np.isclose(10, meter.here().read[slot], rtol=1e-3)
-    assert 77 == meter.here().stored[slot]
-    assert [slot] == np.flatnonzero(meter.here().written).tolist()
+        meter.update()
+    assert np.isclose(1_000, meter.local_loads().written[slot], rtol=1e-3)
+    assert np.isclose(10, meter.local_loads().read[slot], rtol=1e-3)
+    assert 77 == meter.local_loads().stored[slot]
+    assert [slot] == np.flatnonzero(meter.local_loads().written).tolist()
     regions.now_ns += int(HALVED_SECONDS * SECOND)
-    assert np.isclose(500, meter.here().written[slot], rtol=1e-3)
+    assert np.isclose(500, meter.local_loads().written[slot], rtol=1e-3)
 
 
 def test_a_partition_that_counts_anew_is_not_counted_backwards(regions: Regions, meter: LoadMeter) -> None:
@@ -60,11 +60,11 @@ def test_a_partition_that_counts_anew_is_not_counted_backwards(regions: Regions,
     for second, written in ((10, 1_000), (20, 50)):
         regions.now_ns = second * SECOND
         regions.parts = [PartitionActivity("root.a", 3, written, 0, 0)]
-        meter.look()
-    assert meter.here().written[slot] > 0
+        meter.update()
+    assert meter.local_loads().written[slot] > 0
     regions.parts = []  # it went elsewhere
     regions.now_ns = 30 * SECOND
-    assert 0 == meter.here().stored[slot]
+    assert 0 == meter.local_loads().stored[slot]
 
 
 def test_what_is_written_is_written_once_and_what_is_read_is_read_at_one_member() -> None:

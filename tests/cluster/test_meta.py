@@ -143,14 +143,14 @@ def test_a_group_that_a_databases_series_have_left_does_not_speak_of_them_any_mo
     create = changes.CreateDatabase("root.a")
     old, new = (changes.CreateSeries("root.a.d", False, series(name)) for name in ("x", "y"))
     before = SchemaDelta(9, True, (create, old), 0, {"root.a": 0})
-    schema.learn_news(GroupId(1), before)
-    schema.learn_news(GroupId(2), SchemaDelta(5, False, (create, old), 0, {"root.a": 3}))
-    schema.learn_news(GroupId(2), SchemaDelta(6, False, (new,)))
-    schema.learn_news(GroupId(1), SchemaDelta.of_words(json.loads(json.dumps(before.words()))))
+    schema.apply_delta(GroupId(1), before)
+    schema.apply_delta(GroupId(2), SchemaDelta(5, False, (create, old), 0, {"root.a": 3}))
+    schema.apply_delta(GroupId(2), SchemaDelta(6, False, (new,)))
+    schema.apply_delta(GroupId(1), SchemaDelta.from_json(json.loads(json.dumps(before.to_json()))))
     device = schema.tree.device("root.a.d")
     assert device is not None
     assert {"x", "y"} == set(device.series)
-    schema.learn_news(GroupId(1), SchemaDelta(12, True, ()))
+    schema.apply_delta(GroupId(1), SchemaDelta(12, True, ()))
     assert schema.tree.device("root.a.d") is not None
 
 
@@ -245,11 +245,11 @@ def test_the_schema_takes_databases_from_the_meta_group_and_series_from_groups_i
     created: list[changes.SchemaChange] = [changes.CreateDatabase("root.a")]
     created.append(changes.CreateSeries("root.a.d", False, series()))
     early, late = ClusterSchema(), ClusterSchema()
-    early.learn_news(GroupId(1), told(created))
+    early.apply_delta(GroupId(1), told(created))
     early.agree(["root.a"], {}, 1)
     late.agree(["root.a"], {}, 1)
-    late.learn_news(GroupId(1), told(created))
-    late.learn_news(GroupId(1), told(created))
+    late.apply_delta(GroupId(1), told(created))
+    late.apply_delta(GroupId(1), told(created))
     assert early.tree.dump() == late.tree.dump()
     early.agree([], {2: changes.DeleteDatabase("root.a")}, 2)
     assert b"" == early.tree.dump()
@@ -260,7 +260,7 @@ def test_an_old_end_of_a_database_does_not_take_the_new_one() -> None:
     schema.agree(["root.a"], {}, 1)
     schema.agree([], {}, 1)
     schema.agree(["root.a"], {}, 1)
-    schema.learn_news(GroupId(1), told([changes.DeleteDatabase("root.a")]))
+    schema.apply_delta(GroupId(1), told([changes.DeleteDatabase("root.a")]))
     assert ["root.a"] == schema.tree.databases()
 
 
@@ -272,7 +272,7 @@ def test_a_meta_group_that_is_behind_does_not_take_what_was_made_anew() -> None:
     for news in (told(created, drop=5), told(both_lives, drop=5), SchemaDelta(9, True, tuple(created), 5)):
         schema = ClusterSchema()
         schema.agree(["root.a"], {}, 1)
-        schema.learn_news(GroupId(1), news)
+        schema.apply_delta(GroupId(1), news)
         schema.agree([], drop, 5)
         schema.agree([], {}, 6)
         schema.agree(["root.a"], {}, 7)
@@ -285,11 +285,11 @@ def test_a_drop_that_the_meta_group_has_not_told_of_is_not_seen() -> None:
     """The group that tells of it may have given the series away, before the drop, and not say that they are gone."""
     schema = ClusterSchema()
     schema.agree(["root.a"], {}, 3)
-    schema.learn_news(GroupId(1), told([changes.CreateDatabase("root.a")], drop=5))
-    schema.learn_news(GroupId(2), told([], drop=2))
-    assert ({1: 5, 2: 2}, {1: 3, 2: 2}) == (schema.drops, schema.seen)
+    schema.apply_delta(GroupId(1), told([changes.CreateDatabase("root.a")], drop=5))
+    schema.apply_delta(GroupId(2), told([], drop=2))
+    assert ({1: 5, 2: 2}, {1: 3, 2: 2}) == (schema.drops, schema.visible_drops)
     schema.agree(["root.a"], {}, 6)
-    assert {1: 5, 2: 2} == schema.seen
+    assert {1: 5, 2: 2} == schema.visible_drops
 
 
 def test_what_a_group_does_not_tell_any_more_is_gone() -> None:
@@ -297,8 +297,8 @@ def test_what_a_group_does_not_tell_any_more_is_gone() -> None:
     schema.agree(["root.a", "root.b"], {}, 1)
     for group, name in ((1, "root.a"), (2, "root.b")):
         created = [changes.CreateDatabase(name), changes.CreateSeries(f"{name}.d", False, series())]
-        schema.learn_news(GroupId(group), told(created))
-    schema.learn_news(GroupId(1), SchemaDelta(9, True, ()))
+        schema.apply_delta(GroupId(group), told(created))
+    schema.apply_delta(GroupId(1), SchemaDelta(9, True, ()))
     assert ["root.a", "root.b"] == schema.tree.databases()
     assert schema.tree.device("root.a.d") is None
     assert schema.tree.device("root.b.d") is not None
@@ -308,10 +308,10 @@ def test_news_as_a_whole_replace_what_was_known_of_those_databases() -> None:
     schema = ClusterSchema()
     for name in ("root.a", "root.b"):
         created = [changes.CreateDatabase(name), changes.CreateSeries(f"{name}.d", False, series())]
-        schema.learn_news(GroupId(1 if name == "root.a" else 2), told(created))
+        schema.apply_delta(GroupId(1 if name == "root.a" else 2), told(created))
     version = schema.tree.version
     whole = (changes.CreateDatabase("root.a"), changes.CreateSeries("root.a.e", True, series("y")))
-    schema.learn_news(GroupId(1), SchemaDelta(9, True, whole))
+    schema.apply_delta(GroupId(1), SchemaDelta(9, True, whole))
     assert schema.tree.version > version
     assert (None, True, True) == (
         schema.tree.device("root.a.d"),
@@ -338,23 +338,23 @@ def test_who_had_a_database_before_a_move_speaks_no_more_of_it(whole: bool) -> N
     """The news of the two groups come in any order."""
     schema = ClusterSchema()
     schema.agree(["root.a"], {}, 1)
-    schema.learn_news(GroupId(4), news_of(3, 1, "x"))
-    schema.learn_news(GroupId(1), news_of(9, 0, "x", "y", whole=whole))
+    schema.apply_delta(GroupId(4), news_of(3, 1, "x"))
+    schema.apply_delta(GroupId(1), news_of(9, 0, "x", "y", whole=whole))
     assert {"x"} == measurements(schema)
     late = changes.DeleteSeries("root.a.d.x"), changes.DeleteDatabase("root.a")
-    schema.learn_news(GroupId(1), SchemaDelta(10, False, late))
-    schema.learn_news(GroupId(1), SchemaDelta(11, True, (), left=1))
+    schema.apply_delta(GroupId(1), SchemaDelta(10, False, late))
+    schema.apply_delta(GroupId(1), SchemaDelta(11, True, (), left=1))
     assert {"x"} == measurements(schema)
 
 
 def test_series_that_went_with_a_move_are_known_until_their_next_group_tells() -> None:
     schema = ClusterSchema()
     schema.agree(["root.a"], {}, 1)
-    schema.learn_news(GroupId(1), news_of(5, 0, "x", "y"))
-    schema.learn_news(GroupId(1), SchemaDelta(9, True, (), left=1))
+    schema.apply_delta(GroupId(1), news_of(5, 0, "x", "y"))
+    schema.apply_delta(GroupId(1), SchemaDelta(9, True, (), left=1))
     assert {"x", "y"} == measurements(schema)
     assert {"root.a"} == schema.orphans
-    schema.learn_news(GroupId(4), news_of(3, 1, "y", "z"))  # x was dropped before
+    schema.apply_delta(GroupId(4), news_of(3, 1, "y", "z"))  # x was dropped before
     assert {"y", "z"} == measurements(schema)
     assert not schema.orphans
 
@@ -363,8 +363,8 @@ def test_series_that_no_group_tells_of_after_a_move_are_gone() -> None:
     for drops in (False, True):
         schema = ClusterSchema()
         schema.agree(["root.a"], {}, 1)
-        schema.learn_news(GroupId(1), news_of(5, 0, "x"))
-        schema.learn_news(GroupId(1), SchemaDelta(9, True, (), left=1))
+        schema.apply_delta(GroupId(1), news_of(5, 0, "x"))
+        schema.apply_delta(GroupId(1), SchemaDelta(9, True, (), left=1))
         if drops:
             schema.agree([], {}, 2)
         else:
@@ -375,15 +375,15 @@ def test_series_that_no_group_tells_of_after_a_move_are_gone() -> None:
 
 def test_news_are_learned_once_though_two_ask_at_a_time() -> None:
     schema = ClusterSchema()
-    assert schema.learn_news(GroupId(1), news_of(5, 0, "x"), 0)
-    assert not schema.learn_news(GroupId(1), news_of(6, 0, "x", "y"), 0)
+    assert schema.apply_delta(GroupId(1), news_of(5, 0, "x"), 0)
+    assert not schema.apply_delta(GroupId(1), news_of(6, 0, "x", "y"), 0)
     assert {"x"} == measurements(schema)
-    assert 5 == schema.known(GroupId(1))
+    assert 5 == schema.applied_index(GroupId(1))
 
 
 def test_news_as_a_whole_may_come_before_the_meta_group_says_so() -> None:
     schema = ClusterSchema()
-    schema.learn_news(
+    schema.apply_delta(
         GroupId(1),
         SchemaDelta(9, True, (changes.CreateDatabase("root.a"), changes.CreateSeries("root.a.d", False, series()))),
     )

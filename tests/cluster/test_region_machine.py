@@ -332,7 +332,7 @@ def test_series_that_a_write_needs_may_be_there_already_unless_they_have_another
     assert isinstance(outcome, UserMistake)
     assert (507, "root.a.d.x is INT64, not DOUBLE") == (outcome.code, str(outcome))
     assert {0: 1, 1: 2} == member.points("root.a.d")
-    news = [change for change in member.machine.replica.news_since(0).changes if isinstance(change, CreateSeries)]
+    news = [change for change in member.machine.replica.delta_since(0).changes if isinstance(change, CreateSeries)]
     assert [CreateSeries("root.a.d", False, series())] == news
 
 
@@ -400,13 +400,13 @@ def test_news_of_the_schema(tmp_path: Path) -> None:
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     member.add(NO_REQUEST, write("root.a.d", 0, 1, 1))
     member.add(NO_REQUEST, Mutation([DeleteSeries("root.a.d.x")]))
-    news = member.machine.replica.news_since(1)
+    news = member.machine.replica.delta_since(1)
     assert (3, False, (DeleteSeries("root.a.d.x"),)) == (news.index, news.whole, news.changes)
-    assert news == SchemaDelta.of_words(news.words())
-    assert () == member.machine.replica.news_since(3).changes
+    assert news == SchemaDelta.from_json(news.to_json())
+    assert () == member.machine.replica.delta_since(3).changes
     member.machine.save(first=4)
     member.restart()
-    whole = member.machine.replica.news_since(0)
+    whole = member.machine.replica.delta_since(0)
     assert (3, True, (CreateDatabase("root.a"),)) == (whole.index, whole.whole, whole.changes)
 
 
@@ -416,7 +416,7 @@ def test_a_group_does_not_speak_for_databases_whose_series_another_keeps(tmp_pat
     member.add(NO_REQUEST, Mutation([CreateDatabase("root.a")]))
     member.machine.save(first=3)
     member.restart()
-    assert (CreateDatabase("root.a"),) == member.machine.replica.news_since(0).changes
+    assert (CreateDatabase("root.a"),) == member.machine.replica.delta_since(0).changes
 
 
 def test_requests_are_forgotten_by_the_log_not_by_time() -> None:
@@ -536,9 +536,9 @@ def test_a_replica_that_lags_is_none_for_who_knows_that_slots_have_left_its_grou
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     before, since = TableVersion(3, 0, 0), TableVersion(4, 0, 4)
-    assert [True, False] == [member.machine.replica.has_heard(known) for known in (before, since)]
+    assert [True, False] == [member.machine.replica.knows_table(known) for known in (before, since)]
     member.transfer(Fence(4, (member.slot("root.a", 0),)))
-    assert [True, True] == [member.machine.replica.has_heard(known) for known in (before, since)]
+    assert [True, True] == [member.machine.replica.knows_table(known) for known in (before, since)]
 
 
 class Lame(LocalDisk):
@@ -595,7 +595,7 @@ def test_a_group_that_series_have_left_does_not_tell_of_their_end(
     monkeypatch.setattr(Ownership, "owns_schema", OWNS_SCHEMA)
     member.transfer(Fence(4, (member.slot("root.a", 0),)))
     assert member.add(NO_REQUEST, effect_of(drop), drop=7) is None
-    assert ((), 7) == (member.machine.replica.news_since(2).changes, member.machine.replica.news_since(2).drop)
+    assert ((), 7) == (member.machine.replica.delta_since(2).changes, member.machine.replica.delta_since(2).drop)
 
 
 def test_a_request_counts_for_slots_that_its_sender_knew_to_be_here(tmp_path: Path) -> None:
@@ -791,10 +791,10 @@ def test_a_group_tells_nothing_of_series_that_it_has_let_go_of(tmp_path: Path, m
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     member.transfer(Fence(1, (member.slot("root.a", 0),)))
-    assert {"root.a": 0} == member.machine.replica.news_since(0).since
+    assert {"root.a": 0} == member.machine.replica.delta_since(0).since
     member.transfer(Release(1))
     for _ in range(2):
-        news = member.machine.replica.news_since(0)
+        news = member.machine.replica.delta_since(0)
         assert (True, (), 1) == (news.whole, news.changes, news.left)
         member.restart()
 
@@ -810,7 +810,7 @@ def test_schema_comes_in_pieces_ahead_of_slots_and_again(tmp_path: Path) -> None
     assert member.add(NO_REQUEST, write("root.a.d", 0, 1, 1)) is not None  # not open yet
     member.transfer(opening(member, 2, ("root.a", 0)), more)
     member.transfer(Prepare(2), [CreateSeries("root.a.late", False, series())])
-    told = member.machine.replica.news_since(len(member.log) - 2).changes
+    told = member.machine.replica.delta_since(len(member.log) - 2).changes
     assert [CreateDatabase("root.a"), CreateSeries("root.a.d", False, series()), *more] == list(told)
     assert member.add(NO_REQUEST, write("root.a.d", 0, 1, 1)) is None
     before = member.machine.region.schema.dump()
@@ -821,7 +821,7 @@ def test_schema_comes_in_pieces_ahead_of_slots_and_again(tmp_path: Path) -> None
 def test_requests_that_came_with_slots_are_forgotten_too() -> None:
     requests = AppliedRequests()
     had = AppliedRange(frozenset({8, 9}), RequestSet.of([(1, 1)]))
-    requests.take_in(3, 10, [had])
+    requests.add_arrived(3, 10, [had])
     for found in (requests, AppliedRequests(requests.dump(), requests.dump_arrived())):
         assert found.is_known(Request(1, 1), 10 + MEMORY)
         assert found.covers(Request(1, 1), 10 + MEMORY, 9, 3)
@@ -837,7 +837,7 @@ def test_requests_that_came_with_slots_are_forgotten_too() -> None:
 def test_a_request_that_is_repeated_after_a_move_still_counts_for_what_it_had_its_effect_on() -> None:
     """First for slots that were here, then for those that came; both counts go along when they leave."""
     requests, request = AppliedRequests(), Request(1, 1)
-    requests.take_in(3, 10, [AppliedRange(frozenset({5}), RequestSet.of([(1, 9)]))])
+    requests.add_arrived(3, 10, [AppliedRange(frozenset({5}), RequestSet.of([(1, 9)]))])
     requests.remember(request, 20, 0)
     requests.remember(request, 40, 3)
     found = AppliedRequests(requests.dump(), requests.dump_arrived())
@@ -849,7 +849,9 @@ def test_a_request_that_is_repeated_after_a_move_still_counts_for_what_it_had_it
         (30, [({1}, first), ({5}, came)]),
         (15, [({5}, came)]),
     ):
-        assert [AppliedRange(frozenset(s), RequestSet.of(r)) for s, r in expected] == list(found.had_by(leaving, fence))
+        assert [AppliedRange(frozenset(s), RequestSet.of(r)) for s, r in expected] == list(
+            found.ranges_leaving(leaving, fence)
+        )
 
 
 def test_slots_take_along_what_they_have_had_and_nothing_else(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ class Here:
             member.machine._shelf = self._shelf  # all groups of a node have one
         self._ids: tuple[bytes, ...] = ()
 
-    def freeze(self, since: int | None) -> CheckpointSet:
+    def create_checkpoint(self, since: int | None) -> CheckpointSet:
         self._ids, captures = node_of(*self._members).capture(self._shelf)
         schema = self._members[0].machine.region.schema.dump()
         return CheckpointSet("ms", 100, False, schema, self._ids, captures)
@@ -182,7 +182,7 @@ def test_a_backup_during_which_slots_come_is_refused(tmp_path: Path) -> None:
     disk = Watched(lambda: target.transfer(opening(target, 1, ("root.a", 0)), creates("root.a.d")))
     here = Here(tmp_path / "shelf", source, target, disk=disk)
     with pytest.raises(UserMistake) as meanwhile:
-        here.freeze(None)
+        here.create_checkpoint(None)
     assert MOVED == meanwhile.value.code
     assert not list((tmp_path / "shelf").iterdir())
 

@@ -32,12 +32,12 @@ def placed(times: list[int]) -> PlacedTablet:
 
 def test_a_tablet_of_one_slice_goes_as_it_is() -> None:
     tablet = placed([100, 150, 199])
-    assert [(ROUTING.group_at("root.a", 1), tablet)] == list(ROUTING.hand_out(tablet))
+    assert [(ROUTING.group_at("root.a", 1), tablet)] == list(ROUTING.split_tablet(tablet))
 
 
 def test_a_tablet_of_many_slices_is_cut_at_their_borders() -> None:
     times = [-1, 0, 99, 100, 350, 201]
-    found = list(ROUTING.hand_out(placed(times)))
+    found = list(ROUTING.split_tablet(placed(times)))
     assert [ROUTING.group_at("root.a", n) for n in (-1, 0, 1, 2, 3)] == [group for group, _ in found]
     parts = [decode_tablet(part.frame) for _, part in found]
     assert [[-1], [0, 99], [100], [201], [350]] == [part.times.tolist() for part in parts]

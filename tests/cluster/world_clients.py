@@ -17,7 +17,7 @@ import numpy as np
 from cluster.history import Kind, Operation, Outcome
 from cluster.world_network import OUTSIDE, Endpoint
 
-from saros_cluster.data.command import carrying_out
+from saros_cluster.data.command import request_scope
 from saros_cluster.multiraft.host import Busy, NotHere, NotLeader
 from saros_cluster.multiraft.peers import RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
@@ -255,8 +255,8 @@ class Client:
         request = (self._client, self._sequence)
 
         def work(life: Life) -> int:
-            with carrying_out(request):
-                return life.requests.once(request, lambda: write(life, device, times, value))
+            with request_scope(request):
+                return life.requests.run_once(request, lambda: write(life, device, times, value))
 
         outcome = self._insist("write", work, only=len(times) == 1)
         self._tell(f"write {value} to {device} {times}", outcome)
@@ -275,8 +275,8 @@ class Client:
                 life.node.database.delete([pattern], TimeRange(first, last))
                 return 0
 
-            with carrying_out(request):
-                return life.requests.once(request, delete)
+            with request_scope(request):
+                return life.requests.run_once(request, delete)
 
         outcome = self._insist("delete", work, only=False)
         self._tell(f"delete {device} {first}..{last}", outcome)
@@ -338,7 +338,7 @@ class Client:
             # As a query does: what is there is looked up first, and then read. While a series is being dropped, some
             # groups still show its points, which nobody asks for; nor may who hears later that there is another one.
             known = database.schema.device(device)
-            database.looked_at_schema(point)
+            database.finish_schema_read(point)
             if known is None or MEASUREMENT not in known.series:
                 return {}, point.stale
             view = database.view(point)

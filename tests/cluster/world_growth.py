@@ -76,10 +76,10 @@ class Operator:
 
     def _look(self, topology: Topology) -> None:
         """Who was admitted comes; who was removed is asked nothing any more."""
-        for node in topology.standing(NodeState.WAITING):
+        for node in topology.in_state(NodeState.WAITING):
             if node not in self.world.members and node not in self.world.lost:
                 self.world.welcome(node)
-        self.world.ids = [node for node in topology.standing(NodeState.IN) if node not in self.world.lost]
+        self.world.ids = [node for node in topology.in_state(NodeState.IN) if node not in self.world.lost]
 
     def _is_over(self) -> bool:
         """Whether who leads knows of nothing more to do: others may have begun anew, and know little yet."""
@@ -88,8 +88,8 @@ class Operator:
         if leader is None:
             return False
         topology = leader.node.database.routing.topology
-        waits = topology.standing(NodeState.WAITING)
-        dead = set(topology.standing(NodeState.IN)) & self.world.lost
+        waits = topology.in_state(NodeState.WAITING)
+        dead = set(topology.in_state(NodeState.IN)) & self.world.lost
         self._look(topology)
         return topology.change is None and not waits and not dead
 
@@ -105,22 +105,22 @@ class Operator:
             self._tell(self.world.besetting.choice(self._what_is_late(topology, change)))
 
     def _what_is_late(self, topology: Topology, change: Change) -> list[GrowthCommand]:
-        head = self.world.besetting.choice(topology.standing(NodeState.IN))
+        head = self.world.besetting.choice(topology.in_state(NodeState.IN))
         found: list[GrowthCommand] = [Begin(owners={head: (0, 1, 2)})]
         if change.going:
             found.append(Abort(change.id))
         if topology.last is not None:
             over, _ = topology.last
             found += [Proceed(over), Fenced(over, 0, 1)]
-            found += [Loaded(over, 0, node) for node in topology.standing(NodeState.IN)]
+            found += [Loaded(over, 0, node) for node in topology.in_state(NodeState.IN)]
         return found
 
     def _tidy(self, topology: Topology) -> bool:
         """Remove who will not come (back); once it is over, who waits too."""
-        members, lost = topology.standing(NodeState.IN), self.world.lost
+        members, lost = topology.in_state(NodeState.IN), self.world.lost
         dead = tuple(node for node in members if node in lost)
         if dead:
-            waiting = tuple(node for node in topology.standing(NodeState.WAITING) if node not in lost)
+            waiting = tuple(node for node in topology.in_state(NodeState.WAITING) if node not in lost)
             if len(members) - len(dead) >= self.world.replicas:
                 self._tell(Begin((), dead))
             elif waiting:
@@ -128,14 +128,14 @@ class Operator:
             else:
                 self._admit(topology)
             return True
-        for node in topology.standing(NodeState.WAITING):
+        for node in topology.in_state(NodeState.WAITING):
             if self.stopping or node in self.world.lost:
                 self._tell(RevokeAdmission(node))
                 return True
         return False
 
     def _begin(self, topology: Topology) -> None:
-        members, waiting = topology.standing(NodeState.IN), topology.standing(NodeState.WAITING)
+        members, waiting = topology.in_state(NodeState.IN), topology.in_state(NodeState.WAITING)
         kind = self.random.choice(("add", "add", "remove", "replace", "place"))
         if kind in ("add", "replace") and not waiting:
             if len(members) < NODES_MAX:

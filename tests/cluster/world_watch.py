@@ -154,7 +154,7 @@ class Watch:
         task = self._world.threads.current
         assert task is not None
         self._applying[task] = False
-        known = machine._applied if isinstance(machine, MetaMachine) else machine.replica.judged
+        known = machine._applied if isinstance(machine, MetaMachine) else machine.replica.validated_index
         try:
             outcome = apply(machine, entry)
             effect = self._applying[task]

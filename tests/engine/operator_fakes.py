@@ -13,7 +13,7 @@ from saros_engine.memory.memory import QueryMemory
 from saros_engine.memory.pool import MemoryPool
 from saros_engine.operators.operator import Operator, OperatorContext, OperatorStatistics
 from saros_engine.plan.plan import Field
-from saros_scheduler.cancellation import working_for
+from saros_scheduler.cancellation import running_task
 from saros_storage.base.block import Block, Column
 from saros_storage.base.clock import SystemClock
 from saros_storage.base.types import DataType, Scalar
@@ -139,7 +139,7 @@ class FakeReaders:
     def cuts(self, request: ScanRequest) -> list[int]:
         return []
 
-    def open_together(self, request: ScanRequest) -> None:
+    def open_lockstep(self, request: ScanRequest) -> None:
         return None
 
     def open_in_step(self, request: ScanRequest) -> None:
@@ -217,5 +217,5 @@ def unwanted() -> Iterator[None]:
     """A thread that works for a query which has ended."""
     task = idle_task()
     task.to_aborted()
-    with working_for(task):
+    with running_task(task):
         yield

@@ -22,7 +22,7 @@ from saros_engine.plan.expression import InputColumn, Membership, Operation
 from saros_engine.plan.plan import TimeJoin
 from saros_grammar.syntax.ast import PathExpression
 from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType
-from saros_storage.scan.reading import TimeRange, rows_at_once
+from saros_storage.scan.reading import TimeRange, rows_per_block
 
 
 def scope(*prefixes: str) -> Scope:
@@ -133,7 +133,7 @@ def leaves(text: str, *prefixes: str) -> list[Leaf]:
 
 def test_an_aligned_device_is_one_scan_and_other_series_are_one_each() -> None:
     wanted = leaves("s1, s2, s1", "root.a.d1", "root.a.d3")
-    found = sources_of(wanted, TimeRange(5, 9), rows_at_once, descending=True)
+    found = sources_of(wanted, TimeRange(5, 9), rows_per_block, descending=True)
     shown = [(s.request.device, s.request.measurements, s.request.aligned) for s in found]
     assert [
         ("root.a.d1", ("s1",), False),
@@ -145,7 +145,7 @@ def test_an_aligned_device_is_one_scan_and_other_series_are_one_each() -> None:
 
 def test_columns_are_numbered_along_the_join_and_both_names_of_a_series_are_one() -> None:
     wanted = leaves("heat, s1, s2", "root.a.d1")
-    found = sources_of(wanted, TimeRange(), rows_at_once)
+    found = sources_of(wanted, TimeRange(), rows_per_block)
     numbers = column_numbers(found, wanted)
     assert {"root.a.d1.heat": 0, "root.a.d1.s1": 1, "root.a.d1.s2": 0} == {
         str(path): column.index for path, column in numbers.items()

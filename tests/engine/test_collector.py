@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import saros
-from saros_engine.base.gc_control import WIDE_MIN, YOUNG_MAX, collected_rarely
+from saros_engine.base.gc_control import WIDE_MIN, YOUNG_MAX, reduced_gc
 
 HOST = (701, 11, 12)
 
@@ -26,19 +26,19 @@ def host() -> Iterator[None]:
 
 
 def test_it_looks_seldom_within_and_as_before_afterwards() -> None:
-    with collected_rarely():
+    with reduced_gc():
         assert gc.get_threshold() == (YOUNG_MAX, 11, 12)
         assert gc.isenabled()
     assert gc.get_threshold() == HOST
 
 
 def test_narrow_plans_leave_it_alone() -> None:
-    with collected_rarely(WIDE_MIN - 1):
+    with reduced_gc(WIDE_MIN - 1):
         assert gc.get_threshold() == HOST
 
 
 def test_an_error_puts_it_back() -> None:
-    with pytest.raises(KeyError), collected_rarely():
+    with pytest.raises(KeyError), reduced_gc():
         raise KeyError
     assert gc.get_threshold() == HOST
 
@@ -47,11 +47,11 @@ def test_the_last_of_several_threads_to_leave_puts_it_back() -> None:
     inside, leave = threading.Event(), threading.Event()
 
     def other() -> None:
-        with collected_rarely(), collected_rarely():
+        with reduced_gc(), reduced_gc():
             inside.set()
             leave.wait()
 
-    with collected_rarely():
+    with reduced_gc():
         thread = threading.Thread(target=other)
         thread.start()
         inside.wait()
@@ -62,7 +62,7 @@ def test_the_last_of_several_threads_to_leave_puts_it_back() -> None:
 
 
 def test_what_the_process_sets_meanwhile_stays() -> None:
-    with collected_rarely():
+    with reduced_gc():
         gc.set_threshold(5, 6, 7)
     assert gc.get_threshold() == (5, 6, 7)
 
@@ -70,7 +70,7 @@ def test_what_the_process_sets_meanwhile_stays() -> None:
 @pytest.mark.parametrize("chosen", [(0, 11, 12), (YOUNG_MAX + 1, 11, 12)])
 def test_a_process_that_wants_it_off_or_more_seldom_is_left_alone(chosen: tuple[int, int, int]) -> None:
     gc.set_threshold(*chosen)
-    with collected_rarely():
+    with reduced_gc():
         assert gc.get_threshold() == chosen
     assert gc.get_threshold() == chosen
 

@@ -25,7 +25,7 @@ from saros_engine.planning.distribution import distribute
 from saros_scheduler import DriverScheduler, QueryTimedOut
 from saros_storage.base.block import Block, Column
 from saros_storage.base.types import DataType
-from saros_storage.scan.reading import ScanRequest, rows_at_once
+from saros_storage.scan.reading import ScanRequest, rows_per_block
 
 DEVICES, ROWS = 10, 200_000
 HEAVY = "select avg(s) from root.g.** where sin(s) < 2 group by ([0, 200000000), 1s)"
@@ -335,12 +335,12 @@ def test_devices_are_dealt_to_the_instances_in_turn() -> None:
 def test_scans_of_a_wide_join_that_is_cut_give_as_many_rows_as_their_part_of_it_can_take() -> None:
     def scan(number: int) -> Scan:
         name = f"s{number}"
-        request = ScanRequest("root.d", (name,), (DataType.DOUBLE,), aligned=False, block_rows=rows_at_once(100))
+        request = ScanRequest("root.d", (name,), (DataType.DOUBLE,), aligned=False, block_rows=rows_per_block(100))
         return Scan(request, (Field(name, DataType.DOUBLE),))
 
     scans = tuple(scan(number) for number in range(100))
     fields = tuple(field for one in scans for field in one.fields)
-    for parts, rows in ((1, rows_at_once(100)), (2, rows_at_once(50)), (4, rows_at_once(25))):
+    for parts, rows in ((1, rows_per_block(100)), (2, rows_per_block(50)), (4, rows_per_block(25))):
         instances = distribute(TimeJoin(scans, fields), parts)
         joins = [instance.fragment.root for instance in (instances[1:] or instances)]
         found = [child for join in joins if isinstance(join, TimeJoin) for child in join.children]

@@ -38,7 +38,7 @@ def test_a_wait_ends_when_what_is_owed_fits() -> None:
     assert OWED is ledger.ask(B, 50, 0)
     assert [] == ledger.give_back(A, 49)
     assert [B] == ledger.give_back(A, 1)
-    assert (None, 700) == (ledger.look_again_ns(), ledger.used)
+    assert (None, 700) == (ledger.next_check_ns(), ledger.used)
     ledger.validate()
 
 
@@ -57,7 +57,7 @@ def test_of_two_that_hold_half_each_and_wait_for_more_one_ends_at_once_and_the_o
     assert B == ledger.to_end(1), "of equals the youngest"
     assert ledger.to_end(1) is None, "it is told once, and what it holds will come back"
     assert [A] == ledger.give_back(B, 360)
-    assert ledger.look_again_ns() is None
+    assert ledger.next_check_ns() is None
     ledger.validate()
 
 
@@ -73,7 +73,7 @@ def test_while_somebody_who_does_not_wait_may_give_back_a_wait_lasts_its_time() 
     ledger = ledger_of(a=690, b=5)
     assert OWED is ledger.ask(B, 10, 100)
     assert ledger.to_end(100 + WAIT_NS - 1) is None
-    assert 100 + WAIT_NS == ledger.look_again_ns()
+    assert 100 + WAIT_NS == ledger.next_check_ns()
     assert A == ledger.to_end(100 + WAIT_NS)
     assert [B] == ledger.give_back(A, 690)
 
@@ -173,7 +173,7 @@ class Crowd:
     def validate(self) -> None:
         self.ledger.validate()
         assert self.held == {holder: self.ledger.held(holder) for holder in self.held}
-        assert (self.ledger.look_again_ns() is None) == (not self.waits)
+        assert (self.ledger.next_check_ns() is None) == (not self.waits)
 
 
 @pytest.mark.parametrize("seed", range(300))
@@ -182,7 +182,7 @@ def test_whatever_happens_the_rules_hold_and_every_wait_ends(seed: int) -> None:
     for _ in range(200):
         crowd.step()
         crowd.validate()
-    while (again := crowd.ledger.look_again_ns()) is not None:  # nobody gives back who is not told to end
+    while (again := crowd.ledger.next_check_ns()) is not None:  # nobody gives back who is not told to end
         before = len(crowd.waits), len(crowd.ended)
         crowd.now = max(crowd.now, again)
         crowd.end_one()

@@ -141,7 +141,7 @@ class Readers(FakeReaders):
         self.together = together
         self.asked: list[ScanRequest] = []
 
-    def open_together(self, request: ScanRequest) -> Together | None:  # type: ignore[override]
+    def open_lockstep(self, request: ScanRequest) -> Together | None:  # type: ignore[override]
         self.asked.append(request)
         return self.together
 

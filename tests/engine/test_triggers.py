@@ -155,14 +155,14 @@ def test_a_trigger_that_hangs_does_not_hold_up_writers_for_ever(
 def test_closing_lets_what_waits_run() -> None:
     calls, done = TriggerDispatcher(), []
     gate = threading.Event()
-    calls.hand_over("t", 8, gate.wait)
+    calls.submit("t", 8, gate.wait)
     for number in range(10):
-        calls.hand_over("t", 8, lambda number=number: done.append(number))
+        calls.submit("t", 8, lambda number=number: done.append(number))
     threading.Timer(0.05, gate.set).start()
     calls.close()
     calls.close()
     assert list(range(10)) == done
-    calls.hand_over("t", 8, lambda: done.append(-1))
+    calls.submit("t", 8, lambda: done.append(-1))
     assert (list(range(10)), 1) == (done, calls.fired("t").missed)
 
 

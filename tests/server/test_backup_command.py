@@ -188,7 +188,7 @@ def test_captures_of_another_are_not_guessed(tmp_path: Path) -> None:
     server.start()
     try:
         source = RemoteCaptures(parse_target(f"saros://{server.address}"))
-        source.freeze(None)
+        source.create_checkpoint(None)
         source._ids = [bytes(16)]
         with pytest.raises(saros.Error, match="the capture is not here"):
             list(source.read(0, 0))

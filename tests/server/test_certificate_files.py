@@ -68,13 +68,13 @@ def test_new_files_are_taken_when_they_fit_and_what_is_wrong_is_said_once(
     now = datetime.now(UTC)
     assert [] == files.problems(now)
     (tmp_path / "out" / "node2.key").replace(paths[-1])
-    assert not files.look()
-    assert not files.look()
+    assert not files.reload_if_changed()
+    assert not files.reload_if_changed()
     assert before == files.contents
     said = f"{paths[-1]} is not the key of the certificate {paths[-2]}"
     assert [f"a certificate is not taken: {said}"] == files.problems(now)
     (tmp_path / "out" / "node2.pem").replace(paths[-2])
-    assert files.look()
+    assert files.reload_if_changed()
     assert [Path(path).read_bytes() for path in paths] == files.contents
     assert [] == files.problems(now)
     assert ["a certificate cannot be read anew", "a new certificate"] == [r.getMessage() for r in caplog.records]

@@ -24,9 +24,9 @@ import saros
 from saros_cluster.node.cluster_file import Administrator, ClusterFile, NodeAddress, load
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import SLOTS
-from saros_server.auth.passwords import is_right
+from saros_server.auth.passwords import verify_password
 from saros_server.local import local_cluster
-from saros_server.local.local_cluster import LocalCluster, alone, find, make
+from saros_server.local.local_cluster import LocalCluster, exclusive_lock, find, make
 from saros_server.pki.certificate_making import make_certificates
 from saros_shell.cluster import command as cluster_command
 from saros_shell.cluster import hosts
@@ -480,7 +480,7 @@ def test_a_node_of_another_cluster_is_not_started(tmp_path: Path) -> None:
 
 
 def test_one_process_at_a_time_makes_and_starts(tmp_path: Path) -> None:
-    with alone(str(tmp_path), DISK):
+    with exclusive_lock(str(tmp_path), DISK):
         done = call("up", "--dir", str(tmp_path))
     assert 2 == done.returncode
     assert f"process {os.getpid()} is at work on the cluster in {tmp_path}: wait" in done.stderr
@@ -547,7 +547,7 @@ def test_init_takes_the_hash_of_an_administrator(tmp_path: Path, capsys: pytest.
     assert files[0] == files[1]
     assert files[0] is not None
     assert Administrator("root", phc, must_change=False) == files[0].administrator
-    assert is_right("a-lasting-secret", phc)
+    assert verify_password("a-lasting-secret", phc)
     done = init(tmp_path / "three", **{"administrator-hash": "a-lasting-secret"})
     assert (2, True) == (done.returncode, "not a hash of a password: make one with saros user hash" in done.stderr)
 

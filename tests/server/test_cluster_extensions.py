@@ -11,7 +11,7 @@ from waiting import wait_until
 
 from saros_cluster.multiraft.peers import RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
-from saros_server.cluster.extension_check import INSTALLED, ExtensionCheck, say_installed
+from saros_server.cluster.extension_check import INSTALLED, ExtensionCheck, serve_installed
 from saros_storage.base.errors import StorageError, UserMistake
 
 
@@ -95,4 +95,4 @@ def test_the_node_that_lacks_it_is_named(group: str, answer: Exception, code: in
 
 def test_a_node_looks_for_itself_when_it_is_asked() -> None:
     with pytest.raises(UserMistake, match="the entry point 'nowhere' in the group"):
-        say_installed(NodeId(1), b'["saros.functions", "nowhere"]')
+        serve_installed(NodeId(1), b'["saros.functions", "nowhere"]')

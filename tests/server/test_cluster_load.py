@@ -16,7 +16,7 @@ from server.test_load import export
 from waiting import wait_until
 
 import saros
-from saros_cluster.data.command import Request, carrying_out, decode_command
+from saros_cluster.data.command import Request, decode_command, request_scope
 from saros_cluster.data.log_shipped_files import Abandon, Piece
 from saros_cluster.database import load_coordinator
 from saros_cluster.database.load_coordinator import LoadedInPart
@@ -169,14 +169,14 @@ def test_a_load_that_is_sent_again_does_what_is_missing_and_nothing_twice(
                 raise NoLeader(group, "the test says so")  # type: ignore[arg-type]
         propose(self, group, data, seconds)  # type: ignore[arg-type]
 
-    with pytest.MonkeyPatch.context() as patched, carrying_out(Request(77, 1)):
+    with pytest.MonkeyPatch.context() as patched, request_scope(Request(77, 1)):
         patched.setattr(Proposer, "propose", failing)
         with pytest.raises(LoadedInPart, match=r"2 of 6 parts are, slice 2 of root\.other is not") as raised:
             store.load(str(source), load_coordinator.LoadOptions())
         assert raised.value.code == 2020
     cluster.run(1, "insert into root.other.d(time, n) values (0, 7)")  # is newer than what was loaded
     rows[2][0] = (0, 7, rows[2][0][2])
-    with carrying_out(Request(77, 1)):
+    with request_scope(Request(77, 1)):
         assert 6 == store.load(str(source), load_coordinator.LoadOptions())
     wait_same(cluster, rows)
     wait_until(lambda: not staged(cluster))

@@ -16,7 +16,7 @@ from log_cutting import cut_log
 from server.cluster_fixture import Nodes
 from waiting import PATIENCE_S, wait_until
 
-from saros_cluster.data.command import carrying_out
+from saros_cluster.data.command import request_scope
 from saros_cluster.data.region_apply import RegionMachine
 from saros_cluster.database import read_views
 from saros_cluster.database.drop_coordinator import DropCoordinator
@@ -158,7 +158,7 @@ def test_rows_that_were_written_with_a_series_and_dropped_with_it_have_not_faile
 
     monkeypatch.setattr(SchemaCoordinator, "create", create_and_lose)
     refused = pytest.raises(UserMistake, match=r"root\.a\.d.* does not exist")
-    with carrying_out((7, 1)), nullcontext() if is_schema_group else refused:
+    with request_scope((7, 1)), nullcontext() if is_schema_group else refused:
         cluster.run(0, f"insert into root.a.d(time, x) values ({week * WEEK}, 1.5)")
     assert [] == cluster.run(0, "show timeseries root.a.**")
     cluster.run(0, "insert into root.a.d(time, x) values (5, 2.5)")
@@ -169,7 +169,7 @@ def test_a_write_that_is_done_has_not_failed_if_its_series_cannot_be_seen(
     cluster: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.run(0, "create database root.a")
-    propose, see, proposed = Proposer.propose, WriteCoordinator.see, threading.Event()
+    propose, wait_visible, proposed = Proposer.propose, WriteCoordinator.wait_visible, threading.Event()
 
     def propose_and_tell(self: Proposer, *arguments: Any) -> None:
         propose(self, *arguments)
@@ -178,16 +178,16 @@ def test_a_write_that_is_done_has_not_failed_if_its_series_cannot_be_seen(
     def see_before(self: WriteCoordinator, groups: Collection[GroupId]) -> None:
         if proposed.is_set():
             raise NoLeader(next(iter(groups)), "the node is stopping")
-        see(self, groups)
+        wait_visible(self, groups)
 
     monkeypatch.setattr(Proposer, "propose", propose_and_tell)
-    monkeypatch.setattr(WriteCoordinator, "see", see_before)
+    monkeypatch.setattr(WriteCoordinator, "wait_visible", see_before)
     insert = "insert into root.a.d(time, x) values (1, 1.5)"
-    with carrying_out((7, 1)), pytest.raises(OutcomeUnknown, match="the node is stopping"):
+    with request_scope((7, 1)), pytest.raises(OutcomeUnknown, match="the node is stopping"):
         cluster.run(0, insert)
     monkeypatch.undo()
     assert [(1, 1.5)] == cluster.run(2, "select x from root.a.d")
-    with carrying_out((7, 1)):
+    with request_scope((7, 1)):
         cluster.run(1, insert)
 
 

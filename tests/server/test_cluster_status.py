@@ -105,7 +105,7 @@ def test_a_replica_that_was_sent_less_lags_though_it_does_not_know(three: Three)
     three.host.groups[GroupId(1)] = FakeReplica(commit=990, applied=990)
     three.status.refresh()
     assert {1: 10, 2: 2, 3: 600} == three.lags(1)
-    assert 10 == three.status.groups_here()[GroupId(1)].lag
+    assert 10 == three.status.local_groups()[GroupId(1)].lag
     # What this node has agreed on since it asked, others may have as well.
     three.host.groups[GroupId(1)] = FakeReplica(commit=5_000, applied=5_000)
     assert {1: 0, 2: 2, 3: 600} == three.lags(1)
@@ -124,7 +124,7 @@ def test_what_is_wrong_with_the_cluster_is_a_problem(three: Three) -> None:
     three.status.refresh()
     assert "node 2 (host2:1) does not answer" in three.status.problems()
     assert "the clock of node 3 is 10 s behind this one's" in three.status.problems()
-    assert 1 == three.status.silent()
+    assert 1 == three.status.unreachable_count()
 
 
 def test_an_answer_that_takes_long_is_no_clock_that_is_wrong(three: Three) -> None:
@@ -147,7 +147,7 @@ def test_a_node_that_can_take_no_write_says_why(three: Three) -> None:
 
 def test_a_node_that_was_only_admitted_says_what_lets_it_join(three: Three) -> None:
     nodes = three.routes.now.topology.nodes
-    waiting = {**nodes, ONE: Node("host1:1", "host1:2", standing=NodeState.WAITING)}
+    waiting = {**nodes, ONE: Node("host1:1", "host1:2", state=NodeState.WAITING)}
     three.routes.learn(Topology(waiting, three.routes.now.table, three.routes.now.topology.wanted))
     assert ["this node has not joined the cluster: ADD NODE 1 lets it"] == three.status.problems()
 

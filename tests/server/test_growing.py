@@ -492,7 +492,7 @@ def test_slots_go_from_who_has_much_to_who_has_little_and_a_region_to_another_no
         assert before == cluster.run(2, "select count(x) from root.a.d")
 
         members = cluster.topology.table.groups[heavy].members
-        instead = next(node for node in cluster.topology.standing(NodeState.IN) if node not in members)
+        instead = next(node for node in cluster.topology.in_state(NodeState.IN) if node not in members)
         with pytest.raises(UserMistake, match="not a member of region"):
             cluster.run(0, f"migrate region {heavy} from {instead} to {members[1]}")
         cluster.run(0, f"migrate region {heavy} from {members[1]} to {instead}")
@@ -509,7 +509,7 @@ def test_a_new_group_waits_for_no_election_although_its_members_come_one_after_t
 ) -> None:
     """Who is to lead it is there first: nobody answers what it asks then."""
     joined = cluster.add(tmp_path / "node4")
-    settle, later_s = Groups.settle, 0.5
+    settle, later_s = Groups.reconcile, 0.5
     asked_s: list[float] = []
 
     def one_after_the_other(groups: Groups, topology: Topology) -> None:
@@ -520,7 +520,7 @@ def test_a_new_group_waits_for_no_election_although_its_members_come_one_after_t
         elif asked_s and time.monotonic() - asked_s[0] > later_s:
             settle(groups, topology)
 
-    monkeypatch.setattr(Groups, "settle", one_after_the_other)
+    monkeypatch.setattr(Groups, "reconcile", one_after_the_other)
     cluster.change((joined,))  # an election's time is five minutes and more
 
 
@@ -535,7 +535,7 @@ def test_who_hears_late_that_it_was_to_leave_a_group_stays_if_it_is_in_it_again(
         group = GroupId(head)
         late = next(node for node in cluster.topology.table.groups[head].members if node != head)
         instead = next(n for n in cluster.topology.nodes if n not in cluster.topology.table.groups[head].members)
-        settle, to_leave = Groups.settle, list[tuple[Groups, Topology]]()
+        settle, to_leave = Groups.reconcile, list[tuple[Groups, Topology]]()
 
         def hesitate(groups: Groups, topology: Topology) -> None:
             if groups._ground.node != late:
@@ -543,7 +543,7 @@ def test_who_hears_late_that_it_was_to_leave_a_group_stays_if_it_is_in_it_again(
             elif group not in topology.groups_of(late):
                 to_leave.append((groups, topology))
 
-        monkeypatch.setattr(Groups, "settle", hesitate)
+        monkeypatch.setattr(Groups, "reconcile", hesitate)
         for here, there in ((late, instead), (instead, late)):
             cluster.run(0, f"migrate region {head} from {here} to {there}")
             cluster.await_change(0)

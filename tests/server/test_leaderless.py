@@ -103,7 +103,7 @@ def test_a_read_names_the_group_that_cannot_confirm_it_and_its_databases(tmp_pat
         database = cluster.database(0)
         now_ns = database._parts.clock.monotonic_ns()
         with leader_wait(now_ns), pytest.raises(NoLeader) as caught:
-            database.entries.see([GroupId(3)])
+            database.entries.wait_visible([GroupId(3)])
         assert f"{lost} (group 3: node 3) has no leader: node 3 does not answer" == str(caught.value)
     finally:
         cluster.close()

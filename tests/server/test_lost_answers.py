@@ -13,7 +13,7 @@ from server.town import WEEK, Served, Town, a_town
 from waiting import wait_until
 
 import saros
-from saros_cluster.data.command import carrying_out
+from saros_cluster.data.command import request_scope
 from saros_cluster.database.read_index import CATCH_UP
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.routing import proposer
@@ -168,15 +168,15 @@ def test_a_request_that_comes_again_by_another_node_is_answered_as_done(town: To
     ]
     for sequence, statement in enumerate(statements, 1):
         for number in (COORDINATOR, LEADER, 2):
-            with carrying_out((99, sequence)):
+            with request_scope((99, sequence)):
                 town.nodes.run(number, statement)
             if "1, 1" in statement:
                 town.insert(2, f"{database}.d", [1], [9.0], DataType.DOUBLE)
     assert [[(1, 9.0), (WEEK, 1.0)]] * 3 == town.on_all(f"select x from {database}.d")
-    with pytest.raises(UserMistake) as caught, carrying_out((99, 50)):
+    with pytest.raises(UserMistake) as caught, request_scope((99, 50)):
         town.nodes.run(COORDINATOR, statements[1])
     assert 503 == caught.value.code
-    with pytest.raises(UserMistake) as caught, carrying_out((99, 51)):
+    with pytest.raises(UserMistake) as caught, request_scope((99, 51)):
         town.nodes.run(COORDINATOR, statements[0])
     assert 501 == caught.value.code
 

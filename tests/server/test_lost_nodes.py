@@ -43,7 +43,7 @@ def test_one_of_three_goes_on_alone_and_new_nodes_take_the_places_of_the_lost(th
         node = three.join(tmp_path / f"instead of {lost}")
         three.run(0, f"replace node {lost} with {node}")
         wait_until(lambda: three.topology.change is None)
-    assert [NodeId(1), NodeId(4), NodeId(5)] == three.topology.standing(NodeState.IN)
+    assert [NodeId(1), NodeId(4), NodeId(5)] == three.topology.in_state(NodeState.IN)
     assert all(len(group.members) == 3 for group in three.topology.table.groups.values())
     three.stop(0)
     for number in (3, 4):

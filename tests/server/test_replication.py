@@ -20,7 +20,7 @@ import pytest
 from server.town import WEEK, Town, a_town, at_once
 from waiting import wait_until
 
-from saros_cluster.data.command import carrying_out
+from saros_cluster.data.command import request_scope
 from saros_cluster.database import read_views, write_coordinator
 from saros_cluster.database.partial_failure import PartialFailure
 from saros_cluster.multiraft.peers import Unreachable
@@ -139,7 +139,7 @@ def test_two_replicas(tmp_path: Path) -> None:
         numbered = (77, 1)
 
         def repeat(number: int, group: GroupId) -> int:
-            with carrying_out(numbered):
+            with request_scope(numbered):
                 return town.insert(number, devices[group], [9], [9], DataType.INT64)
 
         with hurried():
@@ -210,7 +210,7 @@ def test_what_is_sent_again_after_a_part_is_done_once(tmp_path: Path) -> None:
         town.nodes.stop(2)
 
         def first(number: int) -> int:
-            with carrying_out((77, 5)):
+            with request_scope((77, 5)):
                 return town.insert(number, device, [1, WEEK + 1], [1, 1], DataType.INT64)
 
         with hurried():

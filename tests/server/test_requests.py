@@ -77,7 +77,7 @@ def test_repetitions_wait_for_the_first_and_get_its_answer() -> None:
         return 42
 
     with ThreadPoolExecutor(4) as pool:
-        answers = [pool.submit(requests.once, (9, 3), write) for _ in range(4)]
+        answers = [pool.submit(requests.run_once, (9, 3), write) for _ in range(4)]
         assert started.wait(PATIENCE_S)
         go.set()
         assert [42] * 4 == [answer.result(PATIENCE_S) for answer in answers]
@@ -87,17 +87,17 @@ def test_repetitions_wait_for_the_first_and_get_its_answer() -> None:
 def test_after_a_failure_the_next_one_carries_it_out() -> None:
     requests = Requests()
     with pytest.raises(ZeroDivisionError):
-        requests.once((1, 1), lambda: 1 // 0)
-    assert -1 == requests.once((1, 1), lambda: -1)  # rows: nothing to remember
-    assert 5 == requests.once((1, 1), lambda: 5)
-    assert 5 == requests.once((1, 1), lambda: 6)
-    assert [7, 8] == [requests.once(NO_REQUEST, lambda: 7), requests.once(NO_REQUEST, lambda: 8)]
+        requests.run_once((1, 1), lambda: 1 // 0)
+    assert -1 == requests.run_once((1, 1), lambda: -1)  # rows: nothing to remember
+    assert 5 == requests.run_once((1, 1), lambda: 5)
+    assert 5 == requests.run_once((1, 1), lambda: 6)
+    assert [7, 8] == [requests.run_once(NO_REQUEST, lambda: 7), requests.run_once(NO_REQUEST, lambda: 8)]
 
 
 def test_a_forgotten_request_is_refused() -> None:
     requests = Requests()
-    requests.once((1, 1 + SEQUENCES_KEPT), lambda: 1)
+    requests.run_once((1, 1 + SEQUENCES_KEPT), lambda: 1)
     with pytest.raises(OutcomeForgotten) as caught:
-        requests.once((1, 1), lambda: 1)
+        requests.run_once((1, 1), lambda: 1)
     assert 2018 == caught.value.code
     assert requests.memory != Requests().memory

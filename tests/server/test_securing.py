@@ -11,7 +11,7 @@ from server.test_cluster_command import DISK, ONE, TWO, base_port, call, cluster
 import saros
 from saros_cluster.meta.machine import decode_meta_file
 from saros_cluster.node.cluster_file import Administrator
-from saros_server.auth.passwords import Cost, hash_password, is_right
+from saros_server.auth.passwords import Cost, hash_password, verify_password
 from saros_server.local import bootstrap_admin, local_cluster
 from saros_server.local.local_cluster import make, start
 from saros_storage.base.errors import FolderInUse
@@ -77,7 +77,7 @@ def test_a_one_time_password_is_shown_and_kept_nowhere(directory: Path) -> None:
     found = [file_of(directory, node).administrator for node in (ONE, TWO)]
     assert [found[0]] * 2 == found
     assert found[0].must_change
-    assert is_right(shown, found[0].hash)
+    assert verify_password(shown, found[0].hash)
     assert [] == [path for path in directory.rglob("*") if path.is_file() and shown.encode() in path.read_bytes()]
     assert 0 == (directory / "node1" / "cluster.json").stat().st_mode & 0o077
     assert "nothing ran, and nothing was started: saros cluster up" in done.stdout

@@ -26,7 +26,7 @@ from waiting import PATIENCE_S
 
 import saros
 from saros.base.target import parse_target
-from saros.transport.connection_hints import remedy
+from saros.transport.connection_hints import connection_hint
 from saros.transport.sync_client import RemoteReceiver
 from saros_cluster.users.commands import CreateUser, DropUser, SetPassword
 from saros_cluster.users.directory import FileDirectory
@@ -36,11 +36,11 @@ from saros_server.auth.lockout import FAILURES_MAX, KEYS_MAX, LOCK_NS, PAUSE_FIR
 from saros_server.auth.passwords import (
     Cost,
     check_password,
-    hash_of_nothing,
+    dummy_hash,
     hash_password,
     is_outdated,
-    is_right,
     one_time_password,
+    verify_password,
 )
 from saros_server.auth.security import Security, check_host, set_administrator
 from saros_server.config.configuration import ConfigurationError
@@ -468,12 +468,12 @@ def test_a_thousand_wrong_logins_are_few_that_are_looked_at(secured: Secured) ->
 
 @pytest.mark.speed
 def test_an_unknown_user_costs_the_same_time() -> None:
-    known, nobody = hash_password(ANN, Cost(13)), hash_of_nothing(Cost(13))
+    known, nobody = hash_password(ANN, Cost(13)), dummy_hash(Cost(13))
     times: dict[str, list[float]] = {known: [], nobody: []}
     for _ in range(12):
         for phc, taken in times.items():
             started = time.process_time()
-            assert not is_right("wrong", phc)
+            assert not verify_password("wrong", phc)
             taken.append(time.process_time() - started)
     assert statistics.mean(times[known]) == pytest.approx(statistics.mean(times[nobody]), rel=0.1)
 
@@ -485,14 +485,14 @@ def test_a_hash_says_how_it_was_made_and_is_never_twice_the_same() -> None:
     first, second = hash_password(ANN, CHEAP), hash_password(ANN, CHEAP)
     assert first.startswith("$scrypt$ln=10,r=8,p=3$")
     assert first != second
-    assert is_right(ANN, first)
-    assert is_right(ANN, second)
-    assert not is_right(ANN + "x", first)
-    assert not is_right("", hash_of_nothing(CHEAP))
+    assert verify_password(ANN, first)
+    assert verify_password(ANN, second)
+    assert not verify_password(ANN + "x", first)
+    assert not verify_password("", dummy_hash(CHEAP))
 
 
 def test_a_password_is_what_it_looks_like() -> None:
-    assert is_right("pa\u0301ssword \ufb01ne one", hash_password("p\u00e1ssword fine one", CHEAP))
+    assert verify_password("pa\u0301ssword \ufb01ne one", hash_password("p\u00e1ssword fine one", CHEAP))
 
 
 @pytest.mark.parametrize(
@@ -500,7 +500,7 @@ def test_a_password_is_what_it_looks_like() -> None:
 )
 def test_what_is_no_hash_lets_nobody_in(phc: str) -> None:
     with pytest.raises(ValueError, match="hash"):
-        is_right("", phc)
+        verify_password("", phc)
 
 
 @pytest.mark.parametrize("password", ["", "eleven char", "x" * 1_025, "Administrator"])
@@ -587,7 +587,7 @@ def test_who_cannot_connect_is_told_what_may_be_missing(
     ],
 )
 def test_a_certificate_out_of_its_time_is_not_taken_for_a_strangers(said: str, what: str) -> None:
-    assert what in remedy(parse_target("saros://host/?tls=ca.pem"), 2016, f"failed to connect: {said}")
+    assert what in connection_hint(parse_target("saros://host/?tls=ca.pem"), 2016, f"failed to connect: {said}")
 
 
 def test_a_server_without_tls_is_called_so(secured: Secured, certificate: CertificateFiles) -> None:
@@ -874,7 +874,7 @@ def test_losing_all_passwords_is_mended_in_the_folder(tmp_path: Path) -> None:
     assert not set_administrator(data, "boss", "another-secret", CHEAP)
     boss = FileDirectory(data, LocalDisk()).users().user("boss")
     assert boss.administrator
-    assert is_right("another-secret", boss.hash)
+    assert verify_password("another-secret", boss.hash)
     FileDirectory(data, LocalDisk()).change(CreateUser("ann", boss.hash))
     with pytest.raises(ConfigurationError, match="no administrator"):
         set_administrator(data, "ann", "another-secret", CHEAP)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from saros_server.process.daemon import last_words
+from saros_server.process.daemon import last_log_line
 from saros_server.process.server_file import Serving, announce, serving, withdraw
 from saros_storage.base.errors import FolderInUse
 from saros_storage.io.folder_lock import FolderLock, is_free, owner_of
@@ -28,7 +28,7 @@ def test_the_last_words_are_the_last_line_of_the_log_if_there_is_one(tmp_path: P
     log = tmp_path / "server.log"
     for text, words in (("", "it has said nothing yet"), ("one\nsaros start: two\n", "two")):
         log.write_text(text)
-        assert f"{words}; see {log}" == last_words(str(tmp_path))
+        assert f"{words}; see {log}" == last_log_line(str(tmp_path))
 
 
 def test_whoever_has_the_folder_for_something_else_does_not_serve_it(tmp_path: Path) -> None:

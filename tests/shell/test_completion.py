@@ -5,7 +5,7 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from saros_grammar.generated.Sql import Sql
-from saros_shell.repl.completion import CommandAt, PathAt, SarosCompleter, WordAt, place_of
+from saros_shell.repl.completion import CommandAt, PathAt, SarosCompleter, WordAt, cursor_context
 from saros_shell.repl.keywords import KEYWORDS, TYPES
 
 
@@ -25,7 +25,7 @@ from saros_shell.repl.keywords import KEYWORDS, TYPES
     ],
 )
 def test_place_before_the_cursor(before: str, expected: object) -> None:
-    assert expected == place_of(before)
+    assert expected == cursor_context(before)
 
 
 def completions(text: str) -> list[str]:

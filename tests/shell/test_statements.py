@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from saros_shell.repl.statements import command_amid, is_complete, numbered_statements
+from saros_shell.repl.statements import is_complete, numbered_statements, trailing_command
 
 
 @pytest.mark.parametrize(
@@ -81,5 +81,5 @@ def test_enter_runs_complete_statements_only(text: str, complete: bool) -> None:
 )
 def test_a_command_ends_a_statement_that_has_not_ended(text: str, command: str | None) -> None:
     """Who typed something that wants a semicolon can leave, or ask for help."""
-    assert command == command_amid(text)
+    assert command == trailing_command(text)
     assert is_complete(text) is (command is not None or text == "\\q")

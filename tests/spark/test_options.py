@@ -12,7 +12,7 @@ import saros_spark
 from saros_spark.base import options as faces
 from saros_spark.base.connecting import address_of
 from saros_spark.base.errors import SourceError
-from saros_spark.base.options import scan_options, split_words, stream_options, write_options
+from saros_spark.base.options import scan_options, split_list, stream_options, write_options
 
 URL = {"url": "saros://h"}
 
@@ -69,7 +69,7 @@ def test_no_repr_shows_a_password(tmp_path: Path) -> None:
 
 
 def test_words_end_at_commas_outside_quotes_and_brackets() -> None:
-    assert ("avg(x)", "f(a, b)", "`,`") == split_words("avg(x), f(a, b), `,`,")
+    assert ("avg(x)", "f(a, b)", "`,`") == split_list("avg(x), f(a, b), `,`,")
 
 
 def test_a_folder_that_nobody_serves_says_how_to_serve_it(tmp_path: Path) -> None:

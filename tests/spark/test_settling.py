@@ -13,22 +13,22 @@ import pytest
 from waiting import wait_until
 
 import saros_spark
-from saros_spark.base.worker_gc import settle
+from saros_spark.base.worker_gc import collect_garbage
 
 PROGRAM = """
 import gc, sys, weakref
 from importlib.machinery import ModuleSpec
 sys.modules["__main__"].__spec__ = ModuleSpec("pyspark.daemon", None)
-from saros_spark.base.worker_gc import settle
+from saros_spark.base.worker_gc import collect_garbage
 
 class Knot:
     def __init__(self):
         self.me = self
 
-settle()
+collect_garbage()
 alive = gc.get_freeze_count()
 knot = weakref.ref(Knot())
-settle()
+collect_garbage()
 assert gc.get_freeze_count() == alive, "only once"
 gc.collect()
 assert knot() is None, "what comes later is collected"
@@ -44,7 +44,7 @@ def test_a_process_of_sparks_daemon_looks_at_what_it_imported_only_once() -> Non
 
 def test_other_processes_are_left_alone() -> None:
     before = gc.get_freeze_count()
-    settle()
+    collect_garbage()
     assert gc.get_freeze_count() == before
 
 

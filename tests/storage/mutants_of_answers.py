@@ -170,7 +170,7 @@ def removes_expired_files_before_the_manifest_lacks_them(plant):
 
 @mutant(answers)
 def drops_tombstones_that_other_files_need(plant):
-    plant(swap_module, "needless", lambda tombstones, *rest: list(tombstones))
+    plant(swap_module, "removable_tombstones", lambda tombstones, *rest: list(tombstones))
 
 
 @mutant(answers)

@@ -119,7 +119,7 @@ def goes_on_after_a_failed_fsync(plant):
 
 @mutant(full_disk)
 def leaves_half_of_what_a_full_disk_refused(plant):
-    plant(SegmentedLog, "_taken_back", lambda self: True)
+    plant(SegmentedLog, "_roll_back", lambda self: True)
 
 
 @mutant(crashes)

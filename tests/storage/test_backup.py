@@ -325,9 +325,9 @@ class Cut(ShelfSource):
         self.after = after
         self.read_files = 0
 
-    def freeze(self, since: int | None) -> CheckpointSet:
+    def create_checkpoint(self, since: int | None) -> CheckpointSet:
         self.read_files = 0
-        return super().freeze(since)
+        return super().create_checkpoint(since)
 
     def read(self, capture: int, number: int) -> Iterator[bytes]:
         self.read_files += 1

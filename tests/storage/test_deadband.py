@@ -15,7 +15,7 @@ from saros_storage.base.block import Column
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import TIME_MAX, Compressor, DataType, Encoding
-from saros_storage.kernels.deadband import kept_by_deadband
+from saros_storage.kernels.deadband import apply_deadband
 from saros_storage.loading.loader import LoadOptions
 from saros_storage.scan.reading import ScanRequest
 from saros_storage.schema import CreateDatabase, CreateSeries, Deadband, SchemaChange, SeriesSchema
@@ -27,7 +27,7 @@ DEVICE = "root.db.d"
 def kept(times: npt.NDArray[np.int64], values: npt.NDArray[np.float64], deadband: Deadband) -> list[int]:
     """Places that are kept, on which the kernel, its source and its twin agree."""
     found = []
-    for run in (kept_by_deadband, kept_by_deadband.source, kept_by_deadband.twin):
+    for run in (apply_deadband, apply_deadband.source, apply_deadband.twin):
         mask = np.empty(len(times), np.bool_)
         run(times, values, deadband.deviation, deadband.shortest, deadband.longest, mask)
         found.append(np.flatnonzero(mask).tolist())

@@ -40,7 +40,7 @@ def test_a_set_of_times_answers_as_a_plain_set_does(
     span = set(range(first, first + length + 1))
     assert bool(span & gone) == deleted.touch(first, first + length)
     assert (span <= gone) == deleted.cover(first, first + length)
-    kept = deleted.kept(np.array(sorted(times), np.int64))
+    kept = deleted.live_mask(np.array(sorted(times), np.int64))
     assert [t not in gone for t in sorted(times)] == kept.tolist()
 
 

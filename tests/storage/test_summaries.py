@@ -13,7 +13,7 @@ from saros_storage.base.block import Block, Column
 from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType, Scalar
 from saros_storage.read.window_statistics import joined, of_summaries, summarised
 from saros_storage.scan.reading import Statistics, Summaries, Summary, WindowGrid, statistics_fields
-from saros_storage.tsfile.structure.statistics import of_points, seen
+from saros_storage.tsfile.structure.statistics import of_points, reader_statistics
 
 # All sums of these are exact, in whatever order.
 REALS = st.sampled_from([0.5, -1.5, 3.25, math.inf, math.nan])
@@ -53,7 +53,7 @@ def stored(block: Block, column: int) -> Statistics | None:
     """What a file would say of a column of the block."""
     values = block.columns[column]
     rows = np.flatnonzero(values.present)
-    return seen(values.type, of_points(values.type, block.times[rows], values.take(rows).values))
+    return reader_statistics(values.type, of_points(values.type, block.times[rows], values.take(rows).values))
 
 
 def window(block: Block, grid: WindowGrid, time: int) -> Block:

@@ -218,7 +218,7 @@ def test_series_in_step_give_what_each_gives_by_itself_piece_by_piece(data: st.D
             for _ in range(2):
                 reader = LocalSeriesReader(wanted, taken, cache, cell_rows_min=cell_rows)
                 try:
-                    if not reader.keeps_step():
+                    if not reader.has_shared_timestamps():
                         continue
                     found = pieces_by_series(reader, len(wanted.types))
                 except TimestampsDiffer:
@@ -328,7 +328,7 @@ def test_files_that_overlap_and_a_memtable_are_read_in_step_too() -> None:
     memory = snapshots([Partition(0, [Source(3, True, even)], [])])[0].memtables
     taken = [replace(parts[0], memtables=memory)]
     reader = LocalSeriesReader(request("a", "b"), taken, ChunkCache(0))
-    assert reader.keeps_step()
+    assert reader.has_shared_timestamps()
     times = [t for ts, _ in pieces_by_series(reader, 2)[1] for t in ts]  # type: ignore[misc,has-type]
     assert [1, 2, 3, 4, 5, 6, 7, 8, 9] == times
 
@@ -345,13 +345,13 @@ def test_one_series_that_is_elsewhere_in_one_file_has_all_read_by_themselves(
     files: Sequence[Mapping[str, Sequence[Sequence[Sequence[int]]]]],
 ) -> None:
     taken = partition(*(file(version, **chunks) for version, chunks in enumerate(files, 1)))
-    assert not LocalSeriesReader(request("a", "b"), taken, ChunkCache(0)).keeps_step()
+    assert not LocalSeriesReader(request("a", "b"), taken, ChunkCache(0)).has_shared_timestamps()
 
 
 def test_times_that_differ_inside_pages_end_the_reading_in_step() -> None:
     taken = partition(file(1, a=[[[1, 2, 4]]], b=[[[1, 3, 4]]]))
     reader = LocalSeriesReader(request("a", "b"), taken, ChunkCache(0))
-    assert reader.keeps_step()
+    assert reader.has_shared_timestamps()
     with pytest.raises(TimestampsDiffer):
         reader.next()
 

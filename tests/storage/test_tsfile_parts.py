@@ -239,13 +239,15 @@ def test_statistics_have_the_documented_bytes() -> None:
 
 def test_what_a_reader_sees() -> None:
     date = stats.of_points(DataType.DATE, TIMES, np.array([20240101, 20240102, 20240103], np.int32))
-    seen = stats.seen(DataType.DATE, date)
+    seen = stats.reader_statistics(DataType.DATE, date)
     assert seen is not None
     assert (seen.minimum, seen.maximum, seen.total) == (20240101, 20240103, None)
-    text = stats.seen(DataType.STRING, stats.of_points(DataType.STRING, TIMES, TextArray.of(["b", "a", "c"])))
+    text = stats.reader_statistics(
+        DataType.STRING, stats.of_points(DataType.STRING, TIMES, TextArray.of(["b", "a", "c"]))
+    )
     assert text is not None
     assert (text.first, text.last, text.minimum, text.total) == ("b", "c", None, None)
-    assert stats.seen(DataType.INT32, stats.NOTHING) is None
+    assert stats.reader_statistics(DataType.INT32, stats.NOTHING) is None
 
 
 def test_impossible_statistics_are_refused() -> None:

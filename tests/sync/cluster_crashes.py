@@ -60,7 +60,7 @@ def cluster_crashes(rounds: Rounds, chance: Random, node: NodeId, share: float =
         disk.note = lambda before=before, after=after: _known(places, node, edge, before, after)  # type: ignore[misc]
         disk.keeps_pictures = True
         disk.pictures.clear()
-        edge.sending.once()
+        edge.sending.run_round()
         places.settle()
         for picture, how, found in crashes(disk, chance, share):
             assert isinstance(picture.note, _Known)
@@ -86,7 +86,7 @@ def _go_on(context: str, node: NodeId, disk: CrashDisk, known: _Known) -> None:
         for state in places.states():
             check(context, state, known.allowed)
         with no_failure(context):
-            sender_beside(CrashDisk(known.edge), places.line(TAKES)).once()
+            sender_beside(CrashDisk(known.edge), places.line(TAKES)).run_round()
         for state in places.states():
             check(f"{context}, after the next round", state, (known.after,))
         places.settle()

@@ -35,7 +35,7 @@ from saros_storage.schema import DeleteSeries, SchemaChange, SchemaTree
 from saros_sync.clustered.catalog import ClusterCatalog
 from saros_sync.clustered.content_store import ARRIVING, Contents
 from saros_sync.clustered.receiver import ClusterReceiver
-from saros_sync.clustered.replica_sets import Halves, is_kept
+from saros_sync.clustered.replica_sets import Halves, has_quorum
 from saros_sync.clustered.replica_store import AHEAD, ReplicaStore
 from saros_sync.receiver.catalog import Catalog, SenderEntry
 from saros_sync.receiver.checking import Executor, InlineExecutor
@@ -76,7 +76,7 @@ class Place:
         disk.make_folder(FOLDER)
         self.ledger = ClusterCatalog(lambda: self.notes)
         contents = Contents(FOLDER, disk)
-        self.keeper = ReplicaStore(
+        self.replica_store = ReplicaStore(
             contents,
             disk,
             places.clock,
@@ -92,7 +92,7 @@ class Place:
             disk,
             places.clock,
             self.ledger,
-            self.keeper,
+            self.replica_store,
             self,
             places.halves,
             places.chores,
@@ -110,10 +110,10 @@ class Place:
     def options(self) -> StoreOptions:
         return OPTIONS
 
-    def see_all(self) -> None:
-        self.see_notes()
+    def wait_all_visible(self) -> None:
+        self.wait_notes_visible()
 
-    def see_notes(self) -> Notes:
+    def wait_notes_visible(self) -> Notes:
         self.notes = self.places.notes
         return self.notes
 
@@ -122,7 +122,7 @@ class Place:
         self.places.meanwhile("put")
 
     def change_own_schema(self, changes: Sequence[SchemaChange]) -> None:
-        self.schema.rehearse(changes)
+        self.schema.dry_run(changes)
         for change in changes:
             self.schema.apply(change)
         self.places.meanwhile("schema")
@@ -135,8 +135,8 @@ class Place:
 
     def step(self) -> None:
         with suppress(StorageError, OSError):  # the next one
-            self.keeper.step()
-            self.receiver.tidy()
+            self.replica_store.step()
+            self.receiver.remove_finished()
 
     def view(self) -> ReadView:
         known, cache = self.ledger.now, ChunkCache(1 << 20)
@@ -144,7 +144,7 @@ class Place:
         def round_of(owner: str) -> ReadView:
             document = known.catalog.senders[owner].document
             for place in (self, *self.places.running.values()):
-                mirror = place.keeper.mirror(owner, document)
+                mirror = place.replica_store.mirror(owner, document)
                 if mirror is not None:
                     return LocalReadView(mirror.partitions, cache, lambda: None)
             raise Wrong(f"nobody that runs has the last round of {owner}")
@@ -153,7 +153,7 @@ class Place:
 
     def state(self) -> State:
         """What a strong read shows."""
-        self.see_notes()
+        self.wait_notes_visible()
         return replace(read_store(self), databases=frozenset())  # type: ignore[arg-type]
 
 
@@ -225,9 +225,9 @@ class Places:
     def end_change(self, sender: str, leader: NodeId) -> bool:
         """Whether they do, as a node finds; then each of them has what there is. Raises Wrong."""
         place, after = self.running[leader], self.next[sender]
-        place.see_notes()
+        place.wait_notes_visible()
         entry = place.ledger.now.catalog.senders.get(sender)
-        if entry is not None and not place.keeper.is_at(after, entry):
+        if entry is not None and not place.replica_store.is_at(after, entry):
             return False
         self.move(sender)
         if entry is not None:
@@ -246,13 +246,13 @@ class Places:
                     )
 
     def _lacks(self, disk: CrashDisk, entry: SenderEntry) -> list[str]:
-        return Contents(FOLDER, disk.after_power_cut()).lacks(entry.id, entry.document)
+        return Contents(FOLDER, disk.after_power_cut()).missing(entry.id, entry.document)
 
     def ask(self, asker: NodeId, node: NodeId, name: str, request: bytes, seconds: float) -> bytes:
         place = self._reached(asker, node)
         self.meanwhile("ask")
         try:
-            answer = place.keeper.handlers()[name](asker, request)
+            answer = place.replica_store.handlers()[name](asker, request)
             if name == AHEAD:  # its thread may do it at any time from now on
                 place.step()
             return answer
@@ -264,7 +264,7 @@ class Places:
         place = self._reached(asker, node)
         self.meanwhile("ask")
         try:
-            for answer in place.keeper.streams()[name](asker, request):
+            for answer in place.replica_store.streams()[name](asker, request):
                 yield answer
                 self._reached(asker, node)
                 self.meanwhile("ask")
@@ -282,7 +282,7 @@ class Places:
         self.clock.go_on(seconds)
         self.meanwhile("wait")
         for place in list(self.running.values()):
-            place.see_notes()
+            place.wait_notes_visible()
             place.step()
 
     def settle(self) -> None:
@@ -296,7 +296,7 @@ class Places:
         entry, halves = self.catalog.senders[sender], self.halves(sender)
         places = {**self.running, **self.stopped}
         holding = [node for node, place in places.items() if not self._lacks(place.disk, entry)]
-        if not is_kept(halves, holding):
+        if not has_quorum(halves, holding):
             raise Wrong(f"{holding} of nodes {halves} have the last round of {sender} on their disks")
 
     def finish(self) -> None:
@@ -319,8 +319,8 @@ class Places:
                 left = place.disk.list(f"{root}/{ARRIVING}/{sender}/data")
                 if left or place.disk.exists(f"{root}/{ARRIVING}/{sender}/load.log"):
                     raise Wrong(f"{context}: {left} of {sender} is left where it arrived at node {node}")
-            if place.receiver.in_hand():
-                raise Wrong(f"{context}: {place.receiver.in_hand()} in hand at node {node}")
+            if place.receiver.rounds_in_progress():
+                raise Wrong(f"{context}: {place.receiver.rounds_in_progress()} in hand at node {node}")
 
     @property
     def catalog(self) -> Catalog:

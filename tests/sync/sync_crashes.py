@@ -64,7 +64,7 @@ def centre_crashes(
         edge.store.flush()
         before, after = devices_of(centre.store), devices_of(edge.store)
         _note(centre.disk, edge, centre, (before, after))
-        edge.sending.once()
+        edge.sending.run_round()
         _note(centre.disk, edge, centre, (after,))
     tried = 0
     for picture, how, found in crashes(centre.disk, chance, share):
@@ -93,7 +93,7 @@ def _go_on_with_centre(context: str, disk: CrashDisk, known: Known, chance: Rand
     try:
         check(context, devices_of(centre.store), known.allowed)
         with no_failure(context):
-            sender_beside(CrashDisk(known.other()), centre.line()).once()
+            sender_beside(CrashDisk(known.other()), centre.line()).run_round()
         if deeper:
             done = Known((known.after,), known.after, known.other)
             disk.note = lambda: done
@@ -120,7 +120,7 @@ def sender_crashes(rounds: Rounds, chance: Random, share: float = 1.0) -> int:
         edge.disk.keeps_pictures = True
         edge.disk.pictures.clear()
         edge.disk.note = centre.disk.picture
-        edge.sending.once()
+        edge.sending.run_round()
         edge.disk.keeps_pictures = False
         for picture, how, found in crashes(edge.disk, chance, share):
             assert isinstance(picture.note, Picture)
@@ -139,9 +139,9 @@ def _go_on_with_edge(context: str, disk: CrashDisk, other: Picture, allowed: tup
         check(context, devices_of(centre.store), allowed)
         with no_failure(context):
             sender = sender_beside(disk, centre.line())
-            sender.once()
+            sender.run_round()
         check(f"{context}, after the next round", devices_of(centre.store), (after,))
-        if sender.once().is_new:
+        if sender.run_round().is_new:
             raise Wrong(f"{context}: a round after the last one has something new")
         centre.check_nothing_left(context)
         check_sender_clean(context, disk)
@@ -212,7 +212,7 @@ def go_on_after_failure(edge: Edge, disk: CrashDisk, restart: Callable[[], None]
     """
     edge.store.flush()
     try:
-        edge.sending.once()
+        edge.sending.run_round()
     except (StorageError, OSError) as error:
         if not disk.failed:
             raise Wrong(f"without a failure: {error!r}") from error
@@ -220,13 +220,13 @@ def go_on_after_failure(edge: Edge, disk: CrashDisk, restart: Callable[[], None]
         return
     disk.fails_at = None
     try:
-        edge.sending.once()
+        edge.sending.run_round()
     except (StorageError, OSError) as error:
         if restart is None:
             raise Wrong(f"{disk.failed}, and then: {error!r}") from error
         with no_failure(f"{disk.failed}, and then anew"):
             restart()
-            edge.sending.once()
+            edge.sending.run_round()
 
 
 @contextmanager

@@ -152,7 +152,7 @@ def writes_notes_whatever_was_written_meanwhile(plant):
 
 @mutant(cluster_stories)
 def says_that_it_has_a_round_before_that_is_durable(plant):
-    plant(Contents, "settle", lambda self, target: None)
+    plant(Contents, "make_durable", lambda self, target: None)
 
 
 @mutant(cluster_stories)
@@ -181,7 +181,7 @@ def does_not_mark_whose_a_device_is(plant):
 
 @mutant(node_cut)
 def leaves_what_has_arrived_of_a_round_that_is_over(plant):
-    def is_over(self, incoming, entry, is_over=ClusterReceiver._is_over):
+    def is_over(self, incoming, entry, is_over=ClusterReceiver._is_finished):
         return bool(incoming.number) and is_over(self, incoming, entry)
 
-    plant(ClusterReceiver, "_is_over", is_over)
+    plant(ClusterReceiver, "_is_finished", is_over)

@@ -83,7 +83,7 @@ class Story:
             self.sealed[which] = devices_of(edge.store).devices
         for _ in range(20):
             try:
-                is_new = edge.sending.once().is_new
+                is_new = edge.sending.run_round().is_new
             except (Unreachable, BeginAgain):
                 continue
             self.rounds += 1

@@ -143,7 +143,7 @@ class Edge:
     def sync(self) -> RoundResult:
         """A round with all there is."""
         self.store.flush()
-        return self.sending.once()
+        return self.sending.run_round()
 
     @property
     def id(self) -> str:
@@ -201,8 +201,10 @@ class Centre:
     def check_nothing_left(self, context: str) -> None:
         """Each content that is here is one that is shown; no round is in hand. Raises Wrong."""
         folders = set(self.disk.list(f"{FOLDER}/sync-receiver")) - {"device_owner"}
-        if folders != set(self.catalog.senders) or self.receiver.in_hand():
-            raise Wrong(f"{context}: folders of {folders} are left, rounds {self.receiver.in_hand()} in hand")
+        if folders != set(self.catalog.senders) or self.receiver.rounds_in_progress():
+            raise Wrong(
+                f"{context}: folders of {folders} are left, rounds {self.receiver.rounds_in_progress()} in hand"
+            )
         for sender, mirror in self.receiver.shown.mirrors.items():
             if mirror.damaged:
                 raise Wrong(f"{context}: {mirror.damaged} damaged")

@@ -62,7 +62,7 @@ def test_a_keeper_has_all_files_before_it_is_asked_for_the_round() -> None:
     edge = edge_with_files(line)
     found: list[int] = []
     line.before_commit = lambda: found.extend(kept(places, node, edge.id) for node in (KEEPS, NodeId(3)))
-    edge.sending.once()
+    edge.sending.run_round()
     assert [2, 2] == found
     assert [devices_of(edge.store)] * 3 == places.states()
     places.settle()
@@ -73,16 +73,16 @@ def test_what_has_not_arrived_yet_is_not_lost() -> None:
     places = Places()
     line = Telling(places)
     edge = edge_with_files(line)
-    keeper = places.running[TAKES].keeper
+    replica_store = places.running[TAKES].replica_store
     asked: list[bool] = []
 
     def ask(sender: str, number: int) -> None:
         if not asked and kept(places, KEEPS, sender) == 1:
             document = places.running[TAKES].receiver._incoming[sender].document
-            asked.append(keeper.is_at([KEEPS], SenderEntry(sender, "", "", number, document)))
+            asked.append(replica_store.is_at([KEEPS], SenderEntry(sender, "", "", number, document)))
 
     line.after_chunk = ask
-    edge.sending.once()
+    edge.sending.run_round()
     assert [False] == asked
     assert [devices_of(edge.store)] * 3 == places.states()
 
@@ -106,7 +106,7 @@ def test_what_is_damaged_between_nodes_gets_no_name_and_is_fetched_again() -> No
     line = Telling(places)
     edge = edge_with_files(line)
     line.before_commit = lambda: found.append(kept(places, KEEPS, edge.id))
-    edge.sending.once()
+    edge.sending.run_round()
     assert {READ, READ_PART} == set(damaged)
     assert [0] == found
     assert [devices_of(edge.store)] * 3 == places.states()
@@ -125,7 +125,7 @@ def test_a_round_that_is_never_committed_is_let_go_of_where_it_was_fetched() -> 
 
     line.before_commit = refuse
     with pytest.raises(RoundRefused):
-        edge.sending.once()
+        edge.sending.run_round()
     assert kept(places, KEEPS, edge.id) == 2
     places.settle()
     assert kept(places, KEEPS, edge.id) == 0
@@ -153,7 +153,7 @@ def test_a_keeper_has_what_came_of_a_file_and_no_name_for_it_before_it_has_one_w
         assert {f"{sha256}.tsfile" for sha256 in whole} == arriving.has(sender, [f"{w}.tsfile" for w in whole])
 
     line.after_chunk = look
-    edge.sending.once()
+    edge.sending.run_round()
     assert len(seen) == 2
     assert all(seen.values())
     assert not names(places, KEEPS, edge.id, ".tsfile.pull")
@@ -171,7 +171,7 @@ def test_what_came_of_a_file_that_comes_no_further_is_let_go_of() -> None:
 
     line.after_chunk = refuse
     with pytest.raises(RoundRefused):
-        edge.sending.once()
+        edge.sending.run_round()
     assert names(places, KEEPS, edge.id, ".tsfile.pull")
     places.settle()
     assert not places.running[KEEPS].disk.exists(Contents(FOLDER, places.running[KEEPS].disk).folder(edge.id).data)
@@ -192,13 +192,13 @@ def test_who_fetches_many_files_at_a_time_leaves_the_rest_until_they_are_whole()
 def test_nothing_but_contents_is_read_by_other_nodes(name: str, content: str) -> None:
     places = Places()
     edge = edge_with_files(Telling(places))
-    edge.sending.once()
+    edge.sending.run_round()
     for sender in (edge.id, "..", "", content):
         question = json.dumps([sender, content, 0]).encode()
-        assert [] == list(places.running[TAKES].keeper.streams()[name](KEEPS, question))
+        assert [] == list(places.running[TAKES].replica_store.streams()[name](KEEPS, question))
 
 
 @pytest.mark.parametrize("question", [b"", b"5", b"[]", b"[1, 2]", b'["a", "b", "c"]', b"\xff"])
 def test_a_question_that_cannot_be_read_is_refused(question: bytes) -> None:
     with pytest.raises(BadRequest):
-        Places().running[TAKES].keeper.streams()[READ_PART](KEEPS, question)
+        Places().running[TAKES].replica_store.streams()[READ_PART](KEEPS, question)

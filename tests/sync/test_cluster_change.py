@@ -23,7 +23,7 @@ from saros_cluster.topology.commands import Begin, GiveUp
 from saros_cluster.topology.topology import NodeState
 from saros_storage.base.errors import StorageError
 from saros_sync.clustered import catalog as ledger
-from saros_sync.clustered.replica_sets import halves, is_kept, keepers
+from saros_sync.clustered.replica_sets import halves, has_quorum, keepers
 from saros_sync.errors import BeginAgain, Unreachable
 from saros_sync.receiver.catalog import SenderEntry
 from saros_sync.receiver.mirror import FOLDER as SYNC
@@ -44,8 +44,8 @@ def test_who_keeps_a_sender_after_a_change_is_to_have_its_rounds_since_the_chang
     log.admit(*range(5, 5 + joining))
     before = {sender: halves(log.now, sender) for sender in senders}
     assert all(1 == len(found) for found in before.values())
-    leave = tuple(random.sample(log.now.standing(NodeState.IN), leaving))
-    log.send(Begin(tuple(log.now.standing(NodeState.WAITING)), leave))
+    leave = tuple(random.sample(log.now.in_state(NodeState.IN), leaving))
+    log.send(Begin(tuple(log.now.in_state(NodeState.WAITING)), leave))
     seen = [log.now]
     while log.now.change is not None:
         log.send(random.choice(list(steps(log.now))))
@@ -56,8 +56,8 @@ def test_who_keeps_a_sender_after_a_change_is_to_have_its_rounds_since_the_chang
         for topology in seen:
             found = halves(topology, sender)
             assert set(last) in map(set, found)
-            assert is_kept(found, keepers(found))
-            assert not is_kept(found, keepers(found) - set(last))
+            assert has_quorum(found, keepers(found))
+            assert not has_quorum(found, keepers(found) - set(last))
 
 
 def test_who_is_lost_for_good_is_not_waited_for() -> None:
@@ -90,7 +90,7 @@ def test_who_said_that_it_has_a_round_has_it_when_the_change_ends(places: Places
     _, entry = sent(places)
     places.change(entry.id, [B])
     asked = 0
-    while not places.running[A].keeper.is_at([B], entry):
+    while not places.running[A].replica_store.is_at([B], entry):
         places.wait(0.1)
         asked += 1
     assert 0 < asked < 10
@@ -98,7 +98,7 @@ def test_who_said_that_it_has_a_round_has_it_when_the_change_ends(places: Places
         places.wait(100.0)
     assert places.end_change(entry.id, A)
     places.stop(A)
-    assert places.running[B].keeper.mirror(entry.id, entry.document) is not None
+    assert places.running[B].replica_store.mirror(entry.id, entry.document) is not None
 
 
 def test_what_a_node_may_have_that_does_not_answer_is_not_lost(places: Places) -> None:
@@ -113,7 +113,7 @@ def test_what_a_node_may_have_that_does_not_answer_is_not_lost(places: Places) -
     for _ in range(3):
         places.wait(1.0)
         assert not places.end_change(entry.id, B)
-        assert not places.running[B].keeper.has_arrived()
+        assert not places.running[B].replica_store.has_arrived()
     places.meanwhile = lambda _: None
     places.wait(1.0)
     assert places.end_change(entry.id, B)
@@ -132,7 +132,7 @@ def test_what_no_node_has_holds_up_no_change_and_comes_from_the_sender(places: P
     places.start(A, place.disk)
     places.change(entry.id, [B])
     places.wait(1.0)
-    assert places.running[B].keeper.has_arrived()
+    assert places.running[B].replica_store.has_arrived()
     assert places.end_change(entry.id, C)
     edge.sync()
     places.settle()

@@ -96,7 +96,7 @@ def wait_for_files(cluster: Nodes, sender: str, nodes: set[int]) -> None:
             if node is not None:
                 store = database(cluster, number)
                 entry = store.receiver.catalog.senders.get(sender)
-                if entry is not None and store.keeper.mirror(sender, entry.document) is not None:
+                if entry is not None and store.replica_store.mirror(sender, entry.document) is not None:
                     found.add(number)
         return found
 
@@ -139,7 +139,7 @@ def test_a_round_goes_on_at_another_node_with_what_has_arrived_and_counts_once(c
         edge.sync()
     arrived, line.sent = line.sent, 0
     assert arrived > 10_000
-    assert () == edge.sending.once().conflicts
+    assert () == edge.sending.run_round().conflicts
     assert line.sent == 0
     commit = line.commit
 
@@ -307,8 +307,8 @@ def test_one_node_keeps_what_the_others_read_from_it(thin: Nodes) -> None:
         thin.start(node)
     thin.wait_ready()
     for edge in edges:
-        keeper = keepers(database(thin, 0)._halves(edge.id))
-        wait_for_files(thin, edge.id, {node - 1 for node in keeper})
+        replica_store = keepers(database(thin, 0)._halves(edge.id))
+        wait_for_files(thin, edge.id, {node - 1 for node in replica_store})
     for node in range(PLACES):
         for number in range(PLACES):
             assert list(range(50, 100)) == times(thin, node, DEVICES[number])
@@ -383,21 +383,21 @@ def test_a_node_that_leaves_was_not_the_last_one_that_had_what_a_sender_sent(
     Whoever says that it has all of them has them still when the change ends, whatever its keeper does in between.
     """
     steps: Counter[ReplicaStore] = Counter()
-    step, tell = ReplicaStore.step, Reconciler._tell
+    step, tell = ReplicaStore.step, Reconciler._propose_command
 
-    def counted(keeper: ReplicaStore) -> None:
-        step(keeper)
-        steps[keeper] += 1
+    def counted(replica_store: ReplicaStore) -> None:
+        step(replica_store)
+        steps[replica_store] += 1
 
     def tell_late(worker: Reconciler, said: GrowthCommand) -> None:
         if isinstance(said, Regrouped):
-            for keeper, count in dict(steps).items():
-                keeper.wake.set()
-                wait_until(lambda k=keeper, c=count: steps[k] >= c + 2)
+            for replica_store, count in dict(steps).items():
+                replica_store.wake.set()
+                wait_until(lambda k=replica_store, c=count: steps[k] >= c + 2)
         tell(worker, said)
 
     monkeypatch.setattr(ReplicaStore, "step", counted)
-    monkeypatch.setattr(Reconciler, "_tell", tell_late)
+    monkeypatch.setattr(Reconciler, "_propose_command", tell_late)
     cluster = Growing(tmp_path / "cluster", 2, 2)
     try:
         edges = [Edge(Line(cluster, number % 2)) for number in range(PLACES)]
@@ -409,7 +409,7 @@ def test_a_node_that_leaves_was_not_the_last_one_that_had_what_a_sender_sent(
         for number in (0, 2):
             store = database(cluster, number)
             for entry in store.receiver.catalog.senders.values():
-                assert store.keeper.mirror(entry.id, entry.document) is not None
+                assert store.replica_store.mirror(entry.id, entry.document) is not None
     finally:
         cluster.close()
 

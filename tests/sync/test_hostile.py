@@ -166,7 +166,7 @@ def test_files_that_are_not_what_the_round_says_are_refused() -> None:
         with pytest.raises(CorruptFile):
             send(centre, data, number, content_of(data))
         reply = centre.receiver.commit(ANYBODY, SENDER, number)
-        assert RoundStatus.WANTED == reply.standing
+        assert RoundStatus.WANTED == reply.status
     assert {} == centre.receiver.shown.mirrors
 
 

@@ -128,7 +128,7 @@ def test_a_receiver_that_is_another_one_gets_all_there_is() -> None:
     edge.store.flush()
     edge.line = centres[1].line()
     edge.restart_sender()
-    edge.sending.once()  # its notes are of another receiver, which has what this one asks for
+    edge.sending.run_round()  # its notes are of another receiver, which has what this one asks for
     assert [1] == points(centres[0], "root.a.d1")
     assert [1, 2] == points(centres[1], "root.a.d1")
 

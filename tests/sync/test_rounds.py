@@ -42,7 +42,7 @@ def test_a_round_shows_all_that_is_sealed() -> None:
 def test_what_is_not_sealed_comes_with_a_later_round() -> None:
     edge, centre = pair()
     edge.tell(write_rows("root.a.d1", [1], 1), flush(), write_rows("root.a.d1", [2], 1))
-    edge.sending.once()
+    edge.sending.run_round()
     assert [1] == sorted(devices_of(centre.store).devices["root.a.d1"].series["x"])
     edge.sync()
     assert_same(edge, centre)

@@ -91,7 +91,7 @@ def test_queries_over_devices_of_senders_and_of_the_server_are_one(session: Embe
 
 def test_a_user_sends_what_it_may_write_and_nothing_else(session: EmbeddedSession) -> None:
     rights = Rights([Granted(Privilege.WRITE_DATA, "root.a.**"), Granted(Privilege.WRITE_SCHEMA, "root.a.**")])
-    session.speak_for(Access("ann", rights, "ann 1"), None)
+    session.set_access(Access("ann", rights, "ann 1"), None)
     receiver, speaker = session.receive()
     edge = Edge(Direct(lambda: receiver, speaker))
     edge.tell(write_rows("root.a.d1", [1], 1), write_rows("root.b.c.d1", [2], 2))
@@ -100,7 +100,7 @@ def test_a_user_sends_what_it_may_write_and_nothing_else(session: EmbeddedSessio
     with pytest.raises(NoPermission):
         session.execute("show senders", [], None)
     for others in (Rights([]), Rights([Granted(Privilege.READ_DATA, "root.**")])):
-        session.speak_for(Access("bob", others, "bob 1"), None)
+        session.set_access(Access("bob", others, "bob 1"), None)
         with pytest.raises(NoPermission):
             session.receive()
 

@@ -91,9 +91,9 @@ def test_a_round_over_a_link_that_stalls_damages_and_breaks_is_exact(
 
         worker = Worker(folder, name, LocalDisk(), connect, lambda _: None)
         try:
-            sent = worker.once()
+            sent = worker.run_round()
         except Unreachable:  # however bad it was, the next turn goes on
-            sent = worker.once()
+            sent = worker.run_round()
         finally:
             worker.close()
         assert not bad
@@ -210,11 +210,11 @@ def test_a_round_that_a_second_try_ends_is_told_of(centre: Server, tmp_path: Pat
     _CutOnce.cut = False
     worker = Worker(folder, name, LocalDisk(), lambda made: _CutOnce(parse_target(made.target)), lambda _: None)
     with pytest.raises(Unreachable):
-        worker.once()
+        worker.run_round()
     assert [] == load_status(folder, name, LocalDisk()).history
     if sealed_since:
         fill(tmp_path / "edge", "other")
-    sent = worker.once()
+    sent = worker.run_round()
     worker.close()
     past = load_status(folder, name, LocalDisk()).history
     assert [*range(sent.number, 0, -1)] == [number for number, *_ in past]

@@ -71,4 +71,4 @@ def test_chunks_that_come_in_any_order_are_put_together() -> None:
         assert 0 == send(name, data, 2 * third, 1 << 20)
         assert third == send(name, data, 0, third)
         assert len(data) == send(name, data, third, third)
-    assert RoundStatus.COMMITTED is receiver.commit(anybody, sender, 1).standing
+    assert RoundStatus.COMMITTED is receiver.commit(anybody, sender, 1).status

@@ -20,9 +20,9 @@ class ForkLocal(dict[_K, _V]):
         super().__init__()
         self.lock = threading.Lock()
         self._inherited: list[_V] = []
-        os.register_at_fork(after_in_child=self._begin_anew)
+        os.register_at_fork(after_in_child=self._reset)
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         self.lock = threading.Lock()  # a thread of the parent's may have held it
         self._inherited.extend(self.values())
         self.clear()

@@ -5,6 +5,6 @@ from __future__ import annotations
 import os
 
 
-def quieten() -> None:
+def silence_grpc_log() -> None:
     """Keep its notes (a node said GOAWAY when it ended) from standard error; who sets GRPC_VERBOSITY decides."""
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

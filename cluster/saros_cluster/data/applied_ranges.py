@@ -55,12 +55,12 @@ class RequestSet:
             found[client] = _merged(found.pop(client, (0, 0)), known)
         return RequestSet(dict(list(found.items())[-CLIENTS_MAX:]))
 
-    def words(self) -> list[object]:
+    def to_json(self) -> list[object]:
         """As values that JSON knows."""
         return [[client, last, f"{bits:x}"] for client, (last, bits) in self._last.items()]
 
     @staticmethod
-    def of_words(words: Sequence[Sequence[Any]]) -> RequestSet:
+    def from_json(words: Sequence[Sequence[Any]]) -> RequestSet:
         """The inverse; also of pairs (client, sequence), as they were stored before. Raises ValueError, TypeError."""
         if words and len(words[0]) == len(("client", "sequence")):
             return RequestSet.of((int(client), int(sequence)) for client, sequence in words)
@@ -89,12 +89,12 @@ class AppliedRange(NamedTuple):
     slots: frozenset[int]
     requests: RequestSet
 
-    def words(self) -> list[object]:
+    def to_json(self) -> list[object]:
         """As values that JSON knows."""
-        return [runs(sorted(self.slots)), self.requests.words()]
+        return [runs(sorted(self.slots)), self.requests.to_json()]
 
     @staticmethod
-    def of_words(words: Sequence[Any]) -> AppliedRange:
+    def from_json(words: Sequence[Any]) -> AppliedRange:
         """The inverse. Raises ValueError, TypeError."""
         slots, requests = words
-        return AppliedRange(frozenset(slots_of_runs(slots)), RequestSet.of_words(requests))
+        return AppliedRange(frozenset(slots_of_runs(slots)), RequestSet.from_json(requests))

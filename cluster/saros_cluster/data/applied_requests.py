@@ -39,11 +39,11 @@ class AppliedRequests:
         #: By move: the entry that opened what it brought, and what that has had.
         self._arrived: dict[int, tuple[int, tuple[AppliedRange, ...]]] = {}
         for epoch, index, had in arrived:
-            self.take_in(epoch, index, had)
+            self.add_arrived(epoch, index, had)
 
     def is_known(self, request: Request, index: int) -> bool:
         """Whether the request of entry `index` had its effect before, here or on slots that came."""
-        came = (had for epoch in self._arrived for had in self._came(index, epoch))
+        came = (had for epoch in self._arrived for had in self._arrived_ranges(index, epoch))
         return bool(self._effects(request, index)) or any(request in had.requests for had in came)
 
     def covers(self, request: Request, index: int, slot: int, since: int) -> bool:
@@ -54,13 +54,13 @@ class AppliedRequests:
         """Those of `slots`, which came here with move `since`, on which it had its effect."""
         if any(since <= epoch for _, epoch in self._effects(request, index)):
             return slots
-        came = [had.slots for had in self._came(index, since) if request in had.requests]
+        came = [had.slots for had in self._arrived_ranges(index, since) if request in had.requests]
         return slots.intersection(frozenset().union(*came))
 
     def _effects(self, request: Request, index: int) -> list[tuple[int, int]]:
         return [(at, epoch) for at, epoch in self._known.get(request, ()) if index - at <= MEMORY]
 
-    def _came(self, index: int, epoch: int) -> tuple[AppliedRange, ...]:
+    def _arrived_ranges(self, index: int, epoch: int) -> tuple[AppliedRange, ...]:
         at, came = self._arrived.get(epoch, (0, ()))
         return came if index - at <= MEMORY else ()
 
@@ -80,12 +80,12 @@ class AppliedRequests:
     def _note(self, request: tuple[int, int], index: int, epoch: int) -> None:
         self._known[request] = (*self._known.pop(request, ()), (index, epoch))
 
-    def take_in(self, epoch: int, index: int, had: Iterable[AppliedRange]) -> None:
-        """Slots come with a move, by entry `index`, that have had these."""
+    def add_arrived(self, epoch: int, index: int, had: Iterable[AppliedRange]) -> None:
+        """Note the requests `had` that slots, which a move brings with entry `index`, have applied."""
         self._arrived[epoch] = index, tuple(had)
 
-    def had_by(self, leaving: Mapping[int, frozenset[int]], fence: int) -> tuple[AppliedRange, ...]:
-        """What slots have had that leave with entry `fence`.
+    def ranges_leaving(self, leaving: Mapping[int, frozenset[int]], fence: int) -> tuple[AppliedRange, ...]:
+        """Return the requests that slots, which leave with entry `fence`, have applied.
 
         `leaving`: the slots, by the move that brought them here. Entries behind the fence were for other slots.
         """

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from saros_cluster.data import log_shipped_files
 from saros_cluster.data.log_shipped_files import Piece, Shipping
-from saros_cluster.data.ownership import Transfer, transfer_of, words_of
+from saros_cluster.data.ownership import Transfer, transfer_from_json, transfer_to_json
 from saros_storage.base.block import TextArray
 from saros_storage.base.errors import CorruptFile
 from saros_storage.base.paths import parse_pattern, split_path
@@ -79,16 +79,16 @@ def encode_command(request: Request, mutation: Mutation, drop: int = 0, known: T
 
 def encode_transfer(transfer: Transfer, changes: Sequence[SchemaChange] = ()) -> bytes:
     """The entry's data; `changes`: the schema that comes with the slots."""
-    return _encode_words(_TRANSFER, words_of(transfer), encode_mutation(Mutation(changes)))
+    return _encode_json(_TRANSFER, transfer_to_json(transfer), encode_mutation(Mutation(changes)))
 
 
 def encode_shipping(shipping: Shipping) -> bytes:
     """The entry's data."""
     data = [shipping.data] if isinstance(shipping, Piece) else []
-    return _encode_words(_SHIPPING, log_shipped_files.words_of(shipping), data)
+    return _encode_json(_SHIPPING, log_shipped_files.shipping_to_json(shipping), data)
 
 
-def _encode_words(kind: int, words: Sequence[object], rest: Sequence[bytes | memoryview]) -> bytes:
+def _encode_json(kind: int, words: Sequence[object], rest: Sequence[bytes | memoryview]) -> bytes:
     text = json.dumps(words, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) & 7)
     return b"".join([_HEAD.pack(kind, len(text), 0, 0, 0), text, *rest])
@@ -101,16 +101,16 @@ def decode_command(data: bytes) -> Command:
     client, sequence, drop, epoch, inbound = _HEAD.unpack_from(data)
     if client in (_TRANSFER, _SHIPPING):
         end = _HEAD.size + sequence
-        words, rest = _words(data[_HEAD.size : end]), memoryview(data)[end:]
+        words, rest = _decode_json(data[_HEAD.size : end]), memoryview(data)[end:]
         if client == _TRANSFER:
-            return Command(NO_REQUEST, 0, decode_mutation(rest), NOTHING_KNOWN, transfer=transfer_of(words))
-        shipping = log_shipped_files.shipping_of(words, rest)
+            return Command(NO_REQUEST, 0, decode_mutation(rest), NOTHING_KNOWN, transfer=transfer_from_json(words))
+        shipping = log_shipped_files.shipping_from_json(words, rest)
         return Command(NO_REQUEST, 0, Mutation(), NOTHING_KNOWN, shipping=shipping)
     mutation = decode_mutation(memoryview(data)[_HEAD.size :])
     return Command(Request(client, sequence), drop, mutation, TableVersion(epoch, inbound))
 
 
-def _words(text: bytes) -> list[Any]:
+def _decode_json(text: bytes) -> list[Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -156,8 +156,8 @@ current_request: ContextVar[Request] = ContextVar("current_request", default=NO_
 
 
 @contextmanager
-def carrying_out(request: tuple[int, int]) -> Iterator[None]:
-    """What is written meanwhile, on this thread, is of a client's request."""
+def request_scope(request: tuple[int, int]) -> Iterator[None]:
+    """Attribute what this thread writes meanwhile to a client's request."""
     token = current_request.set(Request(*request))
     try:
         yield

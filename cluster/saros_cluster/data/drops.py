@@ -73,8 +73,8 @@ class Drops:
             self._forgotten = next(iter(self._known))
             del self._known[self._forgotten]
 
-    def take_in(self, others: Drops) -> None:
-        """Slots came from a group that has carried out these: a group that is new was not there for all of them."""
+    def merge(self, others: Drops) -> None:
+        """Add the drops of a group that slots come from: a new group has not carried out all of them."""
         self._forgotten = max(self._forgotten, others._forgotten)
         known = sorted({**others._known, **self._known}.items())
         self._known = {number: drop for number, drop in known[-KEPT:] if number > self._forgotten}
@@ -88,12 +88,12 @@ class Drops:
         unseen = [drop for number, drop in self._known.items() if number > seen]
         return seen < self._forgotten or any(reaches(drop, device) for device in devices for drop in unseen)
 
-    def words(self) -> tuple[object, ...]:
+    def to_json(self) -> tuple[object, ...]:
         """As values that JSON knows."""
         return (self._forgotten, *((number, encode_change(drop).decode()) for number, drop in self._known.items()))
 
     @staticmethod
-    def of_words(words: Sequence[Any]) -> Drops:
+    def from_json(words: Sequence[Any]) -> Drops:
         """The inverse. Raises CorruptFile, ValueError."""
         forgotten, *known = words
         changes = [(int(number), decode_change(str(text).encode())) for number, text in known]

@@ -60,22 +60,22 @@ class EntryValidator:
         self._replica = replica
         self._fitting = TabletValidator()
 
-    def judge(self, index: int, command: Command, lost: UserMistake | None = None) -> ValidatedEntry | None:
+    def validate(self, index: int, command: Command, lost: UserMistake | None = None) -> ValidatedEntry | None:
         """The effect of entry `index`; None: it had it before. `lost`: why its file cannot be loaded.
 
         Raises UserMistake (2026, 2021, what the schema says), and `lost`.
         """
         replica, request = self._replica, command.request
-        mutation = _looked_into(command.mutation)
+        mutation = _with_parsed_frames(command.mutation)
         if drop_of(mutation.changes) is not None and command.drop <= replica.drops.newest:
             return None
         places: list[int] | None = None
         spared: frozenset[int] = frozenset()
         if replica.requests.is_known(request, index):
-            places, creates = self._unseen(request, index, mutation)
+            places, creates = self._unapplied_part(request, index, mutation)
             deletions = mutation.deletions
             if deletions:
-                spared, are_others = self._seen_slots(request, index)
+                spared, are_others = self._slots_already_applied(request, index)
                 deletions = deletions if are_others else ()
             if not (places or creates or deletions or self._unseen_loads(request, index, mutation)):
                 return None
@@ -96,15 +96,15 @@ class EntryValidator:
         numbers = range(frame.span.start // interval, frame.span.end // interval + 1)
         return [self._replica.ownership.slot(database, number) for number in numbers]
 
-    def _unseen(self, request: Request, index: int, mutation: Mutation) -> tuple[list[int], list[SchemaChange]]:
+    def _unapplied_part(self, request: Request, index: int, mutation: Mutation) -> tuple[list[int], list[SchemaChange]]:
         """What a repeated request brings for slots that have not had it: places of its tablets, what it makes."""
         covers, since = self._replica.requests.covers, self._replica.ownership.since
 
-        def is_unseen(slots: Sequence[int]) -> bool:
+        def is_unapplied(slots: Sequence[int]) -> bool:
             return not all(covers(request, index, slot, since(slot)) for slot in slots)
 
-        places = [place for place, placed in enumerate(mutation.tablets) if is_unseen(self.slots_of(placed))]
-        return places, [change for change, slots in self._slots_of_made(mutation.changes) if is_unseen(slots)]
+        places = [place for place, placed in enumerate(mutation.tablets) if is_unapplied(self.slots_of(placed))]
+        return places, [change for change, slots in self._slots_of_made(mutation.changes) if is_unapplied(slots)]
 
     def _slots_of_made(self, changes: Sequence[SchemaChange]) -> list[tuple[SchemaChange, list[int]]]:
         """Databases and series that are made, and where their schema is kept; nowhere, if they are in no database."""
@@ -121,7 +121,7 @@ class EntryValidator:
                     found.append((change, [] if database is None else [ownership.slot(database, 0)]))
         return found
 
-    def _seen_slots(self, request: Request, index: int) -> tuple[frozenset[int], bool]:
+    def _slots_already_applied(self, request: Request, index: int) -> tuple[frozenset[int], bool]:
         """The group's slots that have had a repeated request, as far as something is here; whether there are others.
 
         What is here does not decide: in a replay it may be more than when the entry was judged first.
@@ -157,18 +157,18 @@ class EntryValidator:
         replica = self._replica
         schema, tablets = replica.region.schema, mutation.tablets
         if seen < replica.drops.newest:
-            self._check_seen(seen, mutation)
+            self._check_not_overtaken(seen, mutation)
         databases = [_database(p.known.head.device, p.depth) for p in tablets if p.known is not None]
         loaded = [staged.database for staged in mutation.loads]
         changes = needed(schema, mutation.changes, [*databases, *loaded])
         if changes:
-            schema = schema.rehearse(changes, [p.known.head.device for p in tablets if p.known is not None])
+            schema = schema.dry_run(changes, [p.known.head.device for p in tablets if p.known is not None])
         for placed, database in zip(tablets, databases, strict=True):
             if placed.known is not None and replica.ownership.owns_schema(database):
                 self._fitting.depth(placed.known.head, schema)
         return Mutation(changes, mutation.deletions, tablets, mutation.loads)
 
-    def _check_seen(self, seen: int, mutation: Mutation) -> None:
+    def _check_not_overtaken(self, seen: int, mutation: Mutation) -> None:
         devices = {p.known.head.device for p in mutation.tablets if p.known is not None}
         devices |= {change.device for change in mutation.changes if isinstance(change, OF_ONE_DEVICE)}
         devices |= {d for staged in mutation.loads if staged.known is not None for d in staged.known.devices}
@@ -199,7 +199,7 @@ def needed(known: SchemaTree, changes: Sequence[SchemaChange], databases: Sequen
     return [*(CreateDatabase(database) for database in sorted(missing)), *found]
 
 
-def _looked_into(mutation: Mutation) -> Mutation:
+def _with_parsed_frames(mutation: Mutation) -> Mutation:
     """With the heads of its tablets read, once for all who look at them."""
     if not mutation.tablets:
         return mutation

@@ -78,12 +78,12 @@ def check_name(name: str) -> None:
         raise CorruptFile("log", 0, f"no name of a shipment: {name!r}")
 
 
-def words_of(shipping: Shipping) -> list[object]:
+def shipping_to_json(shipping: Shipping) -> list[object]:
     """As values that JSON knows, but for the data."""
     return [shipping.name, shipping.offset] if isinstance(shipping, Piece) else [shipping.name]
 
 
-def shipping_of(words: Sequence[Any], data: memoryview) -> Shipping:
+def shipping_from_json(words: Sequence[Any], data: memoryview) -> Shipping:
     """The inverse. Raises CorruptFile."""
     match words:
         case [str(name), int(offset)] if offset >= 0 and 0 < len(data) <= PIECE_BYTES:

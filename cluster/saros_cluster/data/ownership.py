@@ -67,13 +67,13 @@ class Arrival:
     #: The entry of this group's log that opened them; 0 in that entry itself.
     entry: int = 0
 
-    def words(self) -> list[object]:
+    def to_json(self) -> list[object]:
         """As values that JSON knows."""
         where = [self.source, self.fence, self.holders]
         return [self.epoch, self.change, self.move, where, runs(self.slots), self.partitions, self.entry]
 
     @staticmethod
-    def of_words(words: Sequence[Any]) -> Arrival:
+    def from_json(words: Sequence[Any]) -> Arrival:
         """The inverse. Raises ValueError, TypeError."""
         epoch, change, move, (source, fence, holders), slots, partitions, entry = words
         return Arrival(
@@ -130,7 +130,7 @@ class Complete:
 Transfer = Fence | Prepare | Open | Release | Complete
 
 
-def words_of(transfer: Transfer) -> list[object]:
+def transfer_to_json(transfer: Transfer) -> list[object]:
     """As values that JSON knows."""
     match transfer:
         case Fence(epoch, slots):
@@ -138,14 +138,14 @@ def words_of(transfer: Transfer) -> list[object]:
         case Prepare(epoch):
             return ["bring", epoch]
         case Open(arrival, requests, drops):
-            return ["open", arrival.words(), [had.words() for had in requests], drops]
+            return ["open", arrival.to_json(), [had.to_json() for had in requests], drops]
         case Release(epoch):
             return ["let go", epoch]
         case Complete(epoch):
             return ["settle", epoch]
 
 
-def transfer_of(words: Sequence[Any]) -> Transfer:
+def transfer_from_json(words: Sequence[Any]) -> Transfer:
     """The inverse. Raises CorruptFile."""
     try:
         match words:
@@ -154,7 +154,7 @@ def transfer_of(words: Sequence[Any]) -> Transfer:
             case ["bring", epoch]:
                 return Prepare(int(epoch))
             case ["open", arrival, requests, drops]:
-                return Open(Arrival.of_words(arrival), tuple(map(AppliedRange.of_words, requests)), tuple(drops))
+                return Open(Arrival.from_json(arrival), tuple(map(AppliedRange.from_json, requests)), tuple(drops))
             case ["let go", epoch]:
                 return Release(int(epoch))
             case ["settle", epoch]:
@@ -172,7 +172,7 @@ class Ownership:
         self._since = np.where(owned, 0, NEVER).astype(np.int64)
         self._until = np.full(len(owned), NEVER, np.int64)
         #: The last moves that took slots away, brought some, and were let go of.
-        self.fenced = self.opened = self.let_go = 0
+        self.fenced = self.opened = self.released = 0
         #: By epoch of a move that took slots away, of which something may be here still: the entry that fenced them.
         self.fences: dict[int, int] = {}
         #: What is on its way here, by epoch.
@@ -249,14 +249,14 @@ class Ownership:
         """Whether slots that a move took away are still here."""
         return bool((self._until == epoch).any())
 
-    def is_still(self, slot: int, index: int) -> bool:
+    def is_fenced_at(self, slot: int, index: int) -> bool:
         """Whether nothing changes of the slot with entry `index`: a move has taken it away before."""
         fence = self.fences.get(int(self._until[slot]))
         return fence is not None and index > fence
 
     def check_view(self, epoch: int, inbound: int) -> None:
         """Raise UserMistake (MOVED) if who reads by a table of that epoch looks for what is gone, or not here yet."""
-        is_shown = self.has_left(epoch) if inbound == LEFT else epoch >= self.let_go and inbound <= self.opened
+        is_shown = self.has_left(epoch) if inbound == LEFT else epoch >= self.released and inbound <= self.opened
         if not is_shown:
             raise UserMistake("slots have moved, or are about to: look at the table again", code=MOVED)
 
@@ -286,7 +286,7 @@ class Ownership:
             left = tuple(key for key in arrival.partitions if key[0] != database)
             self.arrivals[epoch] = replace(arrival, partitions=left)
 
-    def settle(self, epoch: int) -> None:
+    def complete(self, epoch: int) -> None:
         """See `Complete`."""
         self.arrivals.pop(epoch, None)
 
@@ -296,12 +296,12 @@ class Ownership:
         self._since[gone] = NEVER
         self._until[gone] = NEVER
         self.fences.pop(epoch, None)
-        self.let_go = max(self.let_go, epoch)
+        self.released = max(self.released, epoch)
         return gone
 
     # ------------------------------------------------------------------ words
 
-    def words(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """As values that JSON knows; runs of slots with their epochs."""
         changes = np.flatnonzero(
             np.diff(self._since, prepend=self._since[0] - 1) | np.diff(self._until, prepend=self._until[0])
@@ -312,20 +312,20 @@ class Ownership:
             "slots": [list(run) for run in zip(counts, since, until, strict=True)],
             "fenced": self.fenced,
             "opened": self.opened,
-            "let_go": self.let_go,
+            "let_go": self.released,
             "fences": list(self.fences.items()),
-            "arrivals": [arrival.words() for arrival in self.arrivals.values()],
+            "arrivals": [arrival.to_json() for arrival in self.arrivals.values()],
         }
 
     @staticmethod
-    def of_words(words: Mapping[str, Any]) -> Ownership:
+    def from_json(words: Mapping[str, Any]) -> Ownership:
         """The inverse. Raises ValueError, TypeError, KeyError."""
         counts, since, until = (np.array(column, np.int64) for column in zip(*words["slots"], strict=True))
         found = Ownership(np.zeros(int(counts.sum()), np.bool_))
         found._since, found._until = np.repeat(since, counts), np.repeat(until, counts)
-        found.fenced, found.opened, found.let_go = (int(words[key]) for key in ("fenced", "opened", "let_go"))
+        found.fenced, found.opened, found.released = (int(words[key]) for key in ("fenced", "opened", "let_go"))
         found.fences = {int(epoch): int(index) for epoch, index in words["fences"]}
-        arrivals = [Arrival.of_words(arrival) for arrival in words["arrivals"]]
+        arrivals = [Arrival.from_json(arrival) for arrival in words["arrivals"]]
         found.arrivals = {arrival.epoch: arrival for arrival in arrivals}
         return found
 

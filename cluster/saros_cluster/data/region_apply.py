@@ -79,12 +79,14 @@ class RegionMachine:
         cache: ChunkCache,
         owned: npt.NDArray[np.bool_],
         underlay: Underlay,
-        told: Told,
+        on_schema_delta: Told,
         shelf: CheckpointRegistry,
         ask: Callable[[NodeId, str, bytes], bytes],
         compactor: Compactor | None = None,
     ) -> None:
-        """Load the region that lies below `folder`. `told` hears what becomes of the schema. Raises CorruptFile.
+        """Load the region that lies below `folder`. `on_schema_delta` gets each change of the schema.
+
+        Raises CorruptFile.
 
         `owned`: bool[slots], what the group begins with; `underlay`: reads what lies elsewhere of slots that came.
         """
@@ -97,7 +99,7 @@ class RegionMachine:
         self._path = state_path
         self._owned = owned
         self._underlay = underlay
-        self._told = told
+        self._on_schema_delta = on_schema_delta
         self._shelf = shelf
         self._ask = ask
         self._compactor = compactor
@@ -120,7 +122,7 @@ class RegionMachine:
     def _load(self, state: GroupState) -> None:
         self._generation = state.generation
         words = state.ownership
-        ownership = Ownership(self._owned) if words is None else Ownership.of_words(words)
+        ownership = Ownership(self._owned) if words is None else Ownership.from_json(words)
         region = Region(
             self._folder_of(state.generation),
             self._options,
@@ -135,9 +137,9 @@ class RegionMachine:
         #: What pieces of files have brought since the state was saved because of them.
         self._shipped_bytes = 0
         #: Others look at any time: a snapshot puts another one in its place.
-        self.replica = Replica(state, region, ownership, shipments, self._underlay, self._told)
-        self._judge = EntryValidator(self.replica)
-        self._told(self.replica.news_since(-1))
+        self.replica = Replica(state, region, ownership, shipments, self._underlay, self._on_schema_delta)
+        self._validator = EntryValidator(self.replica)
+        self._on_schema_delta(self.replica.delta_since(-1))
 
     @property
     def region(self) -> Region:
@@ -158,7 +160,7 @@ class RegionMachine:
     def _start_region(self) -> None:
         self.region.start(self)
         if self._last is None:
-            self.region.trust_rules()
+            self.region.enable_expiry()
         self.region.start_compacting()
 
     # ------------------------------------------------------------------ entries
@@ -172,7 +174,7 @@ class RegionMachine:
             # Of the entries that were there at the start, those that are not committed may have gone.
             if last is not None and entries and (entries[-1].index >= last.index or entries[-1].term > last.term):
                 self._last = None
-                self.region.trust_rules()
+                self.region.enable_expiry()
             return outcomes
 
     def _wait_for_memory(self) -> None:
@@ -195,7 +197,7 @@ class RegionMachine:
         region = self.region
         if entry.kind is not EntryKind.DATA:
             with region.lock:
-                self.replica.pass_by(entry.index)
+                self.replica.advance(entry.index)
             return None
         command = decode_command(entry.data)
         if command.shipping is not None:
@@ -203,7 +205,7 @@ class RegionMachine:
         if command.mutation.loads:
             return self._load_shipped(entry.index, command)
         if isinstance(command.transfer, Release):
-            return self._let_go(entry.index, command)
+            return self._release(entry.index, command)
         if any(isinstance(change, DeleteDatabase) for change in command.mutation.changes):
             with region.flusher.folders, region.lock:
                 return self._apply_command(entry.index, command)
@@ -216,7 +218,7 @@ class RegionMachine:
         if isinstance(shipping, Piece):
             shipments.write(index, shipping, self._wait_for_disk)
         with replica.region.lock:
-            is_new = replica.pass_by(index)
+            is_new = replica.advance(index)
             if isinstance(shipping, Abandon):
                 shipments.drop(shipping.name)
             elif shipments.fits(shipping):
@@ -226,14 +228,14 @@ class RegionMachine:
                 return UserMistake("what comes before this piece of the file is not here: send it again", code=LOST)
         return None
 
-    def _let_go(self, index: int, command: Command) -> Outcome:
+    def _release(self, index: int, command: Command) -> Outcome:
         """Slots are elsewhere: the state file says so before their files go.
 
         Else who has started again would show nothing of them to a table of before the move, and call it all there is.
         """
         replica = self.replica
         with replica.region.lock:
-            is_new = index > replica.judged
+            is_new = index > replica.validated_index
             replica.removing = index
             outcome = self._apply_command(index, command)
         if is_new:
@@ -275,12 +277,12 @@ class RegionMachine:
             move(replica, index, command.transfer, command.mutation.changes)
             return None
         replica.reached = max(replica.reached, index)
-        if index <= replica.judged:
+        if index <= replica.validated_index:
             self._replay(index, command.mutation, is_lost=lost is not None)
             return None
-        replica.judged = index
+        replica.validated_index = index
         try:
-            effect = self._judge.judge(index, command, lost)
+            effect = self._validator.validate(index, command, lost)
         except UserMistake as error:
             refused: Outcome = error
         else:
@@ -313,14 +315,14 @@ class RegionMachine:
             if isinstance(change, DeleteDatabase):
                 replica.ownership.forget(change.path)
         schema = replica.region.schema
-        told = [exact for change in mutation.changes for exact in replica.told.exactly(change, schema)]
+        told = [exact for change in mutation.changes for exact in replica.schema_feed.resolve(change, schema)]
         replica.take_effect(index, mutation, effect.spared)
         replica.requests.remember(command.request, index, command.known.inbound)
         drop = drop_of(command.mutation.changes)  # what it drops may not be here
         if drop is not None:
             replica.drops.note(command.drop, drop)
         if told or drop is not None:
-            replica.told.note(index, told)
+            replica.schema_feed.note(index, told)
 
     # ------------------------------------------------------------------ the log, for the region's flusher
 

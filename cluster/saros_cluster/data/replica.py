@@ -1,8 +1,8 @@
 """A node's replica of a data group: its region and the state beside it, as of the last entry that was judged.
 
     region       points and schema              shipments    files that come through the log
-    ownership    which slots, since when        told         what others hear of the schema
-    requests     which had their effect         judged, reached, skipped, ...: how far, and what passed by
+    ownership    which slots, since when        schema_feed  changes of the schema that other nodes ask for
+    requests     which had their effect         validated_index, reached, skipped, ...: how far, and what was skipped
     drops        which were carried out
 
 `RegionMachine` changes it, entry by entry, and replaces it when a snapshot arrives. Others only read it: queries, which
@@ -22,7 +22,7 @@ from saros_cluster.data.log_shipped_files import ShippedFiles
 from saros_cluster.data.ownership import LEFT, MOVED, Arrival, Open, Ownership
 from saros_cluster.data.schema_delta import SchemaDelta
 from saros_cluster.data.schema_feed import SchemaFeed, Told
-from saros_cluster.data.schema_transfer import along
+from saros_cluster.data.schema_transfer import changes_to_transfer
 from saros_cluster.data.state_file import GroupState
 from saros_cluster.raft.messages import GroupId
 from saros_storage.base.errors import UserMistake
@@ -46,7 +46,7 @@ class Replica:
         ownership: Ownership,
         shipments: ShippedFiles,
         underlay: Underlay,
-        told: Told,
+        on_schema_delta: Told,
     ) -> None:
         """As the state file says. `underlay`: reads what lies elsewhere of slots that came."""
         self.region = region
@@ -57,7 +57,7 @@ class Replica:
         #: The place of the last snapshot that was installed here.
         self.installed = state.installed
         #: Entries up to here were judged; after a start, those behind what is in files come again.
-        self.judged = state.index
+        self.validated_index = state.index
         #: Entries up to here are in files.
         self.released = state.released
         #: The last entry that came since the start, or is in files: what is behind it may not be in memory yet.
@@ -69,8 +69,8 @@ class Replica:
         #: Likewise, the slots that their deletions spared.
         self.spared = {index: frozenset(slots) for index, slots in state.spared}
         self.requests = AppliedRequests(state.requests, state.arrived_requests)
-        self.drops = Drops.of_words(state.drops)
-        self.told = SchemaFeed(state.index, ownership, self.drops, told)
+        self.drops = Drops.from_json(state.drops)
+        self.schema_feed = SchemaFeed(state.index, ownership, self.drops, on_schema_delta)
         for arrival in ownership.arrivals.values():
             self.begin_with(arrival)
         #: Its files may show entries up to here, which the log has still to bring again.
@@ -82,16 +82,16 @@ class Replica:
 
     # ------------------------------------------------------------------ entries
 
-    def pass_by(self, index: int) -> bool:
-        """An entry comes that changes no points; whether it is judged for the first time."""
-        is_new = index > self.judged
-        self.region.partitions.pass_by(index)
-        self.reached, self.judged = max(self.reached, index), max(self.judged, index)
+    def advance(self, index: int) -> bool:
+        """Advance past an entry that changes no points; return whether it is validated for the first time."""
+        is_new = index > self.validated_index
+        self.region.partitions.skip(index)
+        self.reached, self.validated_index = max(self.reached, index), max(self.validated_index, index)
         return is_new
 
     def skip(self, index: int, mutation: Mutation) -> None:
         """An entry has no effect."""
-        self.region.partitions.pass_by(index)
+        self.region.partitions.skip(index)
         for staged in mutation.loads:
             self.shipments.drop_of(staged)
 
@@ -104,12 +104,12 @@ class Replica:
             self.shipments.load(staged)
         ownership = self.ownership
 
-        def is_spared(database: str, number: int) -> bool:
+        def is_exempt(database: str, number: int) -> bool:
             slot = ownership.slot(database, number)
-            return slot in spared or ownership.is_still(slot, index)
+            return slot in spared or ownership.is_fenced_at(slot, index)
 
         if ownership.fences or spared:
-            self.region.take_effect(index, mutation, is_spared)
+            self.region.take_effect(index, mutation, is_exempt)
         else:
             self.region.take_effect(index, mutation)
         self.region.freeze_large()
@@ -136,18 +136,18 @@ class Replica:
             self.partly = {index: places for index, places in self.partly.items() if index >= needed}
             self.spared = {index: slots for index, slots in self.spared.items() if index >= needed}
             return GroupState(
-                index=self.judged,
+                index=self.validated_index,
                 released=needed - 1,
                 skipped=tuple(self.skipped),
                 partly=tuple(self.partly.items()),
                 spared=tuple((index, sorted(slots)) for index, slots in self.spared.items()),
                 requests=tuple(self.requests.dump()),
                 arrived_requests=tuple(self.requests.dump_arrived()),
-                drops=self.drops.words(),
+                drops=self.drops.to_json(),
                 generation=self._generation,
                 installed=self.installed,
                 schema=self.region.schema.dump(),
-                ownership=self.ownership.words(),
+                ownership=self.ownership.to_json(),
             )
 
     # ------------------------------------------------------------------ who looks
@@ -175,12 +175,12 @@ class Replica:
 
         Files may hold slots of which the log says only when it comes again, after a start, that they came.
         """
-        return self.ownership.has_moved or self.judged < self._found
+        return self.ownership.has_moved or self.validated_index < self._found
 
     def _shown(self, pinned: Pinned, known: TableVersion) -> Pinned:
         """What a reader with that table finds here: the rest is another group's. The same value for the same."""
         ownership = self.ownership
-        at = (*known, ownership.fenced, ownership.opened, ownership.let_go)
+        at = (*known, ownership.fenced, ownership.opened, ownership.released)
         before, then, found = self._filtered
         if before is pinned and then == at:
             return found
@@ -192,8 +192,8 @@ class Replica:
         self._filtered = (pinned, at, found)
         return found
 
-    def has_heard(self, known: TableVersion) -> bool:
-        """Whether the replica knows of the slots that came to its group, or left it, as far as such a table does."""
+    def knows_table(self, known: TableVersion) -> bool:
+        """Return whether the replica knows of all moves to and from its group that the reader's table contains."""
         with self.region.lock:
             ownership = self.ownership
             is_told = known.inbound <= ownership.opened and known.outbound <= ownership.fenced
@@ -206,18 +206,18 @@ class Replica:
         """
         region, ownership = self.region, self.ownership
 
-        def goes(database: str, number: int) -> bool:
+        def is_moving(database: str, number: int) -> bool:
             return ownership.shows(ownership.slot(database, number), epoch, LEFT)
 
         with region.lock:
             self._check_left(epoch)
             fence = ownership.fences[epoch]
-            keys = sorted(p.key for p in region.partitions if goes(*p.key))
+            keys = sorted(p.key for p in region.partitions if is_moving(*p.key))
             changes = self.all_schema()
-            requests = self.requests.had_by(ownership.leaving(epoch), fence)
-            drops = self.drops.words()
+            requests = self.requests.ranges_leaving(ownership.leaving(epoch), fence)
+            drops = self.drops.to_json()
 
-        changes = along(region.schema, changes, lambda database: goes(database, 0))
+        changes = changes_to_transfer(region.schema, changes, lambda database: is_moving(database, 0))
         arrival = Arrival(epoch, 0, 0, GroupId(0), 0, (), (), tuple(keys))
         return fence, Open(arrival, requests, drops), changes
 
@@ -254,7 +254,7 @@ class Replica:
     def moves(self) -> tuple[int, int, int]:
         """The last moves that took slots away, brought some, and were let go of."""
         with self.region.lock:
-            return self.ownership.fenced, self.ownership.opened, self.ownership.let_go
+            return self.ownership.fenced, self.ownership.opened, self.ownership.released
 
     def is_arriving(self, arrival: Arrival) -> bool:
         """Whether something of it is still read elsewhere."""
@@ -262,10 +262,10 @@ class Replica:
         with self.region.lock:
             return any(p.underlay is not None and p.key in came for p in self.region.partitions)
 
-    def news_since(self, known: int) -> SchemaDelta:
-        """What became of the schema behind entry `known`. Any thread."""
+    def delta_since(self, known: int) -> SchemaDelta:
+        """Return the changes of the schema after entry `known`. Any thread."""
         with self.region.lock:  # files may show entries behind the last judged, which the log has still to bring again
-            return self.told.since(known, self.judged, self.all_schema)
+            return self.schema_feed.since(known, self.validated_index, self.all_schema)
 
     def stale_shipments(self, before_ns: int) -> list[str]:
         """Files that nobody has continued to send since that time of the clock."""

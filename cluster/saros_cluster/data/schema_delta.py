@@ -25,7 +25,7 @@ class SchemaDelta:
     since: Mapping[str, int] = field(default_factory=dict)
     left: int = 0
 
-    def words(self) -> list[object]:
+    def to_json(self) -> list[object]:
         """As values that JSON knows."""
         return [
             self.index,
@@ -37,7 +37,7 @@ class SchemaDelta:
         ]
 
     @staticmethod
-    def of_words(words: Sequence[Any]) -> SchemaDelta:
+    def from_json(words: Sequence[Any]) -> SchemaDelta:
         """The inverse. Raises CorruptFile."""
         index, whole, texts, drop, since, left = words
         changes = tuple(decode_change(str(text).encode()) for text in texts)

@@ -26,17 +26,17 @@ Told = Callable[[SchemaDelta], object]
 class SchemaFeed:
     """See the module."""
 
-    def __init__(self, index: int, ownership: Ownership, drops: Drops, told: Told) -> None:
-        """Of changes up to entry `index` nothing is kept; `told` hears of each that comes."""
+    def __init__(self, index: int, ownership: Ownership, drops: Drops, on_schema_delta: Told) -> None:
+        """Keep changes after entry `index`; `on_schema_delta` gets each of them."""
         self._ownership = ownership
         self._drops = drops
-        self._told = told
+        self._on_schema_delta = on_schema_delta
         #: (index, changes) of the last entries that changed the schema, and the entry behind which all are there.
         self._kept: deque[tuple[int, Sequence[SchemaChange]]] = deque()
         self._kept_from = index
 
-    def exactly(self, change: SchemaChange, schema: SchemaTree) -> list[SchemaChange]:
-        """A change as others are told of it: a pattern means the series here, not what it matches elsewhere.
+    def resolve(self, change: SchemaChange, schema: SchemaTree) -> list[SchemaChange]:
+        """Return a change as other nodes get it: a pattern is resolved to the series that it matches here.
 
         Nor those that have left the group: whoever has them now tells of their end, and of what is made anew.
         """
@@ -44,7 +44,7 @@ class SchemaFeed:
         if isinstance(change, DeleteDatabase):
             return [change] if owns(change.path) else []
         if not isinstance(change, DeleteSeries):
-            return [change] if self._may_tell(change) else []
+            return [change] if self._announces(change) else []
         found = schema.match_series(parse_pattern(change.pattern))
         return [DeleteSeries(f"{d.path}.{series.measurement}") for d, series in found if owns(d.database)]
 
@@ -53,7 +53,7 @@ class SchemaFeed:
         self._kept.append((index, changes))
         if len(self._kept) > _KEPT:
             self._kept_from = self._kept.popleft()[0]
-        self._told(self._news(index, changes, whole=False))
+        self._on_schema_delta(self._delta(index, changes, whole=False))
 
     def forget(self, index: int) -> None:
         """What was told up to entry `index` is not the group's to tell any more."""
@@ -63,15 +63,15 @@ class SchemaFeed:
     def since(self, known: int, index: int, everything: Callable[[], Sequence[SchemaChange]]) -> SchemaDelta:
         """What became of the schema behind entry `known`, up to `index`; `everything` makes the schema as it is."""
         if known >= self._kept_from:
-            return self._news(index, [c for at, found in self._kept if at > known for c in found], whole=False)
+            return self._delta(index, [c for at, found in self._kept if at > known for c in found], whole=False)
         # A region knows every database that it has points of; of their series only some groups may speak.
-        return self._news(index, [c for c in everything() if self._may_tell(c)], whole=True)
+        return self._delta(index, [c for c in everything() if self._announces(c)], whole=True)
 
-    def _news(self, index: int, changes: Sequence[SchemaChange], *, whole: bool) -> SchemaDelta:
+    def _delta(self, index: int, changes: Sequence[SchemaChange], *, whole: bool) -> SchemaDelta:
         ownership = self._ownership
         made = [change.path for change in changes if isinstance(change, CreateDatabase)]
         since = {database: ownership.since(ownership.slot(database, 0)) for database in made}
-        return SchemaDelta(index, whole, tuple(changes), self._drops.newest, since, ownership.let_go)
+        return SchemaDelta(index, whole, tuple(changes), self._drops.newest, since, ownership.released)
 
-    def _may_tell(self, change: SchemaChange) -> bool:
+    def _announces(self, change: SchemaChange) -> bool:
         return not isinstance(change, CreateDatabase) or self._ownership.has_schema(change.path)

@@ -18,12 +18,14 @@ from saros_storage.schema import (
 _PART_SERIES = 1_000
 
 
-def along(tree: SchemaTree, changes: Iterable[SchemaChange], goes: Callable[[str], bool]) -> list[SchemaChange]:
-    """Of the changes that make a tree those that go along, in parts; `goes`: whether a database's first slice does."""
-    return [part for change in changes if goes_along(tree, change, goes) for part in _parts_of(change)]
+def changes_to_transfer(
+    tree: SchemaTree, changes: Iterable[SchemaChange], is_moving: Callable[[str], bool]
+) -> list[SchemaChange]:
+    """Return the parts of a tree's changes to transfer; `is_moving` tells whether a database's first slice moves."""
+    return [part for change in changes if belongs_to_transfer(tree, change, is_moving) for part in _parts_of(change)]
 
 
-def goes_along(tree: SchemaTree, change: SchemaChange, goes: Callable[[str], bool]) -> bool:
+def belongs_to_transfer(tree: SchemaTree, change: SchemaChange, is_moving: Callable[[str], bool]) -> bool:
     """Whether a group that gets slots must know of a change."""
     database: str | None = None
     if isinstance(change, CreateDatabase):
@@ -31,7 +33,7 @@ def goes_along(tree: SchemaTree, change: SchemaChange, goes: Callable[[str], boo
     elif isinstance(change, OF_ONE_DEVICE):
         database = tree.database_of(change.device)
     if database is not None:
-        return goes(database)
+        return is_moving(database)
     return isinstance(change, OF_ALL_GROUPS)
 
 

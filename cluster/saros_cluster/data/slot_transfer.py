@@ -18,7 +18,7 @@ from saros_cluster.data.drops import Drops
 from saros_cluster.data.entry_validation import needed
 from saros_cluster.data.ownership import Complete, Fence, Open, Prepare, Release, Transfer
 from saros_cluster.data.replica import Replica
-from saros_cluster.data.schema_transfer import goes_along
+from saros_cluster.data.schema_transfer import belongs_to_transfer
 from saros_storage.mutation.mutation import Mutation
 from saros_storage.schema import CreateSeries, DeleteSeries, SchemaChange
 
@@ -26,16 +26,16 @@ from saros_storage.schema import CreateSeries, DeleteSeries, SchemaChange
 def move(replica: Replica, index: int, transfer: Transfer, changes: Sequence[SchemaChange]) -> None:
     """Entry `index` moves slots; `changes`: the schema that goes along."""
     ownership = replica.ownership
-    is_new = replica.pass_by(index)
+    is_new = replica.advance(index)
     match transfer:
         case Fence() if is_new:
             ownership.fence(transfer, index)
         case Open(opened) if is_new and ownership.open(replace(opened, entry=index)):
             _open(replica, index, transfer, changes)
         case Prepare(epoch) if is_new and epoch > ownership.opened:
-            _bring(replica, index, changes, ())
+            _prepare(replica, index, changes, ())
         case Complete(epoch):
-            ownership.settle(epoch)
+            ownership.complete(epoch)
         case Release(epoch):
             ownership.leave(epoch)
             if is_new:
@@ -45,23 +45,25 @@ def move(replica: Replica, index: int, transfer: Transfer, changes: Sequence[Sch
 def remove_left(replica: Replica, index: int) -> None:
     """The files go of what entry `index` has let go of. The caller holds `flusher.folders`, too."""
     ownership = replica.ownership
-    replica.region.let_go(lambda database, number: not ownership.has(ownership.slot(database, number)), index)
+    replica.region.release(lambda database, number: not ownership.has(ownership.slot(database, number)), index)
 
 
 def _open(replica: Replica, index: int, opened: Open, changes: Sequence[SchemaChange]) -> None:
     ownership, region = replica.ownership, replica.region
     arrival = ownership.arrivals[opened.arrival.epoch]
-    replica.requests.take_in(arrival.epoch, index, opened.requests)
-    replica.drops.take_in(Drops.of_words(opened.drops))
-    _bring(replica, index, changes, sorted({database for database, _ in arrival.partitions}))
+    replica.requests.add_arrived(arrival.epoch, index, opened.requests)
+    replica.drops.merge(Drops.from_json(opened.drops))
+    _prepare(replica, index, changes, sorted({database for database, _ in arrival.partitions}))
     replica.begin_with(arrival)
     came = set(arrival.slots)  # of these it is this group that speaks now
     known = replica.all_schema()
-    told = [c for c in known if goes_along(region.schema, c, lambda database: ownership.slot(database, 0) in came)]
-    replica.told.note(index, told)
+    told = [
+        c for c in known if belongs_to_transfer(region.schema, c, lambda database: ownership.slot(database, 0) in came)
+    ]
+    replica.schema_feed.note(index, told)
 
 
-def _bring(replica: Replica, index: int, changes: Sequence[SchemaChange], databases: Sequence[str]) -> None:
+def _prepare(replica: Replica, index: int, changes: Sequence[SchemaChange], databases: Sequence[str]) -> None:
     """Take in the schema of slots that come; some of it may be here, since it is sent again."""
     wanted = [replace(c, if_missing=True) if isinstance(c, CreateSeries) else c for c in changes]
     replica.region.take_effect(index, Mutation(needed(replica.region.schema, wanted, databases)))
@@ -71,4 +73,4 @@ def _forget_left(replica: Replica, index: int) -> None:
     region = replica.region
     gone = [database for database in region.schema.databases() if not replica.ownership.has_schema(database)]
     region.take_effect(index, Mutation([DeleteSeries(f"{database}.**") for database in gone]))
-    replica.told.forget(index)
+    replica.schema_feed.forget(index)

@@ -47,12 +47,12 @@ class GroupState:
     #: As `Requests.dump` and `dump_arrived` give them.
     requests: Sequence[Sequence[int]] = field(default=(), repr=False)
     arrived_requests: Sequence[tuple[int, int, Sequence[AppliedRange]]] = field(default=(), repr=False)
-    #: As `Drops.words` gives them.
+    #: As `Drops.to_json` gives them.
     drops: tuple[object, ...] = field(default=(0,), repr=False)
     generation: int = 0
     installed: Position | None = None
     schema: bytes = field(default=b"", repr=False)
-    #: As `Ownership.words` gives it; None: as the group began.
+    #: As `Ownership.to_json` gives it; None: as the group began.
     ownership: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def tree(self) -> SchemaTree:
@@ -71,7 +71,7 @@ def encode_state(state: GroupState) -> bytes:
         "partly": state.partly,
         "spared": state.spared,
         "requests": state.requests,
-        "arrived_requests": [(e, i, [had.words() for had in found]) for e, i, found in state.arrived_requests],
+        "arrived_requests": [(e, i, [had.to_json() for had in found]) for e, i, found in state.arrived_requests],
         "drops": state.drops,
         "ownership": state.ownership,
     }
@@ -99,10 +99,10 @@ def decode_state(path: str, data: bytes) -> GroupState:
         spared=_numbered(words.get("spared", ())),  # files of before have none
         requests=tuple((int(c), int(s), int(i), int(e)) for c, s, i, e in words["requests"]),
         arrived_requests=tuple(
-            (int(e), int(i), tuple(map(AppliedRange.of_words, found))) for e, i, found in words["arrived_requests"]
+            (int(e), int(i), tuple(map(AppliedRange.from_json, found))) for e, i, found in words["arrived_requests"]
         ),
         generation=int(words["generation"]),
-        drops=Drops.of_words(words["drops"]).words(),
+        drops=Drops.from_json(words["drops"]).to_json(),
         installed=None if words["installed"] is None else decode_position(words["installed"]),
         schema=schema,
         ownership=words["ownership"],

@@ -39,7 +39,7 @@ class ClusterDirectory:
         """See `Directory.newest`."""
         if self._known().users:
             try:
-                self._database.see_users(MID_SECONDS)
+                self._database.wait_users_visible(MID_SECONDS)
             except NoLeader:
                 return self._known()  # who was let in before is let in now
         return self._known()

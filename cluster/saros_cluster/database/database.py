@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 from saros_cluster.data.command import NO_REQUEST, Request, check_command, encode_command
 from saros_cluster.database.drop_coordinator import DropCoordinator
 from saros_cluster.database.load_coordinator import LocalServices, abandon, load_file
-from saros_cluster.database.partial_failure import refused_at_last
+from saros_cluster.database.partial_failure import final_refusal
 from saros_cluster.database.read_index import ReadBarrier
 from saros_cluster.database.read_views import STRONG_SECONDS, ReadViews
 from saros_cluster.database.schema_coordinator import SchemaCoordinator, devices_of
-from saros_cluster.database.synced_devices import refuse_sent, sender_of
+from saros_cluster.database.synced_devices import refuse_synced, sender_of
 from saros_cluster.database.write_coordinator import WriteCoordinator
 from saros_cluster.meta.machine import decode_meta_entry, encode_meta_entry
 from saros_cluster.meta.metadata_kv import Notes, PutNotes
@@ -130,14 +130,14 @@ class ClusterDatabase:
         #: By device: the group of its newest rows.
         self._written: dict[str, GroupId] = {}
         schema, routes, replicas, clock = parts.schema, parts.routes, parts.replicas, parts.clock
-        self._catching_up = catching_up = ReadBarrier(
+        self._read_barrier = read_barrier = ReadBarrier(
             parts.host, parts.peers, clock, routes, replicas, schema, self._pool, parts.is_down, parts.node
         )
-        self.entries = WriteCoordinator(parts.client, parts.proposer, catching_up, self._pool, clock)
-        self.dropping = DropCoordinator(schema, routes, parts.proposer, self.entries, catching_up, clock)
-        self._registering = SchemaCoordinator(schema, routes, self.entries, self.dropping, catching_up)
+        self.entries = WriteCoordinator(parts.client, parts.proposer, read_barrier, self._pool, clock)
+        self.drop_coordinator = DropCoordinator(schema, routes, parts.proposer, self.entries, read_barrier, clock)
+        self._schema_coordinator = SchemaCoordinator(schema, routes, self.entries, self.drop_coordinator, read_barrier)
         self.views = ReadViews(
-            parts.node, parts.client, routes, replicas, schema, parts.peers, catching_up, self.dropping
+            parts.node, parts.client, routes, replicas, schema, parts.peers, read_barrier, self.drop_coordinator
         )
 
     @property
@@ -164,15 +164,15 @@ class ClusterDatabase:
         devices = [*(frame.head.device for frame in frames), *devices_of(creates)]
         written: dict[GroupId, Mutation] = {}
         try:
-            self.dropping.until_taken(lambda: self._write(request, frames, creates, written), devices)
+            self.drop_coordinator.retry_overtaken(lambda: self._write(request, frames, creates, written), devices)
         except UserMistake as error:
             if written:
-                raise refused_at_last(written, error) from error
+                raise final_refusal(written, error) from error
             raise
 
-    def hand_over(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> list[ProposedBatch | None]:
-        """See `Database.hand_over`: those that are one entry of a group which is led here."""
-        drops = self._parts.schema.seen  # before the tree is looked at: what it says must show there
+    def submit_writes(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> list[ProposedBatch | None]:
+        """See `Database.submit_writes`: those that are one entry of a group which is led here."""
+        drops = self._parts.schema.visible_drops  # before the tree is looked at: what it says must show there
         tree, routing = self.schema, self.routing
         ready = [self._ready(tablet, Request(*request), drops, tree, routing) for tablet, request in writes]
         futures = iter(self._parts.host.propose_all([command for command in ready if command is not None]))
@@ -186,15 +186,15 @@ class ClusterDatabase:
             placed = self._fitting.place(frames_of([tablet]), tree)
         except UserMistake:
             return None
-        parts = [part for whole in placed for part in routing.hand_out(whole)]
+        parts = [part for whole in placed for part in routing.split_tablet(whole)]
         if len(parts) != 1 or request == NO_REQUEST or sender_of(tree.device(tablet.device)) is not None:
             return None
         ((group, part),) = parts
         if self._parts.proposer.leader_of(group) != self._parts.node:
             return None
         self._note_written(tablet.device, group)
-        seen = self.dropping.seen(drops, placed) if drops else 0
-        return group, encode_command(request, Mutation(tablets=[part]), seen, routing.known(group))
+        seen = self.drop_coordinator.newest_visible_drop(drops, placed) if drops else 0
+        return group, encode_command(request, Mutation(tablets=[part]), seen, routing.table_version(group))
 
     def _write(
         self,
@@ -204,27 +204,27 @@ class ClusterDatabase:
         written: dict[GroupId, Mutation],
     ) -> None:
         if creates:
-            self._registering.look(creates)
-        drops = self._parts.schema.seen  # before the tree is looked at: what it says must show there
+            self._schema_coordinator.wait_remote_schema(creates)
+        drops = self._parts.schema.visible_drops  # before the tree is looked at: what it says must show there
         tree = self.schema
         if creates:
-            tree = tree.rehearse(creates, [frame.head.device for frame in frames])
-        refuse_sent(tree, (frame.head.device for frame in frames))
+            tree = tree.dry_run(creates, [frame.head.device for frame in frames])
+        refuse_synced(tree, (frame.head.device for frame in frames))
         placed = self._fitting.place(frames, tree)
-        seen = self.dropping.seen(drops, placed) if drops else 0
+        seen = self.drop_coordinator.newest_visible_drop(drops, placed) if drops else 0
         rows: dict[GroupId, list[PlacedTablet]] = {}
         routing = self.routing
         for frame, tablet in zip(frames, placed, strict=True):
-            for group, part in routing.hand_out(tablet):
+            for group, part in routing.split_tablet(tablet):
                 rows.setdefault(group, []).append(part)
                 self._note_written(frame.head.device, group)
         if creates:
-            self._registering.create(request, creates, rows, tree, drops, routing, written)
+            self._schema_coordinator.create(request, creates, rows, tree, drops, routing, written)
             # What was created may have been dropped since: rows that went with it are gone too, others are refused.
             heads = [part.tablet.head for parts in rows.values() for part in parts]
             for head in heads:
                 self._fitting.depth(head, self.schema)
-            refuse_sent(self.schema, (head.device for head in heads))
+            refuse_synced(self.schema, (head.device for head in heads))
         mutations = {group: Mutation(tablets=parts) for group, parts in rows.items()}
         self.entries.propose_all(mutations, request, routing, seen, written)
 
@@ -240,13 +240,13 @@ class ClusterDatabase:
 
     def change_schema(self, changes: Sequence[SchemaChange]) -> None:
         """See `Database.change_schema`, and `schema_coordinator`. Raises PartialFailure."""
-        self._registering.change(changes)
+        self._schema_coordinator.change(changes)
 
     def load(self, path: str, options: LoadOptions) -> int:
         """See `Database.load`, and `load_coordinator`. Raises LoadedInPart too."""
         parts = self._parts
         here = LocalServices(
-            parts.staging, parts.disk, parts.clock, parts.options, parts.proposer, self.entries, self.dropping
+            parts.staging, parts.disk, parts.clock, parts.options, parts.proposer, self.entries, self.drop_coordinator
         )
         return load_file(path, options, self.entries.request(), self, here)
 
@@ -258,9 +258,9 @@ class ClusterDatabase:
             for name in () if machine is None else machine.replica.stale_shipments(before_ns):
                 abandon(self._parts.proposer, group, name)
 
-    def drops_seen(self) -> Mapping[GroupId, int]:
-        """By group, the newest drop that shows in the schema (`ClusterSchema.seen`)."""
-        return self._parts.schema.seen
+    def visible_drops(self) -> Mapping[GroupId, int]:
+        """By group, the newest drop that shows in the schema (`ClusterSchema.visible_drops`)."""
+        return self._parts.schema.visible_drops
 
     # ------------------------------------------------------------------ deleting
 
@@ -270,21 +270,21 @@ class ClusterDatabase:
             parse_pattern(pattern)
         if patterns and not time.empty:
             deletion = Mutation(deletions=[Deletion(tuple(patterns), time)])
-            self._registering.tell_all(deletion, self.entries.request())
+            self._schema_coordinator.broadcast(deletion, self.entries.request())
 
     def delete_series(self, pattern: str) -> int:
         """See `Database.delete_series`. Raises PartialFailure; what is begun will be ended."""
         found = self.schema.match_series(parse_pattern(pattern))
         if found:
             with self.entries.showing({self.routing.schema_group(device.database) for device, _ in found}):
-                self.dropping.drop(BeginDropSeries(pattern))
+                self.drop_coordinator.drop(BeginDropSeries(pattern))
         else:
-            self.dropping.await_shown(STRONG_SECONDS)
+            self.drop_coordinator.wait_drops_applied(STRONG_SECONDS)
         return len(found)
 
     def delete_database(self, path: str) -> None:
         """See `Database.delete_database`. Raises PartialFailure; what is begun will be ended."""
-        self.dropping.drop(BeginDrop(path))
+        self.drop_coordinator.drop(BeginDrop(path))
 
     # ------------------------------------------------------------------ the meta group
 
@@ -293,7 +293,7 @@ class ClusterDatabase:
         entry = encode_meta_entry(self.entries.own_request(), ChangeUsers(change))
         self._parts.proposer.propose(META, entry, seconds)
         try:
-            self.see_users(seconds)
+            self.wait_users_visible(seconds)
         except NoLeader as error:
             raise error.unknown() from error
 
@@ -304,13 +304,13 @@ class ClusterDatabase:
         """
         self.entries.change_meta(Grow(step))
 
-    def see_all(self) -> None:
+    def wait_all_visible(self) -> None:
         """Wait until all notes, and all of the schema, that were acknowledged show here. Raises NoLeader."""
-        self.entries.see([META, *self.routing.groups])
+        self.entries.wait_visible([META, *self.routing.groups])
 
-    def see_notes(self) -> Notes:
-        """All notes that were acknowledged. Raises NoLeader."""
-        self.entries.see([META])
+    def wait_notes_visible(self) -> Notes:
+        """Return the notes, with all that were acknowledged. Raises NoLeader."""
+        self.entries.wait_visible([META])
         return self._parts.notes()
 
     def put_notes(self, version: int, texts: Mapping[str, str]) -> None:
@@ -320,9 +320,9 @@ class ClusterDatabase:
         """
         self.entries.change_meta(PutNotes(version, texts))
 
-    def see_users(self, seconds: float) -> None:
+    def wait_users_visible(self, seconds: float) -> None:
         """Wait until all changes of users that were acknowledged show here. Raises NoLeader."""
-        self._catching_up.catch_up([META], seconds)
+        self._read_barrier.catch_up([META], seconds)
 
     # ------------------------------------------------------------------ reading
 
@@ -330,13 +330,13 @@ class ClusterDatabase:
         """See `Database.catch_up`, and `ReadViews.catch_up`."""
         return self.views.catch_up(consistency, horizon)
 
-    def looked_at_schema(self, point: ReadPoint) -> None:
-        """See `Database.looked_at_schema`."""
-        self.views.looked_at_schema(point)
+    def finish_schema_read(self, point: ReadPoint) -> None:
+        """See `Database.finish_schema_read`."""
+        self.views.finish_schema_read(point)
 
     def refresh_schema(self) -> None:
         """Learn what is new in the schema of groups that are elsewhere. Raises SchemaUnknown."""
-        self._catching_up.refresh(self.routing.groups, _REFRESH_SECONDS)
+        self._read_barrier.refresh(self.routing.groups, _REFRESH_SECONDS)
 
     def view(self, point: ReadPoint) -> ReadView:
         """See `Database.view`."""
@@ -360,7 +360,7 @@ class ClusterDatabase:
 
     def call_handlers(self) -> Mapping[str, CallHandler]:
         """What other nodes ask this one, by name."""
-        return {PROPOSE: self._parts.proposer.handler(_check_entry), **self._catching_up.handlers()}
+        return {PROPOSE: self._parts.proposer.handler(_check_entry), **self._read_barrier.handlers()}
 
     @property
     def compaction(self) -> CompactionCounters:
@@ -382,10 +382,10 @@ class ClusterDatabase:
         """See `Database.shelf`."""
         return self._parts.shelf
 
-    def freeze(self, since: int | None = None) -> CheckpointSet:  # noqa: ARG002 (a group's log stays in its group)
-        """See `Database.freeze`: what this node has, each group as of one entry; then the schema of the cluster."""
+    def create_checkpoint(self, since: int | None = None) -> CheckpointSet:  # noqa: ARG002 (a group's log stays in its group)
+        """See `Database.create_checkpoint`: this node's data, each group as of one entry, then the cluster's schema."""
         ids, captures = self._parts.replicas.capture(self.shelf)
-        self.entries.see(self.routing.groups)
+        self.entries.wait_visible(self.routing.groups)
         options = self.options
         unit = options.time_unit.suffix
         return CheckpointSet(unit, options.time_partition_interval, False, self.schema.dump(), ids, captures)

@@ -47,14 +47,14 @@ class DropCoordinator:
         routes: Routes,
         proposer: Proposer,
         entries: WriteCoordinator,
-        catching_up: ReadBarrier,
+        read_barrier: ReadBarrier,
         clock: Clock,
     ) -> None:
         self._schema = schema
         self._routes = routes
         self._proposer = proposer
         self._entries = entries
-        self._catching_up = catching_up
+        self._read_barrier = read_barrier
         self._clock = clock
 
     # ------------------------------------------------------------------ drops
@@ -62,10 +62,10 @@ class DropCoordinator:
     def drop(self, command: BeginDrop | BeginDropSeries) -> None:
         """Begin it, as soon as no slots move, and carry it out; groups may end meanwhile. Raises PartialFailure."""
         deadline_ns = self._clock.monotonic_ns() + int(DEADLINE_SECONDS * 1e9)
-        self._while_slots_move(lambda: self._entries.change_meta(command), deadline_ns)
-        self._while_slots_move(self.finish, deadline_ns)
+        self._retry_during_moves(lambda: self._entries.change_meta(command), deadline_ns)
+        self._retry_during_moves(self.finish, deadline_ns)
 
-    def _while_slots_move(self, act: Callable[[], None], deadline_ns: int) -> None:
+    def _retry_during_moves(self, act: Callable[[], None], deadline_ns: int) -> None:
         while True:
             routing = self._routes.now
             try:
@@ -73,7 +73,7 @@ class DropCoordinator:
             except UserMistake as error:
                 if self._clock.monotonic_ns() > deadline_ns:
                     raise
-                self.prepare_anew(error, (), routing)
+                self.prepare_retry(error, (), routing)
             else:
                 return
 
@@ -96,41 +96,41 @@ class DropCoordinator:
         for number, drop in pending:
             self._proposer.propose(group, encode_command(NO_REQUEST, effect_of(drop), number), seconds)
 
-    def await_over(self, paths: Sequence[str]) -> None:
-        """Nothing is made under a drop that is not over: end it. `paths`: databases and devices that are to be."""
-        self._hear_of_all()
+    def finish_overlapping(self, paths: Sequence[str]) -> None:
+        """Finish pending drops that reach one of `paths`, the databases and devices to be created."""
+        self._wait_drops_visible()
         if any(reaches(drop, path) for drop in self._schema.pending.values() for path in paths):
             self.finish()
 
-    def await_shown(self, seconds: float) -> None:
+    def wait_drops_applied(self, seconds: float) -> None:
         """What shows here as dropped is gone in all groups when this returns. Raises StorageError (2017).
 
         The schema goes at one place, points at others, and until then these take points of whoever does not know yet:
         written after somebody has found that the series is gone, and acknowledged, they would go with the rest.
         """
-        self._hear_of_all()
+        self._wait_drops_visible()
         # A database shows no more from the first step on, a series as soon as its group has dropped it.
         begun = self._schema.pending.keys()
         for _ in range(_OTHERS_TURNS):
             if begun.isdisjoint(self._schema.pending):
                 return
-            self._catching_up.pause(TRIPS_SECONDS)  # whoever began it is about to end it
-            self._entries.see([META])
+            self._read_barrier.pause(TRIPS_SECONDS)  # whoever began it is about to end it
+            self._entries.wait_visible([META])
         deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
         try:
-            self._while_slots_move(lambda: self.finish(seconds), deadline_ns)
+            self._retry_during_moves(lambda: self.finish(seconds), deadline_ns)
         except StorageError as error:
             raise StorageError(f"what was dropped may not be gone everywhere yet: {error}", code=2017) from error
 
-    def _hear_of_all(self) -> None:
-        """Have been told by the meta group of what shows as dropped."""
+    def _wait_drops_visible(self) -> None:
+        """Wait until the meta group has announced here all drops that groups show."""
         if max(self._schema.drops.values(), default=0) > self._schema.version:
-            self._entries.see([META])
+            self._entries.wait_visible([META])
 
     # ------------------------------------------------------------------ what is overtaken
 
-    def until_taken(self, act: Callable[[], None], devices: Sequence[str]) -> None:
-        """Let something be prepared and done, again as often as it is overtaken. Raises what it does at last."""
+    def retry_overtaken(self, act: Callable[[], None], devices: Sequence[str]) -> None:
+        """Run `act`, and again if a drop or a move overtakes it; raise its last error."""
         overtaken: UserMistake | None = None
         try:
             for _ in range(RENEWALS_MAX):
@@ -141,7 +141,7 @@ class DropCoordinator:
                     overtaken = error
                 else:
                     return
-                self.prepare_anew(overtaken, devices, routing)
+                self.prepare_retry(overtaken, devices, routing)
         except NoLeader as error:
             if overtaken is None:
                 raise
@@ -150,35 +150,35 @@ class DropCoordinator:
         assert overtaken is not None
         raise overtaken
 
-    def prepare_anew(self, error: UserMistake, devices: Sequence[str], routing: Routing) -> None:
+    def prepare_retry(self, error: UserMistake, devices: Sequence[str], routing: Routing) -> None:
         """Learn why groups refused what was prepared for them; raises the error if it is another mistake.
 
         `routing`: that of before. What is sent while slots are on their way is refused again, and costs a write each.
         """
         if error.code == MOVED:
             if not self._routes.await_open(routing, _MOVE_SECONDS):
-                self._entries.see([META])
+                self._entries.wait_visible([META])
         elif error.code == OVERTAKEN:
-            self._see(devices)
+            self._learn_drops(devices)
         else:
             raise error
 
-    def _see(self, devices: Sequence[str]) -> None:
+    def _learn_drops(self, devices: Sequence[str]) -> None:
         """Learn what was dropped of these devices' databases; help, if somebody did not get to the end of it."""
         groups = self.schema_groups(devices)
         before = self._schema.drops
-        self._entries.see(groups)
+        self._entries.wait_visible(groups)
         if before == self._schema.drops:
-            self._entries.see([META])
+            self._entries.wait_visible([META])
             self.finish()
-            self._entries.see(groups)
+            self._entries.wait_visible(groups)
 
     def schema_groups(self, devices: Sequence[str]) -> set[GroupId]:
         """Who keeps the schema of these devices' databases, of those that are known."""
         databases = {found for device in devices if (found := self._schema.tree.database_of(device)) is not None}
         return {self._routes.now.schema_group(database) for database in databases}
 
-    def seen(self, drops: Mapping[GroupId, int], placed: Sequence[PlacedTablet]) -> int:
+    def newest_visible_drop(self, drops: Mapping[GroupId, int], placed: Sequence[PlacedTablet]) -> int:
         """The newest drop that shows in what is known of all these tablets' series."""
         databases = {join_nodes(split_path(p.known.head.device)[: p.depth]) for p in placed if p.known is not None}
         return min((drops.get(self._routes.now.schema_group(d), 0) for d in databases), default=0)

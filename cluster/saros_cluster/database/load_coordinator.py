@@ -20,11 +20,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from saros_cluster.data.command import Request, carrying_out, encode_command, encode_shipping
+from saros_cluster.data.command import Request, encode_command, encode_shipping, request_scope
 from saros_cluster.data.drops import OVERTAKEN
 from saros_cluster.data.log_shipped_files import LOST, PIECE_BYTES, Abandon, Piece, shipment_name, staged_name
 from saros_cluster.database.drop_coordinator import DropCoordinator
-from saros_cluster.database.synced_devices import refuse_sent
+from saros_cluster.database.synced_devices import refuse_synced
 from saros_cluster.database.write_coordinator import WriteCoordinator
 from saros_cluster.multiraft.peers import Unreachable
 from saros_cluster.raft.messages import GroupId
@@ -68,7 +68,7 @@ class Cluster(Protocol):
         """As this node knows it."""
         ...
 
-    def drops_seen(self) -> Mapping[GroupId, int]:
+    def visible_drops(self) -> Mapping[GroupId, int]:
         """By group, the newest drop that shows in the schema."""
         ...
 
@@ -92,7 +92,7 @@ class LocalServices:
     options: StoreOptions
     proposer: Proposer
     entries: WriteCoordinator
-    dropping: DropCoordinator
+    drop_coordinator: DropCoordinator
 
 
 def load_file(path: str, options: LoadOptions, request: Request, cluster: Cluster, here: LocalServices) -> int:
@@ -121,7 +121,7 @@ class _Load:
         self._load = load
         self._request = request
         self._cluster = cluster
-        self._here = here
+        self._local = here
 
     def run(self) -> int:
         """See `load_file`."""
@@ -139,16 +139,16 @@ class _Load:
     def _make_schema(self) -> Mapping[GroupId, int]:
         """Until the schema has what the file needs; by group, the newest drop that it shows then."""
         for _ in range(_ATTEMPTS_MAX):
-            seen = self._cluster.drops_seen()  # before the tree is looked at: what it says must show there
+            seen = self._cluster.visible_drops()  # before the tree is looked at: what it says must show there
             schema = self._cluster.schema
             if not self._load.fits(schema):
                 raise UserMistake("databases were created or dropped during the LOAD: try again", code=OVERTAKEN)
             for staged in self._load.staged:
-                refuse_sent(schema, staged.known.devices if staged.known is not None else ())
+                refuse_synced(schema, staged.known.devices if staged.known is not None else ())
             changes = self._load.changes(schema)
             if not changes:
                 return seen
-            with carrying_out(self._here.entries.own_request()):
+            with request_scope(self._local.entries.own_request()):
                 try:
                     self._cluster.change_schema(changes)
                 except UserMistake as error:
@@ -167,7 +167,7 @@ class _Load:
                 refused = error
                 if error.code != LOST:
                     assert staged.known is not None
-                    self._here.dropping.prepare_anew(error, list(staged.known.devices), routing)
+                    self._local.drop_coordinator.prepare_retry(error, list(staged.known.devices), routing)
                     seen = self._make_schema()
             else:
                 return seen
@@ -177,17 +177,17 @@ class _Load:
         """Send it to the group that owns its slice. Raises UserMistake if that has lost or refused it."""
         routing = self._cluster.routing
         group = routing.group_at(staged.database, staged.slice)
-        name = shipment_name(*self._here.entries.own_request())
-        data = self._here.disk.map(self._here.staging.path(staged.name))
+        name = shipment_name(*self._local.entries.own_request())
+        data = self._local.disk.map(self._local.staging.path(staged.name))
         sent = StagedFile(staged.database, staged.slice, staged_name(name), staged.size, staged.crc32, 0)
         drop = seen.get(routing.schema_group(staged.database), 0)
-        propose = self._here.proposer.propose
+        propose = self._local.proposer.propose
         try:
             for offset in range(0, len(data), PIECE_BYTES):
                 propose(group, encode_shipping(Piece(name, offset, data[offset : offset + PIECE_BYTES])))
-            propose(group, encode_command(request, Mutation(loads=[sent]), drop, routing.known(group)))
+            propose(group, encode_command(request, Mutation(loads=[sent]), drop, routing.table_version(group)))
         except BaseException:
-            abandon(self._here.proposer, group, name)
+            abandon(self._local.proposer, group, name)
             raise
 
 

@@ -30,7 +30,7 @@ class PartialFailure(StorageError):
         self.refused = refused
 
 
-def refused_at_last(done: Parts, why: UserMistake) -> PartialFailure:
+def final_refusal(done: Parts, why: UserMistake) -> PartialFailure:
     """A request is refused for good, of which some groups have done this."""
     return PartialFailure(done, {}, str(why), why)
 
@@ -42,7 +42,7 @@ def databases_in(mutation: Mutation) -> list[str]:
     return sorted({*rows, *made})
 
 
-def _what(mutation: Mutation) -> str:
+def _describe(mutation: Mutation) -> str:
     parts = [f"dropping or deleting {', '.join(deletion.patterns)}" for deletion in mutation.deletions]
     parts += [f"schema of {c.device}" for c in mutation.changes if isinstance(c, OF_ONE_DEVICE)]
     for placed in mutation.tablets:
@@ -52,7 +52,7 @@ def _what(mutation: Mutation) -> str:
 
 
 def _list(parts: Parts) -> str:
-    return _shortened([f"{_what(mutation)} (group {group})" for group, mutation in parts.items()])
+    return _shortened([f"{_describe(mutation)} (group {group})" for group, mutation in parts.items()])
 
 
 def _shortened(parts: list[str]) -> str:

@@ -88,7 +88,7 @@ class ReadBarrier:
         self._changed: dict[GroupId, int] = {}
         self._learning = threading.Lock()
 
-    def is_here(self, group: GroupId) -> bool:
+    def is_local(self, group: GroupId) -> bool:
         """Whether this node has a replica, which others may count on: one that is only coming to be is none."""
         is_member = self._node in self._routes.now.members(group)
         return group == META or (is_member and group in self._replicas.machines)
@@ -102,8 +102,8 @@ class ReadBarrier:
         """By group: the index that a view must have applied. Raises NoLeader."""
         deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
         chosen = list(groups)
-        far = [(g, self._pool.submit(self._ask, g, deadline_ns)) for g in chosen if not self.is_here(g)]
-        found = self._wait_here([g for g in chosen if self.is_here(g)], deadline_ns)
+        far = [(g, self._pool.submit(self._ask, g, deadline_ns)) for g in chosen if not self.is_local(g)]
+        found = self._wait_local([g for g in chosen if self.is_local(g)], deadline_ns)
         for group, answer in far:
             found[group] = answer.result()
         return found
@@ -128,7 +128,7 @@ class ReadBarrier:
         """Whether the group has ended: others have what it had."""
         return not self._routes.now.members(group)
 
-    def _wait_here(self, waiting: list[GroupId], deadline_ns: int) -> dict[int, int]:
+    def _wait_local(self, waiting: list[GroupId], deadline_ns: int) -> dict[int, int]:
         found: dict[int, int] = {}
         while waiting:
             reads: list[tuple[GroupId, Future[int | None]]] = [(group, self._host.read(group)) for group in waiting]
@@ -141,7 +141,7 @@ class ReadBarrier:
                 except NotHere as error:
                     if self._is_gone(group):
                         continue
-                    if group in self._routes.now.groups and not self.is_here(group):  # it was left meanwhile
+                    if group in self._routes.now.groups and not self.is_local(group):  # it was left meanwhile
                         found[group] = self._ask(group, deadline_ns)
                         continue
                     raise self._no_leader(group, str(error)) from error
@@ -169,7 +169,7 @@ class ReadBarrier:
         """Let others go on."""
         time.sleep(seconds)
 
-    def await_shown(self, wanted: Mapping[int, int], seconds: float) -> bool:
+    def wait_session_visible(self, wanted: Mapping[int, int], seconds: float) -> bool:
         """Wait, but not for long, until groups show as much as a session was shown. Whether the schema does.
 
         Data of groups that are elsewhere is not waited for: a view asks its holders. Nor are groups that are no more.
@@ -178,23 +178,23 @@ class ReadBarrier:
         there = (META, *self._routes.now.groups)
         data, schema = ([(GroupId(g), index) for g, index in p.items() if g in there] for p in split(wanted))
         with suppress(SchemaUnknown):
-            self._learn_all({g: index for g, index in schema if self._lacks(g, index)}, deadline_ns)
-        waiting = [(g, i) for g, i in data + schema if self.is_here(g) and not self._has_applied(g, i)]
+            self._learn_all({g: index for g, index in schema if self._is_schema_behind(g, index)}, deadline_ns)
+        waiting = [(g, i) for g, i in data + schema if self.is_local(g) and not self._has_applied(g, i)]
         for group in {group for group, _ in waiting}:
             self._host.read(group)  # the leader tells at once what is committed
         while waiting := [(group, index) for group, index in waiting if not self._has_applied(group, index)]:
             if self._left(deadline_ns) <= 0:
                 break
             time.sleep(_POLL_SECONDS)
-        return all(self._has_applied(g, i) if self.is_here(g) else not self._lacks(g, i) for g, i in schema)
+        return all(self._has_applied(g, i) if self.is_local(g) else not self._is_schema_behind(g, i) for g, i in schema)
 
-    def _lacks(self, group: GroupId, index: int) -> bool:
+    def _is_schema_behind(self, group: GroupId, index: int) -> bool:
         """Whether a group is elsewhere, and its schema not known up to an entry."""
-        return not self.is_here(group) and self._schema.known(group) < index
+        return not self.is_local(group) and self._schema.applied_index(group) < index
 
     def has(self, group: GroupId, index: int) -> bool:
         """Whether this node has a replica that shows as much."""
-        return self.is_here(group) and self._has_applied(group, index)
+        return self.is_local(group) and self._has_applied(group, index)
 
     def _has_applied(self, group: GroupId, index: int) -> bool:
         status = self._host.status(group)
@@ -222,12 +222,12 @@ class ReadBarrier:
 
     def _ask_node(self, name: str, group: GroupId, node: NodeId, seconds: float) -> int | None:
         """The member's answer; None if another thread learned of the schema meanwhile: ask again."""
-        known = self._schema.known(group)
+        known = self._schema.applied_index(group)
         words = {"group": group, "known": known, "seconds": seconds}
         answer = json.loads(self._peers.call(node, name, json.dumps(words).encode(), seconds))
-        news = SchemaDelta.of_words(answer["schema"])
+        news = SchemaDelta.from_json(answer["schema"])
         with self._learning:
-            if not self._schema.learn_news(group, news, known):
+            if not self._schema.apply_delta(group, news, known):
                 return None
             if news.index >= known and (news.whole or news.changes):
                 self._changed[group] = news.index
@@ -236,21 +236,21 @@ class ReadBarrier:
 
     # ------------------------------------------------------------------ elsewhere, without being current
 
-    def know(self, groups: Iterable[GroupId], seconds: float) -> None:
-        """Have been told once which series there are in groups that are elsewhere. Raises SchemaUnknown."""
-        unknown = [group for group in groups if not self.is_here(group) and not self._schema.known(group)]
+    def ensure_schema_known(self, groups: Iterable[GroupId], seconds: float) -> None:
+        """Learn the schema of remote groups that have not announced any yet. Raises SchemaUnknown."""
+        unknown = [group for group in groups if not self.is_local(group) and not self._schema.applied_index(group)]
         self._learn_all(dict.fromkeys(unknown, 0), self._clock.monotonic_ns() + int(seconds * 1e9))
 
     def refresh(self, groups: Iterable[GroupId], seconds: float) -> None:
         """Learn what is new of the series in groups that are elsewhere. Raises SchemaUnknown, after all were asked."""
-        elsewhere = [group for group in groups if not self.is_here(group)]
+        elsewhere = [group for group in groups if not self.is_local(group)]
         self._learn_all(dict.fromkeys(elsewhere, 0), self._clock.monotonic_ns() + int(seconds * 1e9))
 
     def schema_shown(self, groups: Iterable[GroupId]) -> dict[int, int]:
         """No entry behind these has changed what this node's tree shows."""
         found = {schema_of(META): self._schema.version}
         for group in groups:
-            machine = self._replicas.machines.get(group) if self.is_here(group) else None
+            machine = self._replicas.machines.get(group) if self.is_local(group) else None
             index = self._changed.get(group, 0) if machine is None else machine.region.partitions.schema_index
             found[schema_of(group)] = index
         return found
@@ -273,7 +273,7 @@ class ReadBarrier:
             except (Unreachable, RemoteError) as error:
                 why = str(error)
             else:  # it told, here or meanwhile to another thread
-                if not self._lacks(group, index):
+                if not self._is_schema_behind(group, index):
                     return
                 why = f"none of those that answered has applied entry {index}"
         raise SchemaUnknown(group, why)
@@ -283,23 +283,23 @@ class ReadBarrier:
     def handlers(self) -> dict[str, CallHandler]:
         """What answers `CATCH_UP` and `SCHEMA` here."""
         return {
-            CATCH_UP: lambda _, request: self._tell(*_read(CATCH_UP, request), current=True),
-            SCHEMA: lambda _, request: self._tell(*_read(SCHEMA, request), current=False),
+            CATCH_UP: lambda _, request: self._serve_schema(*_read(CATCH_UP, request), current=True),
+            SCHEMA: lambda _, request: self._serve_schema(*_read(SCHEMA, request), current=False),
         }
 
-    def _tell(self, group: GroupId, known: int, seconds: float, *, current: bool) -> bytes:
+    def _serve_schema(self, group: GroupId, known: int, seconds: float, *, current: bool) -> bytes:
         machine = self._replicas.machines.get(group)
         if machine is None:
             raise NotHere(group, "this node has no replica of it")
         index = 0
         if current:
             deadline_ns = self._clock.monotonic_ns() + int(min(seconds, _ATTEMPT_SECONDS) * 1e9)
-            found = self._wait_here([group], deadline_ns)
+            found = self._wait_local([group], deadline_ns)
             if group not in found:
                 raise NotHere(group, "the group has ended")
             index = found[group]
-        news = machine.replica.news_since(known)
-        return json.dumps({"index": index, "schema": news.words()}).encode()
+        news = machine.replica.delta_since(known)
+        return json.dumps({"index": index, "schema": news.to_json()}).encode()
 
 
 def _read(name: str, request: bytes) -> tuple[GroupId, int, float]:

@@ -58,8 +58,8 @@ class ReadViews:
         replicas: Replicas,
         schema: ClusterSchema,
         peers: Peers,
-        catching_up: ReadBarrier,
-        dropping: DropCoordinator,
+        read_barrier: ReadBarrier,
+        drop_coordinator: DropCoordinator,
     ) -> None:
         """`client`: what this node's queries are named by."""
         self._node = node
@@ -68,8 +68,8 @@ class ReadViews:
         self._replicas = replicas
         self._schema = schema
         self._peers = peers
-        self._catching_up = catching_up
-        self._dropping = dropping
+        self._read_barrier = read_barrier
+        self._drop_coordinator = drop_coordinator
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._open: WeakSet[RoutedView] = WeakSet()
@@ -80,32 +80,32 @@ class ReadViews:
         wanted = {} if horizon is None else horizon.shown
         match consistency:
             case "weak":
-                self._catching_up.know(everything, KNOW_SECONDS)
-                complete = self._catching_up.await_shown(wanted, SHOWN_SECONDS)
+                self._read_barrier.ensure_schema_known(everything, KNOW_SECONDS)
+                complete = self._read_barrier.wait_session_visible(wanted, SHOWN_SECONDS)
                 return ReadPoint(stale=not complete, wanted=wanted, horizon=horizon)
             case "mid":
                 try:
-                    return ReadPoint(applied=self._catching_up.catch_up_all(MID_SECONDS), horizon=horizon)
+                    return ReadPoint(applied=self._read_barrier.catch_up_all(MID_SECONDS), horizon=horizon)
                 except NoLeader:
-                    self._catching_up.know(everything, KNOW_SECONDS)
+                    self._read_barrier.ensure_schema_known(everything, KNOW_SECONDS)
                     return ReadPoint(stale=True, wanted=wanted, horizon=horizon)
             case "strong":
-                return ReadPoint(strong=True, applied=self._catching_up.catch_up_all(STRONG_SECONDS))
+                return ReadPoint(strong=True, applied=self._read_barrier.catch_up_all(STRONG_SECONDS))
             case _:
                 raise AssertionError(consistency)
 
-    def looked_at_schema(self, point: ReadPoint) -> None:
-        """See `Database.looked_at_schema`. Raises StorageError (2017)."""
+    def finish_schema_read(self, point: ReadPoint) -> None:
+        """See `Database.finish_schema_read`. Raises StorageError (2017)."""
         if point.horizon is not None:
-            point.horizon.note(self._catching_up.schema_shown(self._routes.now.groups))
+            point.horizon.note(self._read_barrier.schema_shown(self._routes.now.groups))
         if point.strong:
-            self._dropping.await_shown(STRONG_SECONDS)
+            self._drop_coordinator.wait_drops_applied(STRONG_SECONDS)
 
     # ------------------------------------------------------------------ views
 
     def view(self, point: ReadPoint) -> LocalReadView | RoutedView:
         """See `Database.view`."""
-        routing, here, local = self._here(point)
+        routing, here, local = self._local_view(point)
         if len(here) == len(routing.groups) and point.horizon is None:
             return local
 
@@ -130,11 +130,11 @@ class ReadViews:
                 raise
         return view
 
-    def kept(self, name: str, group: GroupId, nodes: Sequence[NodeId]) -> RoutedView:
+    def open_named(self, name: str, group: GroupId, nodes: Sequence[NodeId]) -> RoutedView:
         """What others of the cluster keep under a name, read at the first of these nodes that has it."""
         if not nodes:
             raise NotHere(group, f"no other node can have {name}")
-        target = ReadTarget(group, None, 0, kept=name)
+        target = ReadTarget(group, None, 0, view_name=name)
         nothing = LocalReadView({}, self._replicas.cache, lambda: None)
         holders = [RemoteTarget(node, target) for node in nodes]
         return self._opened(nothing, lambda *_: (group,), lambda _: holders, None)
@@ -159,7 +159,7 @@ class ReadViews:
         for view in views:
             view.renew()
 
-    def _here(self, point: ReadPoint) -> tuple[Routing, Mapping[GroupId, TableVersion], LocalReadView]:
+    def _local_view(self, point: ReadPoint) -> tuple[Routing, Mapping[GroupId, TableVersion], LocalReadView]:
         """The routing of now, what is here by it, and a picture of that.
 
         A replica that lacks what must show, or has not heard of slots that came to its group, is none; nor is what was
@@ -169,24 +169,24 @@ class ReadViews:
             routing = self._routes.now
             if point.applied:
                 missing = [group for group in routing.groups if group not in point.applied]
-                point.applied = {**point.applied, **self._catching_up.catch_up(missing, STRONG_SECONDS)}
+                point.applied = {**point.applied, **self._read_barrier.catch_up(missing, STRONG_SECONDS)}
             machines = self._replicas.machines
-            mine = [g for g in routing.groups if g in machines and self._catching_up.has(g, point.applied.get(g, 0))]
-            known = {group: routing.known(group) for group in mine}
-            here = {group: found for group, found in known.items() if machines[group].replica.has_heard(found)}
+            mine = [g for g in routing.groups if g in machines and self._read_barrier.has(g, point.applied.get(g, 0))]
+            known = {group: routing.table_version(group) for group in mine}
+            here = {group: found for group, found in known.items() if machines[group].replica.knows_table(found)}
             try:
                 return routing, here, self._replicas.view(here)
             except (UserMistake, NotHere) as error:
                 moved: Exception = error
-                self._catching_up.pause(TRIPS_SECONDS)
+                self._read_barrier.pause(TRIPS_SECONDS)
         raise moved
 
     def _holders(self, point: ReadPoint, routing: Routing, group: GroupId) -> list[RemoteTarget]:
         """Whom to ask for what, one after the other: who has what the session was shown, then anyone."""
-        nodes = [node for node in self._catching_up.holders(group) if node != self._node]
+        nodes = [node for node in self._read_barrier.holders(group) if node != self._node]
         if not nodes:
             raise UserMistake("slots have moved: run the query again", code=MOVED)
-        known, shown = routing.known(group), point.wanted.get(group)
+        known, shown = routing.table_version(group), point.wanted.get(group)
         targets = [ReadTarget(group, point.applied.get(group), *known)]
         if shown is not None:
             targets.insert(0, ReadTarget(group, shown, *known, int(SHOWN_SECONDS * 1e3)))

@@ -39,14 +39,14 @@ class SchemaCoordinator:
         schema: ClusterSchema,
         routes: Routes,
         entries: WriteCoordinator,
-        dropping: DropCoordinator,
-        catching_up: ReadBarrier,
+        drop_coordinator: DropCoordinator,
+        read_barrier: ReadBarrier,
     ) -> None:
         self._schema = schema
         self._routes = routes
         self._entries = entries
-        self._dropping = dropping
-        self._catching_up = catching_up
+        self._drop_coordinator = drop_coordinator
+        self._read_barrier = read_barrier
 
     def change(self, changes: Sequence[SchemaChange]) -> None:
         """See `Database.change_schema`. Raises PartialFailure of what all groups are told."""
@@ -55,30 +55,30 @@ class SchemaCoordinator:
             self._change_all(request, changes)
             return
         devices = devices_of(changes)
-        self._entries.see([META])
-        self._entries.see(self._dropping.schema_groups(devices))
+        self._entries.wait_visible([META])
+        self._entries.wait_visible(self._drop_coordinator.schema_groups(devices))
         if len(changes) > 1:  # a database that is made on the way may be there by now
             changes = [change for change in changes if not self._is_known_database(change)]
 
         asked_before = itertools.chain([current_request.get() != NO_REQUEST], itertools.repeat(True))
 
         def make() -> None:
-            drops = self._schema.seen
-            tree = self._rehearse(changes, asked_before=next(asked_before))
+            drops = self._schema.visible_drops
+            tree = self._dry_run(changes, asked_before=next(asked_before))
             self.create(request, changes, {}, tree, drops, self._routes.now)
 
-        self._dropping.until_taken(make, devices)
+        self._drop_coordinator.retry_overtaken(make, devices)
 
     def _change_all(self, request: Request, changes: Sequence[SchemaChange]) -> None:
         """Rules of TTL and the catalogue are known to all groups. Raises PartialFailure."""
-        self._entries.see(self._routes.now.groups)
+        self._entries.wait_visible(self._routes.now.groups)
         numbered = self._schema.tree.numbered(changes)
-        self._schema.tree.rehearse(numbered)
+        self._schema.tree.dry_run(numbered)
         with self._entries.showing(self._routes.now.groups):
-            self.tell_all(Mutation(numbered), request)
+            self.broadcast(Mutation(numbered), request)
 
-    def tell_all(self, mutation: Mutation, request: Request) -> None:
-        """An entry in each group. One that meets a move of slots is sent to all again.
+    def broadcast(self, mutation: Mutation, request: Request) -> None:
+        """Propose an entry in each group. One that meets a move of slots is sent to all again.
 
         What came too early for slots that were about to come, or too late for some that were gone, missed them. A
         deletion has its effect on these only: what was written elsewhere since the first time is to stay.
@@ -86,17 +86,17 @@ class SchemaCoordinator:
         again = itertools.repeat(request) if mutation.deletions else iter(self._entries.own_request, None)
         requests = itertools.chain([request], again)
 
-        def tell() -> None:
+        def attempt() -> None:
             routing = self._routes.now
             self._entries.propose_all(dict.fromkeys(routing.groups, mutation), next(requests), routing)
 
-        self._dropping.until_taken(tell, ())
+        self._drop_coordinator.retry_overtaken(attempt, ())
 
-    def look(self, creates: Sequence[SchemaChange]) -> None:
+    def wait_remote_schema(self, creates: Sequence[SchemaChange]) -> None:
         """Learn what others have made, where nothing tells this node; a database that is new has no series yet."""
         if not any(isinstance(change, changes_of.CreateDatabase) for change in creates):
-            groups = self._dropping.schema_groups(devices_of(creates))
-            self._entries.see({group for group in groups if not self._catching_up.is_here(group)})
+            groups = self._drop_coordinator.schema_groups(devices_of(creates))
+            self._entries.wait_visible({group for group in groups if not self._read_barrier.is_local(group)})
 
     def create(
         self,
@@ -115,7 +115,7 @@ class SchemaCoordinator:
         """
         made_databases = [c for c in changes if isinstance(c, changes_of.CreateDatabase)]
         devices = devices_of(changes)
-        self._dropping.await_over([*(c.path for c in made_databases), *devices])
+        self._drop_coordinator.finish_overlapping([*(c.path for c in made_databases), *devices])
         for created in made_databases:
             self._create_database(created.path, None if devices else request)
         by_group: dict[GroupId, list[SchemaChange]] = {}
@@ -142,10 +142,10 @@ class SchemaCoordinator:
     def _is_known_database(self, change: SchemaChange) -> bool:
         return isinstance(change, changes_of.CreateDatabase) and self._schema.tree.is_database(change.path)
 
-    def _rehearse(self, changes: Sequence[SchemaChange], *, asked_before: bool) -> SchemaTree:
+    def _dry_run(self, changes: Sequence[SchemaChange], *, asked_before: bool) -> SchemaTree:
         """The schema afterwards. What may have been asked for before may be there: its group knows if that is wrong."""
         try:
-            return self._schema.tree.rehearse(changes)
+            return self._schema.tree.dry_run(changes)
         except UserMistake as error:
             if error.code not in (_EXISTS, _SERIES_EXISTS) or not asked_before:
                 raise

@@ -27,7 +27,7 @@ def sender_of(device: DeviceSchema | None) -> str | None:
     return None if first is None else first.attributes.get(SENDER)
 
 
-def refuse_sent(tree: SchemaTree, devices: Iterable[str]) -> None:
+def refuse_synced(tree: SchemaTree, devices: Iterable[str]) -> None:
     """Raise UserMistake (2061) if one of the devices is a sender's."""
     for device in devices:
         sender = sender_of(tree.device(device))

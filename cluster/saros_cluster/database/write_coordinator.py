@@ -52,13 +52,13 @@ class WriteCoordinator:
     """See the module."""
 
     def __init__(
-        self, client: int, proposer: Proposer, catching_up: ReadBarrier, pool: ThreadPoolExecutor, clock: Clock
+        self, client: int, proposer: Proposer, read_barrier: ReadBarrier, pool: ThreadPoolExecutor, clock: Clock
     ) -> None:
         """`client`: of this node's own requests; `pool`: talks to several groups at once."""
         self._client = client
         self._sequence = itertools.count(1)
         self._proposer = proposer
-        self._catching_up = catching_up
+        self._read_barrier = read_barrier
         self._pool = pool
         self._clock = clock
 
@@ -89,7 +89,7 @@ class WriteCoordinator:
         def propose(group: GroupId) -> None:
             mutation = mutations[group]
             try:
-                self._proposer.propose(group, encode_command(request, mutation, seen, routing.known(group)))
+                self._proposer.propose(group, encode_command(request, mutation, seen, routing.table_version(group)))
             except (NoLeader, OutcomeUnknown) as error:
                 raise error.named(databases_in(mutation)) from error
             if mutation.tablets:
@@ -144,18 +144,18 @@ class WriteCoordinator:
             yield
         except StorageError:
             with suppress(NoLeader):
-                self.see(groups)
+                self.wait_visible(groups)
             raise
         try:
             with leader_wait(None):  # it is written: nothing is gained by giving up
-                self.see(groups)
+                self.wait_visible(groups)
         except NoLeader as error:
             raise error.unknown() from error
 
-    def see(self, groups: Iterable[GroupId]) -> None:
+    def wait_visible(self, groups: Iterable[GroupId]) -> None:
         """Wait until what was written to these groups before shows in this node's schema. Raises NoLeader."""
         now_ns = self._clock.monotonic_ns()
-        self._catching_up.catch_up(groups, (leader_deadline_ns(now_ns, SEE_SECONDS) - now_ns) / 1e9)
+        self._read_barrier.catch_up(groups, (leader_deadline_ns(now_ns, SEE_SECONDS) - now_ns) / 1e9)
 
 
 def _failure(result: Callable[[], object]) -> StorageError | None:

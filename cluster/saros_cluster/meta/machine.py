@@ -79,10 +79,10 @@ class MetaMachine:
             outcomes = [self._apply(entry) for entry in entries]
         # A node that starts again, and is cut off, must not let in who was dropped.
         if self.state.users is not self._saved_users or self._applied - self._saved >= _SAVED_EVERY:
-            self._save_if_there_is_room()
+            self._try_save()
         return outcomes
 
-    def _save_if_there_is_room(self) -> None:
+    def _try_save(self) -> None:
         """On a full disk the log keeps the entries, and the next one tries again."""
         try:
             self.save()

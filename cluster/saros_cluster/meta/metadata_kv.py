@@ -55,12 +55,12 @@ class Notes:
         """The same, to be looked at anew."""
         return replace(self, version=index)
 
-    def words(self) -> list[object]:
+    def to_json(self) -> list[object]:
         """As values that JSON knows."""
         return [self.version, dict(self.texts)]
 
     @staticmethod
-    def of_words(words: object) -> Notes:
+    def from_json(words: object) -> Notes:
         """The inverse. Raises ValueError, TypeError."""
         if not isinstance(words, list) or len(words) != 2 or not isinstance(words[1], dict):
             raise TypeError("notes are expected")

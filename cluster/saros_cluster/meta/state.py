@@ -123,7 +123,7 @@ def decode_meta(data: bytes) -> MetaCommand:
 
 
 def _notes_of(words: object) -> PutNotes:
-    notes = Notes.of_words(words)
+    notes = Notes.from_json(words)
     return PutNotes(notes.version, notes.texts)
 
 
@@ -195,7 +195,7 @@ class MetaState:
 
     def _check_no_moves(self) -> None:
         change = self.topology.change
-        if change is not None and change.excludes_drops:
+        if change is not None and change.blocks_drops:
             raise UserMistake("slots are moving: nothing is dropped until they have moved", code=MOVED)
 
     def dump(self) -> dict[str, object]:
@@ -207,8 +207,8 @@ class MetaState:
             "databases": databases,
             "drops": drops,
             "users": self.users.dump(),
-            "topology": self.topology.words(),
-            "notes": self.notes.words(),
+            "topology": self.topology.to_json(),
+            "notes": self.notes.to_json(),
         }
 
     @staticmethod
@@ -219,7 +219,7 @@ class MetaState:
             raise TypeError("lists of databases and drops are expected")
         if not isinstance(users, dict) or not isinstance(topology, dict):
             raise TypeError("users and a topology are expected")
-        state = MetaState(Topology.of_words(topology), Users.load(users))
+        state = MetaState(Topology.from_json(topology), Users.load(users))
         for path in databases:
             state._tree.apply(MakeDatabase(str(path)))
         for number, text in drops:
@@ -229,5 +229,5 @@ class MetaState:
             state._drops[int(number)] = drop
         state.version = int(str(words["version"]))
         if "notes" in words:  # a state of before there were any has none
-            state.notes = Notes.of_words(words["notes"])
+            state.notes = Notes.from_json(words["notes"])
         return state

@@ -181,7 +181,7 @@ class GroupHost:
             self._statuses.pop(group, None)
             if found is not None:
                 _fail(found, NotHere(group, reason))
-                self._let_go(found, found.snapshots)
+                self._release_snapshots(found, found.snapshots)
             gone.set_result(None)
 
         self._put(None, remove, gone)
@@ -265,9 +265,9 @@ class GroupHost:
         """Lead a group that nobody leads, if the others want that; for one that is new. Ask again if nobody answers."""
         self._put(group, lambda: self._campaign(group), None)
 
-    def go_on_alone(self, group: GroupId, target: Membership) -> None:
-        """See `RaftNode.go_on_alone`."""
-        self._put(group, lambda: self._go_on_alone(group, target), None)
+    def force_single_voter(self, group: GroupId, target: Membership) -> None:
+        """See `RaftNode.force_single_voter`."""
+        self._put(group, lambda: self._force_single_voter(group, target), None)
 
     def _put(self, group: GroupId | None, event: Event, future: Future[Outcome] | Future[int | None] | None) -> None:
         with self._lock:
@@ -347,7 +347,7 @@ class GroupHost:
                     if future is not None:
                         future.set_result(result.index)
                 status = found.node.status
-                _tell_of_role(self._statuses[group], status)
+                _log_role_change(self._statuses[group], status)
                 self._statuses[group] = status
         for node, messages in outgoing.items():
             self._peers.send(node, messages)
@@ -410,10 +410,10 @@ class GroupHost:
         if found is not None:
             found.node.campaign()
 
-    def _go_on_alone(self, group: GroupId, target: Membership) -> None:
+    def _force_single_voter(self, group: GroupId, target: Membership) -> None:
         found = self._groups.get(group)
         if found is not None:
-            found.node.go_on_alone(target)
+            found.node.force_single_voter(target)
 
     def _compact(self, group: GroupId, index: int) -> None:
         found = self._groups.get(group)
@@ -545,7 +545,7 @@ class GroupHost:
             _start_thread(partial(self._take_snapshot, group, found, node))
         if found.snapshots and found.node.is_leader:
             # Else a member may still be fetching one: it would have to begin anew with every election.
-            self._let_go(found, found.snapshots - found.node.offered)
+            self._release_snapshots(found, found.snapshots - found.node.offered)
 
     def _take_snapshot(self, group: GroupId, found: _Group, to: NodeId) -> None:
         """For a member that lags."""
@@ -567,8 +567,8 @@ class GroupHost:
 
         self._put_all([(group, offer)])
 
-    def _let_go(self, found: _Group, tokens: Collection[bytes]) -> None:
-        """Of snapshots that nobody is to fetch any more."""
+    def _release_snapshots(self, found: _Group, tokens: Collection[bytes]) -> None:
+        """Release snapshots that no node is to fetch any more."""
         for token in list(tokens):
             found.snapshots.discard(token)
             _start_thread(partial(found.machine.forget_snapshot, token))
@@ -633,8 +633,8 @@ def _fail(group: _Group, error: Exception) -> None:
     group.reads.clear()
 
 
-def _tell_of_role(before: Status, now: Status) -> None:
-    """For whoever reads the log after a failure: who led when."""
+def _log_role_change(before: Status, now: Status) -> None:
+    """Log a change of role, so that the log shows which node led when."""
     if before.role is now.role:
         return
     of_leader = Role.LEADER in (before.role, now.role)

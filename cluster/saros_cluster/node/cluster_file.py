@@ -157,16 +157,16 @@ def encode(file: ClusterFile) -> bytes:
         "node": file.node,
         "replicas": file.replicas,
         "slots": file.slots,
-        "nodes": {str(node): _address_words(file.nodes[node]) for node in sorted(file.nodes)},
+        "nodes": {str(node): _address_to_json(file.nodes[node]) for node in sorted(file.nodes)},
     }
     if file.administrator is not None:
         words[_ADMINISTRATOR] = asdict(file.administrator)
     if file.joined is not None:
-        words[_JOINED] = _address_words(file.joined)
+        words[_JOINED] = _address_to_json(file.joined)
     return json.dumps(words, indent=2).encode() + b"\n"
 
 
-def _address_words(address: NodeAddress) -> dict[str, str]:
+def _address_to_json(address: NodeAddress) -> dict[str, str]:
     return {key: value for key, value in asdict(address).items() if value}
 
 

@@ -9,14 +9,14 @@
 A node may learn late that it should leave a group, when it has become a member again. Its log is newer then, so it
 stays: the group may count on the replica.
 
-A group's log begins after an entry that nobody has (`founding`). So a later member gets the state as a snapshot and
-never replays earlier entries: these may have opened slots whose files no longer exist anywhere else.
+A group's log begins after an entry that nobody has (`initial_position`). So a later member gets the state as a snapshot
+and never replays earlier entries: these may have opened slots whose files no longer exist anywhere else.
 
 A group that is new in a change may have been new, with the same number, in an earlier change that was aborted. Each
 begins above all entries and terms of its predecessor, so the two are never confused; a node first removes what it
 still has of the predecessor.
 
-`settle` compares topology and node, and does what is missing. It may be called at any time, by one thread.
+`reconcile` compares topology and node, and does what is missing. It may be called at any time, by one thread.
 """
 
 from __future__ import annotations
@@ -96,32 +96,36 @@ class Groups:
         """The groups that were here at the end, or that the node begins with; before the host's first turn."""
         for group in self._wanted(topology):
             found = self._contents.get(group)
-            if found is not None and _last_index(found) < founding(group, topology).index and found.base != _NOBODY:
+            if (
+                found is not None
+                and _last_index(found) < initial_position(group, topology).index
+                and found.base != _NOBODY
+            ):
                 self._remove(group)
             self._add(group, topology, self._ground.host.add)
         for group in list(self._contents):
             self._remove(group)  # it was being left
 
-    def is_settled(self, topology: Topology) -> bool:
+    def is_reconciled(self, topology: Topology) -> bool:
         """Whether nothing is to be done."""
         wanted = self._wanted(topology)
         is_there = not self._leaving and set(self._replicas.machines) == set(wanted)
-        return is_there and not any(self._is_former(group, topology) for group in wanted)
+        return is_there and not any(self._is_former_incarnation(group, topology) for group in wanted)
 
-    def _is_former(self, group: GroupId, topology: Topology) -> bool:
+    def _is_former_incarnation(self, group: GroupId, topology: Topology) -> bool:
         """Whether what is here is of another group, that had the number before."""
         status = self._ground.host.status(group)
         if status is None or not status.membership.nodes:
             return False
-        return status.last_index < founding(group, topology).index
+        return status.last_index < initial_position(group, topology).index
 
-    def settle(self, topology: Topology) -> None:
+    def reconcile(self, topology: Topology) -> None:
         """Join and leave groups. Raises StorageError, OSError; then it is to be done again."""
         for group in sorted(self._leaving):
             self._remove(group)
         wanted = set(self._wanted(topology))
         for group in sorted(self._replicas.machines.keys()):
-            if group not in wanted or self._is_former(group, topology):
+            if group not in wanted or self._is_former_incarnation(group, topology):
                 logger.info("leaving a group", extra={"group": group})
                 self._leave(group)
         for group in sorted(wanted - self._replicas.machines.keys()):
@@ -152,7 +156,7 @@ class Groups:
             ground.cache,
             ground.first.table.owners == group,
             ground.underlay,
-            partial(ground.schema.learn_news, group),
+            partial(ground.schema.apply_delta, group),
             ground.shelf,
             ground.inflow.paced(lambda node, name, request: ground.peers.call(node, name, request, _PULL_SECONDS)),
             ground.compactor,
@@ -171,12 +175,12 @@ class Groups:
 
     def _begin(self, group: GroupId, topology: Topology) -> LogContents:
         """The beginning of a group's log here, durably."""
-        base = founding(group, topology) if self._founds(group, topology) else _NOBODY
+        base = initial_position(group, topology) if self._is_founding_member(group, topology) else _NOBODY
         self._ground.log.wait(self._ground.log.create(group, base))
         contents = self._contents[group] = LogContents(base, HardState(), ())
         return contents
 
-    def _founds(self, group: GroupId, topology: Topology) -> bool:
+    def _is_founding_member(self, group: GroupId, topology: Topology) -> bool:
         """Whether the node is one of those with which the group begins."""
         wanted, change = topology.wanted[group], topology.change
         is_new = change is not None and group in change.new_groups
@@ -216,7 +220,7 @@ class Groups:
             machine.close()
 
 
-def founding(group: GroupId, topology: Topology) -> Position:
+def initial_position(group: GroupId, topology: Topology) -> Position:
     """Where the log of a group begins, as far as a change says that it does. It says nothing of what was before."""
     change = topology.change
     if change is None or group not in change.new_groups:
@@ -231,7 +235,7 @@ def begun(hard_state: HardState, term: int) -> HardState:
 
 
 def counted(term: int, index: int) -> int:
-    """An entry, or a term, of a group in `term`, as the group counts it: from its beginning (`founding`)."""
+    """An entry, or a term, of a group in `term`, as the group counts it: from its beginning (`initial_position`)."""
     return max(index - term // TERMS_OF_A_GROUP * TERMS_OF_A_GROUP, 0)
 
 

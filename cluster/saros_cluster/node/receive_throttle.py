@@ -41,24 +41,24 @@ class ReceiveThrottle:
         self._limit = RateLimit(bytes_per_second)
         self._clock = clock
         self._lock = threading.Lock()
-        self._came = Came()
+        self._received = Came()
         #: How many pieces are on their way, and since when there are any.
         self._active, self._since_ns = 0, 0
 
     def begin(self, change: int) -> None:
         """What comes from now on comes because of this change."""
         with self._lock:
-            if self._came.change != change:
-                self._came = Came(change)
+            if self._received.change != change:
+                self._received = Came(change)
 
-    def came(self) -> Came:
-        """Until now."""
-        return self._came
+    def received(self) -> Came:
+        """Return what this node has received until now."""
+        return self._received
 
     def paced(self, ask: AskNode) -> AskNode:
         """See the module."""
 
-        def asked(node: NodeId, name: str, request: bytes) -> bytes:
+        def throttled_ask(node: NodeId, name: str, request: bytes) -> bytes:
             if name == PULL:
                 return self._piece(lambda: ask(node, name, request))
             answer = ask(node, name, request)
@@ -66,7 +66,7 @@ class ReceiveThrottle:
                 self._note(expected=sum(file.size for file in decode_capture(answer).files()))
             return answer
 
-        return asked
+        return throttled_ask
 
     def _piece(self, ask: Callable[[], bytes]) -> bytes:
         with self._lock:
@@ -94,7 +94,7 @@ class ReceiveThrottle:
 
     def _note(self, *, expected: int = 0, came: int = 0, seconds: float = 0.0) -> None:
         with self._lock:
-            known = self._came
-            self._came = Came(
+            known = self._received
+            self._received = Came(
                 known.change, known.expected_bytes + expected, known.bytes + came, known.seconds + seconds
             )

@@ -1,8 +1,8 @@
 """Each slot's recent writes and reads, and its size: the measurements by which a cluster can be balanced.
 
-    look      now and then: points of this node's partitions since the last look -> points a second, by slot
+    update    now and then: points of this node's partitions since the last update -> points a second, by slot
     LOADS     what another node asks: the slots of this one
-    united    what all nodes told, as one
+    united    what all nodes reported, as one
 
 A measurement that is `HALVED_SECONDS` old counts half. Written points and bytes are the same at all members of a group,
 so the largest count is taken. A read goes to one member, so reads are added up. `LoadMeter` is thread-safe.
@@ -81,7 +81,7 @@ class LoadMeter:
         self._seen: dict[_PART, tuple[int, int]] = {}
         self._now = SlotLoads.nothing(slots)
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Bring the rates up to date."""
         with self._lock:
             now_ns = self._clock.monotonic_ns()
@@ -113,11 +113,11 @@ class LoadMeter:
                 found.stored[slot] += part.bytes
         return found
 
-    def here(self) -> SlotLoads:
-        """Of this node, as of now."""
-        self.look()
+    def local_loads(self) -> SlotLoads:
+        """Return the loads of this node as of now."""
+        self.update()
         return self._now
 
     def handlers(self) -> Mapping[str, CallHandler]:
         """What other nodes ask this one, by name."""
-        return {LOADS: lambda _, __: self.here().encode()}
+        return {LOADS: lambda _, __: self.local_loads().encode()}

@@ -41,7 +41,7 @@ def chosen_members(
     seats = _Assignment(groups, live, replicas, racks)
     for head in seats.members:
         seats.fill(head)
-        seats.mend(head)
+        seats.spread_over_racks(head)
     seats.even(sorted(takers))
     return {head: tuple(members) for head, members in seats.members.items()}
 
@@ -98,7 +98,7 @@ class _Assignment:
             others = self._others(head)
             self._put(head, min(others, key=lambda node: (self._sharing(node, members), len(self._places[node]))))
 
-    def mend(self, head: NodeId) -> None:
+    def spread_over_racks(self, head: NodeId) -> None:
         """Let nobody share a rack who need not."""
         members = self.members[head]
         for node in members[:0:-1]:
@@ -121,17 +121,19 @@ class _Assignment:
         while known:
             node = known.popleft()
             for giver in givers:
-                head = None if giver in steps or giver == taker else self._gift(giver, node, steps)
+                head = None if giver in steps or giver == taker else self._transferable_group(giver, node, steps)
                 if head is None:
                     continue
                 steps[giver] = (head, node)
                 if len(self._places[giver]) > len(self._places[taker]) + 1:
-                    self._pass_on(giver, steps)
+                    self._apply_steps(giver, steps)
                     return True
                 known.append(giver)
         return False
 
-    def _gift(self, giver: NodeId, taker: NodeId, steps: Mapping[NodeId, tuple[NodeId, NodeId]]) -> NodeId | None:
+    def _transferable_group(
+        self, giver: NodeId, taker: NodeId, steps: Mapping[NodeId, tuple[NodeId, NodeId]]
+    ) -> NodeId | None:
         """The group in which one may make place for the other, and that no step after this one changes."""
         later, node = set(), taker
         while node in steps:
@@ -145,7 +147,7 @@ class _Assignment:
                 return head
         return None
 
-    def _pass_on(self, giver: NodeId, steps: Mapping[NodeId, tuple[NodeId, NodeId]]) -> None:
+    def _apply_steps(self, giver: NodeId, steps: Mapping[NodeId, tuple[NodeId, NodeId]]) -> None:
         while giver in steps:
             head, taker = steps[giver]
             self._put(head, taker, giver)

@@ -137,7 +137,7 @@ class PartitionTable:
 
     # ------------------------------------------------------------------ words
 
-    def words(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """As values that JSON knows; owners as [head, count] of slots in a row."""
         places = np.flatnonzero(np.diff(self.owners, prepend=self.owners[0] - 1))
         counts = np.diff(places, append=len(self.owners)).tolist()
@@ -154,7 +154,7 @@ class PartitionTable:
         }
 
     @staticmethod
-    def of_words(words: Mapping[str, Any]) -> PartitionTable:
+    def from_json(words: Mapping[str, Any]) -> PartitionTable:
         """The inverse. Raises ValueError, TypeError, KeyError if they are no table."""
         if words["format"] != _FORMAT:
             raise ValueError("other format")

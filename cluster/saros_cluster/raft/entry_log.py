@@ -1,13 +1,13 @@
 """A group's log in memory: which entries exist, are durable, are committed, are applied.
 
-    base        applied      handed      commit               last
+    base        applied      applying    commit               last
     |-----------|------------|-----------|--------------------|
     compacted    with the     committed   not yet
                  runner
 
     base <= durable <= taken <= last         taken: given to the runner to be made durable
 
-Invariants: base <= applied <= handed <= min(commit, durable); entries after base have no gaps; terms never fall;
+Invariants: base <= applied <= applying <= min(commit, durable); entries after base have no gaps; terms never fall;
 committed entries are never truncated. Entries are handed out to be applied only when they are durable *here*, so that
 the state machine on disk is never ahead of the log on disk.
 
@@ -37,14 +37,14 @@ class EntryLog:
         self._memberships = [(base.index, base.membership)]
         self._note_memberships(entries)
         self.commit = max(base.index, applied)
-        self.handed = self.commit
+        self.applying = self.commit
         self.applied = self.commit
         self.taken = self.last_index
         self.durable = self.last_index
         #: Of all entries that are here.
         self.size_bytes = sum(e.size_bytes for e in self._entries)
         #: Of those that are handed out and not applied.
-        self.handed_bytes = 0
+        self.applying_bytes = 0
 
     # ------------------------------------------------------------------ what is there
 
@@ -163,7 +163,7 @@ class EntryLog:
         self.taken = min(self.taken, index - 1)
         self.durable = min(self.durable, index - 1)
 
-    def spare(self, index: int, needed: int, keep_bytes: int) -> int:
+    def compactable_index(self, index: int, needed: int, keep_bytes: int) -> int:
         """Up to where entries may be forgotten, at most to `index`.
 
         Those before `needed` may go; of the others the oldest, as long as more than `keep_bytes` would stay.
@@ -192,9 +192,9 @@ class EntryLog:
         self._base = base
         self._entries.clear()
         self._memberships = [(base.index, base.membership)]
-        self.commit = self.handed = self.applied = base.index
+        self.commit = self.applying = self.applied = base.index
         self.taken = self.durable = base.index
-        self.size_bytes = self.handed_bytes = 0
+        self.size_bytes = self.applying_bytes = 0
 
     def _note_memberships(self, entries: Sequence[Entry]) -> None:
         self._memberships += [(e.index, Membership.decode(e.data)) for e in entries if e.kind is EntryKind.MEMBERSHIP]
@@ -214,32 +214,32 @@ class EntryLog:
         """What was taken, and not cut off since, is durable."""
         self.durable = self.taken
 
-    def hand_out(self, bytes_max: int) -> tuple[Entry, ...]:
+    def next_committed_entries(self, bytes_max: int) -> tuple[Entry, ...]:
         """The next entries to apply."""
         last = min(self.commit, self.durable)
-        if self.handed >= last:
+        if self.applying >= last:
             return ()
-        entries = self.entries(self.handed + 1, last, bytes_max)
-        self.handed = entries[-1].index
-        self.handed_bytes += sum(e.size_bytes for e in entries)
+        entries = self.entries(self.applying + 1, last, bytes_max)
+        self.applying = entries[-1].index
+        self.applying_bytes += sum(e.size_bytes for e in entries)
         return entries
 
     def mark_applied(self, index: int) -> None:
         """What was handed out is applied up to there."""
-        assert self.applied <= index <= self.handed
-        self.handed_bytes -= self.bytes_between(self.applied + 1, index)
+        assert self.applied <= index <= self.applying
+        self.applying_bytes -= self.bytes_between(self.applied + 1, index)
         self.applied = index
 
     def validate(self) -> None:
         """Assert the module's invariants."""
-        assert self._base.index <= self.applied <= self.handed <= self.commit <= self.last_index
-        assert self.handed <= self.durable <= self.taken <= self.last_index
+        assert self._base.index <= self.applied <= self.applying <= self.commit <= self.last_index
+        assert self.applying <= self.durable <= self.taken <= self.last_index
         previous = (self._base.index, self._base.term)
         for entry in self._entries:
             assert entry.index == previous[0] + 1
             assert entry.term >= previous[1]
             previous = (entry.index, entry.term)
         assert self.size_bytes == sum(e.size_bytes for e in self._entries)
-        assert self.handed_bytes == self.bytes_between(self.applied + 1, self.handed)
+        assert self.applying_bytes == self.bytes_between(self.applied + 1, self.applying)
         indices = [self._base.index] + [e.index for e in self._entries if e.kind is EntryKind.MEMBERSHIP]
         assert [index for index, _ in self._memberships] == indices

@@ -55,7 +55,7 @@ class _Transfer:
     to: NodeId
     ticks_left: int
     #: It was told, and need not be until the next heartbeat.
-    told: bool = False
+    is_sent: bool = False
 
 
 class Leadership:
@@ -87,7 +87,7 @@ class Leadership:
         return self._log.commit >= self.first_index
 
     @property
-    def is_over(self) -> bool:
+    def is_removed(self) -> bool:
         """Whether this node is committed to be no voter any more."""
         log = self._log
         is_settled = self.has_begun and log.membership_index <= log.commit
@@ -103,7 +103,7 @@ class Leadership:
             self._ticks_to_heartbeat = self._options.heartbeat_ticks
             self._is_heartbeat_due = True
             if self._transfer is not None:
-                self._transfer.told = False
+                self._transfer.is_sent = False
         for progress in self._progress.values():
             progress.offer_ticks = max(progress.offer_ticks - 1, 0)
         if self._transfer is not None:
@@ -179,7 +179,7 @@ class Leadership:
 
     def on_append_response(self, message: AppendResponse) -> bool:
         """A follower has entries, or found that its log differs. False if that cannot be."""
-        progress = self._heard(message.sender)
+        progress = self._mark_active(message.sender)
         if progress is None:
             return True
         if message.index > self._log.last_index:
@@ -194,7 +194,7 @@ class Leadership:
 
     def on_heartbeat_response(self, message: HeartbeatResponse) -> bool:
         """A follower takes this node for the leader. False if it answers what nobody asked."""
-        progress = self._heard(message.sender)
+        progress = self._mark_active(message.sender)
         if progress is None:
             return True
         if message.round > self.reads.round:
@@ -205,7 +205,7 @@ class Leadership:
 
     def on_snapshot_response(self, message: SnapshotResponse) -> bool:
         """A follower has installed a snapshot, or cannot. False if that cannot be."""
-        progress = self._heard(message.sender)
+        progress = self._mark_active(message.sender)
         if progress is None:
             return True
         if message.index > self._log.last_index:
@@ -216,7 +216,7 @@ class Leadership:
             progress.snapshot_failed(self._options.election_ticks)
         return True
 
-    def _heard(self, node: NodeId) -> Progress | None:
+    def _mark_active(self, node: NodeId) -> Progress | None:
         progress = self._progress.get(node)
         if progress is not None:
             progress.active = True
@@ -269,9 +269,9 @@ class Leadership:
         self.flush(is_last=True)
         voters = [node for node in self._log.membership.voters if self._progress[node].match == self._log.last_index]
         if voters:
-            self._tell_to_lead(voters[0])
+            self._send_transfer_now(voters[0])
 
-    def _tell_to_lead(self, node: NodeId) -> None:
+    def _send_transfer_now(self, node: NodeId) -> None:
         outbox = self._outbox
         outbox.send(TransferNow(outbox.group, outbox.node, node, self.term))
 
@@ -291,15 +291,15 @@ class Leadership:
                 self._send_offer(node, progress)
         self._is_heartbeat_due = False
         transfer = self._transfer
-        if transfer is not None and not transfer.told and self._match(transfer.to) == self._log.last_index:
-            transfer.told = True
-            self._tell_to_lead(transfer.to)
+        if transfer is not None and not transfer.is_sent and self._match(transfer.to) == self._log.last_index:
+            transfer.is_sent = True
+            self._send_transfer_now(transfer.to)
 
     def _send_heartbeat(self, node: NodeId, progress: Progress) -> None:
         outbox = self._outbox
         # It is known to have no more than `match`: an entry behind that may be another one there.
         commit = min(self._log.commit, progress.match)
-        progress.told(commit)
+        progress.sent_commit(commit)
         outbox.send(Heartbeat(outbox.group, outbox.node, node, self.term, commit, self.reads.round))
 
     def _send_entries(self, node: NodeId, progress: Progress, news: int) -> None:
@@ -316,7 +316,7 @@ class Leadership:
             outbox.send(
                 Append(outbox.group, outbox.node, node, self.term, previous, previous_term, entries, log.commit)
             )
-            progress.sent(previous + len(entries), sum(e.size_bytes for e in entries), log.commit)
+            progress.sent_entries(previous + len(entries), sum(e.size_bytes for e in entries), log.commit)
 
     def _begins_at(self, node: NodeId) -> int:
         """Where a snapshot for the node must be, at least.

@@ -91,7 +91,7 @@ class RaftNode:
         state, first_term = restored.hard_state, restored.base.term  # of a group that has just begun
         self._outbox = Outbox(group, node, state if state.term >= first_term else HardState(first_term), self._log)
         if is_begun_anew:
-            self._outbox.begin_anew(self._log.position(self._log.base_index), None)
+            self._outbox.restart_log(self._log.position(self._log.base_index), None)
         #: What the state machine has; the log is ahead of it while a snapshot is installed.
         self._applied = self._log.applied
         self._role = Role.FOLLOWER
@@ -167,17 +167,17 @@ class RaftNode:
         """One tick of time passed."""
         self._now += 1
         self._elapsed += 1
-        self._reads.fail_asked(self._now - self._options.election_ticks)
+        self._reads.fail_pending(self._now - self._options.election_ticks)
         if self._leadership is not None:
             if not self._leadership.tick():
                 self._follow(None, "no majority answers")
         elif self._log.may_need(self._id):
-            if self._elapsed >= self._timeout or (self._is_alone() and self._role is Role.FOLLOWER):
+            if self._elapsed >= self._timeout or (self._is_single_voter() and self._role is Role.FOLLOWER):
                 self._ask_for_pre_votes()
         elif self._elapsed >= self._timeout and self._leader is not None:
             self._follow(None, "nothing heard of a leader")
 
-    def _is_alone(self) -> bool:
+    def _is_single_voter(self) -> bool:
         """Whether nobody else is to be asked."""
         membership = self._log.membership
         return membership.voters == (self._id,) and not membership.is_joint
@@ -191,7 +191,7 @@ class RaftNode:
     def _become(self, role: Role, leader: NodeId | None, why: str) -> None:
         self._end_leadership()
         if leader is None or leader != self._leader:
-            self._reads.fail_asked()
+            self._reads.fail_pending()
         if (role, leader) != (self._role, self._leader):
             whose = f" of {leader}" if role is Role.FOLLOWER and leader is not None else ""
             self._story.append(f"term {self.term}: {role.value}{whose}: {why}")
@@ -275,7 +275,7 @@ class RaftNode:
             return Refused(objection, self._id)
         return self._leadership.append(EntryKind.MEMBERSHIP, self._log.membership.entering(target).encode())
 
-    def go_on_alone(self, target: Membership) -> None:
+    def force_single_voter(self, target: Membership) -> None:
         """Let this node be the only voter: those that are lost for good were a majority. Nothing, if it has happened.
 
         Nobody votes for that entry. What a majority had, and not this node, is lost; and if the others are not, the
@@ -326,7 +326,7 @@ class RaftNode:
         elif index is None:
             self._reads.fail(read.read)
         else:
-            self._reads.known(read.read, index)
+            self._reads.confirm(read.read, index)
 
     def offer_snapshot(self, to: NodeId, snapshot: Snapshot) -> None:
         """A snapshot that was wanted for a member is there."""
@@ -354,7 +354,7 @@ class RaftNode:
         """
         log = self._log
         needed = log.base_index + 1 if self._leadership is None else self._leadership.needed_from()
-        spare = log.spare(min(index, self._applied), needed, self._options.retained_bytes)
+        spare = log.compactable_index(min(index, self._applied), needed, self._options.retained_bytes)
         if spare <= log.base_index:
             return None
         log.compact(spare)
@@ -384,13 +384,13 @@ class RaftNode:
         match message:
             case PreVote() | PreVoteResponse(granted=True):
                 return True  # they speak of a term that nobody has begun
-            case Vote(transfer=False) if self._hears_leader():
+            case Vote(transfer=False) if self._has_recent_leader():
                 return False  # whoever begins terms that nobody needs is not followed into them
         self._outbox.enter_term(message.term, None)
         self._follow(None, f"{message.sender} is in a later term")
         return True
 
-    def _hears_leader(self) -> bool:
+    def _has_recent_leader(self) -> bool:
         if self._leadership is not None:
             return True
         return self._leader is not None and self._elapsed < self._options.election_ticks
@@ -412,7 +412,7 @@ class RaftNode:
         """A message of this term, or a pre-vote of a later one; False if it contradicts what is known."""
         match message:
             case Append() | Heartbeat() | SnapshotOffer():
-                return self._hear_leader(message)
+                return self._on_leader_message(message)
             case AppendResponse():
                 return self._leadership is None or self._leadership.on_append_response(message)
             case HeartbeatResponse():
@@ -440,7 +440,7 @@ class RaftNode:
                 if self._role is Role.CANDIDATE:
                     self._count_vote(message.sender, granted=message.granted)
             case TransferNow():
-                return self._take_over(message)
+                return self._on_transfer_now(message)
             case _:
                 return False
         return True
@@ -452,7 +452,7 @@ class RaftNode:
         return bool(self._log.membership.nodes)
 
     def _answer_pre_vote(self, message: PreVote) -> None:
-        is_new = message.term > self.term and not self._hears_leader()
+        is_new = message.term > self.term and not self._has_recent_leader()
         granted = is_new and self._may_vote() and self._log.is_current(message.last_index, message.last_term)
         term = message.term if granted else self.term
         self._outbox.send(PreVoteResponse(self._group, self._id, message.sender, term, granted))
@@ -465,7 +465,7 @@ class RaftNode:
             self._elapsed = 0
         self._outbox.promise(VoteResponse(self._group, self._id, message.sender, self.term, granted))
 
-    def _take_over(self, message: TransferNow) -> bool:
+    def _on_transfer_now(self, message: TransferNow) -> bool:
         if self._leader not in (None, message.sender):
             return False
         if self._log.membership.is_voter(self._id):
@@ -474,7 +474,7 @@ class RaftNode:
 
     # ------------------------------------------------------------------ as a follower
 
-    def _hear_leader(self, message: Append | Heartbeat | SnapshotOffer) -> bool:
+    def _on_leader_message(self, message: Append | Heartbeat | SnapshotOffer) -> bool:
         if self._leader is None:
             self._follow(message.sender, "it leads")
         elif self._leader != message.sender:
@@ -538,7 +538,7 @@ class RaftNode:
         if self._has(snapshot):
             self._answer_offer(installed=True, index=self._log.commit)
             return
-        if self._fetching is None and not self._outbox.is_beginning_anew:
+        if self._fetching is None and not self._outbox.is_restarting_log:
             # One after the other; the leader says it again.
             self._fetching = snapshot
             self._is_fetch_due = True
@@ -557,7 +557,7 @@ class RaftNode:
         self._fetching = None
         if not self._has(snapshot):
             self._log.restart(snapshot.position)
-            self._outbox.begin_anew(snapshot.position, snapshot)
+            self._outbox.restart_log(snapshot.position, snapshot)
         self._answer_offer(installed=True, index=self._log.commit)
 
     def staging_failed(self, snapshot: Snapshot) -> None:
@@ -579,7 +579,7 @@ class RaftNode:
         """What to do now; ask again after each batch of events."""
         wanted: tuple[NodeId, ...] = ()
         if self._leadership is not None:
-            wanted = self._lead_on(self._leadership)
+            wanted = self._advance_leadership(self._leadership)
         question = self._reads.take_question()
         if question is not None and self._leader is not None:
             self._outbox.send(ReadIndex(self._group, self._id, self._leader, self.term, question))
@@ -587,12 +587,12 @@ class RaftNode:
         fetch, self._is_fetch_due = self._fetching if self._is_fetch_due else None, False
         persist = self._outbox.take_persist()
         messages = self._outbox.take_messages()
-        return Ready(persist, messages, self._hand_out(), self._reads.take_results(), fetch, wanted)
+        return Ready(persist, messages, self._next_committed_entries(), self._reads.take_results(), fetch, wanted)
 
-    def _lead_on(self, leadership: Leadership) -> tuple[NodeId, ...]:
+    def _advance_leadership(self, leadership: Leadership) -> tuple[NodeId, ...]:
         """Draw the conclusions of what the others answered, and of what is durable."""
         leadership.advance()
-        if leadership.is_over:
+        if leadership.is_removed:
             leadership.retire()
             self._follow(None, "no voter any more")
             return ()
@@ -601,10 +601,10 @@ class RaftNode:
             self._answer_read(read, index)
         return leadership.take_snapshots_wanted()
 
-    def _hand_out(self) -> tuple[Entry, ...]:
-        if self._log.handed_bytes >= UNAPPLIED_BYTES_MAX:
+    def _next_committed_entries(self) -> tuple[Entry, ...]:
+        if self._log.applying_bytes >= UNAPPLIED_BYTES_MAX:
             return ()
-        return self._log.hand_out(APPEND_BYTES_MAX)
+        return self._log.next_committed_entries(APPEND_BYTES_MAX)
 
     def persisted(self, index: int) -> None:
         """The `Persist` of that index is durable."""

@@ -53,15 +53,15 @@ class Outbox:
 
     def promise(self, message: Message, index: int | None = None) -> None:
         """Say it when it can be kept."""
-        if self._is_kept(index):
+        if self._is_durable(index):
             self._messages.append(message)
         elif len(self._promises) < PROMISES_MAX:
             self._promises.append((message, index))
 
-    def _is_kept(self, index: int | None) -> bool:
+    def _is_durable(self, index: int | None) -> bool:
         if not self.is_vote_durable:
             return False
-        return index is None or (not self.is_beginning_anew and index <= self._log.durable)
+        return index is None or (not self.is_restarting_log and index <= self._log.durable)
 
     @property
     def is_vote_durable(self) -> bool:
@@ -69,7 +69,7 @@ class Outbox:
         return self.hard_state == self._durable_state
 
     @property
-    def is_beginning_anew(self) -> bool:
+    def is_restarting_log(self) -> bool:
         """Whether the log's base, or a snapshot, is not durable yet."""
         return self._base is not None or (self._writing is not None and self._writing.base is not None)
 
@@ -92,8 +92,8 @@ class Outbox:
         if self.hard_state.vote is None:
             self.hard_state = HardState(self.hard_state.term, node)
 
-    def begin_anew(self, base: Position, snapshot: Snapshot | None) -> None:
-        """The log was begun anew; a snapshot, if there is one, is to be installed before."""
+    def restart_log(self, base: Position, snapshot: Snapshot | None) -> None:
+        """Note that the log restarts at `base`; a snapshot, if there is one, is installed first."""
         self._base = base
         self._snapshot = snapshot
 
@@ -131,5 +131,5 @@ class Outbox:
         assert self.hard_state.term >= self._durable_state.term
         assert self._snapshot is None or self._base is not None
         assert all(message.term == self.hard_state.term for message, _ in self._promises)
-        if not self.is_beginning_anew and self._writing is None:
+        if not self.is_restarting_log and self._writing is None:
             assert self._log.durable == self._log.taken

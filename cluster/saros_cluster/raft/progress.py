@@ -75,8 +75,8 @@ class Progress:
         """How many bytes of entries may go now; one entry may always be larger."""
         return 0 if self._is_full() else IN_FLIGHT_BYTES_MAX - self._in_flight_bytes
 
-    def sent(self, last_index: int, size_bytes: int, commit: int) -> None:
-        """An append with entries up to `last_index` (or none: next - 1) went out."""
+    def sent_entries(self, last_index: int, size_bytes: int, commit: int) -> None:
+        """Note that an append with entries up to `last_index` (or none: next - 1) was sent."""
         self.ask = False
         self.commit_sent = max(self.commit_sent, min(commit, last_index))
         if self.mode is Mode.PROBE:
@@ -86,8 +86,8 @@ class Progress:
             self._in_flight.append((last_index, size_bytes))
             self._in_flight_bytes += size_bytes
 
-    def told(self, commit: int) -> None:
-        """A heartbeat told it of a commit."""
+    def sent_commit(self, commit: int) -> None:
+        """Note that a heartbeat carried this commit index."""
         self.commit_sent = max(self.commit_sent, commit)
 
     def accepted(self, index: int, base_index: int) -> None:

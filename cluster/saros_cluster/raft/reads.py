@@ -113,7 +113,7 @@ class LocalReads:
 
     def __init__(self) -> None:
         #: To be asked of the leader or asked, oldest first, with the tick at which they began.
-        self._asked: dict[int, int] = {}
+        self._pending: dict[int, int] = {}
         #: The newest one, if nobody has asked for it.
         self._question: int | None = None
         #: (index, read)
@@ -121,11 +121,11 @@ class LocalReads:
         self._results: list[ReadResult] = []
 
     def __len__(self) -> int:
-        return len(self._asked) + len(self._unapplied)
+        return len(self._pending) + len(self._unapplied)
 
     def ask(self, read: int, now: int) -> None:
         """The leader is to be asked."""
-        self._asked[read] = now
+        self._pending[read] = now
         self._question = read
 
     def take_question(self) -> int | None:
@@ -135,30 +135,30 @@ class LocalReads:
 
     def answered(self, question: int, index: int | None) -> None:
         """The leader's answer; one that nobody waits for is dropped."""
-        if question not in self._asked:
+        if question not in self._pending:
             return
-        for read in [read for read in self._asked if read <= question]:
-            del self._asked[read]
+        for read in [read for read in self._pending if read <= question]:
+            del self._pending[read]
             if index is None:
                 self.fail(read)
             else:
-                self.known(read, index)
+                self.confirm(read, index)
 
-    def known(self, read: int, index: int) -> None:
-        """The index is known."""
+    def confirm(self, read: int, index: int) -> None:
+        """Note the index of a read: it is answered once that is applied."""
         self._unapplied.append((index, read))
 
     def fail(self, read: int) -> None:
         """Nothing is known."""
         self._results.append(ReadResult(read, None))
 
-    def fail_asked(self, before: int | None = None) -> None:
+    def fail_pending(self, before: int | None = None) -> None:
         """The leader changed, or those from before that tick have waited too long."""
-        while self._asked:
-            read, began = next(iter(self._asked.items()))
+        while self._pending:
+            read, began = next(iter(self._pending.items()))
             if before is not None and began >= before:
                 return
-            del self._asked[read]
+            del self._pending[read]
             self.fail(read)
         self._question = None
 

@@ -29,7 +29,7 @@ class PeerRequests:
     def __init__(self, node: NodeId, peers: Peers, here: Mapping[str, CallHandler]) -> None:
         self._node = node
         self._peers = peers
-        self._here = here
+        self._local = here
         #: Done when the node stops.
         self._stopping: Future[None] = Future()
 
@@ -40,14 +40,14 @@ class PeerRequests:
     def ask(self, node: NodeId, name: str, question: bytes) -> bytes:
         """What a node knows. Raises what its handler does here, Unreachable, RemoteError."""
         if node == self._node:
-            return self._here[name](node, question)
+            return self._local[name](node, question)
         self._require_running(node)
         return self._peers.call(node, name, question, _ASK_SECONDS)
 
     def ask_work(self, node: NodeId, name: str, question: bytes) -> bytes:
         """The same, if the answer takes work."""
         if node == self._node:
-            return self._here[name](node, question)
+            return self._local[name](node, question)
         self._require_running(node)
         answer: Future[bytes] = Future()
         threading.Thread(target=self._await, args=(node, name, question, answer), daemon=True).start()

@@ -57,7 +57,7 @@ from saros_storage.io.disk import Disk
 
 logger = logging.getLogger(__name__)
 
-CAPTURE, STANDING = "growth.capture", "growth.standing"
+CAPTURE, NODE_STATE = "growth.capture", "growth.standing"
 _PROPOSE_SECONDS = 5.0
 _CHANGE_SECONDS = 2.0
 #: Then it is said that nobody answers.
@@ -85,12 +85,12 @@ class Reconciler:
         shelf: CheckpointRegistry,
         inflow: ReceiveThrottle,
         guests_arrived: Callable[[], bool],
-        guests_at: Callable[[GroupId, Collection[NodeId]], bool],
+        have_sender_data: Callable[[GroupId, Collection[NodeId]], bool],
     ) -> None:
         """`folder`: where files lie that are on their way; it is emptied.
 
         Guests are what lies with slots and is not the groups': `guests_arrived`, whether this node has all that it is
-        to have; `guests_at`, whether each of these nodes has all that lies with a group's slots.
+        to have; `have_sender_data`, whether each of these nodes has all that lies with a group's slots.
         """
         self._node = node
         self._folder = folder
@@ -106,17 +106,17 @@ class Reconciler:
         self._shelf = shelf
         self._inflow = inflow
         self._guests_arrived = guests_arrived
-        self._guests_at = guests_at
+        self._guests_at = have_sender_data
         #: When another node was heard last, and whether it was said that none is.
         self._heard_ns = clock.monotonic_ns()
-        self._is_alone = False
+        self._is_isolated = False
         calls_here = dict(call_handlers(shelf))
         self._asking = PeerRequests(node, peers, calls_here)
         ask = self._asking.ask
         self._ask_paced = inflow.paced(ask)
-        self._moves = SlotMoves(routes, host, schema, replicas, clock, ask, self._propose, self._tell)
+        self._moves = SlotMoves(routes, host, schema, replicas, clock, ask, self._propose, self._propose_command)
         #: For groups that have lost most of their members.
-        self.rescue = UnsafeRecovery(node, host, routes, ask, self._tell)
+        self.rescue = UnsafeRecovery(node, host, routes, ask, self._propose_command)
         calls_here.update(self.handlers())
         disk.remove_tree(folder)
 
@@ -138,7 +138,7 @@ class Reconciler:
         change = self._topology.change
         if change is not None:
             self._inflow.begin(change.id)
-        parts: list[Callable[[], None]] = [self._ask_standing, self._settle]
+        parts: list[Callable[[], None]] = [self._check_removed, self._reconcile_groups]
         parts += [partial(self._regroup, group) for group in (META, *self._replicas.machines)]
         parts += [self._moves.step]
         if self._topology.lost:
@@ -150,41 +150,41 @@ class Reconciler:
             except (*TROUBLE, OSError) as error:
                 logger.info("a step of a change is tried again", extra={"why": str(error)})
 
-    def _ask_standing(self) -> None:
+    def _check_removed(self) -> None:
         """Whether this node was removed, if nobody of the meta group speaks to it any more."""
         if self._routes.is_removed:
             return
         if self._host.leader_of(META) is not None:
-            self._hear()
+            self._note_contact()
             return
         # Those that it knows may be gone too, and not know of this; who joined since may still seem to wait.
-        known = {*self._topology.nodes} - {*self._topology.standing(NodeState.GONE), self._node}
+        known = {*self._topology.nodes} - {*self._topology.in_state(NodeState.GONE), self._node}
         for other in sorted(known):
             with suppress(*TROUBLE):
-                standing = json.loads(self._asking.ask(other, STANDING, b""))
-                self._hear()
-                if standing == NodeState.GONE.value:
+                state = json.loads(self._asking.ask(other, NODE_STATE, b""))
+                self._note_contact()
+                if state == NodeState.GONE.value:
                     logger.warning("this node was removed from the cluster: stop it, and delete its folder")
                     self._routes.is_removed = True
                     return
-        if not self._is_alone and known and self._clock.monotonic_ns() - self._heard_ns >= _SILENCE_NS:
-            self._is_alone = True
+        if not self._is_isolated and known and self._clock.monotonic_ns() - self._heard_ns >= _SILENCE_NS:
+            self._is_isolated = True
             addresses = ", ".join(self._topology.nodes[node].peer for node in sorted(known))
             logger.warning("no other node answers: trying again until one does", extra={"nodes": addresses})
 
-    def _hear(self) -> None:
+    def _note_contact(self) -> None:
         self._heard_ns = self._clock.monotonic_ns()
-        if self._is_alone:
-            self._is_alone = False
+        if self._is_isolated:
+            self._is_isolated = False
             logger.info("another node answers again")
 
-    def _settle(self) -> None:
+    def _reconcile_groups(self) -> None:
         topology = replace(self._topology, wanted={}, change=None) if self._routes.is_removed else self._topology
-        if not self._groups.is_settled(topology):
+        if not self._groups.is_reconciled(topology):
             self._save_meta()  # what is done because of it must not be forgotten before it
-            self._groups.settle(topology)
+            self._groups.reconcile(topology)
 
-    def _tell(self, step: GrowthCommand) -> None:
+    def _propose_command(self, step: GrowthCommand) -> None:
         """A step into the meta group's log."""
         self._propose(META, encode_meta_entry(self._own_request(), Grow(step)))
 
@@ -198,8 +198,8 @@ class Reconciler:
         wanted = topology.wanted.get(group)
         if wanted is None or status is None:
             return
-        if topology.goes_on_alone(group) and self._node in wanted.voters:
-            self._host.go_on_alone(group, wanted)
+        if topology.is_forced_single(group) and self._node in wanted.voters:
+            self._host.force_single_voter(group, wanted)
         change = topology.change
         is_awaited = change is not None and not change.new_groups.get(group, True)
         if is_awaited and status.leader is None and NodeId(group) == self._node:
@@ -215,12 +215,12 @@ class Reconciler:
         if change is None or known.version != wanted.version or not status.is_membership_committed:
             return
         if is_awaited:
-            self._tell(Ready(change.id, group))
+            self._propose_command(Ready(change.id, group))
         regroup = change.regroups.get(group)
         if regroup is not None and not regroup.done and change.stage in (Stage.REGROUPING, Stage.ABORTING):
             staying = set(wanted.voters) - change.given_up - topology.lost
             if self._guests_at(group, staying):  # who leaves may be the only one that has them
-                self._tell(Regrouped(change.id, group, wanted.version, status.term))
+                self._propose_command(Regrouped(change.id, group, wanted.version, status.term))
 
     # ------------------------------------------------------------------ what came to groups that are here
 
@@ -248,7 +248,7 @@ class Reconciler:
             first_answer(holders, lambda node: self._fetch_from(node, machine, arrival))
         if not self._guests_arrived():
             return  # the next step
-        self._tell(Loaded(arrival.change, arrival.move, self._node))
+        self._propose_command(Loaded(arrival.change, arrival.move, self._node))
 
     def _fetch_from(self, node: NodeId, machine: RegionMachine, arrival: Arrival) -> None:
         question = json.dumps([arrival.source, arrival.epoch]).encode()
@@ -271,14 +271,14 @@ class Reconciler:
         """What other nodes ask this one, by name."""
         return {
             CAPTURE: self._capture,
-            STANDING: self._tell_standing,
+            NODE_STATE: self._serve_state,
             **self._moves.handlers(),
             **self.rescue.handlers(),
         }
 
-    def _tell_standing(self, node: NodeId, _: bytes) -> bytes:
+    def _serve_state(self, node: NodeId, _: bytes) -> bytes:
         found = self._topology.nodes.get(node)
-        return json.dumps(None if found is None else found.standing.value).encode()
+        return json.dumps(None if found is None else found.state.value).encode()
 
     def _capture(self, _: NodeId, request: bytes) -> bytes:
         machine, (epoch,) = fenced(self._replicas, CAPTURE, request, 1)

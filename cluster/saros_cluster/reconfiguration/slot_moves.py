@@ -1,7 +1,7 @@
 """Moving slots between groups: what the meta group's leader does, and what it asks the source's members.
 
-    source   Fence                                                               Release
-    target          what it must know: Bring ..., Open    its members fetch    Settle
+    source   Fence                                                                 Release
+    target          what it must know: Prepare ..., Open    its members fetch    Complete
 
 Moves are opened one after the other. The source lets go of a move's slots once reads that began before the move have
 found their readers. The only state beyond the logs is when all slots were first seen to have arrived. One thread steps;
@@ -20,9 +20,18 @@ from typing import Any
 
 from saros_cluster.data.command import encode_transfer
 from saros_cluster.data.drops import Drops
-from saros_cluster.data.ownership import Arrival, Complete, Fence, Open, Prepare, Release, transfer_of, words_of
+from saros_cluster.data.ownership import (
+    Arrival,
+    Complete,
+    Fence,
+    Open,
+    Prepare,
+    Release,
+    transfer_from_json,
+    transfer_to_json,
+)
 from saros_cluster.data.region_apply import RegionMachine
-from saros_cluster.data.schema_transfer import along
+from saros_cluster.data.schema_transfer import changes_to_transfer
 from saros_cluster.multiraft.host import GroupHost, NotHere
 from saros_cluster.multiraft.peers import BadRequest, CallHandler
 from saros_cluster.placement.ring import NodeId
@@ -58,7 +67,7 @@ class SlotMoves:
         clock: Clock,
         ask: Callable[[NodeId, str, bytes], bytes],
         propose: Callable[[GroupId, bytes], object],
-        tell: Callable[[GrowthCommand], None],
+        propose_command: Callable[[GrowthCommand], None],
     ) -> None:
         self._routes = routes
         self._host = host
@@ -67,7 +76,7 @@ class SlotMoves:
         self._clock = clock
         self._ask = ask
         self._propose = propose
-        self._tell = tell
+        self._propose_command = propose_command
         #: By epoch: when it was first seen here that all had arrived.
         self._arrived_ns: dict[int, int] = {}
 
@@ -81,7 +90,7 @@ class SlotMoves:
         if change is None or not self._host.leads(META):
             return
         if change.stage is Stage.PREPARING and change.is_prepared and not self._schema.pending:
-            self._tell(Proceed(change.id))
+            self._propose_command(Proceed(change.id))
             change = self._topology.change or change
         if not change.going:
             return
@@ -94,7 +103,7 @@ class SlotMoves:
                 self._propose(move.target, encode_transfer(Complete(move.epoch)))
                 if not move.lost:
                     self._propose(move.source, encode_transfer(Release(move.epoch)))
-                self._tell(Dropped(change.id, number))
+                self._propose_command(Dropped(change.id, number))
 
     def _is_forgotten(self, epoch: int) -> bool:
         """Whether a read that began before the move has found its readers by now."""
@@ -107,9 +116,9 @@ class SlotMoves:
             self._propose(move.source, encode_transfer(Fence(move.epoch, move.slots)))
             fence, found, schema = first_answer(move.holders, partial(self._describe, move))
         else:
-            fence, found, schema = self._nothing(move)
+            fence, found, schema = self._describe_lost(move)
         if move.fence is None:
-            self._tell(Fenced(change.id, number, fence))
+            self._propose_command(Fenced(change.id, number, fence))
         else:
             fence = move.fence
         arrival = replace(
@@ -125,16 +134,16 @@ class SlotMoves:
         for piece in before:
             self._propose(move.target, encode_transfer(Prepare(move.epoch), piece))
         self._propose(move.target, encode_transfer(Open(arrival, found.requests, found.drops), last))
-        self._tell(Opened(change.id, number, version))
+        self._propose_command(Opened(change.id, number, version))
 
-    def _nothing(self, move: Move) -> tuple[int, Open, list[list[SchemaChange]]]:
+    def _describe_lost(self, move: Move) -> tuple[int, Open, list[list[SchemaChange]]]:
         """What `_describe` would say of slots that nobody has: no points, and the series that this node knows of."""
         arrival = Arrival(move.epoch, 0, 0, move.source, 0, (), move.slots, ())
         tree, table = self._schema.tree, self._topology.table
         changes = [decode_change(line) for line in tree.dump().splitlines()]
-        known = along(tree, changes, lambda database: table.slot(database, 0) in set(move.slots))
+        known = changes_to_transfer(tree, changes, lambda database: table.slot(database, 0) in set(move.slots))
         pieces = [known[at : at + _PIECE_CHANGES] for at in range(0, len(known), _PIECE_CHANGES)]
-        return 0, Open(arrival, (), Drops().words()), pieces or [[]]
+        return 0, Open(arrival, (), Drops().to_json()), pieces or [[]]
 
     def _describe(self, move: Move, node: NodeId) -> tuple[int, Open, list[list[SchemaChange]]]:
         """Of fenced slots: as of which entry, what their new group must know, and the schema that goes, in pieces."""
@@ -145,7 +154,7 @@ class SlotMoves:
             pieces.append([decode_change(text.encode()) for text in answer["schema"]])
             if not answer["more"]:
                 break
-        found = transfer_of(answer["open"])
+        found = transfer_from_json(answer["open"])
         assert isinstance(found, Open)
         return int(answer["index"]), found, pieces
 
@@ -153,9 +162,9 @@ class SlotMoves:
 
     def handlers(self) -> Mapping[str, CallHandler]:
         """What other nodes ask this one, by name."""
-        return {DESCRIBE: self._tell_of}
+        return {DESCRIBE: self._serve_describe}
 
-    def _tell_of(self, _: NodeId, request: bytes) -> bytes:
+    def _serve_describe(self, _: NodeId, request: bytes) -> bytes:
         machine, (epoch, known) = fenced(self._replicas, DESCRIBE, request, 2)
         index, found, schema = machine.replica.describe(epoch)
         texts = [encode_change(change).decode() for change in schema[known:]]
@@ -163,7 +172,7 @@ class SlotMoves:
         count = max(bisect.bisect_right(sizes, _PIECE_BYTES), 1)
         words: dict[str, Any] = {
             "index": index,
-            "open": words_of(found),
+            "open": transfer_to_json(found),
             "schema": texts[:count],
             "more": count < len(texts),
         }

@@ -46,12 +46,12 @@ class Holding:
     last_index: int
     membership: Membership
 
-    def words(self) -> list[object]:
+    def to_json(self) -> list[object]:
         """As values that JSON knows."""
         return [self.node, self.last_term, self.last_index, self.membership.encode().decode()]
 
     @staticmethod
-    def of_words(words: Any) -> Holding:
+    def from_json(words: Any) -> Holding:
         """The inverse. Raises ValueError, TypeError."""
         node, term, index, membership = words
         return Holding(NodeId(int(node)), int(term), int(index), Membership.decode(str(membership).encode()))
@@ -66,13 +66,13 @@ class UnsafeRecovery:
         host: GroupHost,
         routes: Routes,
         ask: Callable[[NodeId, str, bytes], bytes],
-        tell: Callable[[GrowthCommand], None],
+        propose_command: Callable[[GrowthCommand], None],
     ) -> None:
         self._node = node
         self._host = host
         self._routes = routes
         self._ask = ask
-        self._tell = tell
+        self._propose_command = propose_command
 
     def step(self, group: GroupId) -> None:
         """Let a group go on, if this node leads the meta group. Raises what asking and telling do."""
@@ -83,22 +83,22 @@ class UnsafeRecovery:
             return
         best = self._best(group, topology.members_of(group) - topology.lost)
         if best is not None:
-            self._go_on(topology, group, best)
+            self._force_single_member(topology, group, best)
         else:
-            self._begin_anew(topology, group)
+            self._recreate_group(topology, group)
 
     def _best(self, group: GroupId, left: Collection[NodeId]) -> Holding | None:
         """Whose log is newest, of all who are left. Raises what asking does: none may be passed by."""
         told = [json.loads(self._ask(node, HOLDING, json.dumps(group).encode())) for node in sorted(left)]
-        holding = [Holding.of_words(words) for words in told if words is not None]
+        holding = [Holding.from_json(words) for words in told if words is not None]
         return max(holding, key=lambda found: (found.last_term, found.last_index, found.node), default=None)
 
-    def _go_on(self, topology: Topology, group: GroupId, best: Holding) -> None:
+    def _force_single_member(self, topology: Topology, group: GroupId, best: Holding) -> None:
         if not best.membership.has_quorum(set(best.membership.nodes) - topology.lost):
             logger.warning("most of a group is lost: one member goes on", extra={"group": group, "node": best.node})
-            self._tell(ForceSingleMember(group, best.node, topology.wanted[group].version))
+            self._propose_command(ForceSingleMember(group, best.node, topology.wanted[group].version))
 
-    def _begin_anew(self, topology: Topology, group: GroupId) -> None:
+    def _recreate_group(self, topology: Topology, group: GroupId) -> None:
         change = topology.change
         if change is None or not change.going or group not in change.new_groups:
             return
@@ -106,11 +106,11 @@ class UnsafeRecovery:
         if staying:
             node = min(staying)
             logger.warning("all of a new group is lost: it begins anew", extra={"group": group, "node": node})
-            self._tell(RecreateGroup(change.id, group, node, topology.wanted[group].version))
+            self._propose_command(RecreateGroup(change.id, group, node, topology.wanted[group].version))
 
     # ------------------------------------------------------------------ the meta group
 
-    def regain_meta(self, lost: Collection[NodeId]) -> None:
+    def recover_meta(self, lost: Collection[NodeId]) -> None:
         """Let the meta group go on without these, if they are most of it. It has a leader a moment later.
 
         Raises UserMistake if one of the others does not answer.
@@ -128,7 +128,7 @@ class UnsafeRecovery:
                 code=NOT_NOW,
             ) from error
 
-    def _go_on_in_meta(self, _: NodeId, request: bytes) -> bytes:
+    def _serve_force_meta(self, _: NodeId, request: bytes) -> bytes:
         try:
             lost = {NodeId(int(node)) for node in json.loads(request)}
         except (ValueError, TypeError) as error:
@@ -137,16 +137,16 @@ class UnsafeRecovery:
         if status is not None and not status.membership.has_quorum(set(status.membership.nodes) - lost):
             left = self._routes.now.topology.members_of(META) - lost - {self._node}
             logger.warning("most of the meta group is lost: this node goes on", extra={"node": self._node})
-            self._host.go_on_alone(META, membership(status.last_index + 1, [self._node], left))
+            self._host.force_single_voter(META, membership(status.last_index + 1, [self._node], left))
         return b""
 
     # ------------------------------------------------------------------ being asked
 
     def handlers(self) -> Mapping[str, CallHandler]:
         """What other nodes ask this one, by name."""
-        return {HOLDING: self._tell_holding, GO_ON: self._go_on_in_meta}
+        return {HOLDING: self._serve_holding, GO_ON: self._serve_force_meta}
 
-    def _tell_holding(self, _: NodeId, request: bytes) -> bytes:
+    def _serve_holding(self, _: NodeId, request: bytes) -> bytes:
         try:
             group = GroupId(int(json.loads(request)))
         except (ValueError, TypeError) as error:
@@ -154,4 +154,6 @@ class UnsafeRecovery:
         status = self._host.status(group)
         if status is None or not status.membership.nodes:  # who is only coming to be has nothing
             return json.dumps(None).encode()
-        return json.dumps(Holding(status.node, status.last_term, status.last_index, status.membership).words()).encode()
+        return json.dumps(
+            Holding(status.node, status.last_term, status.last_index, status.membership).to_json()
+        ).encode()

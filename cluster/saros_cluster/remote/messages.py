@@ -39,17 +39,17 @@ class ReadTarget:
     outbound: int = 0
     #: How long the holder may wait until it has that much; then it refuses.
     patience_ms: int = PATIENCE_MS_MAX
-    #: Not the group's region is read, but what is kept here under this name (`ClusterDatabase.kept`).
-    kept: str = ""
+    #: Not the group's region is read, but a view that the node keeps under this name (see `opener`).
+    view_name: str = ""
 
     @property
-    def known(self) -> TableVersion:
+    def table_version(self) -> TableVersion:
         """What of that table concerns the group."""
         return TableVersion(self.epoch, self.inbound, self.outbound)
 
-    def is_met_by(self, other: ReadTarget) -> bool:
+    def is_satisfied_by(self, other: ReadTarget) -> bool:
         """Whether a view that meets the other target meets this one."""
-        if self.group != other.group or self.known != other.known or self.kept != other.kept:
+        if self.group != other.group or self.table_version != other.table_version or self.view_name != other.view_name:
             return False
         if self.minimum_applied is None or other.minimum_applied is None:
             return self.minimum_applied is None
@@ -77,7 +77,7 @@ class OpenQuestion:
         out.number(self.target.inbound)
         out.number(self.target.outbound)
         out.number(self.target.patience_ms)
-        out.text(self.target.kept)
+        out.text(self.target.view_name)
         out.flag(self.pinned)
         out.number(len(self.requests))
         for request in self.requests:

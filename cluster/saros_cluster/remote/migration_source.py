@@ -30,10 +30,10 @@ class MigrationSource:
 
     rank = Rank(0, 0)
 
-    def __init__(self, time: TimeRange, open_there: OpenThere) -> None:
+    def __init__(self, time: TimeRange, open_remote: OpenThere) -> None:
         """`time`: the partition's slice."""
         self._time = time
-        self._open_there = open_there
+        self._open_remote = open_remote
 
     def span(self, device: str) -> DeviceSpan | None:  # noqa: ARG002 (nobody knows what is there)
         """See `MemorySource.span`."""
@@ -55,7 +55,7 @@ class MigrationSource:
         time = request.time.intersect(self._time)
         if time.empty:
             return None
-        reader = self._open_there(replace(request, time=time, descending=False, bounds=(), grid=None))
+        reader = self._open_remote(replace(request, time=time, descending=False, bounds=(), grid=None))
         blocks: list[Block] = []
         try:
             while (item := reader.next()) is not None:

@@ -56,12 +56,12 @@ class Underlays:
         for node in arrival.holders:
             if node != self._node:
                 try:
-                    return self._open_there(node, arrival, request)
+                    return self._open_remote(node, arrival, request)
                 except (Unreachable, RemoteError, ReadLost, StorageError) as error:
                     failure = error
         raise failure
 
-    def _open_there(self, node: NodeId, arrival: Arrival, request: ScanRequest) -> SeriesReader:
+    def _open_remote(self, node: NodeId, arrival: Arrival, request: ScanRequest) -> SeriesReader:
         query = QueryId(f"{self._life:016x}-underlay-{next(self._queries)}")
         target = ReadTarget(arrival.source, arrival.fence, arrival.epoch, LEFT)
         _, (reader,) = open_readers(self._peers, query, RemoteTarget(node, target), [request], pinned=False)

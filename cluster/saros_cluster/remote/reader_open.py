@@ -2,7 +2,7 @@
 
 applied      the entry that the coordinator was told of, and the moves to and from the group that its table knows of
 not in time  it lags behind: the coordinator asks another holder
-kept         what is no region, but lies here by a name: it is here or it is not
+view_name    no region, but a view that this node keeps under a name: it is here or it is not
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ _POLL_SECONDS = 0.002
 
 
 def opener(
-    host: GroupHost, replicas: Replicas, clock: Clock, kept: Callable[[str], ReadView | None] = lambda _: None
+    host: GroupHost, replicas: Replicas, clock: Clock, named_view: Callable[[str], ReadView | None] = lambda _: None
 ) -> Callable[[ReadTarget], ReadView]:
     """Opens a region for another node's query, once it has applied enough; or what is kept here under a name."""
 
     def open_view(target: ReadTarget) -> ReadView:
-        if target.kept:
-            view = kept(target.kept)
+        if target.view_name:
+            view = named_view(target.view_name)
             if view is None:
-                raise NotHere(target.group, f"this node does not have {target.kept}: ask another one")
+                raise NotHere(target.group, f"this node does not have {target.view_name}: ask another one")
             return view
         machine = replicas.machines.get(target.group)
         if machine is None:
             raise NotHere(target.group, "this node has no replica of it")
-        known = target.known
+        known = target.table_version
         deadline_ns = clock.monotonic_ns() + min(target.patience_ms, PATIENCE_MS_MAX) * 1_000_000
         if not _has_applied(host, target):
             host.read(target.group)  # the leader tells at once what is committed
-        while not (_has_applied(host, target) and machine.replica.has_heard(known)):
+        while not (_has_applied(host, target) and machine.replica.knows_table(known)):
             if clock.monotonic_ns() > deadline_ns:
                 raise NotHere(target.group, "this replica lags behind: ask another one")
             time.sleep(_POLL_SECONDS)

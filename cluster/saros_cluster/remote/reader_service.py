@@ -180,7 +180,7 @@ class ReaderService:
         self._abandon(key, question.abandoned)
         shown, readers = self._open_readers_of(key, question)
         try:
-            return Opened(shown, tuple(self._firsts(key, readers))).encode()
+            return Opened(shown, tuple(self._first_batches(key, readers))).encode()
         except BaseException:
             for reader in readers:
                 self._end(key, reader)
@@ -222,7 +222,7 @@ class ReaderService:
             query.touched_ns = self._clock.monotonic_ns()
             if pin is None:
                 pin = query.pins[target.group] = _Pin(target)
-            if not target.is_met_by(pin.target):
+            if not target.is_satisfied_by(pin.target):
                 raise BadRequest(OPEN, "a query has one view of a group, and this one demands more")
             pin.users += 1
             return pin
@@ -257,7 +257,7 @@ class ReaderService:
             self._open_readers += len(readers)
             return readers
 
-    def _firsts(self, key: _Key, readers: Sequence[_Reader]) -> Iterator[tuple[int, bytes]]:
+    def _first_batches(self, key: _Key, readers: Sequence[_Reader]) -> Iterator[tuple[int, bytes]]:
         """Numbers, with first batches while there is room and time; a reader alone has its stream at once."""
         started_ns = self._clock.monotonic_ns()
         size = 0

@@ -149,7 +149,7 @@ class RemoteSeriesReader:
             self._close_answers()
 
     @property
-    def brought(self) -> bool:
+    def has_received(self) -> bool:
         """Whether something of it has come."""
         return self._counters.remote_bytes > 0
 

@@ -109,7 +109,7 @@ class RoutedView:
         self._expected: list[ScanRequest] = []
         self._places: dict[ScanRequest, int] = {}
         #: Nodes that may keep something for the query.
-        self._asked: set[NodeId] = set()
+        self._queried: set[NodeId] = set()
         self._readers: WeakSet[RemoteSeriesReader] = WeakSet()
 
     def expect(self, request: ScanRequest) -> None:
@@ -123,25 +123,25 @@ class RoutedView:
         readers = self._open_all(request)
         return readers[0] if len(readers) == 1 else MergedReader(readers, descending=request.descending)
 
-    def open_together(self, request: ScanRequest) -> TogetherReader | None:
-        """See `ReaderFactory.open_together`: only of what is all here."""
-        return self._local.open_together(request) if self._is_here(request) else None
+    def open_lockstep(self, request: ScanRequest) -> TogetherReader | None:
+        """See `ReaderFactory.open_lockstep`: only of what is all here."""
+        return self._local.open_lockstep(request) if self._is_local(request) else None
 
     def open_in_step(self, request: ScanRequest) -> SeriesReader | None:
         """See `ReaderFactory.open_in_step`: only of what is all here."""
-        return self._local.open_in_step(request) if self._is_here(request) else None
+        return self._local.open_in_step(request) if self._is_local(request) else None
 
     def cuts(self, request: ScanRequest) -> Sequence[int]:  # noqa: ARG002 (the factory's protocol)
         """See `ReaderFactory.cuts`: none, since who holds what is found out when it is opened."""
         return ()
 
-    def _is_here(self, request: ScanRequest) -> bool:
+    def _is_local(self, request: ScanRequest) -> bool:
         """Whether this node may answer for all groups that have something of the request."""
         return all(self._group(group) is None for group in dict.fromkeys(self._routes(request.device, request.time)))
 
     def latest(self, request: ScanRequest, counters: ReadCounters) -> list[Point | None]:
         """See `ReaderFactory.latest`. Raises what `open` raises."""
-        if self._is_here(request):
+        if self._is_local(request):
             return self._local.latest(request, counters)
         readers = self._open_all(request)
         found: list[Point | None] = [None] * len(request.measurements)
@@ -215,7 +215,7 @@ class RoutedView:
         # The holder may have heard of the end before it was asked.
         for reader in readers:
             reader.close()
-        self._tell(CLOSE, [group.holder.node])
+        self._notify(CLOSE, [group.holder.node])
         raise StoreClosed(f"query {self._query} is over")
 
     def _ask(self, group: _Group, requests: Sequence[ScanRequest]) -> list[RemoteSeriesReader]:
@@ -224,7 +224,7 @@ class RoutedView:
             holder = group.holder
             with self._lock:
                 self._check_open()
-                self._asked.add(holder.node)
+                self._queried.add(holder.node)
             try:
                 shown, readers = open_readers(
                     self._peers, self._query, holder, requests, pinned=group.pinned, abandoned=group.abandoned
@@ -253,8 +253,8 @@ class RoutedView:
     def renew(self) -> None:
         """Tell the holders that the query still runs; well within their lease."""
         with self._lock:
-            asked = sorted(self._asked) if not self._closed else []
-        self._tell(RENEW, asked)
+            asked = sorted(self._queried) if not self._closed else []
+        self._notify(RENEW, asked)
 
     @property
     def shown(self) -> Mapping[int, int]:
@@ -267,13 +267,13 @@ class RoutedView:
             if self._closed:
                 return
             self._closed = True
-            asked, readers = sorted(self._asked), list(self._readers)
+            asked, readers = sorted(self._queried), list(self._readers)
         for reader in readers:
             reader.close()
-        self._tell(CLOSE, asked)  # ends what some thread still waits for, too
+        self._notify(CLOSE, asked)  # ends what some thread still waits for, too
         self._local.close()
 
-    def _tell(self, name: str, nodes: Sequence[NodeId]) -> None:
+    def _notify(self, name: str, nodes: Sequence[NodeId]) -> None:
         for node in nodes:
             try:
                 self._peers.call(node, name, encode_query(self._query), CLOSE_TIMEOUT_S)
@@ -308,7 +308,7 @@ class _Group:
         self.pinned = True
         self.opened.update(requests)
         self.ready.update(zip(requests[1:], readers[1:], strict=True))
-        brought = sum(reader.brought for reader in readers)
+        brought = sum(reader.has_received for reader in readers)
         all_came = len(readers) == 1 or brought == len(readers)
         self.ahead = min(2 * self.ahead, AHEAD_MAX) if all_came else max(brought, 1)
 

@@ -122,9 +122,9 @@ class Proposer:
             return False
         try:
             if node == self._id:
-                self._here(group, data, seconds)
+                self._propose_local(group, data, seconds)
                 return True
-            return self._there(group, data, node, search, seconds)
+            return self._propose_remote(group, data, node, search, seconds)
         except NotLeader as error:
             search.why, search.node = str(error), error.leader
         except (ProposalLost, NotHere) as error:
@@ -142,11 +142,11 @@ class Proposer:
             self._leaders.pop(group, None)
         return False
 
-    def _here(self, group: GroupId, data: bytes, seconds: float) -> None:
+    def _propose_local(self, group: GroupId, data: bytes, seconds: float) -> None:
         outcome = self._host.propose(group, data).result(seconds)
         assert outcome is None
 
-    def _there(self, group: GroupId, data: bytes, node: NodeId, search: _Search, seconds: float) -> bool:
+    def _propose_remote(self, group: GroupId, data: bytes, node: NodeId, search: _Search, seconds: float) -> bool:
         try:
             answer = self._peers.call(node, PROPOSE, _HEAD.pack(group) + data, seconds)
         except RemoteError as error:
@@ -176,7 +176,7 @@ class Proposer:
         def propose(_: NodeId, request: bytes) -> bytes:
             group, data = _read(request, check)
             try:
-                self._here(group, data, _ATTEMPT_SECONDS)
+                self._propose_local(group, data, _ATTEMPT_SECONDS)
             except NotLeader as error:
                 return _NOT_LEADER + _HEAD.pack(-1 if error.leader is None else error.leader)
             except (ProposalLost, NotHere):

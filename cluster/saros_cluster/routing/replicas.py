@@ -83,7 +83,7 @@ class Replicas:
 
     # ------------------------------------------------------------------ all of them
 
-    def _in_each(self, act: Callable[[Region], object]) -> None:
+    def _for_each_region(self, act: Callable[[Region], object]) -> None:
         """Do it in each region; again where a snapshot took its place, not at all in a group that is left meanwhile."""
         for group, machine in self.machines.items():
             while self.machines.get(group) is machine:
@@ -98,7 +98,7 @@ class Replicas:
 
     def flush(self, databases: Sequence[str] | None) -> None:
         """Put what is in memory into files. Raises what `Region.flush` does."""
-        self._in_each(lambda region: region.flush(databases))
+        self._for_each_region(lambda region: region.flush(databases))
 
     def merge(self, databases: Sequence[str] | None, full: bool, stopped: Stopped) -> None:
         """Merge files, and wait for it; a `MergeHere`."""
@@ -107,7 +107,7 @@ class Replicas:
             if not stopped():
                 region.merge(databases, full=full, stopped=stopped)
 
-        self._in_each(merge_unless_stopped)
+        self._for_each_region(merge_unless_stopped)
 
     def clear_caches(self) -> None:
         """Keep nothing of what was read."""

@@ -30,7 +30,7 @@ class Routing:
         self.table = topology.table
         self._interval = interval
         #: All nodes of the cluster, by id.
-        self.nodes = topology.standing(NodeState.IN)
+        self.nodes = topology.in_state(NodeState.IN)
         #: All data groups, by id.
         self.groups = tuple(GroupId(head) for head in sorted(self.table.groups))
         #: Those that own slots: one that is new, or about to end, does not.
@@ -39,7 +39,7 @@ class Routing:
     @property
     def is_open(self) -> bool:
         """Whether each slot is taken by its group: none has left one, and not come to another yet."""
-        return self.topology.change is None or self.topology.change.is_settled
+        return self.topology.change is None or self.topology.change.is_quiescent
 
     def members(self, group: GroupId) -> tuple[NodeId, ...]:
         """The nodes of a group; nobody, if there is none."""
@@ -48,7 +48,7 @@ class Routing:
         found = self.table.groups.get(NodeId(group))
         return () if found is None else found.members
 
-    def known(self, group: GroupId) -> TableVersion:
+    def table_version(self, group: GroupId) -> TableVersion:
         """What an entry or a reader says of this table to a group."""
         head = NodeId(group)
         return TableVersion(self.table.epoch, self.table.inbound.get(head, 0), self.table.outbound.get(head, 0))
@@ -72,7 +72,7 @@ class Routing:
             return self._owning
         return sorted({self.group_at(database, slice_) for slice_ in range(first, last + 1)})
 
-    def hand_out(self, placed: PlacedTablet) -> Iterator[tuple[GroupId, PlacedTablet]]:
+    def split_tablet(self, placed: PlacedTablet) -> Iterator[tuple[GroupId, PlacedTablet]]:
         """A tablet's rows, by group; one tablet for each slice if it spans several."""
         frame = placed.known
         assert frame is not None

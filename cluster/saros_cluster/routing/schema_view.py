@@ -48,7 +48,7 @@ class ClusterSchema:
         self._agreed: frozenset[str] = frozenset()
         #: By database: the group whose its series are, since it told of them, and the move that brought them there. The
         #: group is None from when it has let go of them until the next one tells.
-        self._told_by: dict[str, tuple[GroupId | None, int]] = {}
+        self._authorities: dict[str, tuple[GroupId | None, int]] = {}
         #: Of these, the former have let go, and the next have not told. Never changed in place.
         self.orphans: frozenset[str] = frozenset()
         #: By group: the entry up to which it has told.
@@ -66,23 +66,23 @@ class ClusterSchema:
             self.pending, self.version = pending, version
             before, self._agreed = self._agreed, frozenset(databases)
             for path in sorted(before - self._agreed):
-                if not self._is_made_anew(path):
+                if not self._is_recreated(path):
                     _apply(self.tree, DeleteDatabase(path))
             for path in sorted(self._agreed):
                 if not self.tree.is_database(path):
                     _apply(self.tree, CreateDatabase(path))
 
-    def _is_made_anew(self, path: str) -> bool:
+    def _is_recreated(self, path: str) -> bool:
         """Whether a dropped database is not the one that its group tells of: the meta group's log may be behind.
 
         Of a drop whose number nobody says here any more, the group will tell.
         """
-        group, _ = self._told_by.get(path, _NOBODY)
+        group, _ = self._authorities.get(path, _NOBODY)
         numbers = [number for number, drop in self.pending.items() if drop == DeleteDatabase(path)]
         return group is not None and self.drops.get(group, 0) >= max(numbers, default=0)
 
     @property
-    def seen(self) -> Mapping[GroupId, int]:
+    def visible_drops(self) -> Mapping[GroupId, int]:
         """By group, the newest drop that whoever writes by the tree has seen: one that the meta group has told of, too.
 
         What that has not told of lies behind moves of which it has not told either: series that such a drop took may be
@@ -90,23 +90,23 @@ class ClusterSchema:
         """
         return {group: min(number, self.version) for group, number in self.drops.items()}
 
-    def known(self, group: GroupId) -> int:
+    def applied_index(self, group: GroupId) -> int:
         """The entry up to which a group has told; 0: it has not."""
         return self._known.get(group, 0)
 
-    def learn_news(self, group: GroupId, news: SchemaDelta, behind: int | None = None) -> bool:
+    def apply_delta(self, group: GroupId, news: SchemaDelta, behind: int | None = None) -> bool:
         """What a group tells, in its order: a replica that is only coming to be knows less than others have told.
 
         `behind`: what was known when it was asked; False if that is another entry by now, and nothing is learned.
         """
         with self._lock:
-            known = self.known(group)
+            known = self.applied_index(group)
             if behind is not None and behind != known:
                 return False
             if news.index >= known:
                 self._known[group] = news.index
                 self._learn(group, news)
-                self.orphans = frozenset(path for path, (by, _) in self._told_by.items() if by is None)
+                self.orphans = frozenset(path for path, (by, _) in self._authorities.items() if by is None)
                 if news.drop > self.drops.get(group, 0):
                     self.drops = {**self.drops, group: news.drop}
             return True
@@ -117,19 +117,19 @@ class ClusterSchema:
             gone = self.orphans.intersection(orphans)
             if gone:
                 for path in gone:
-                    del self._told_by[path]
+                    del self._authorities[path]
                 self.orphans -= gone
                 self.tree = self._without(gone)
 
     def _learn(self, group: GroupId, news: SchemaDelta) -> None:
         made = {c.path: news.since.get(c.path, 0) for c in news.changes if isinstance(c, CreateDatabase)}
-        told = {path: (group, at) for path, at in made.items() if at >= self._told_by.get(path, _NOBODY)[1]}
+        told = {path: (group, at) for path, at in made.items() if at >= self._authorities.get(path, _NOBODY)[1]}
         if news.whole:
             replaced = told.keys() | self._silent(group, told, news.left)
         else:
-            replaced = {path for path in told if self._told_by.get(path, (group, 0))[0] != group}
+            replaced = {path for path in told if self._authorities.get(path, (group, 0))[0] != group}
         tree = self._without(replaced) if replaced else self.tree
-        self._told_by |= told
+        self._authorities |= told
         passed_by = made.keys() - told.keys()
         for change in news.changes:
             if isinstance(change, CreateDatabase):
@@ -137,35 +137,35 @@ class ClusterSchema:
                 if not tree.is_database(change.path):  # it overlaps others: the meta group knows more
                     passed_by.add(change.path)
                 elif change.path in told:  # an end that it was told with is over
-                    self._told_by[change.path] = told[change.path]
+                    self._authorities[change.path] = told[change.path]
             elif isinstance(change, DeleteDatabase):
                 self._end(tree, group, change)
-            elif not isinstance(change, _OF_SERIES) or self._may_speak(group, _path(change), tree, passed_by):
+            elif not isinstance(change, _OF_SERIES) or self._is_authoritative(group, _path(change), tree, passed_by):
                 _apply(tree, _new_in(tree, change) if isinstance(change, CreateSeries) else change)
         self.tree = tree
 
     def _silent(self, group: GroupId, told: Collection[str], left: int) -> set[str]:
         """The databases that a group had series of and has no more; those that went with a move become orphans."""
         gone = set()
-        for path, (by, at) in list(self._told_by.items()):
+        for path, (by, at) in list(self._authorities.items()):
             if by == group and path not in told:
                 if left > at and path in self._agreed:
-                    self._told_by[path] = None, at
+                    self._authorities[path] = None, at
                 else:
-                    del self._told_by[path]
+                    del self._authorities[path]
                     gone.add(path)
         return gone
 
-    def _may_speak(self, group: GroupId, path: str, tree: SchemaTree, passed_by: Collection[str]) -> bool:
+    def _is_authoritative(self, group: GroupId, path: str, tree: SchemaTree, passed_by: Collection[str]) -> bool:
         """Whether the group's word counts for a series or device: another one may have it by now."""
         if any(path == other or path.startswith(f"{other}.") for other in passed_by):
             return False
         database = tree.database_of(path)
-        return database is None or self._told_by.get(database, (group, 0))[0] == group
+        return database is None or self._authorities.get(database, (group, 0))[0] == group
 
     def _end(self, tree: SchemaTree, group: GroupId, change: DeleteDatabase) -> None:
-        if self._told_by.get(change.path, _NOBODY)[0] in (group, None):
-            self._told_by.pop(change.path, None)
+        if self._authorities.get(change.path, _NOBODY)[0] in (group, None):
+            self._authorities.pop(change.path, None)
             _apply(tree, change)
             if change.path in self._agreed:
                 _apply(tree, CreateDatabase(change.path))

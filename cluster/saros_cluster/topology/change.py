@@ -107,17 +107,17 @@ class Change:
         return not self.aborting and all(self.new_groups.values())
 
     @property
-    def excludes_drops(self) -> bool:
+    def blocks_drops(self) -> bool:
         """Whether slots move, or may at any moment: a drop could reach them where they were only, or nowhere."""
         return self.is_prepared and self.stage in (Stage.PREPARING, Stage.MOVING)
 
     @property
-    def is_settled(self) -> bool:
+    def is_quiescent(self) -> bool:
         """Whether no move is half way: fenced, and not opened. Only then the next one is fenced."""
         return all(move.opened for move in self.moves if move.fence is not None)
 
     @property
-    def is_over(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether nothing is left to be done."""
         return self.stage in (Stage.REGROUPING, Stage.ABORTING) and all(r.done for r in self.regroups.values())
 
@@ -135,7 +135,7 @@ class Change:
 
     # ------------------------------------------------------------------ words
 
-    def words(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """As values that JSON knows."""
         return {
             "id": self.id,
@@ -143,7 +143,7 @@ class Change:
             "leaving": self.leaving,
             "new_groups": [[group, ready] for group, ready in self.new_groups.items()],
             "regroups": [[group, r.before, r.after, r.done] for group, r in self.regroups.items()],
-            "moves": [_words_of(move) for move in self.moves],
+            "moves": [_move_to_json(move) for move in self.moves],
             "going": self.going,
             "aborting": self.aborting,
             "given_up": sorted(self.given_up),
@@ -151,7 +151,7 @@ class Change:
         }
 
     @staticmethod
-    def of_words(words: Mapping[str, Any]) -> Change:
+    def from_json(words: Mapping[str, Any]) -> Change:
         """The inverse. Raises ValueError, TypeError, KeyError."""
         return Change(
             int(words["id"]),
@@ -162,7 +162,7 @@ class Change:
                 GroupId(int(g)): MembershipChange(nodes_of(b), nodes_of(a), bool(done))
                 for g, b, a, done in words["regroups"]
             },
-            tuple(_move_of(move) for move in words["moves"]),
+            tuple(_move_from_json(move) for move in words["moves"]),
             bool(words["going"]),
             bool(words["aborting"]),
             frozenset(nodes_of(words["given_up"])),
@@ -191,7 +191,7 @@ def slots_of_runs(words: Sequence[Any]) -> tuple[int, ...]:
     return tuple(slot for first, count in words for slot in range(int(first), int(first) + int(count)))
 
 
-def _words_of(move: Move) -> list[object]:
+def _move_to_json(move: Move) -> list[object]:
     flags = [move.opened, move.arrived, move.dropped, move.lost]
     return [
         move.source,
@@ -205,7 +205,7 @@ def _words_of(move: Move) -> list[object]:
     ]
 
 
-def _move_of(words: Sequence[Any]) -> Move:
+def _move_from_json(words: Sequence[Any]) -> Move:
     source, target, slots, holders, epoch, fence, loaded, (opened, arrived, dropped, lost) = words
     return Move(
         GroupId(int(source)),

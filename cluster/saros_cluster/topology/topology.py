@@ -42,7 +42,7 @@ class Node:
 
     peer: str
     client: str
-    standing: NodeState = NodeState.IN
+    state: NodeState = NodeState.IN
     #: See `Admit.token`.
     token: str = ""
     #: Nodes of one rack are lost together; empty: it is not known.
@@ -63,7 +63,7 @@ class Topology:
     lost: frozenset[NodeId] = frozenset()
     #: Groups that go on with one member, and the version of the membership that says so: that member need not be
     #: elected. It means nothing any more when the group is to have another one.
-    alone: Mapping[GroupId, int] = field(default_factory=dict)
+    forced_single: Mapping[GroupId, int] = field(default_factory=dict)
     #: Of groups whose members have changed: the term in which the last change was committed. Who comes to a group
     #: begins with it, for a leader of an earlier one may not know that it had left, and would count on its answers.
     terms: Mapping[GroupId, int] = field(default_factory=dict)
@@ -77,9 +77,9 @@ class Topology:
 
     # ------------------------------------------------------------------ looking
 
-    def standing(self, standing: NodeState) -> list[NodeId]:
-        """The nodes that are so, by id."""
-        return sorted(node for node, found in self.nodes.items() if found.standing is standing)
+    def in_state(self, state: NodeState) -> list[NodeId]:
+        """Return the nodes in a state, by id."""
+        return sorted(node for node, found in self.nodes.items() if found.state is state)
 
     @property
     def racks(self) -> Mapping[NodeId, str]:
@@ -121,9 +121,9 @@ class Topology:
             halves += [] if regroup.done else [regroup.before, regroup.after]
         return any(2 * len(set(half) & self.lost) >= len(half) for half in halves)
 
-    def goes_on_alone(self, group: GroupId) -> bool:
+    def is_forced_single(self, group: GroupId) -> bool:
         """Whether the member that a group is to have goes on with it without being elected."""
-        return self.alone.get(group) == self.wanted[group].version
+        return self.forced_single.get(group) == self.wanted[group].version
 
     def needed(self, move: Move) -> frozenset[NodeId]:
         """Who must have a move's files before its source lets go of them; if nobody is left to have them, it waits."""
@@ -140,9 +140,9 @@ class Topology:
         """With a change that is further."""
         return replace(self, change=change)
 
-    def with_standing(self, nodes: Iterable[NodeId], standing: NodeState) -> Topology:
-        """With nodes that are something else."""
-        changed = {node: replace(self.nodes[node], standing=standing) for node in nodes}
+    def with_state(self, nodes: Iterable[NodeId], state: NodeState) -> Topology:
+        """Return the topology with these nodes in another state."""
+        changed = {node: replace(self.nodes[node], state=state) for node in nodes}
         return replace(self, nodes={**self.nodes, **changed})
 
     def with_wanted(
@@ -150,37 +150,37 @@ class Topology:
     ) -> Topology:
         """With other members that a group is to have. The meta group's log goes to all who wait, too."""
         if group == META:
-            learners = {*learners, *self.standing(NodeState.WAITING)} - set(voters)
+            learners = {*learners, *self.in_state(NodeState.WAITING)} - set(voters)
         return replace(self, wanted={**self.wanted, group: membership(version, voters, learners)})
 
     # ------------------------------------------------------------------ words
 
-    def words(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """As values that JSON knows."""
         return {
             "nodes": [
-                [node, n.peer, n.client, n.standing.value, n.token, n.rack] for node, n in sorted(self.nodes.items())
+                [node, n.peer, n.client, n.state.value, n.token, n.rack] for node, n in sorted(self.nodes.items())
             ],
-            "table": self.table.words(),
+            "table": self.table.to_json(),
             "wanted": [[group, wanted.encode().decode()] for group, wanted in sorted(self.wanted.items())],
-            "change": None if self.change is None else self.change.words(),
+            "change": None if self.change is None else self.change.to_json(),
             "last": self.last,
             "lost": sorted(self.lost),
-            "alone": sorted(self.alone.items()),
+            "alone": sorted(self.forced_single.items()),
             "terms": sorted(self.terms.items()),
         }
 
     @staticmethod
-    def of_words(words: Mapping[str, Any]) -> Topology:
+    def from_json(words: Mapping[str, Any]) -> Topology:
         """The inverse. Raises ValueError, TypeError, KeyError."""
         return Topology(
             {
-                NodeId(int(node)): Node(str(peer), str(client), NodeState(standing), str(token), str(rack))
-                for node, peer, client, standing, token, rack in words["nodes"]
+                NodeId(int(node)): Node(str(peer), str(client), NodeState(state), str(token), str(rack))
+                for node, peer, client, state, token, rack in words["nodes"]
             },
-            PartitionTable.of_words(words["table"]),
+            PartitionTable.from_json(words["table"]),
             {GroupId(int(group)): Membership.decode(str(wanted).encode()) for group, wanted in words["wanted"]},
-            None if words["change"] is None else Change.of_words(words["change"]),
+            None if words["change"] is None else Change.from_json(words["change"]),
             None if words["last"] is None else (int(words["last"][0]), bool(words["last"][1])),
             frozenset(nodes_of(words["lost"])),
             {GroupId(int(group)): int(version) for group, version in words["alone"]},

@@ -57,15 +57,15 @@ def apply(topology: Topology, command: GrowthCommand, index: int) -> Topology:
         case GiveUp(nodes):
             return _give_up(topology, nodes, index)
         case ForceSingleMember():
-            return _alone(topology, command, index)
+            return _force_single_member(topology, command, index)
         case Begin():
-            return _settled(_begin(topology, command, index), None, index)
+            return _advance(_begin(topology, command, index), None, index)
     change = topology.change
     if change is None or change.id != command.change:
         if isinstance(command, Abort):
             raise UserMistake(f"change {command.change} of the cluster is over", code=NOT_NOW)
         return topology
-    return _settled(_step(topology, change, command, index), change.stage, index)
+    return _advance(_step(topology, change, command, index), change.stage, index)
 
 
 def _step(topology: Topology, change: Change, command: GrowthCommand, index: int) -> Topology:
@@ -82,17 +82,17 @@ def _step(topology: Topology, change: Change, command: GrowthCommand, index: int
         case Regrouped():
             return _regrouped(topology, change, command, index)
         case RecreateGroup():
-            return _anew(topology, change, command, index)
+            return _recreate_group(topology, change, command, index)
         case Fenced() | Opened() | Loaded() | Dropped():
             return _move_on(topology, change, command, index)
         case _:
             return topology
 
 
-def _check(topology: Topology, nodes: Collection[NodeId], standing: NodeState, mistake: str) -> None:
+def _check(topology: Topology, nodes: Collection[NodeId], state: NodeState, mistake: str) -> None:
     for node in nodes:
         found = topology.nodes.get(node)
-        if found is None or found.standing is not standing:
+        if found is None or found.state is not state:
             raise UserMistake(f"node {node} {mistake}: look with SHOW CLUSTER", code=NO_SUCH_NODE)
 
 
@@ -104,7 +104,7 @@ def _admit(topology: Topology, command: Admit, index: int) -> Topology:
         return topology
     for node, found in topology.nodes.items():
         used = {found.peer, found.client} & {command.peer, command.client}
-        if used and found.standing is not NodeState.GONE:
+        if used and found.state is not NodeState.GONE:
             raise UserMistake(f"{min(used)} is the address of node {node}", code=NO_SUCH_NODE)
     node = NodeId(max(topology.nodes) + 1)
     admitted = Node(command.peer, command.client, NodeState.WAITING, command.token, command.rack)
@@ -116,7 +116,7 @@ def _dismiss(topology: Topology, node: NodeId, index: int) -> Topology:
     _check(topology, [node], NodeState.WAITING, "is not waiting to join")
     if topology.change is not None and node in topology.change.joining:
         raise UserMistake(f"node {node} is joining: abort the change first", code=CHANGE_UNDER_WAY)
-    return _with_waiting(topology.with_standing([node], NodeState.GONE), index)
+    return _with_waiting(topology.with_state([node], NodeState.GONE), index)
 
 
 def _with_waiting(topology: Topology, index: int) -> Topology:
@@ -136,7 +136,7 @@ def _begin(topology: Topology, command: Begin, index: int) -> Topology:
     _check(topology, command.joining, NodeState.WAITING, "is not waiting to join")
     _check(topology, command.leaving, NodeState.IN, "is not in the cluster")
     table = topology.table
-    heads = sorted({*topology.standing(NodeState.IN), *command.joining} - set(command.leaving))
+    heads = sorted({*topology.in_state(NodeState.IN), *command.joining} - set(command.leaving))
     if len(heads) < table.replicas:
         raise UserMistake(
             f"{len(heads)} nodes would be left for {table.replicas} copies of everything: add one first",
@@ -161,7 +161,7 @@ def _begin(topology: Topology, command: Begin, index: int) -> Topology:
     found = replace(topology, table=table.with_groups(new, index), change=change)
     for group in new:
         found = found.with_wanted(GroupId(group.head), index, group.members)
-    return _wanting(found, index, _prepared)
+    return _with_wanted_members(found, index, _prepared)
 
 
 def _members(topology: Topology, command: Begin, heads: Collection[NodeId], live: Collection[NodeId]) -> Members:
@@ -217,7 +217,7 @@ def _move(topology: Topology, source: GroupId, target: GroupId, slots: tuple[int
     return Move(source, target, slots, holders, epoch, lost=not holders)
 
 
-def _wanting(topology: Topology, index: int, halves: _Halves) -> Topology:
+def _with_wanted_members(topology: Topology, index: int, halves: _Halves) -> Topology:
     """Each group that has not done so is to get voters and learners as `halves` says."""
     assert topology.change is not None
     found = topology
@@ -235,7 +235,7 @@ def _move_on(topology: Topology, change: Change, command: Fenced | Opened | Load
         return topology
     move, table = change.moves[command.move], topology.table
     match command:
-        case Fenced(fence=fence) if move.epoch == table.epoch + 1 and change.is_settled:
+        case Fenced(fence=fence) if move.epoch == table.epoch + 1 and change.is_quiescent:
             move = replace(move, fence=fence)
             table = table.moved(move.slots, NodeId(move.target), index)
         case Opened(version=version) if version == topology.wanted[move.target].version:
@@ -264,7 +264,7 @@ def _regrouped(topology: Topology, change: Change, command: Regrouped, index: in
 def _abort(topology: Topology, change: Change, index: int) -> Topology:
     if change.going:
         raise UserMistake("slots are moving: the change can only go forward now", code=NOT_NOW)
-    return _wanting(topology.with_change(replace(change, aborting=True)), index, _before)
+    return _with_wanted_members(topology.with_change(replace(change, aborting=True)), index, _before)
 
 
 def _before(regroup: MembershipChange) -> tuple[Collection[NodeId], Collection[NodeId]]:
@@ -294,7 +294,7 @@ _HALVES: Mapping[Stage, _Halves] = {
 
 def _give_up(topology: Topology, nodes: Collection[NodeId], index: int) -> Topology:
     """A change that is under way ends without them, and they are not heard any more; another change removes them."""
-    change, members = topology.change, {*topology.standing(NodeState.IN)}
+    change, members = topology.change, {*topology.in_state(NodeState.IN)}
     joining = set() if change is None else {*change.joining}
     for node in nodes:
         if node in joining and change is not None and not change.going:
@@ -306,8 +306,8 @@ def _give_up(topology: Topology, nodes: Collection[NodeId], index: int) -> Topol
     found = replace(topology, lost=lost)
     if change is None:
         return found.with_wanted(META, index, members - lost)
-    found = _settled(found.with_change(_without_lost(found, change)), change.stage, index)
-    return found if found.change is None else _wanting(found, index, _HALVES[found.change.stage])
+    found = _advance(found.with_change(_without_lost(found, change)), change.stage, index)
+    return found if found.change is None else _with_wanted_members(found, index, _HALVES[found.change.stage])
 
 
 def _without_lost(topology: Topology, change: Change) -> Change:
@@ -317,7 +317,7 @@ def _without_lost(topology: Topology, change: Change) -> Change:
     let go of it by now. The next change brings such a node in as a new member, with all that there is.
     """
     lost = topology.lost
-    left = (({*topology.standing(NodeState.IN)} - set(change.leaving)) | set(change.joining)) - lost
+    left = (({*topology.in_state(NodeState.IN)} - set(change.leaving)) | set(change.joining)) - lost
     for group, regroup in change.regroups.items():
         if group == META and not regroup.done:
             before = tuple(node for node in regroup.before if node not in lost)
@@ -335,7 +335,7 @@ def _without_lost(topology: Topology, change: Change) -> Change:
     return replace(change, given_up=change.given_up | (lost & set(change.joining)))
 
 
-def _alone(topology: Topology, command: ForceSingleMember, index: int) -> Topology:
+def _force_single_member(topology: Topology, command: ForceSingleMember, index: int) -> Topology:
     """The member goes on; those that are left of the group learn from it what there is."""
     group, node, wanted = command.group, command.node, topology.wanted.get(command.group)
     if wanted is None or wanted.version != command.version or node in topology.lost:
@@ -347,16 +347,16 @@ def _alone(topology: Topology, command: ForceSingleMember, index: int) -> Topolo
     change = topology.change
     if change is not None and group in change.regroups and not change.regroups[group].done:
         found = found.with_change(change.with_regroup(group, replace(change.regroups[group], before=(node,))))
-    return replace(found, alone={**topology.alone, group: index})
+    return replace(found, forced_single={**topology.forced_single, group: index})
 
 
-def _anew(topology: Topology, change: Change, command: RecreateGroup, index: int) -> Topology:
+def _recreate_group(topology: Topology, change: Change, command: RecreateGroup, index: int) -> Topology:
     """What is still where it was goes to the group once more. What has left there is lost with the group."""
     group, node, wanted = command.group, command.node, topology.wanted.get(command.group)
     head = NodeId(group)
     if not change.going or group not in change.new_groups or wanted is None or wanted.version != command.version:
         return topology
-    if node in topology.lost or node in change.leaving or topology.nodes[node].standing is not NodeState.IN:
+    if node in topology.lost or node in change.leaving or topology.nodes[node].state is not NodeState.IN:
         return topology
     if not topology.members_of(group) <= topology.lost:
         return topology
@@ -374,7 +374,7 @@ def _anew(topology: Topology, change: Change, command: RecreateGroup, index: int
 # ---------------------------------------------------------------------- what follows
 
 
-def _settled(topology: Topology, before: Stage | None, index: int) -> Topology:
+def _advance(topology: Topology, before: Stage | None, index: int) -> Topology:
     """What follows by itself: slots have arrived, members are to change, the change is over."""
     found, change = topology, topology.change
     assert change is not None
@@ -385,8 +385,8 @@ def _settled(topology: Topology, before: Stage | None, index: int) -> Topology:
             change = change.with_move(number, replace(change.moves[number], arrived=True))
         found = replace(found, table=found.table.arrived(slots, index), change=change)
     if change.stage is Stage.REGROUPING and before is not Stage.REGROUPING:
-        found = _wanting(found, index, _after)
-    return _ended(found, change, index) if change.is_over else found
+        found = _with_wanted_members(found, index, _after)
+    return _ended(found, change, index) if change.is_finished else found
 
 
 def _ended(topology: Topology, change: Change, index: int) -> Topology:
@@ -402,4 +402,4 @@ def _ended(topology: Topology, change: Change, index: int) -> Topology:
     )
     if change.aborting:
         return found
-    return found.with_standing(change.leaving, NodeState.GONE).with_standing(change.joining, NodeState.IN)
+    return found.with_state(change.leaving, NodeState.GONE).with_state(change.joining, NodeState.IN)

@@ -27,10 +27,10 @@ from saros_cluster.transport.channels import (
     STREAM_PATH,
     TIMEOUT_KEY,
     Dialer,
+    call_error,
     code_of,
-    trouble_of,
 )
-from saros_cluster.transport.handshake import Identity, Metadata, PeerCredentials, greeting
+from saros_cluster.transport.handshake import Identity, Metadata, PeerCredentials, handshake_metadata
 from saros_cluster.transport.watchdog import Watchdog
 from saros_storage.base.clock import Clock
 
@@ -107,7 +107,7 @@ class Calls:
 
     def _metadata(self, node: NodeId, name: str, timeout_s: float) -> Metadata:
         own = ((NAME_KEY, name), (TIMEOUT_KEY, str(int(timeout_s * 1_000))))
-        return greeting(self._identity, node) + own
+        return handshake_metadata(self._identity, node) + own
 
     def _route(self, node: NodeId, request: bytes, timeout_s: float) -> _Route:
         """The way to a node for a request that may be made. Raises Unreachable, RemoteError."""
@@ -134,6 +134,6 @@ def _route_to(address: str, credentials: PeerCredentials | None, channel: grpc.C
 def _translated(node: NodeId, error: Any) -> Unreachable | RemoteError:
     code = code_of(error)
     if code is None:
-        trouble = trouble_of(error)
+        trouble = call_error(error)
         return Unreachable(node, trouble, sent=_NOT_SENT not in trouble)
     return RemoteError(node, code, str(error.details()))

@@ -76,11 +76,11 @@ class Dialer:
         self._identity = identity
         self._address_of = address_of
         self._credentials = credentials
-        self._told: dict[NodeId, str] = {}
+        self._advertised: dict[NodeId, str] = {}
 
-    def hear(self, node: NodeId, address: str) -> None:
+    def learn_address(self, node: NodeId, address: str) -> None:
         """A node has said where it listens."""
-        self._told[node] = address
+        self._advertised[node] = address
 
     @property
     def credentials(self) -> PeerCredentials | None:
@@ -89,7 +89,7 @@ class Dialer:
 
     def address(self, node: NodeId) -> str:
         """Where a node is. Raises Unreachable."""
-        address = self._address_of(node) or self._told.get(node)
+        address = self._address_of(node) or self._advertised.get(node)
         if address is None:
             raise Unreachable(node, "its address is not known", sent=False)
         if self._credentials is None and not is_loopback(address):
@@ -131,6 +131,6 @@ def code_of(call: Any) -> int | None:
     return int(code) if code is not None else None
 
 
-def trouble_of(call: Any) -> str:
+def call_error(call: Any) -> str:
     """Why a call is over, for people."""
     return str(call.details() or call.code())

@@ -81,8 +81,8 @@ class GrpcPeers:
         pool = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="saros-peers")
         server = grpc.server(pool, options=SERVER_OPTIONS, maximum_concurrent_rpcs=THREADS_MAX)
         secure = self._credentials is not None
-        hear = self._dialer.hear
-        serving = Serving(self._identity, receive, calls, streams, self._counters, hear, secure=secure)
+        learn_address = self._dialer.learn_address
+        serving = Serving(self._identity, receive, calls, streams, self._counters, learn_address, secure=secure)
         server.add_generic_rpc_handlers((serving.handlers(),))
         try:
             check_address(host, port)

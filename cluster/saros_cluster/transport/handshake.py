@@ -50,7 +50,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A node of a cluster. `cluster` has letters, digits, and `._-`, at most 64; `address`: see `greeting`."""
+    """A node of a cluster. `cluster`: at most 64 letters, digits and `._-`; `address`: see `handshake_metadata`."""
 
     cluster: str
     node: NodeId
@@ -93,7 +93,7 @@ class CredentialSource(Protocol):
         """For new connections; the same object as long as they are the same. Any thread."""
 
 
-def greeting(identity: Identity, receiver: NodeId) -> Metadata:
+def handshake_metadata(identity: Identity, receiver: NodeId) -> Metadata:
     """What a call of this node to another begins with.
 
     It says where this node listens: who is new may not have heard of it, and could not answer.
@@ -108,7 +108,7 @@ def greeting(identity: Identity, receiver: NodeId) -> Metadata:
     )
 
 
-def told_address(metadata: Mapping[str, object]) -> str | None:
+def advertised_address(metadata: Mapping[str, object]) -> str | None:
     """Where a sender that was verified says that it listens, if it does."""
     address = metadata.get(ADDRESS_KEY)
     return address if isinstance(address, str) and is_address(address) else None

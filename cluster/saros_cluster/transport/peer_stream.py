@@ -27,10 +27,10 @@ import grpc
 from saros_cluster.multiraft.peers import Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import Message
-from saros_cluster.transport.channels import CONNECTION_KEY, RAFT_PATH, Dialer, trouble_of
+from saros_cluster.transport.channels import CONNECTION_KEY, RAFT_PATH, Dialer, call_error
 from saros_cluster.transport.codec import BATCH_MESSAGES_MAX, Frame, encode_message, fitting, join
 from saros_cluster.transport.counters import Counters
-from saros_cluster.transport.handshake import SENDER_KEY, Identity, greeting
+from saros_cluster.transport.handshake import SENDER_KEY, Identity, handshake_metadata
 from saros_storage.base.clock import Clock
 
 logger = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class Outbox:
             self._bytes -= sum(frame.size_bytes for frame in taken)
             return taken
 
-    def wake(self) -> None:
+    def notify(self) -> None:
         """Let those who wait look whether it is over."""
         with self._changed:
             self._changed.notify_all()
@@ -126,7 +126,7 @@ class Connection:
         """It is over, for whatever reason."""
         self._ended.set()
         self._opened.set()
-        self._outbox.wake()
+        self._outbox.notify()
 
     def wait_for_end(self) -> None:
         """Wait until it is over."""
@@ -206,23 +206,23 @@ class PeerStream:
     def _hold(self, channel: grpc.Channel, connection: Connection) -> float:
         self._attempts += 1
         number = ((CONNECTION_KEY, f"{self._boot}/{self._attempts}"),)
-        metadata = greeting(self._identity, self._node) + number
+        metadata = handshake_metadata(self._identity, self._node) + number
         with self._starting:
             if self._closed.is_set():
                 return 0.0
             call = channel.stream_unary(RAFT_PATH).future(connection, metadata=metadata)
         call.add_done_callback(lambda _: connection.end())
         if dict(call.initial_metadata() or ()).get(SENDER_KEY) != str(self._node):
-            self._report(trouble_of(call))
+            self._report(call_error(call))
             return 0.0
         began_ns = self._clock.monotonic_ns()
-        self._welcome()
+        self._on_connected()
         connection.open()
         connection.wait_for_end()
-        self._report(trouble_of(call))
+        self._report(call_error(call))
         return (self._clock.monotonic_ns() - began_ns) / 1e9
 
-    def _welcome(self) -> None:
+    def _on_connected(self) -> None:
         self._accepted += 1
         if self._accepted > 1:
             self._counters.add(self._node, reconnects=1)

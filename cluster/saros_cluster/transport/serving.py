@@ -1,8 +1,8 @@
 """Serving other nodes' requests: Raft's batches, calls and streams, each checked before it is carried out.
 
-    greeting -> name, deadline -> a place -> handler -> answer
-        |            |               |          |
-       2019        2002/2003        606     its own code, or 2001 and the log          (the code ends the call)
+    handshake -> name, deadline -> a place -> handler -> answer
+        |             |               |          |
+       2019         2002/2003        606     its own code, or 2001 and the log          (the code ends the call)
 
 Places are limited, for each kind of call by itself, so that calls which wait do not keep Raft from its thread.
 
@@ -46,7 +46,7 @@ from saros_cluster.transport.channels import (
 )
 from saros_cluster.transport.codec import decode_batch
 from saros_cluster.transport.counters import Counters
-from saros_cluster.transport.handshake import SENDER_KEY, Identity, told_address, verified_sender
+from saros_cluster.transport.handshake import SENDER_KEY, Identity, advertised_address, verified_sender
 
 logger = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ class Arrivals:
 
 
 class Serving:
-    """See the module. `hear` is told where callers listen. `secure`: they have certificates, which are checked."""
+    """See the module. `learn_address` gets addresses that callers advertise. `secure`: verify certificates."""
 
     def __init__(
         self,
@@ -128,12 +128,12 @@ class Serving:
         calls: Mapping[str, CallHandler],
         streams: Mapping[str, StreamHandler],
         counters: Counters,
-        hear: Callable[[NodeId, str], None],
+        learn_address: Callable[[NodeId, str], None],
         *,
         secure: bool,
     ) -> None:
         self._identity = identity
-        self._hear = hear
+        self._learn_address = learn_address
         self._secure = secure
         self._arrivals = Arrivals(receive)
         self._calls = dict(calls)
@@ -151,7 +151,7 @@ class Serving:
         }
         return grpc.method_handlers_generic_handler(SERVICE, methods)
 
-    def _greeted(self, context: grpc.ServicerContext) -> tuple[NodeId, Fields]:
+    def _authenticate(self, context: grpc.ServicerContext) -> tuple[NodeId, Fields]:
         """Who asks, and the metadata. Raises Refused."""
         metadata: Fields = dict(context.invocation_metadata())
         certificate = context.auth_context() if self._secure else None
@@ -161,10 +161,10 @@ class Serving:
 
     def _raft(self, batches: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
         try:
-            sender, metadata = self._greeted(context)
-            address = told_address(metadata)
+            sender, metadata = self._authenticate(context)
+            address = advertised_address(metadata)
             if address is not None:
-                self._hear(sender, address)
+                self._learn_address(sender, address)
             arrival = self._arrivals.enter(sender, *_connection(metadata), context)
             try:
                 context.send_initial_metadata(((SENDER_KEY, str(self._identity.node)),))
@@ -192,7 +192,7 @@ class Serving:
 
     def _call(self, request: bytes, context: grpc.ServicerContext) -> bytes:
         try:
-            sender, metadata = self._greeted(context)
+            sender, metadata = self._authenticate(context)
             _check_deadline(context.time_remaining())
             handler = _named(self._calls, metadata)
             with _place(self._call_places):
@@ -202,7 +202,7 @@ class Serving:
 
     def _stream(self, request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
         try:
-            sender, metadata = self._greeted(context)
+            sender, metadata = self._authenticate(context)
             _check_deadline(_timeout_s(metadata))
             handler = _named(self._streams, metadata)
             with _place(self._stream_places), _closing(handler(sender, request), context) as answers:

@@ -178,7 +178,7 @@ def _list(word: object) -> list[object]:
     return word
 
 
-def _holder(word: object) -> Grantee:
+def _grantee(word: object) -> Grantee:
     kind, name = _list(word)
     return Grantee(Kind(kind), _text(name))
 
@@ -187,7 +187,7 @@ def _holder(word: object) -> Grantee:
 _FORMS: dict[object, Callable[[object], object]] = {
     "str": _text,
     "bool": _flag,
-    "Holder": _holder,
+    "Grantee": _grantee,
     "tuple[str, ...]": lambda word: tuple(_text(part) for part in _list(word)),
     "tuple[Privilege, ...]": lambda word: tuple(Privilege(part) for part in _list(word)),
 }

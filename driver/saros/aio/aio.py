@@ -80,7 +80,7 @@ class _Threads:
 
     async def end(self, call: Callable[[], None]) -> None:
         """Do a call that ends others, which do not keep it waiting."""
-        if not self._owner.is_here:
+        if not self._owner.is_own_process:
             call()
         elif not self._closed:
             await asyncio.wrap_future(self._ends.submit(call))
@@ -88,7 +88,7 @@ class _Threads:
     def close(self) -> None:
         """No further calls."""
         self._closed = True
-        if self._owner.is_here:
+        if self._owner.is_own_process:
             self._calls.shutdown(wait=False)
             self._ends.shutdown(wait=False)
 

@@ -51,7 +51,7 @@ class SarosPreparer(compiler.IdentifierPreparer):
         return TIME if text.lower() == TIME else self.quote(text)
 
 
-def _no(what: str, instead: str) -> NoReturn:
+def _unsupported(what: str, instead: str) -> NoReturn:
     raise exc.CompileError(f"Saros has no {what}: {instead}")
 
 
@@ -82,7 +82,7 @@ def _matching(comparison: str, form: str, *, small: bool = False) -> Any:
 
     def visit(self: SarosCompiler, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG001
         if not isinstance(binary.right, BindParameter):
-            _no("patterns of LIKE that are computed", "use like() with a text")
+            _unsupported("patterns of LIKE that are computed", "use like() with a text")
         escape = binary.modifiers.get("escape")
         pattern = binary.right._with_binary_element_type(_Pattern(form, escape, small=small))
         left = self.process(binary.left, **kw)
@@ -97,7 +97,7 @@ def _regular(comparison: str) -> Any:
 
     def visit(self: SarosCompiler, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG001
         if not isinstance(binary.right, BindParameter) or binary.modifiers.get("flags"):
-            _no("regular expressions that are computed or have flags", "use a text, in which (?i) may stand")
+            _unsupported("regular expressions that are computed or have flags", "use a text, in which (?i) may stand")
         return f"{self.process(binary.left, **kw)} {comparison} {self.process(binary.right, **kw)}"
 
     return visit
@@ -138,15 +138,15 @@ class SarosCompiler(compiler.SQLCompiler):
     def visit_select(self, select_stmt: Any, *args: Any, **kwargs: Any) -> str:
         """One device's rows."""
         if self.stack:
-            _no("subqueries", "ask for the inner rows first, or use text()")
+            _unsupported("subqueries", "ask for the inner rows first, or use text()")
         if len(select_stmt.get_final_froms()) > 1:
-            _no("joins", "select several devices by a path with *, with text()")
+            _unsupported("joins", "select several devices by a path with *, with text()")
         if select_stmt._distinct or select_stmt._distinct_on:
-            _no("DISTINCT", "make the rows distinct where they arrive")
+            _unsupported("DISTINCT", "make the rows distinct where they arrive")
         if select_stmt._group_by_clauses:
-            _no("GROUP BY a column", "use text() for windows of time: GROUP BY ([start, end), 1h)")
+            _unsupported("GROUP BY a column", "use text() for windows of time: GROUP BY ([start, end), 1h)")
         if not select_stmt.get_final_froms():
-            _no("SELECT without FROM", "name a device")
+            _unsupported("SELECT without FROM", "name a device")
         self.labels, self._taken, self._series = [], set(), None
         base: Any = super()
         return str(base.visit_select(select_stmt, *args, **kwargs))
@@ -219,23 +219,23 @@ class SarosCompiler(compiler.SQLCompiler):
 
     def for_update_clause(self, select: Any, **_: Any) -> str:  # noqa: ARG002
         """Refused."""
-        _no("FOR UPDATE", "there are no transactions")
+        _unsupported("FOR UPDATE", "there are no transactions")
 
     def visit_compound_select(self, *_: Any, **__: Any) -> str:
         """Refused."""
-        _no("UNION and its kin", "ask one after the other")
+        _unsupported("UNION and its kin", "ask one after the other")
 
     def visit_join(self, *_: Any, **__: Any) -> str:
         """Refused."""
-        _no("joins", "select several devices by a path with *, with text()")
+        _unsupported("joins", "select several devices by a path with *, with text()")
 
     def visit_alias(self, *_: Any, **__: Any) -> str:
         """Refused."""
-        _no("aliases of devices", "use the table itself")
+        _unsupported("aliases of devices", "use the table itself")
 
     def visit_cte(self, *_: Any, **__: Any) -> str:
         """Refused."""
-        _no("WITH", "ask for the inner rows first")
+        _unsupported("WITH", "ask for the inner rows first")
 
     # ------------------------------------------------------------------ expressions
 
@@ -288,13 +288,13 @@ class SarosCompiler(compiler.SQLCompiler):
 
     def visit_concat_op_binary(self, *_: Any, **__: Any) -> str:
         """Refused: || is OR."""
-        _no("|| of texts", "use func.concat")
+        _unsupported("|| of texts", "use func.concat")
 
     # ------------------------------------------------------------------ what changes
 
     def visit_update(self, *_: Any, **__: Any) -> str:
         """Refused."""
-        _no("UPDATE", "insert the row again: the later value of a time wins")
+        _unsupported("UPDATE", "insert the row again: the later value of a time wins")
 
     def delete_table_clause(self, delete_stmt: Any, from_table: Any, extra_froms: Any, **kw: Any) -> str:
         """All series of the device; WHERE may speak of time only."""
@@ -310,7 +310,9 @@ class SarosDDLCompiler(compiler.DDLCompiler):
         if type(obj).__visit_name__ == "ddl":
             return str(super().process(obj))
         what = type(obj).__visit_name__.replace("_", " ").upper()
-        _no(what, "series come with the first row, or by text('CREATE TIMESERIES ...'); they go by DROP TIMESERIES")
+        _unsupported(
+            what, "series come with the first row, or by text('CREATE TIMESERIES ...'); they go by DROP TIMESERIES"
+        )
 
 
 class SarosTypeCompiler(compiler.GenericTypeCompiler):

@@ -195,7 +195,7 @@ class BulkWriter:
 
     def close(self) -> None:
         """Flush and end. Raises BulkError. Idempotent."""
-        if self._closed or not self._owner.is_here:
+        if self._closed or not self._owner.is_own_process:
             return
         try:
             self.flush()

@@ -96,9 +96,9 @@ class BulkQueue:
         batch.points += points
         self._points += points
         if device not in self._sent and device not in self._due:
-            self._look_at(device)
+            self._mark_due(device)
 
-    def _look_at(self, device: str) -> None:
+    def _mark_due(self, device: str) -> None:
         batch = self._waiting.get(device)
         if batch is not None and batch.rows >= self._batch_rows:
             self._due[device] = None
@@ -118,4 +118,4 @@ class BulkQueue:
         """The batch was sent, or failed."""
         self._sent.remove(batch.device)
         self._points -= batch.points
-        self._look_at(batch.device)
+        self._mark_due(batch.device)

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Literal, Self, TypedDict
 
 from saros.api.cursor import Cursor
 from saros.base.fork_guard import ForkGuard
-from saros.base.target import meant_target, parse_target, without_password
+from saros.base.target import parse_target, suggested_target, without_password
 from saros.errors import Error, InterfaceError, NotSupportedError, database_error
-from saros_wire.grpc_log import quieten
+from saros_wire.grpc_log import silence_grpc_log
 
 if TYPE_CHECKING:
     from saros.api.bulk import BulkProgress, BulkWriter
@@ -91,14 +91,14 @@ def connect(
         if options:
             raise InterfaceError("options belong to the node: give them where it is started")
         where = parse_target(target).override(user=user, password=password, consistency=consistency, tls_ca=tls_ca)
-        quieten()
+        silence_grpc_log()
         from saros.transport.remote import RemoteSession
 
         session = RemoteSession(where, time_zone=time_zone, failover_s=failover_s)
         return Connection(session, timestamps=timestamps, timeout=timeout)
     if any(value is not None for value in (user, password, consistency, tls_ca)):
         raise InterfaceError("user, password, consistency and tls_ca are for saros:// targets; a folder has none")
-    meant = meant_target(target)
+    meant = suggested_target(target)
     if meant is not None and not os.path.exists(target):
         shown = without_password(meant)
         raise InterfaceError(f"this looks like an address: write {shown}, or begin with ./ for a folder")
@@ -231,7 +231,7 @@ class Connection:
 
         Bulk writers are closed first, and may raise BulkError. In a process that was forked the parent's stays open.
         """
-        if not self.owner.is_here:
+        if not self.owner.is_own_process:
             self._closed = True
             return
         with self._lock:

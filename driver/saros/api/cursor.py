@@ -199,7 +199,7 @@ class Cursor:
     def close(self) -> None:
         """Close; a query that still runs is cancelled. Idempotent."""
         self._closed = True
-        if self.connection.owner.is_here:
+        if self.connection.owner.is_own_process:
             self._finish()
 
     def __enter__(self) -> Self:

@@ -20,13 +20,13 @@ class ForkGuard:
         self._process = os.getpid()
 
     @property
-    def is_here(self) -> bool:
-        """Whether this is that process."""
+    def is_own_process(self) -> bool:
+        """Return whether this is the process that made the guard."""
         return os.getpid() == self._process
 
     def check(self) -> None:
         """Raise InterfaceError elsewhere."""
-        if not self.is_here:
+        if not self.is_own_process:
             raise InterfaceError(
                 f"the connection is that of process {self._process}, which forked: connect anew in this process", 2014
             )

@@ -76,7 +76,7 @@ def parse_target(text: str) -> Target:
     )
 
 
-def meant_target(text: str) -> str | None:
+def suggested_target(text: str) -> str | None:
     """The target that somebody may have meant who left out the scheme, or a part of it; None: it is a folder."""
     rest = re.sub(r"^saros:/?", "", text)
     return SCHEME + rest if rest != text or re.fullmatch(r"[\w.-]+:\d+(,.*)?/?", text) else None

@@ -16,7 +16,7 @@ import grpc
 from saros.base.target import Target
 from saros.transport.node_client import session_at_first
 from saros.transport.retry_policy import failure_of
-from saros_storage.checkpoint.checkpoint_set import CheckpointSet, decode_frozen
+from saros_storage.checkpoint.checkpoint_set import CheckpointSet, decode_checkpoint_set
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 
@@ -37,14 +37,14 @@ class RemoteCaptures:
         self._ids: Sequence[bytes] = ()
         self._session = session_at_first(target)
 
-    def freeze(self, since: int | None) -> CheckpointSet:
-        """See `Source.freeze`. Raises DatabaseError."""
+    def create_checkpoint(self, since: int | None) -> CheckpointSet:
+        """See `Source.create_checkpoint`. Raises DatabaseError."""
         request = client_pb2.FreezeRequest(since=-1 if since is None else since)
         try:
             content = b"".join(self._session.stream(protocol.FREEZE, request, _FREEZE_SECONDS))
         except grpc.RpcError as error:
             raise failure_of(error, self._session.address).error from None
-        frozen = decode_frozen(content)
+        frozen = decode_checkpoint_set(content)
         self._ids = frozen.ids
         return frozen
 

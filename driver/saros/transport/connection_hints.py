@@ -16,7 +16,7 @@ _WITH_TLS = (
 )
 
 
-def remedy(target: Target, code: int, said: str) -> str:
+def connection_hint(target: Target, code: int, said: str) -> str:
     """What to add to the sentence of a failed connection; often nothing."""
     if code == _WRONG_LOGIN and not target.user:
         return ": name a user, saros://user:password@host:port"

@@ -83,27 +83,27 @@ Answer = client_pb2.InsertOutcome | Exception
 class _Part:
     """An insert that waits to go, or has gone with others."""
 
-    __slots__ = ("answer", "columns", "deadline", "leader_wait_s", "over", "session")
+    __slots__ = ("answer", "columns", "deadline", "done", "leader_wait_s", "session")
 
     def __init__(self, session: bytes, columns: bytes, deadline: float, leader_wait_s: float) -> None:
         self.session = session
         self.columns = columns
         self.deadline = deadline
         self.leader_wait_s = leader_wait_s
-        self.over = threading.Event()
+        self.done = threading.Event()
         self.answer: Answer | None = None
 
     def end(self, answer: Answer) -> None:
         """It is known what became of it."""
         self.answer = answer
-        self.over.set()
+        self.done.set()
 
 
 class InsertBatcher:
     """See the module."""
 
     def __init__(self, channel: grpc.Channel) -> None:
-        self._alone = channel.unary_unary(
+        self._insert_single = channel.unary_unary(
             protocol.path_of(protocol.INSERT), response_deserializer=client_pb2.InsertReply.FromString
         )
         self._several = channel.unary_unary(
@@ -129,7 +129,7 @@ class InsertBatcher:
         Raises grpc.RpcError; ValueError if the channel is closed.
         """
         if len(columns) >= ALONE_BYTES:
-            return self.insert_alone(session, columns, timeout_s, leader_wait_s)
+            return self.insert_single(session, columns, timeout_s, leader_wait_s)
         now = time.monotonic()
         deadline = now + timeout_s
         part = _Part(session, columns, deadline, leader_wait_s)
@@ -145,28 +145,28 @@ class InsertBatcher:
                     if len(self._waiting) == self._gathering:
                         self._gathered.notify_all()
             if goes:
-                return self.insert_alone(session, columns, timeout_s, leader_wait_s)
+                return self.insert_single(session, columns, timeout_s, leader_wait_s)
         finally:
             if goes:
-                self._go_on()
+                self._on_call_done()
         outcome = self._await(part)
         if outcome.pending:
             passed = time.monotonic() - now
-            return self.insert_alone(session, columns, max(timeout_s - passed, 0.0), max(leader_wait_s - passed, 0.0))
+            return self.insert_single(session, columns, max(timeout_s - passed, 0.0), max(leader_wait_s - passed, 0.0))
         return client_pb2.InsertReply(points=outcome.points, leader=outcome.leader)
 
-    def insert_alone(
+    def insert_single(
         self, session: bytes, columns: bytes, timeout_s: float, leader_wait_s: float
     ) -> client_pb2.InsertReply:
         """The same, in a call of its own."""
         metadata = ((protocol.SESSION_KEY, session), leader_wait(leader_wait_s))
-        reply: client_pb2.InsertReply = self._alone(columns, metadata=metadata, timeout=timeout_s)
+        reply: client_pb2.InsertReply = self._insert_single(columns, metadata=metadata, timeout=timeout_s)
         return reply
 
     def _await(self, part: _Part) -> client_pb2.InsertOutcome:
-        if not part.over.wait(min(HOLD_SECONDS, max(part.deadline - time.monotonic(), 0.0))):
-            self._go_past()
-            part.over.wait(max(part.deadline - time.monotonic(), 0.0))
+        if not part.done.wait(min(HOLD_SECONDS, max(part.deadline - time.monotonic(), 0.0))):
+            self._start_another_call()
+            part.done.wait(max(part.deadline - time.monotonic(), 0.0))
         answer = part.answer
         if answer is None:
             raise TooLate
@@ -176,7 +176,7 @@ class InsertBatcher:
             raise PartRefused(answer.code, answer.message)
         return answer
 
-    def _go_on(self) -> None:
+    def _on_call_done(self) -> None:
         """A call is over: what waits goes."""
         with self._lock:
             self._calls -= 1
@@ -184,7 +184,7 @@ class InsertBatcher:
             self._calls += bool(parts)
         self._send(parts)
 
-    def _go_past(self) -> None:
+    def _start_another_call(self) -> None:
         """What is under way takes long: what waits goes beside it."""
         with self._lock:
             parts = self._take()
@@ -231,7 +231,7 @@ class InsertBatcher:
         if patience_s:
             with self._lock:
                 self._gathered.wait_for(lambda: len(self._waiting) >= self._gathering, patience_s)
-        self._go_on()
+        self._on_call_done()
 
     def _expect(self, count: int, began: float) -> float:
         """So many are answered now, and may come again at once: for how long they are waited for.

@@ -55,7 +55,7 @@ class NodeSelector:
         """An address, and how many seconds to wait before it is asked."""
         if device is not None:
             leader = self._leaders.get(device)
-            if leader is not None and self._is_up(leader, now):
+            if leader is not None and self._is_available(leader, now):
                 self._leaders.move_to_end(device)
                 return leader, 0.0
         first = 0
@@ -63,12 +63,12 @@ class NodeSelector:
             first = self._turn = self._turn + 1
         for offset in range(len(self._known)):
             address = self._known[(first + offset) % len(self._known)]
-            if self._is_up(address, now):
+            if self._is_available(address, now):
                 return address, 0.0
         address = min(self._known, key=lambda known: self._trouble[known].until)
         return address, self._trouble[address].until - now
 
-    def _is_up(self, address: str, now: float) -> bool:
+    def _is_available(self, address: str, now: float) -> bool:
         trouble = self._trouble.get(address)
         return trouble is None or trouble.until <= now
 
@@ -78,7 +78,7 @@ class NodeSelector:
 
     def failed(self, address: str, now: float, chance: float) -> None:
         """The node did not answer, or could not do what a node should. Calls that failed together count once."""
-        if not self._is_up(address, now):
+        if not self._is_available(address, now):
             return
         times = 1 + (self._trouble[address].times if address in self._trouble else 0)
         pause = min(_PAUSE_S * 2 ** min(times - 1, 10), _PAUSE_MAX_S)

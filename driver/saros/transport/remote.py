@@ -34,7 +34,7 @@ from saros.base.statement_kind import Kind, kind_of
 from saros.base.target import Target
 from saros.errors import DatabaseError, InterfaceError, database_error
 from saros.transport.channels import Lease, read_authority
-from saros.transport.connection_hints import remedy
+from saros.transport.connection_hints import connection_hint
 from saros.transport.insert_batching import leader_wait
 from saros.transport.insert_message import Plain, message, parts_of
 from saros.transport.node_selector import NodeSelector
@@ -108,13 +108,13 @@ class _Opened:
         self._discard_rest = _unary(channel, protocol.DISCARD_REST, client_pb2.DiscardRestReply.FromString)
         self._execute = _stream(channel, protocol.EXECUTE)
 
-    def insert(self, request: bytes, left_s: float, leader_wait_s: float, *, alone: bool) -> client_pb2.InsertReply:
-        """`left_s`: until the driver gives up; `alone`: not with others. Raises grpc.RpcError, as the others do."""
+    def insert(self, request: bytes, left_s: float, leader_wait_s: float, *, single: bool) -> client_pb2.InsertReply:
+        """`left_s`: until the driver gives up; `single`: not with others. Raises grpc.RpcError, as the others do."""
         timeout_s = left_s
         if self.memory.is_shared:
             timeout_s = min(leader_wait_s + _ANSWER_SECONDS, _HANGS_SECONDS)
         together = self._together
-        insert = together.insert if self._takes_several and not alone else together.insert_alone
+        insert = together.insert if self._takes_several and not single else together.insert_single
         return insert(self._token, request, timeout_s, leader_wait_s)
 
     def execute(self, request: client_pb2.ExecuteRequest, leader_wait_s: float | None = None) -> _Answer:
@@ -248,7 +248,7 @@ class RemoteSession:
         raise self._explained("; ".join(str(failure.error) for failure in failures), failures[-1].error.code)
 
     def _explained(self, message: str, code: int) -> DatabaseError:
-        return database_error(message + remedy(self._target, code, message), code)
+        return database_error(message + connection_hint(self._target, code, message), code)
 
     # ------------------------------------------------------------------ the driver's Session
 
@@ -279,7 +279,7 @@ class RemoteSession:
                 def execute(opened: _Opened) -> _Answer:
                     return opened.execute(request, None if window is None else window.begin()[1])
 
-                return self._somewhere(attempts, execute, read=kind is Kind.READ, only=only)
+                return self._with_failover(attempts, execute, read=kind is Kind.READ, only=only)
 
             answer = ask()
         if kind is Kind.ZONE:
@@ -307,12 +307,12 @@ class RemoteSession:
         def ask(opened: _Opened) -> ReadPoint:
             return ReadPoint(name, lease_s, opened.address, opened.hold(request))
 
-        return self._somewhere(RetryPolicy(self._failover_s), ask, only=None if like is None else like.address)
+        return self._with_failover(RetryPolicy(self._failover_s), ask, only=None if like is None else like.address)
 
     def let_go(self, point: ReadPoint) -> None:
         """See `Session.let_go`."""
         request = client_pb2.HoldRequest(read_point=_named(point))
-        self._somewhere(RetryPolicy(self._failover_s), lambda opened: opened.hold(request), only=point.address)
+        self._with_failover(RetryPolicy(self._failover_s), lambda opened: opened.hold(request), only=point.address)
 
     def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:
         """See `Session.insert`."""
@@ -327,9 +327,9 @@ class RemoteSession:
             def ask(opened: _Opened) -> client_pb2.InsertReply:
                 again = window.tried  # what failed may be what breaks a node: it does not go with others again
                 left_s, leader_wait_s = window.begin()
-                return opened.insert(request, left_s, leader_wait_s, alone=again)
+                return opened.insert(request, left_s, leader_wait_s, single=again)
 
-            reply = self._somewhere(attempts, ask, device=device)
+            reply = self._with_failover(attempts, ask, device=device)
         if reply.leader:
             with self._lock:
                 self._nodes.led(device, reply.leader)
@@ -351,7 +351,7 @@ class RemoteSession:
 
     # ------------------------------------------------------------------ which node
 
-    def _somewhere(
+    def _with_failover(
         self,
         attempts: RetryPolicy,
         ask: Callable[[_Opened], T],

@@ -51,12 +51,12 @@ class RemoteReceiver:
         """See `Transport.chunk`."""
         head = client_pb2.SyncChunkRequest(sender=sender, number=number, sha256=sha256, offset=offset, crc32=crc32)
         request = with_bytes(head, client_pb2.SyncChunkRequest.DATA_FIELD_NUMBER, data)
-        with self._telling_errors():
+        with self._translated_errors():
             decode = client_pb2.SyncChunkReply.FromString
             coming = self._opened().begin(protocol.SYNC_CHUNK, request, decode, _CALL_SECONDS)
 
         def answer() -> int:
-            with self._telling_errors():
+            with self._translated_errors():
                 reply: client_pb2.SyncChunkReply = coming.result()
             return reply.have
 
@@ -68,7 +68,7 @@ class RemoteReceiver:
         return _begun(self._ask(protocol.SYNC_COMMIT, request, client_pb2.SyncReply.FromString))
 
     def _ask(self, name: str, request: Any, decode: Any) -> Any:
-        with self._telling_errors():
+        with self._translated_errors():
             return self._opened().call(name, request, decode, _CALL_SECONDS)
 
     def _opened(self) -> DirectSession:
@@ -83,21 +83,21 @@ class RemoteReceiver:
         return self._session
 
     @contextmanager
-    def _telling_errors(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except grpc.RpcError as error:
             failure = failure_of(error, self._address)
             said = failure.error
             if failure.retryable or failure.lost:
-                self._let_go(broken=said.code != SESSION_LOST)
+                self._close_session(broken=said.code != SESSION_LOST)
                 raise Unreachable(str(said)) from None
             for refusal in (BeginAgain, RoundRefused):
                 if said.code == refusal.code:
                     raise refusal(str(said)) from None
             raise StorageError(str(said), code=said.code) from None
 
-    def _let_go(self, *, broken: bool) -> None:
+    def _close_session(self, *, broken: bool) -> None:
         if self._session is not None:
             self._session.leave(broken=broken)
             self._session = None

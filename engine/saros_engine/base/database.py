@@ -57,10 +57,10 @@ class Database(Protocol):
         """
         ...
 
-    def looked_at_schema(self, point: ReadPoint) -> None:
-        """A statement that caught up has looked: its session was shown the schema as it is now.
+    def finish_schema_read(self, point: ReadPoint) -> None:
+        """Record that a statement has read the schema: its session never sees an older one.
 
-        What does not show any more to a strong read is gone when this returns.
+        When this returns to a strong read, all that the schema shows as dropped is gone in all groups.
         """
         ...
 
@@ -76,7 +76,7 @@ class Database(Protocol):
         """Write batches after the schema changes that they need."""
         ...
 
-    def hand_over(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> Sequence[Writing | None]:
+    def submit_writes(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> Sequence[Writing | None]:
         """Begin to write batches of series that are known, each by itself, without waiting for one after the other.
 
         Each comes with its client's request (client, sequence), which `write` may repeat. None: that one must be
@@ -109,7 +109,7 @@ class Database(Protocol):
         """Where what was captured for backups is until it is let go."""
         ...
 
-    def freeze(self, since: int | None = None) -> CheckpointSet:
+    def create_checkpoint(self, since: int | None = None) -> CheckpointSet:
         """Capture all that this node has; `since`: a store's log from this record on is wanted too."""
         ...
 

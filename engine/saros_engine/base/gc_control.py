@@ -2,7 +2,7 @@
 
 A plan of 100,000 series, its operators and its blocks are some million objects that are alive and in no cycle; the
 collector would look at them again and again, for longer than all the rest takes. So it runs less often for as long as a
-thread is within `collected_rarely`:
+thread is within `reduced_gc`:
 
     new objects that start it: the process's number -- first to enter --> YOUNG_MAX -- last to leave --> as before
 
@@ -61,7 +61,7 @@ _rarity = _GcControl()
 
 
 @contextmanager
-def collected_rarely(width: int = WIDE_MIN) -> Iterator[None]:
+def reduced_gc(width: int = WIDE_MIN) -> Iterator[None]:
     """See the module; nothing happens for less than `WIDE_MIN` series."""
     if width < WIDE_MIN:
         yield

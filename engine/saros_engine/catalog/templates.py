@@ -50,7 +50,9 @@ class Template:
 
     def text(self) -> str:
         """What the catalogue keeps."""
-        return json.dumps({"aligned": self.aligned, "columns": list(map(_words, self.series))}, ensure_ascii=False)
+        return json.dumps(
+            {"aligned": self.aligned, "columns": list(map(_series_to_json, self.series))}, ensure_ascii=False
+        )
 
     def find(self, measurement: str) -> SeriesSchema | None:
         """One of the series."""
@@ -65,7 +67,7 @@ class Template:
         )
 
 
-def _words(series: SeriesSchema) -> list[object]:
+def _series_to_json(series: SeriesSchema) -> list[object]:
     words: list[object] = [series.measurement, series.type.name, series.encoding.name, series.compressor.name]
     if series.decimals is not None or series.deadband is not None:
         words += [series.decimals, None if series.deadband is None else astuple(series.deadband)]

@@ -29,7 +29,7 @@ import numpy as np
 
 from saros_engine.expressions.conversion import always_converts, check_conversion, convert
 from saros_engine.expressions.integer_arithmetic import divided, negated
-from saros_engine.expressions.integer_bounds import among_whole_numbers
+from saros_engine.expressions.integer_bounds import as_integer_comparison
 from saros_engine.expressions.text import check_pattern, compare_text, is_in, match_text, repeat_text
 from saros_engine.functions.function import FunctionKind
 from saros_engine.functions.scalar import function_of
@@ -232,7 +232,7 @@ def _double_side(expression: Bound) -> _Side:
 def _comparison(expression: Operation) -> Compiled:
     if expression.left.type.is_text or expression.right.type.is_text:
         return _text_comparison(expression)
-    expression = among_whole_numbers(expression)
+    expression = as_integer_comparison(expression)
     sides = _number_side(expression.left), _number_side(expression.right)
     function: Callable[..., object] = _COMPARISON[expression.operator][0]
     if expression.signed_zeros and _may_be_zero(expression.left) and _may_be_zero(expression.right):

@@ -20,7 +20,7 @@ from saros_engine.operators.rows import RowsOperator
 from saros_engine.operators.scan.aggregate_scan import AggregateScanOperator
 from saros_engine.operators.scan.aggregate_scans import AggregateScansOperator
 from saros_engine.operators.scan.scan import ScanOperator
-from saros_engine.operators.scan.scans import ScansOperator, may_go_together
+from saros_engine.operators.scan.scans import ScansOperator, can_read_in_lockstep
 from saros_engine.operators.sort import SortOperator
 from saros_engine.plan.plan import (
     Aggregate,
@@ -119,7 +119,7 @@ def _runs(children: Sequence[Node]) -> list[list[Node]]:
     runs: list[list[Node]] = []
     for child in children:
         last = runs[-1][-1] if runs else None
-        if isinstance(child, Scan) and isinstance(last, Scan) and may_go_together(last.request, child.request):
+        if isinstance(child, Scan) and isinstance(last, Scan) and can_read_in_lockstep(last.request, child.request):
             runs[-1].append(child)
         else:
             runs.append([child])

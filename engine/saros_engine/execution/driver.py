@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from saros_engine.base.gc_control import collected_rarely
+from saros_engine.base.gc_control import reduced_gc
 from saros_engine.execution.exchange import ExchangeBuffer
 from saros_engine.operators.operator import Operator
 from saros_scheduler.task import Blocked, DriverId
@@ -29,7 +29,7 @@ class PipelineDriver:
 
     def process_for(self, quantum_ns: int) -> Blocked | None:
         """See `Driver.process_for`."""
-        with collected_rarely(self.width):
+        with reduced_gc(self.width):
             return self._process_for(quantum_ns)
 
     def _process_for(self, quantum_ns: int) -> Blocked | None:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from saros_engine.base.errors import QueryKilled
-from saros_engine.base.gc_control import collected_rarely
+from saros_engine.base.gc_control import reduced_gc
 from saros_engine.execution.build import build
 from saros_engine.execution.driver import PipelineDriver
 from saros_engine.execution.exchange import BYTES_MAX, DeviceExchangeOperator, ExchangeBuffer, ExchangeOperator
@@ -88,7 +88,7 @@ class QueryExecution:
         self._over = threading.Event()
         self._scheduler: DriverScheduler | None = None
         self._buffers = [ExchangeBuffer(room, memory) for room in _rooms(plan, memory)]
-        memory.end_with(_weakly(self.fail))
+        memory.end_with(_weak_callback(self.fail))
         context = OperatorContext(memory, time_unit, clock, spill)
         self.drivers: list[PipelineDriver] = []
         try:
@@ -101,7 +101,7 @@ class QueryExecution:
     def _driver(self, instance: FragmentInstance, sink: ExchangeBuffer, context: OperatorContext) -> PipelineDriver:
         plan = instance.fragment.root
         wide = width(plan)
-        with collected_rarely(wide):
+        with reduced_gc(wide):
             root = build(plan, self._view, context, lambda node: self._receive(node, context))
         id_ = DriverId(self.query, instance.fragment.number, instance.instance, 0)
         return PipelineDriver(id_, root, sink, context.clock, wide)
@@ -208,7 +208,7 @@ class QueryExecution:
         self._buffers[0].leave()
 
 
-def _weakly(method: Callable[[BaseException], None]) -> Callable[[BaseException], None]:
+def _weak_callback(method: Callable[[BaseException], None]) -> Callable[[BaseException], None]:
     """A call of the method that does not keep its object alive."""
     found = weakref.WeakMethod(method)
 

@@ -1,6 +1,6 @@
 """SELECT from syntax tree to result blocks: plans, cached or new, and their executions.
 
-    tree --`plan`, `kept_plan`--> QueryPlan --`start`--> QueryExecution -> blocks
+    tree --`plan`, `cached_plan`--> QueryPlan --`start`--> QueryExecution -> blocks
 
 An execution has an id, a view of the store, a memory account and a deadline; `open` counts the executions that still
 hold resources. A MERGE can run as long as a query, so it is counted and listed with them. Thread-safe.
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.users.privileges import Privilege
 from saros_engine.base.database import Database
-from saros_engine.base.gc_control import collected_rarely
+from saros_engine.base.gc_control import reduced_gc
 from saros_engine.base.latency_histogram import LatencyHistogram
 from saros_engine.base.query_registry import ClientInfo, Execution, QueryRegistry
 from saros_engine.base.session_context import SessionContext
@@ -76,7 +76,7 @@ class Queries:
 
     # ------------------------------------------------------------------ plans
 
-    def kept_plan(
+    def cached_plan(
         self,
         parsed: ast.Parsed,
         given: tuple[ast.Literal, ...],
@@ -99,7 +99,7 @@ class Queries:
 
     def plan(self, select: ast.Select, session: SessionContext) -> QueryPlan:
         """The plan of a SELECT, bypassing the cache."""
-        with collected_rarely():
+        with reduced_gc():
             return self.physical(plan_select(select, self.context(session)), session)
 
     def physical(self, logical: LogicalPlan, session: SessionContext) -> QueryPlan:

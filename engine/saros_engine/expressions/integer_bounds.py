@@ -38,7 +38,7 @@ _OF_FLOOR = {
 }
 
 
-def among_whole_numbers(comparison: Operation) -> Operation:
+def as_integer_comparison(comparison: Operation) -> Operation:
     """The comparison as one of whole numbers, these on the left, where it is one of them with a floating constant."""
     operator, side, other = comparison.operator, comparison.left, comparison.right
     if isinstance(side, Constant) and side.type in FLOATING_TYPES:

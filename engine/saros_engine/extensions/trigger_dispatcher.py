@@ -1,6 +1,6 @@
 """The thread that AFTER triggers run on, and what waits for it.
 
-    writer --hand_over--> waiting (bounded in bytes) --thread, one by one--> call
+    writer --submit--> waiting (bounded in bytes) --thread, one by one--> call
 
 A batch is in the database before it is handed over, so nothing that happens here takes it back or fails its writer.
 If there is no room, the writer waits, at most PATIENCE_SECONDS; then its batch's call is given up, and so are those of
@@ -55,7 +55,7 @@ class TriggerDispatcher:
         self._thread: threading.Thread | None = None
         self._fired: dict[str, Fired] = {}
 
-    def hand_over(self, trigger: str, nbytes: int, call: Callable[[], None]) -> None:
+    def submit(self, trigger: str, nbytes: int, call: Callable[[], None]) -> None:
         """Have a call made; waits a while if there is no room. One that alone is too large waits for an empty queue."""
         with self._changed:
             if not self._has_room(nbytes) and not self._stuck and not self._closing:

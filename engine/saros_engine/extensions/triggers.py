@@ -132,7 +132,7 @@ class Firing:
             # The arrays may be the caller's, who may do with them what he likes once he has his answer.
             batch = self._batch(trigger, numbers, copied=True)
             size = batch.times.nbytes + sum(self.tablet.columns[number].nbytes for number in numbers)
-            self.calls.hand_over(trigger.name, size, partial(definition.fire, batch))
+            self.calls.submit(trigger.name, size, partial(definition.fire, batch))
 
     def _batch(self, trigger: RegisteredTrigger, numbers: tuple[int, ...], *, copied: bool = False) -> Batch:
         tablet = self.tablet

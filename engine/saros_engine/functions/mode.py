@@ -44,7 +44,7 @@ class Mode(Aggregate):
             part = column.slice(start, stop)
             present = np.flatnonzero(part.present)
             ones = np.ones(len(present), np.int64)
-            found.append(_encoded(_put_together(ones, times[start:stop][present], part.take(present))))
+            found.append(_encoded(_merge_counts(ones, times[start:stop][present], part.take(present))))
         return [_blobs(found)]
 
     def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
@@ -58,7 +58,7 @@ class Mode(Aggregate):
 
     def _merged(self, blobs: Sequence[bytes]) -> bytes | None:
         counts, times, values = zip(*(_decoded(blob, self._type) for blob in blobs), strict=True)
-        return _encoded(_put_together(np.concatenate(counts), np.concatenate(times), Column.concat(values)))
+        return _encoded(_merge_counts(np.concatenate(counts), np.concatenate(times), Column.concat(values)))
 
     def final(self, states: Sequence[Column]) -> Column:
         """See `Aggregate.final`."""
@@ -72,7 +72,7 @@ class Mode(Aggregate):
         return Column.concat(chosen) if chosen else Column.nulls(self._type, 0)
 
 
-def _put_together(counts: Int64Array, times: Int64Array, values: Column) -> _Counted:
+def _merge_counts(counts: Int64Array, times: Int64Array, values: Column) -> _Counted:
     """Each different value once."""
     if values.type.is_text:
         keys = text_ranks(values.text)

@@ -91,7 +91,7 @@ def _replacing(name: str, pattern: str, template: str, call: FunctionCall) -> Ev
         rewritten = _rewrite(name, to_arrow(columns[0].text), pattern, marked)
         parts, begins = _flat(compute.split_pattern_regex(rewritten, f"[{_OPEN}-{_CLOSE}]"))
         pieces = from_arrow(parts)
-        kept = _kept(begins, limit, offset, reverse=reverse)
+        kept = _result_mask(begins, limit, offset, reverse=reverse)
         lengths = np.where(kept, np.diff(pieces.offsets), 0)
         joined = pieces.take(np.flatnonzero(kept))
         ends = np.zeros(len(lengths) + 1, np.int64)
@@ -101,7 +101,7 @@ def _replacing(name: str, pattern: str, template: str, call: FunctionCall) -> Ev
     return run
 
 
-def _kept(begins: Int64Array, limit: int, offset: int, *, reverse: bool) -> BoolArray:
+def _result_mask(begins: Int64Array, limit: int, offset: int, *, reverse: bool) -> BoolArray:
     """Of parts before, (new, old, behind)*, those that make the result: of each match the new or the old one."""
     counts = np.diff(begins)
     place = np.arange(begins[-1]) - np.repeat(begins[:-1], counts)

@@ -124,9 +124,9 @@ class MemoryLedger:
             over.append(holder)
         if found.held == 0:
             del self._holders[holder]
-        return over + self._settle()
+        return over + self._grant_owed()
 
-    def _settle(self) -> list[HolderId]:
+    def _grant_owed(self) -> list[HolderId]:
         """Give what is owed, where it fits."""
         over = []
         for holder in sorted(self._owing(), key=lambda h: h.rank):
@@ -141,7 +141,7 @@ class MemoryLedger:
 
     def to_end(self, now_ns: int) -> HolderId | None:
         """Who has to end now: it is told so once."""
-        again_ns = self.look_again_ns()
+        again_ns = self.next_check_ns()
         if again_ns is None:
             return None
         going = [holder for holder in self._holders.values() if not holder.ended]
@@ -152,7 +152,7 @@ class MemoryLedger:
         most.ended, most.since_ns, most.waits, self._ended_ns = True, None, False, now_ns
         return most.id
 
-    def look_again_ns(self) -> int | None:
+    def next_check_ns(self) -> int | None:
         """When `to_end` may answer otherwise though nothing happens; None: never."""
         since = [holder.since_ns for holder in self._holders.values() if holder.since_ns is not None]
         if not since:

@@ -37,7 +37,7 @@ class QueryMemory:
         self._drawn = 0
         #: Its name in the pool, from its first draw on.
         self._holder: HolderId | None = None
-        self._end: End = _nobody
+        self._end: End = _ignore_excess
         #: No operator will reserve anything any more: nothing is kept to spare.
         self._closed = False
 
@@ -146,5 +146,5 @@ def _steps(count: int) -> int:
     return -(-count // STEP_BYTES) * STEP_BYTES
 
 
-def _nobody(_: MemoryExceeded) -> None:
+def _ignore_excess(_: MemoryExceeded) -> None:
     """Of an account that is no execution's."""

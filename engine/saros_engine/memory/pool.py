@@ -155,19 +155,19 @@ class MemoryPool:
         owed = True
         while owed:
             try:
-                owed = self._look()
+                owed = self._poll()
             except Exception:
                 logger.exception("a query did not end as it should, for others that wait for memory")
 
-    def _look(self) -> bool:
+    def _poll(self) -> bool:
         """End one that has to end, or wait until it may have come to that; False if nobody owes anything."""
         with self._changed:
             over = self._sweep()
             now = self._clock.monotonic_ns()
             holder = self._ledger.to_end(now)
-            again_ns = self._ledger.look_again_ns()
+            again_ns = self._ledger.next_check_ns()
             if holder is not None:
-                end, error = self._ends[holder], self._told_to_end(holder)
+                end, error = self._ends[holder], self._exhausted_error(holder)
                 self._ended += 1
             elif again_ns is None:
                 self._watcher = None
@@ -178,7 +178,7 @@ class MemoryPool:
             end(error)
         return holder is not None or again_ns is not None
 
-    def _told_to_end(self, holder: HolderId) -> MemoryPoolExhausted:
+    def _exhausted_error(self, holder: HolderId) -> MemoryPoolExhausted:
         return MemoryPoolExhausted(
             f"others waited for memory, and this query held most: {self._ledger.held(holder)} of the"
             f" {self._ledger.bytes_max} bytes that the queries of this node may have together; try again later, narrow"

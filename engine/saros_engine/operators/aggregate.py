@@ -63,7 +63,7 @@ class AggregateOperator(PullOperator):
         elif not self._may_hold(states + waiting.nbytes):
             if not waiting.in_files:
                 self._statistics.detail += " in files"
-            waiting.put_away()
+            waiting.spill_to_file()
             self._hold(states)
 
     def _drain(self) -> None:

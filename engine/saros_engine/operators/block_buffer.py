@@ -1,7 +1,7 @@
 """Blocks that an operator keeps for later, in memory or in a file; the operator decides when to spill.
 
     append                      at the end, in memory
-    put_away                    spill everything in memory to the file
+    spill_to_file               spill everything in memory to the file
     first, drop_first           the oldest                      pop_last    the newest
 
 Belongs to its operator's thread.
@@ -42,7 +42,7 @@ class BlockBuffer:
         self._blocks.append(block)
         self.nbytes += block.nbytes
 
-    def put_away(self) -> None:
+    def spill_to_file(self) -> None:
         """Put into the file what is in memory. Raises MemoryExceeded where there is no room for it."""
         assert self._spill is not None
         if self._file is None:

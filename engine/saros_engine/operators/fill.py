@@ -134,7 +134,7 @@ class LinearFillOperator(PullOperator):
         if not self._may_hold(self._waiting.nbytes):
             if not self._waiting.in_files:
                 self._statistics.detail += " in files"
-            self._waiting.put_away()
+            self._waiting.spill_to_file()
             self._hold(0)
 
     def _give(self) -> Block:

@@ -66,9 +66,9 @@ class SortOperator(PullOperator):
             self._blocks = [self._ordered(Block.concat(self._blocks))]
             self._bytes = self._blocks[0].nbytes
         if not self._may_hold(self._bytes):
-            self._put_away()
+            self._spill_run()
 
-    def _put_away(self) -> None:
+    def _spill_run(self) -> None:
         """What is in memory becomes a run."""
         if self._runs is None:
             assert self._context.spill is not None
@@ -82,7 +82,7 @@ class SortOperator(PullOperator):
     def _end(self) -> None:
         # While rows are moved, they are there twice.
         if self._runs is not None or (self._blocks and not self._may_hold(2 * self._bytes)):
-            self._put_away()
+            self._spill_run()
             self._take_merged()
             return
         if not self._blocks:

@@ -20,7 +20,7 @@ from saros_engine.optimizer.gather_scans import asking_statistics, gatherable, w
 from saros_engine.optimizer.rewrite import bottom_up
 from saros_engine.plan.expression import Bound, InputColumn
 from saros_engine.plan.plan import AggregateScan, AggregateScans, DeviceMerge, Field, Filter, Node, Project, WindowJoin
-from saros_storage.scan.reading import rows_at_once
+from saros_storage.scan.reading import rows_per_block
 
 #: Rows of a block, at most: enough that what a block costs vanishes.
 _ROWS_MAX = 4 * WINDOW_ROWS_MAX
@@ -92,7 +92,7 @@ def _together(node: DeviceMerge, body: _Body, scans: tuple[AggregateScan, ...]) 
     device = node.fields[0]
     fields = (*chain.from_iterable(scan.fields for scan in body.scans), device)
     windows = scans[0].windows
-    rows = min(_ROWS_MAX, rows_at_once(len(fields)))
+    rows = min(_ROWS_MAX, rows_per_block(len(fields)))
     together = max(rows // (1 if windows is None else windows_count(windows)), 1)
     gathered: Node = AggregateScans(asking_statistics(scans), fields, node.devices, together)
     if body.predicate is not None:

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from saros_engine.evaluation.evaluate import can_fail, parts_of
-from saros_engine.expressions.integer_bounds import TURNED, among_whole_numbers
+from saros_engine.expressions.integer_bounds import TURNED, as_integer_comparison
 from saros_engine.functions.function import FunctionKind
 from saros_engine.functions.scalar import function_of
 from saros_engine.optimizer.rewrite import bottom_up
@@ -89,7 +89,7 @@ def _safe_conjuncts(predicate: Bound) -> Iterator[Bound]:
 def _bounds(predicate: Bound) -> Iterator[ValueBound]:
     if not isinstance(predicate, Operation):
         return
-    predicate = among_whole_numbers(predicate)
+    predicate = as_integer_comparison(predicate)
     operator: BinaryOperator = predicate.operator
     left, right = predicate.left, predicate.right
     if isinstance(left, Constant):

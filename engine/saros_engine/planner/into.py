@@ -44,20 +44,20 @@ def targets_of(select: Select, plan: LogicalPlan) -> tuple[Target, ...]:
 
     Raises SemanticError.
     """
-    with _said_of("select into"):
+    with _prefix_errors("select into"):
         return _targets(select, plan)
 
 
 def targets_by_column(items: Sequence[IntoItem], sources: Sequence[Expression]) -> tuple[Target, ...]:
     """The targets of columns that are these expressions. Raises SemanticError."""
-    with _said_of("create view"):
+    with _prefix_errors("create view"):
         found = _by_column(items, sources)
         _check(found)
         return tuple(found)
 
 
 @contextmanager
-def _said_of(statement: str) -> Iterator[None]:
+def _prefix_errors(statement: str) -> Iterator[None]:
     try:
         yield
     except SemanticError as error:

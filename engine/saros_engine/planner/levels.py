@@ -39,7 +39,7 @@ def measurement_of(path: PathExpression) -> PathExpression:
     return replace(path, nodes=path.nodes[-1:])
 
 
-def _anything(path: PathExpression) -> PathExpression:
+def _all_measurements(path: PathExpression) -> PathExpression:
     """From a path to the one of all measurements."""
     return replace(path, nodes=(*path.nodes[:-1], "*"))
 
@@ -82,7 +82,7 @@ class MergedScope:
     def expand(self, expression: Expression) -> list[Expression]:
         """What the expression stands for, with merged calls in place of calls over series."""
         if self._counts_all and isinstance(expression, Call) and _counts_all(expression):
-            return list(self._grouped(expression, lambda path: _anything(self._name(path))))
+            return list(self._grouped(expression, lambda path: _all_measurements(self._name(path))))
         return self._expand(expression, known=False)
 
     def expand_known(self, condition: Expression) -> list[Expression]:
@@ -92,7 +92,7 @@ class MergedScope:
     def _expand(self, expression: Expression, *, known: bool) -> list[Expression]:
         if isinstance(expression, Call) and self._is_aggregate(expression):
             found: list[Expression] = list(self._grouped(expression, self._name))
-            return found if found or not known else [self._alone(expression)]
+            return found if found or not known else [self._single_member(expression)]
         children = children_of(expression)
         if not children:
             if isinstance(expression, PathExpression):
@@ -101,7 +101,7 @@ class MergedScope:
         parts = [self._expand(child, known=known) for child in children]
         return [rebuilt(expression, choice) for choice in itertools.product(*parts)]
 
-    def _alone(self, call: Call) -> Call:
+    def _single_member(self, call: Call) -> Call:
         self.members[call] = [call]
         return call
 

@@ -57,7 +57,7 @@ from saros_grammar.syntax.ast import (
     TimeReference,
 )
 from saros_storage.base.types import DataType
-from saros_storage.scan.reading import TimeRange, rows_at_once
+from saros_storage.scan.reading import TimeRange, rows_per_block
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ def _filtered(
     leaves = _leaves(needed, body.series)
     if not leaves:
         raise SemanticError("the query names no series: select at least one")
-    sources = sources_of(leaves, time, rows_at_once, descending=backwards)
+    sources = sources_of(leaves, time, rows_per_block, descending=backwards)
     node = joined(sources, descending=backwards)
     columns = Columns(context.moment, column_numbers(sources, leaves))
     if body.where is not None:

@@ -42,7 +42,7 @@ from saros_engine.plan.plan import (
     TimeJoin,
     WindowJoin,
 )
-from saros_storage.scan.reading import rows_at_once
+from saros_storage.scan.reading import rows_per_block
 
 _Part = TypeVar("_Part", Node, AggregateScan)
 
@@ -77,7 +77,7 @@ def _cut(node: Node, parallelism: int, fragments: list[PlanFragment]) -> Node:
     for run in _runs(node.children, parallelism):
         number = len(fragments) + 1
         fields = tuple(chain.from_iterable(child.fields for child in run))
-        part = _with_more_rows(run, rows_at_once(len(fields))) if isinstance(node, TimeJoin) else run
+        part = _with_more_rows(run, rows_per_block(len(fields))) if isinstance(node, TimeJoin) else run
         fragments.append(PlanFragment(number, replace(node, children=part, fields=fields)))
         sources.append(ExchangeSource(number, fields))
     return replace(node, children=tuple(sources))

@@ -22,12 +22,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from saros_engine.analysis.binding import may_be_given
-from saros_engine.base.gc_control import collected_rarely
+from saros_engine.base.gc_control import reduced_gc
 from saros_engine.expressions.time_filter import TimeContext
 from saros_engine.optimizer import optimize
 from saros_engine.plan.plan import Field, Node
 from saros_engine.planner import PlanContext, plan_select
-from saros_engine.planning.plan_template import Outline, PlanTemplate, Values, frame_of, mentions_now, outline_of
+from saros_engine.planning.plan_template import Outline, PlanTemplate, Values, depends_on_now, frame_of, outline_of
 from saros_grammar.cache import RecentMap
 from saros_grammar.syntax import ast
 
@@ -106,7 +106,7 @@ class PlanCache:
         known = self._frames.get(key)
         reused = known is not None and known[0] == asking.version
         if known is None or not reused:
-            with collected_rarely():
+            with reduced_gc():
                 frame = frame_of(outline, values, asking.context())
             if frame is not None:
                 asking.check(frame.plan)
@@ -115,7 +115,7 @@ class PlanCache:
         if known[1] is None:
             return self._whole(outline, values, (*whose, *values), asking)
         self._count(reused=reused)
-        with collected_rarely(known[1].width):
+        with reduced_gc(known[1].width):
             return Planned(known[1].fields, known[1].timed, known[1].filled(values, asking.moment))
 
     def _whole(self, outline: Outline, values: Values, key: _Key, asking: PlanRequest) -> Planned:
@@ -126,12 +126,12 @@ class PlanCache:
             return known[1]
         select = outline.filled(values)
         planned = self._planned(select, asking)
-        if not mentions_now(select):
+        if not depends_on_now(select):
             self._plans.put(key, (asking.version, planned))
         return planned
 
     def _planned(self, select: ast.Select, asking: PlanRequest) -> Planned:
-        with collected_rarely():
+        with reduced_gc():
             logical = plan_select(select, asking.context())
             planned = Planned(logical.fields, logical.timed, optimize(logical.root))
         asking.check(planned.root)

@@ -141,13 +141,13 @@ def frame_of(outline: Outline, values: Values, context: PlanContext) -> PlanTemp
         return None
 
 
-def mentions_now(select: ast.Select) -> bool:
+def depends_on_now(select: ast.Select) -> bool:
     """Whether the plan depends on when it is made."""
     return any(isinstance(part, ast.Call) and part.name.lower() == "now" for part in parts_of(select))
 
 
 def _framed(select: ast.Select, times: ast.Expression | None, context: PlanContext) -> PlanTemplate | None:
-    if mentions_now(select):
+    if depends_on_now(select):
         return None
     hole = TimeRange()
     cut = select.limit is not None or select.offset is not None

@@ -192,7 +192,7 @@ def _require_database(device: str, asked: AuthorizationRequest) -> None:
 # ---------------------------------------------------------------------------------------------- rules
 
 
-def _anyone(_: ast.Statement, __: AuthorizationRequest) -> None:
+def _allow_all(_: ast.Statement, __: AuthorizationRequest) -> None:
     return
 
 
@@ -356,7 +356,7 @@ def _require_no_administrator(name: str, asked: AuthorizationRequest) -> None:
         raise NoPermission("an administrator")
 
 
-def _pass_on(statement: ast.Grant | ast.Revoke, asked: AuthorizationRequest) -> None:
+def _check_grant_option(statement: ast.Grant | ast.Revoke, asked: AuthorizationRequest) -> None:
     for area in statement.paths:
         for privilege in parse_privileges(statement.privileges):
             if not asked.access.rights.may_pass_on(privilege, parse_area(str(area))):
@@ -397,7 +397,7 @@ RULES: dict[type, Rule] = {
     ast.AlterTimeseries: Rule(_alter_timeseries, _SCHEMA),
     ast.AlterStorage: Rule(_alter_storage, _SCHEMA),
     ast.Show: Rule(_show),
-    ast.Count: Rule(_anyone),  # it counts what the user sees
+    ast.Count: Rule(_allow_all),  # it counts what the user sees
     ast.Flush: Rule(_needs(Privilege.MAINTAIN)),
     ast.Merge: Rule(_needs(Privilege.MAINTAIN)),
     ast.ClearCache: Rule(_needs(Privilege.MAINTAIN)),
@@ -421,9 +421,9 @@ RULES: dict[type, Rule] = {
     ast.CreateTrigger: Rule(_needs(Privilege.USE_TRIGGER), _SCHEMA),
     ast.DropTrigger: Rule(_needs(Privilege.USE_TRIGGER), _SCHEMA),
     ast.SetSystem: Rule(_needs(Privilege.MAINTAIN), _CLUSTER),
-    ast.KillQuery: Rule(_anyone),  # it ends what SHOW QUERIES shows to the user
-    ast.SetTimeZone: Rule(_anyone),
-    ast.SetSqlDialect: Rule(_anyone),
+    ast.KillQuery: Rule(_allow_all),  # it ends what SHOW QUERIES shows to the user
+    ast.SetTimeZone: Rule(_allow_all),
+    ast.SetSqlDialect: Rule(_allow_all),
     ast.Explain: Rule(_explain),
     ast.CreateUser: Rule(_needs(Privilege.MANAGE_USER), _USERS),
     ast.AlterUser: Rule(_alter_user, _USERS),
@@ -431,8 +431,8 @@ RULES: dict[type, Rule] = {
     ast.DropPrincipal: Rule(_drop_principal, _USERS),
     ast.GrantRole: Rule(_needs(Privilege.MANAGE_ROLE), _USERS),
     ast.RevokeRole: Rule(_needs(Privilege.MANAGE_ROLE), _USERS),
-    ast.Grant: Rule(_pass_on, _USERS),
-    ast.Revoke: Rule(_pass_on, _USERS),
+    ast.Grant: Rule(_check_grant_option, _USERS),
+    ast.Revoke: Rule(_check_grant_option, _USERS),
     ast.ListUsers: Rule(_list_users),
     ast.ListRoles: Rule(_list_roles),
     ast.ListPrivileges: Rule(_list_privileges),
@@ -445,5 +445,5 @@ RULES: dict[type, Rule] = {
     ast.DismissNode: Rule(_administrator, _CLUSTER),
     ast.TransferDevice: Rule(_administrator, _SYNC),
     ast.DropSender: Rule(_administrator, _SYNC),
-    ast.NotSupported: Rule(_anyone),  # it is refused whoever asks
+    ast.NotSupported: Rule(_allow_all),  # it is refused whoever asks
 }

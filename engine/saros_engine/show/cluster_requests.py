@@ -118,7 +118,7 @@ class ClusterRequests:
         """SHOW QUERIES, PARTITIONS, FILES or DISK_USAGE, of all nodes. Raises SemanticError."""
         kind = statement.kind
         databases = statement.databases if statement.path is None else (statement.path,)
-        question = _Question(kind, tuple(map(str, databases)), zone, _whose(access))
+        question = _Question(kind, tuple(map(str, databases)), zone, _visible_user(access))
         if kind is ShowKind.DISK_USAGE:
             check_whole(str(statement.path), self._store.schema.databases())
         rows: list[Row] = self._rows(question)
@@ -135,7 +135,7 @@ class ClusterRequests:
 
     def kill(self, query: str | None, access: Access) -> int:
         """End a query, or all (None), on the nodes that answer; how many there were. Raises QueryNotFound."""
-        question = _Question(None, user=_whose(access), query=query)
+        question = _Question(None, user=_visible_user(access), query=query)
         count, silent = self._end(question), []
         for _, answer in self._ask_others(question):
             if isinstance(answer, str):
@@ -220,7 +220,7 @@ class ClusterRequests:
         ]
 
 
-def _whose(access: Access) -> str | None:
+def _visible_user(access: Access) -> str | None:
     """Whose queries a user may see and end: everybody's (None), or only the user's own."""
     return None if access.may(Privilege.MAINTAIN) else access.user
 

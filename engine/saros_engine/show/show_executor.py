@@ -75,7 +75,7 @@ class ShowExecutor:
         point = self._queries.read_point(session)
         schema = schema_for(session.access, self._store, Privilege.READ_SCHEMA)
         shown = count_schema(statement, schema, self._points(point, session))
-        self._store.looked_at_schema(point)
+        self._store.finish_schema_read(point)
         return shown, point
 
     def show(self, statement: ast.Show, session: SessionContext) -> tuple[RowSet, ReadPoint]:
@@ -114,7 +114,7 @@ class ShowExecutor:
         point = self._queries.read_point(session)
         schema = schema_for(session.access, self._store, Privilege.READ_SCHEMA)
         shown = show_schema(statement, schema, self._points(point, session))
-        self._store.looked_at_schema(point)
+        self._store.finish_schema_read(point)
         return self._with_settings(shown, statement) if kind is ast.ShowKind.DATABASES else shown, point
 
     def _with_settings(self, shown: RowSet, statement: ast.Show) -> RowSet:

@@ -192,11 +192,11 @@ def _series_row(device: DeviceSchema, series: SeriesSchema, schema: SchemaReader
     path = f"{device.path}.{series.measurement}"
     view = view_in(schema, path) is not None
     stored = (None, None) if view else (series.encoding.name, series.compressor.name)
-    labels = (_json(series.tags), _json(series.attributes), *_deadband_words(series.deadband))
+    labels = (_json(series.tags), _json(series.attributes), *_deadband_columns(series.deadband))
     return (path, series.alias, device.database, series.type.name, *stored, *labels, _VIEW if view else _BASE)
 
 
-def _deadband_words(deadband: Deadband | None) -> tuple[str | None, str | None]:
+def _deadband_columns(deadband: Deadband | None) -> tuple[str | None, str | None]:
     """What the two columns about it say: IoTDB's words."""
     if deadband is None:
         return None, None

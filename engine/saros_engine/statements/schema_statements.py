@@ -35,7 +35,7 @@ class SchemaStatements:
         self._store = store
         self._writer = writer
         self._queries = queries
-        self._asked = asked
+        self._authorization_request = asked
         self._installations = installations
 
     def run(self, statement: ast.Statement, session: SessionContext, text: str) -> int:
@@ -78,7 +78,7 @@ class SchemaStatements:
         match statement:
             case ast.CreateView():
                 views = planned_views(statement, self._queries.context(session))
-                authorize_views(views, self._asked(session.access))
+                authorize_views(views, self._authorization_request(session.access))
                 return create_views(self._store, self._writer, views, exist=statement.exists)
             case ast.RenameView():
                 return rename_view(self._store, statement)
@@ -90,7 +90,7 @@ class SchemaStatements:
         query = continuous_query(create, text, session.access.user, moment)
         # What is wrong with it shows now, and not when it runs.
         select = query.select(moment.now)
-        authorize(select, self._asked(session.access))
+        authorize(select, self._authorization_request(session.access))
         targets_of(select, plan_select(select, self._queries.context(session)))
         self._store.change_schema(creation(query, self._store.schema))
         return 1

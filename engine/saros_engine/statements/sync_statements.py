@@ -113,7 +113,7 @@ def show_sync(kind: ast.ShowKind, desk: SyncAdmin | None, time_text: Callable[[i
     def moment(time_ns: int) -> str | None:
         return time_text(time_ns // _NANOSECONDS) if time_ns else None
 
-    desk = _there(desk)
+    desk = _require_sync_admin(desk)
     match kind:
         case ast.ShowKind.SENDERS:
             return RowSet(_SENDERS, [_sender(row, moment(row.committed_ns)) for row in desk.senders()])
@@ -133,7 +133,7 @@ def _receiver(row: ReceiverRow, shows: str | None) -> tuple[str | int | float | 
     return (*known, shows, row.refused, row.error or None)
 
 
-def _there(desk: SyncAdmin | None) -> SyncAdmin:
+def _require_sync_admin(desk: SyncAdmin | None) -> SyncAdmin:
     if desk is None:
         raise NotSupportedError("saros sync to and from clusters")
     return desk
@@ -141,7 +141,7 @@ def _there(desk: SyncAdmin | None) -> SyncAdmin:
 
 def run_sync_statement(statement: ast.SyncStatement, desk: SyncAdmin | None) -> int:
     """How many devices it concerned. Raises StorageError."""
-    desk = _there(desk)
+    desk = _require_sync_admin(desk)
     match statement:
         case ast.TransferDevice(device, sender):
             desk.transfer(str(device), sender)

@@ -54,7 +54,7 @@ class UserStatements:
             case ast.ListPrivileges(of):
                 return _list_privileges(users, of)
             case _:
-                _spare_administrators(statement, users)
+                _check_not_administrator(statement, users)
                 self.directory.change(self._command(statement, users))
                 return None
 
@@ -83,7 +83,7 @@ class UserStatements:
                 raise AssertionError(type(statement))
 
 
-def _spare_administrators(statement: ast.UserStatement, users: Users) -> None:
+def _check_not_administrator(statement: ast.UserStatement, users: Users) -> None:
     """Raise UserMistake for what would be granted to, or revoked from, a user who may everything."""
     match statement:
         case (

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from saros_cluster.database.partial_failure import PartialFailure, refused_at_last
+from saros_cluster.database.partial_failure import PartialFailure, final_refusal
 from saros_engine.base.database import Database
 from saros_engine.catalog.templates import Template, template_for, with_template
 from saros_engine.catalog.views import require_no_views
@@ -175,7 +175,7 @@ class Writer:
         missing = [w or new_series(n, c.type) for n, c, s, w in pairs if s is None]
         fitted = [c if w is None else _fit(path, w, c) for c, w in zip(columns, wanted, strict=True)]
         own = tuple(n if s is None else s.measurement for n, s in zip(names, found, strict=True))
-        _require_once(own, names)
+        _check_duplicates(own, names)
         self._write(Tablet(path, own, times, tuple(fitted), aligned), self._creates(path, missing, aligned))
         if own == names and all(f is c for f, c in zip(fitted, columns, strict=True)):
             if len(self._shapes) >= _SHAPES_MAX:
@@ -208,7 +208,7 @@ class Writer:
             except UserMistake as error:
                 if not self._is_overtaken(error, version):
                     if partly is not None:
-                        raise refused_at_last(partly.done, error) from error
+                        raise final_refusal(partly.done, error) from error
                     raise
             else:
                 return
@@ -225,7 +225,7 @@ class Writer:
         Raises PartlyWritten after a partial write: 507 if values do not fit, 607 if only expired rows were left out.
         """
         path = join_nodes(statement.device.nodes)
-        _require_once(statement.measurements, statement.measurements)
+        _check_duplicates(statement.measurements, statement.measurements)
         if len(statement.times) > 1 and None in statement.times:
             raise UserMistake("several rows need times: without any they would all be of now", code=701)
         times = np.array([constant_time(t, moment) for t in statement.times], np.int64)
@@ -354,11 +354,11 @@ def _values_of(
         found.columns.append(_as_declared(series, column))
         if created is not None:
             found.missing.append(created)
-    _require_once(met, statement.measurements)
+    _check_duplicates(met, statement.measurements)
     return found
 
 
-def _require_once(own: Sequence[str], names: Sequence[str]) -> None:
+def _check_duplicates(own: Sequence[str], names: Sequence[str]) -> None:
     """Raise UserMistake 701 if two of these names are those of one series, by its alias or not."""
     if len(set(own)) < len(own):
         raise UserMistake(f"INSERT names a measurement twice: {', '.join(names)}", code=701)

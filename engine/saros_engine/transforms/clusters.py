@@ -87,7 +87,7 @@ def _make(call: FunctionCall, _: TimeUnit) -> Generator:
         _require(count, len(known.times), wanted)
         windows = doubles(known)[: count * wanted.length].reshape(count, wanted.length)
         if wanted.norm:
-            windows = _alike(windows)
+            windows = _z_normalized(windows)
         labels, middles = _together(windows, wanted)
         if wanted.output == "label":
             return made_points(known.times[: count * wanted.length : wanted.length], DataType.INT32, labels)
@@ -111,7 +111,7 @@ def _require(windows: int, points: int, wanted: _Wanted) -> None:
         )
 
 
-def _alike(windows: Float64Array) -> Float64Array:
+def _z_normalized(windows: Float64Array) -> Float64Array:
     """Mean 0 and deviation 1; what does not deviate is 0."""
     less = windows - windows.mean(axis=-1, keepdims=True)
     deviations = np.sqrt((less * less).mean(axis=-1, keepdims=True))
@@ -123,7 +123,7 @@ def _together(windows: Float64Array, wanted: _Wanted) -> tuple[Int64Array, Float
     if wanted.method == "kmeans":
         return _lloyd(windows, wanted.clusters, wanted.rounds, _distances, _mean, _ASIDE)
     if wanted.method == "kshape":
-        middle = _alike if wanted.norm else _of_length_one
+        middle = _z_normalized if wanted.norm else _of_length_one
         return _lloyd(
             windows, wanted.clusters, wanted.rounds, _shape_distances, lambda members: middle(_shape(members)), 0.0
         )

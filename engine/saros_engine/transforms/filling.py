@@ -20,7 +20,7 @@ from saros_engine.functions.function import Attributes, choice_attribute
 from saros_engine.transforms.profile import doubles, made_points, point_function
 from saros_engine.transforms.quality import deviation
 from saros_engine.transforms.series_transform import Generator, Points
-from saros_engine.transforms.signal import carried
+from saros_engine.transforms.signal import forward_filled
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import BoolArray, Float64Array, TimeUnit
 
@@ -56,7 +56,7 @@ def _linear(_: Float64Array, values: Float64Array, there: BoolArray) -> Float64A
 
 
 def _previous(_: Float64Array, values: Float64Array, there: BoolArray) -> Float64Array:
-    return carried(values, there)
+    return forward_filled(values, there)
 
 
 def _mean(_: Float64Array, values: Float64Array, there: BoolArray) -> Float64Array:

@@ -59,12 +59,12 @@ def _quality(name: str, make: Callable[[Attributes], _Share]) -> SeriesTransform
         make(attributes)
 
     def made(attributes: Attributes, unit: TimeUnit) -> Generator:
-        share = make(attributes)
+        ratio = make(attributes)
 
         def run(points: Points) -> Points:
             values = doubles(points)
             windows = _windows(name, attributes, points.times, unit)
-            found = [(points.times[w.start], share(points.times[w], values[w])) for w in windows]
+            found = [(points.times[w.start], ratio(points.times[w], values[w])) for w in windows]
             known = [(time, value) for time, value in found if value is not None]
             times = np.array([time for time, _ in known], np.int64)
             return made_points(times, DataType.DOUBLE, np.array([value for _, value in known], np.float64))
@@ -88,12 +88,12 @@ def _faults(times: Int64Array, longest: float = _GAP_PACES_MAX) -> tuple[int, in
 def _completeness(attributes: Attributes) -> _Share:
     longest = _GAP_PACES_MAX if flag_attribute("completeness", attributes, "downtime", default=True) else np.inf
 
-    def share(times: Int64Array, values: Float64Array) -> float:
+    def ratio(times: Int64Array, values: Float64Array) -> float:
         missing = _faults(times, longest)[2]
         odd = int(np.count_nonzero(~np.isfinite(values)))
         return 1 - (missing + odd) / (len(times) + missing)
 
-    return share
+    return ratio
 
 
 def _consistency(_: Attributes) -> _Share:
@@ -108,7 +108,7 @@ def _timeliness(_: Attributes) -> _Share:
 
 
 def _validity(_: Attributes) -> _Share:
-    def share(times: Int64Array, values: Float64Array) -> float | None:
+    def ratio(times: Int64Array, values: Float64Array) -> float | None:
         whole = bridged(times, values)
         if whole is None:
             return None
@@ -117,7 +117,7 @@ def _validity(_: Attributes) -> _Share:
             outliers = sum(_outliers(series) for series in (whole, np.diff(whole), speeds, np.diff(speeds)))
         return 1 - outliers / 4 / len(times)
 
-    return share
+    return ratio
 
 
 def _outliers(values: Float64Array) -> int:

@@ -209,11 +209,13 @@ def _screened(times: Float64Array, values: Float64Array, attributes: Attributes)
     reach = _DEVIATIONS * deviation(speeds)
     low = float(attributes.get("minSpeed", np.median(speeds) - reach))
     high = float(attributes.get("maxSpeed", np.median(speeds) + reach))
-    asked = _asked_for(times, values, _WINDOW * float(np.median(steps)), low, high)
+    asked = _constrained_medians(times, values, _WINDOW * float(np.median(steps)), low, high)
     return _within(asked, low * steps, high * steps)
 
 
-def _asked_for(times: Float64Array, values: Float64Array, window: float, low: float, high: float) -> Float64Array:
+def _constrained_medians(
+    times: Float64Array, values: Float64Array, window: float, low: float, high: float
+) -> Float64Array:
     """Of each value, and of what those up to a window behind it allow at least and at most, the median."""
     counts = np.searchsorted(times, times + window, "right") - 1 - np.arange(len(times))
     if int(2 * counts.sum()) > _WINDOWS_MAX:

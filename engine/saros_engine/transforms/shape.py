@@ -99,7 +99,7 @@ def _make_ar(attributes: Attributes, _: TimeUnit) -> Generator:
 
     def run(points: Points) -> Points:
         known = finite_points(points)
-        values = _evenly(known.times, doubles(known))
+        values = _regularized(known.times, doubles(known))
         if len(values) <= order:
             return made_points(points.times[:0], _DOUBLE, values[:0])
         _require_lag("ar", order, "p")
@@ -111,7 +111,7 @@ def _make_ar(attributes: Attributes, _: TimeUnit) -> Generator:
     return run
 
 
-def _evenly(times: Int64Array, values: Float64Array) -> Float64Array:
+def _regularized(times: Int64Array, values: Float64Array) -> Float64Array:
     """The values with those of a line where points are missing in the most frequent step."""
     if len(times) < 2:
         return values
@@ -186,14 +186,14 @@ def _make_period(_: Attributes, __: TimeUnit) -> Generator:
         values = values[last[last >= 0]]
         if not len(values):
             return made_points(points.times[:0], DataType.INT32, values)
-        peaks = np.concatenate([[0], _peaks(_likenesses(values))])
+        peaks = np.concatenate([[0], _peaks(_autocorrelation(values))])
         period = int(np.median(np.diff(peaks))) if len(peaks) > 1 else 0
         return made_points(np.zeros(1, np.int64), DataType.INT32, np.array([period]))
 
     return run
 
 
-def _likenesses(values: Float64Array) -> Float64Array:
+def _autocorrelation(values: Float64Array) -> Float64Array:
     """The correlation of the series with itself, shifted by 0, 1, ... points; what has none is less than all."""
     values = values - values.mean()
     count = len(values)

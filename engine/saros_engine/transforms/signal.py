@@ -167,14 +167,14 @@ def _bridged(values: Float64Array, interpolation: str) -> Float64Array:
     if interpolation == "nan" or not there.any():
         return values
     if interpolation == "ffill":
-        return carried(values, there)
+        return forward_filled(values, there)
     if interpolation == "bfill":
-        return carried(values[::-1], there[::-1])[::-1]
+        return forward_filled(values[::-1], there[::-1])[::-1]
     places = np.arange(len(values), dtype=np.float64)
     return np.interp(places, places[there], values[there], left=np.nan, right=np.nan)
 
 
-def carried(values: Float64Array, there: BoolArray) -> Float64Array:
+def forward_filled(values: Float64Array, there: BoolArray) -> Float64Array:
     """Each value, or the one before it that is there."""
     last = np.maximum.accumulate(np.where(there, np.arange(len(values)), -1))
     return np.where(last >= 0, values[last], np.nan)
@@ -265,7 +265,7 @@ def _make_ksigma(attributes: Attributes, _: TimeUnit) -> Generator:
 # ---------------------------------------------------------------------------------------------- at the points' times
 
 
-def _passing(name: str, *, high: bool) -> SeriesTransform:
+def _pass_filter(name: str, *, high: bool) -> SeriesTransform:
     def check(attributes: Attributes) -> None:
         cut = number_attribute(name, attributes, "wpass")
         if not 0 < cut < 1:
@@ -366,8 +366,8 @@ SIGNAL = (
     _resample("re_sample"),
     SeriesTransform("sample", _sample_result, _make_sample),
     point_function("ksigma", None, _make_ksigma, _check_ksigma),
-    _passing("highpass", high=True),
-    _passing("lowpass", high=False),
+    _pass_filter("highpass", high=True),
+    _pass_filter("lowpass", high=False),
     _runs("consecutivesequences", lambda _: None, lambda _, __: 0),
     _runs(
         "consecutivewindows",

@@ -77,7 +77,7 @@ class MistakeListener(ErrorListener):  # type: ignore[misc]  # the runtime has n
         """ANTLR's call at a mistake."""
         expected = _readable(_expected_types(recognizer, offendingSymbol, e))
         before = recognizer.getTokenStream().LT(-1)
-        if offendingSymbol.type == Sql.ROOT and before is not None and _meant(before) == "FROM":
+        if offendingSymbol.type == Sql.ROOT and before is not None and _closest_keyword(before) == "FROM":
             offendingSymbol = before  # noqa: N806  # it was taken for a column's other name
         if before is not None and before.type == Sql.SEMICOLON:
             raise error_at(self._text, offendingSymbol.start, "one statement at a time: this is a second one", expected)
@@ -85,7 +85,7 @@ class MistakeListener(ErrorListener):  # type: ignore[misc]  # the runtime has n
 
 
 def _mistake(text: str, token: Any, expected: tuple[str, ...]) -> ParseError:
-    meant = _meant(token)
+    meant = _closest_keyword(token)
     if meant is not None:
         message = f"unexpected {token.text!r}; did you mean {meant}?"
         return error_at(text, token.start, message, (meant,))
@@ -104,7 +104,7 @@ def _mistake(text: str, token: Any, expected: tuple[str, ...]) -> ParseError:
     return error_at(text, token.start, f"unexpected {shown[:40]!r}{hint}", expected)
 
 
-def _meant(token: Any) -> str | None:
+def _closest_keyword(token: Any) -> str | None:
     """The keyword that a misspelt word resembles: the same letters in another order, its end, or else the nearest."""
     if token.type != Sql.NAME or len(token.text) > _KEYWORD_CHARACTERS_MAX:
         return None
@@ -122,12 +122,12 @@ def _listed(words: tuple[str, ...]) -> str:
 def _expected_types(parser: Any, token: Any, error: Any) -> frozenset[int]:
     """Token types that could stand where `token` stands."""
     if isinstance(error, NoViableAltException) and error.startToken is not token and error.deadEndConfigs:
-        return _stuck_types(error.deadEndConfigs)
+        return _next_token_types(error.deadEndConfigs)
     found = parser.getExpectedTokens()
     return frozenset(kind for interval in found.intervals or () for kind in interval)
 
 
-def _stuck_types(configs: Any) -> frozenset[int]:
+def _next_token_types(configs: Any) -> frozenset[int]:
     types: set[int] = set()
     for config in configs:
         for transition in config.state.transitions:

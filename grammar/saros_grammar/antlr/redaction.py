@@ -41,7 +41,7 @@ def may_hold_password(tokens: Sequence[Any]) -> bool:
     return (Sql.SET, Sql.PASSWORD) in pairs or any((before, Sql.USER) in pairs for before in _BEFORE_USER)
 
 
-def hidden_mistake() -> ParseError:
+def redacted_error() -> ParseError:
     """The error for such a text."""
     message = (
         "the statement cannot be read, and is not shown because it may hold a password: expected CREATE USER name"

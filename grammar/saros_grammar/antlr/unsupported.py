@@ -80,8 +80,8 @@ _TABLE: tuple[tuple[str, str], ...] = (
 _PATTERNS = tuple((re.compile(rf"(?:{words})(?!\w)", re.DOTALL), what) for words, what in _TABLE)
 
 
-def not_had(tokens: Iterable[Any]) -> str | None:
-    """What a text of these tokens, which is no statement, is about; None: nothing that others have."""
+def unsupported_statement(tokens: Iterable[Any]) -> str | None:
+    """Return the feature of other databases that a text, which is no statement, asks for; None if it is none."""
     words = list(islice((token for token in tokens if token.channel == 0), _WORDS_MAX))
     if any(token.type == Sql.UNRECOGNIZED for token in words):
         return None

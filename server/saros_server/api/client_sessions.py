@@ -51,7 +51,7 @@ class _Client:
     opened_ns: int
     used_ns: int
 
-    def is_over(self, now_ns: int) -> bool:
+    def is_expired(self, now_ns: int) -> bool:
         """Whether the session was idle for too long, or is too old; without users it may be of any age."""
         old = self.visitor.user != "" and now_ns - self.opened_ns > LIFE_SECONDS * 1_000_000_000
         return old or now_ns - self.used_ns > IDLE_SECONDS * 1_000_000_000
@@ -71,7 +71,7 @@ class ClientSessions:
 
     def add(self, session: EmbeddedSession, host: str, visitor: AuthenticatedClient) -> bytes:
         """The token of a session that a visitor opened from a host. Raises TooManySessions; then it is closed."""
-        session.speak_for(visitor.access, visitor.trail)
+        session.set_access(visitor.access, visitor.trail)
         token = secrets.token_bytes(_TOKEN_BYTES)
         with self._lock:
             full = len(self._clients) >= SESSIONS_MAX
@@ -90,12 +90,12 @@ class ClientSessions:
             client = self._clients.get(token)
             if client is None or client.host != host:
                 raise NoSession
-            visitor = None if client.is_over(now) else self._gate.still_in(client.visitor)
+            visitor = None if client.is_expired(now) else self._gate.revalidate(client.visitor)
             if visitor is not None:
                 client.used_ns = now
                 if visitor is not client.visitor:
                     client.visitor = visitor
-                    client.session.speak_for(visitor.access, visitor.trail)
+                    client.session.set_access(visitor.access, visitor.trail)
                 return client.session
             del self._clients[token]
         client.session.close()
@@ -111,7 +111,7 @@ class ClientSessions:
         """Close those that nobody used for long, and those that are old."""
         now = self._clock.monotonic_ns()
         with self._lock:
-            over = [token for token, client in self._clients.items() if client.is_over(now)]
+            over = [token for token, client in self._clients.items() if client.is_expired(now)]
             gone = [self._clients.pop(token) for token in over]
         for client in gone:
             client.session.close()

@@ -109,7 +109,7 @@ class InsertBatcher:
         requests, request = self._node.requests, part.batch.request
         if inserting is not None:
             return _PendingInserts(part, inserting)
-        carry_out = requests.once if part.runs else requests.carry_out
+        carry_out = requests.run_once if part.runs else requests.carry_out
         return _PendingInserts(part, None, self._submit(carry_out, request, partial(part.session.write, part.batch)))
 
     def _submit(self, act: Callable[..., int], *arguments: object) -> Future[int]:
@@ -122,7 +122,7 @@ class InsertBatcher:
         running = found.running
         try:
             if found.inserting is not None:
-                running = self._settle(found.part, found.inserting, deadline)
+                running = self._await_part(found.part, found.inserting, deadline)
             if running is None:
                 assert found.inserting is not None
                 return self._done(batch, found.inserting.points)
@@ -131,7 +131,7 @@ class InsertBatcher:
         except Exception as error:  # noqa: BLE001 (the top of a part)
             return _refused(error)
 
-    def _settle(self, part: _Part, inserting: InsertExecutor, deadline: float) -> Future[int] | None:
+    def _await_part(self, part: _Part, inserting: InsertExecutor, deadline: float) -> Future[int] | None:
         """Wait for what was handed over; None: it is written. Else it goes on on a thread."""
         requests, request = self._node.requests, part.batch.request
         try:

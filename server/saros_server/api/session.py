@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from saros_cluster.data.command import carrying_out
+from saros_cluster.data.command import request_scope
 from saros_engine.base.access import Access, Trail
 from saros_engine.base.database import CONSISTENCIES
 from saros_engine.base.errors import EngineError
-from saros_engine.base.gc_control import collected_rarely
+from saros_engine.base.gc_control import reduced_gc
 from saros_engine.base.session_context import SessionContext
 from saros_engine.execution.result import Result
 from saros_engine.expressions.times import zone_of
@@ -156,8 +156,8 @@ class EmbeddedSession:
         """What the session was shown; None: it reads strongly, so it need not be known."""
         return None if self._context.consistency == "strong" else self._context.horizon
 
-    def speak_for(self, access: Access, trail: Trail | None) -> None:
-        """What the session may from now on, and who is told of it; else it may everything, and nobody is told."""
+    def set_access(self, access: Access, trail: Trail | None) -> None:
+        """Set the session's privileges and audit trail; without them, it is unrestricted and unaudited."""
         self._context.access, self._context.trail = access, trail
 
     def numbered(self, sequence: int) -> Request:
@@ -182,12 +182,12 @@ class EmbeddedSession:
         results = []
 
         def run() -> int:
-            with carrying_out(request):
+            with request_scope(request):
                 results.append(self._node.engine.execute(text, context, parameters, timeout_ms=timeout_ms))
             return results[0].update_count
 
         with UninterruptibleSection():
-            count = self._node.requests.once(request, run)
+            count = self._node.requests.run_once(request, run)
         return EmbeddedOutcome(results[0] if results else Result("", count=count), self)
 
     def hold(self, name: str, lease_s: float, like: KeptPoint | None) -> KeptPoint:
@@ -214,7 +214,7 @@ class EmbeddedSession:
         """See the driver's `Session.insert`. A `request` that was carried out is not carried out again."""
         batch = self.batch(device, times, columns, aligned=aligned, request=request)
         with UninterruptibleSection():
-            return self._node.requests.once(request, lambda: self.write(batch))
+            return self._node.requests.run_once(request, lambda: self.write(batch))
 
     def batch(
         self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None, request: Request
@@ -229,7 +229,7 @@ class EmbeddedSession:
 
     def write(self, batch: ColumnBatch) -> int:
         """Write a batch of this session, as its request; answers the points."""
-        with carrying_out(batch.request):
+        with request_scope(batch.request):
             return self._node.engine.insert_columns(
                 batch.device, batch.times, batch.columns, aligned=batch.aligned, session=self._context
             )
@@ -239,18 +239,18 @@ class EmbeddedSession:
         self._require(authorize_load, "LOAD")
         return self._node.uploads
 
-    def freeze(self, since: int | None) -> CheckpointSet:
+    def create_checkpoint(self, since: int | None) -> CheckpointSet:
         """Capture all that the node has, for a backup. Raises NoPermission."""
         self._require(authorize_backup, "BACKUP", "backup")
-        return self._node.store.freeze(since)
+        return self._node.store.create_checkpoint(since)
 
     def read_captured(self, id_: bytes, number: int, offset: int) -> Iterator[bytes]:
         """A file of a capture from an offset on, in pieces. Raises NoPermission, NoSuchCheckpoint."""
         self._require(authorize_backup, "BACKUP")
         return self._node.store.shelf.pieces(id_, number, offset)
 
-    def thaw(self, ids: Sequence[bytes]) -> None:
-        """Let go of captures. Raises NoPermission."""
+    def release_checkpoints(self, ids: Sequence[bytes]) -> None:
+        """Release checkpoints. Raises NoPermission."""
         self._require(authorize_backup, "BACKUP")
         for id_ in ids:
             self._node.store.shelf.release(id_)
@@ -362,7 +362,7 @@ class EmbeddedOutcome:
             block = self._result.next_block()
             if block is None:
                 return None
-            with collected_rarely(len(block.columns)):
+            with reduced_gc(len(block.columns)):
                 return to_arrow(block, self.schema)
 
     def close(self) -> None:

@@ -166,9 +166,9 @@ def verify(folder: str, disk: Disk) -> Verified:
             first = found.number
             head = Head(found.number - 1, str(words.get("previous")))
             if found.number == 1 and head.hash != _FIRST:
-                raise _broken(path, "the first line says that there is one before it")
+                raise _corrupt(path, "the first line says that there is one before it")
         if (found.number, words.get("previous")) != (head.number + 1, head.hash):
-            raise _broken(path, f"line {found.number} does not follow line {head.number}")
+            raise _corrupt(path, f"line {found.number} does not follow line {head.number}")
         head = found
     return Verified(first, head)
 
@@ -183,7 +183,7 @@ def _lines(folder: str, disk: Disk) -> Iterator[tuple[str, bytes]]:
         path = os.path.join(folder, name)
         data = bytes(disk.map(path)) if disk.size(path) else b""
         if data and not data.endswith(b"\n"):
-            raise _broken(path, "the last line has no end")
+            raise _corrupt(path, "the last line has no end")
         for line in data.split(b"\n")[:-1]:
             yield path, line
 
@@ -192,12 +192,12 @@ def _checked(line: bytes, path: str) -> Head:
     """A line that is as it was written."""
     match = _END.fullmatch(line[-_END_BYTES:])
     if match is None or hashlib.sha256(line[:-_END_BYTES]).hexdigest().encode() != match.group(1):
-        raise _broken(path, f"this line was changed: {line[:60].decode(errors='replace')}")
+        raise _corrupt(path, f"this line was changed: {line[:60].decode(errors='replace')}")
     try:
         return Head(int(json.loads(line)["n"]), match.group(1).decode())
     except (ValueError, KeyError, TypeError) as error:
-        raise _broken(path, f"this line was not written by Saros: {error}") from error
+        raise _corrupt(path, f"this line was not written by Saros: {error}") from error
 
 
-def _broken(path: str, reason: str) -> CorruptFile:
+def _corrupt(path: str, reason: str) -> CorruptFile:
     return CorruptFile(path, 0, reason)

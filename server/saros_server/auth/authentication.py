@@ -17,7 +17,7 @@ from saros_cluster.users.commands import Rehash
 from saros_cluster.users.directory import Directory
 from saros_cluster.users.users import User
 from saros_server.auth.lockout import Lockout
-from saros_server.auth.passwords import BYTES_MAX, Cost, hash_of_nothing, hash_password, is_outdated, is_right
+from saros_server.auth.passwords import BYTES_MAX, Cost, dummy_hash, hash_password, is_outdated, verify_password
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError
 
@@ -67,7 +67,7 @@ class Authentication:
         self._clock = clock
         self._cost = cost
         self._witness = witness
-        self._nobody = hash_of_nothing(cost)
+        self._dummy_hash = dummy_hash(cost)
         self._lock = threading.Lock()
         self._lockout = Lockout()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="saros-login")
@@ -104,7 +104,7 @@ class Authentication:
         right = False
         try:
             user = self._directory.newest().users.get(name)
-            right = self._is_right(user, password)
+            right = self._verify_password(user, password)
         finally:
             with self._lock:
                 self._lockout.end(key, self._clock.monotonic_ns(), right=right)
@@ -112,16 +112,16 @@ class Authentication:
             raise LoginFailed
         return user
 
-    def _is_right(self, user: User | None, password: str) -> bool:
+    def _verify_password(self, user: User | None, password: str) -> bool:
         if len(password) > BYTES_MAX:
             return False
-        phc = self._nobody if user is None else user.hash
-        right = self._pool.submit(is_right, password, phc).result()
+        phc = self._dummy_hash if user is None else user.hash
+        right = self._pool.submit(verify_password, password, phc).result()
         if user is not None and right and is_outdated(phc, self._cost):
-            self._make_anew(user, password)
+            self._rehash(user, password)
         return right and user is not None
 
-    def _make_anew(self, user: User, password: str) -> None:
+    def _rehash(self, user: User, password: str) -> None:
         """Keep the password with today's work; the old hash is good as well, so a failure waits for the next login."""
         try:
             phc = self._pool.submit(hash_password, password, self._cost).result()

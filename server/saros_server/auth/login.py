@@ -1,6 +1,6 @@
 """The gate of a server: who is let in, with which rights, and whose sessions must end.
 
-    enter(user, password, host) --> Visitor --now and then: still_in--> the same, one with other rights, or None
+    enter(user, password, host) --> Visitor --now and then: revalidate--> the same, one with other rights, or None
 
 With authentication, a server lets in users who log in; without, everybody, as an anonymous visitor with all rights. A
 visitor's rights are always the current ones: a grant or revocation takes effect with the next call. A user who was
@@ -55,12 +55,12 @@ class LoginGate:
         found = self._authentication.login(user, password, host)
         trail = SessionTrail(self._audit, found.name, host)
         entered = AuthenticatedClient(found.name, UNRESTRICTED, trail, None, found.password_version)
-        visitor = self.still_in(entered)
+        visitor = self.revalidate(entered)
         if visitor is None:  # changed at this very moment
             raise LoginFailed
         return visitor
 
-    def still_in(self, visitor: AuthenticatedClient) -> AuthenticatedClient | None:
+    def revalidate(self, visitor: AuthenticatedClient) -> AuthenticatedClient | None:
         """The visitor with the rights of now; None: must leave."""
         if self._directory is None:
             return visitor

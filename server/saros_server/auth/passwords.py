@@ -58,7 +58,7 @@ def hash_password(password: str, cost: Cost) -> str:
     return _phc(cost, salt, _scrypt(password, salt, cost))
 
 
-def is_right(password: str, phc: str) -> bool:
+def verify_password(password: str, phc: str) -> bool:
     """Whether the password is that of a hash. Raises ValueError for what is no hash."""
     cost, salt, expected = _parse(phc)
     return hmac.compare_digest(expected, _scrypt(password, salt, cost))
@@ -69,7 +69,7 @@ def is_outdated(phc: str, cost: Cost) -> bool:
     return _parse(phc)[0] != cost
 
 
-def hash_of_nothing(cost: Cost) -> str:
+def dummy_hash(cost: Cost) -> str:
     """A hash that no password has, which takes as long as others to find that out."""
     return _phc(cost, secrets.token_bytes(_SALT_BYTES), secrets.token_bytes(_HASH_BYTES))
 

@@ -61,7 +61,7 @@ class Administration:
         """See `ClusterAdmin.begin`. Who joins has to be there: once slots move to it, the change cannot be aborted."""
         topology = self._routes.now.topology
         for node in joining:
-            if node in topology.standing(NodeState.WAITING) and not self._answers(node):
+            if node in topology.in_state(NodeState.WAITING) and not self._answers(node):
                 where = topology.nodes[node].peer
                 raise StorageError(f"node {node} ({where}) does not answer: start it, then ask again", code=_SILENT)
         self._database.grow(Begin(tuple(joining), tuple(leaving)))
@@ -89,7 +89,7 @@ class Administration:
 
     def give_up(self, nodes: Sequence[NodeId]) -> None:
         """See `ClusterAdmin.give_up`. The meta group comes first: without it nothing can be agreed on."""
-        self._rescue.regain_meta(nodes)
+        self._rescue.recover_meta(nodes)
         self._database.grow(GiveUp(tuple(nodes)))
 
     def dismiss(self, node: NodeId) -> None:
@@ -108,7 +108,7 @@ def _admitted(topology: Topology, peer: str, token: str) -> NodeId:
     """The node that a process has become. Raises UserMistake if it was sent away since."""
     node = topology.node_of(token)
     if node is None:
-        node = next((n for n in topology.standing(NodeState.WAITING) if topology.nodes[n].peer == peer), None)
-    if node is None or topology.nodes[node].standing is NodeState.GONE:
+        node = next((n for n in topology.in_state(NodeState.WAITING) if topology.nodes[n].peer == peer), None)
+    if node is None or topology.nodes[node].state is NodeState.GONE:
         raise UserMistake(f"the node at {peer} has left: admit it without a token, or with another", code=NO_SUCH_NODE)
     return node

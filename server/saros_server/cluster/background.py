@@ -84,7 +84,7 @@ class BackgroundTasks:
 
     def stop(self) -> None:
         """End after what is at hand, and let others lead."""
-        self.hand_over()
+        self.transfer_leadership()
         self._stopped.set()
         self._thread.join()
 
@@ -94,7 +94,7 @@ class BackgroundTasks:
             rounds += 1
             if rounds % _RENEW_EVERY == 0:
                 self._do(self._database.views.renew)
-                self._do(self._meter.look)
+                self._do(self._meter.update)
             for chore in (
                 self._expire,
                 self._finish_drops,
@@ -125,7 +125,7 @@ class BackgroundTasks:
 
     def _finish_drops(self) -> None:
         if self.leads_meta():
-            self._database.dropping.finish(_DROPS_SECONDS)
+            self._database.drop_coordinator.finish(_DROPS_SECONDS)
 
     def _abandon_loads(self) -> None:
         self._database.abandon_loads(self._led())
@@ -148,7 +148,7 @@ class BackgroundTasks:
     def _led(self) -> list[GroupId]:
         return [group for group, status in self.host.statuses().items() if status.leads]
 
-    def hand_over(self) -> None:
+    def transfer_leadership(self) -> None:
         """Let others lead what this node leads, as far as they can: it is about to stop."""
         deadline_ns = self._clock.monotonic_ns() + _HAND_OVER_NS
         for group in self._led():

@@ -41,7 +41,7 @@ class ExtensionCheck:
                 raise UserMistake(message, code=_code(group)) from error
 
 
-def say_installed(_: NodeId, question: bytes) -> bytes:
+def serve_installed(_: NodeId, question: bytes) -> bytes:
     """Answer another node that asks by `INSTALLED`. Raises UserMistake 1200 or 1303 (it is not here), BadRequest."""
     try:
         group, entry = map(str, json.loads(question))

@@ -55,7 +55,7 @@ from saros_engine.cluster import Cluster
 from saros_engine.show.cluster_requests import TELL
 from saros_server.cluster.admin import Administration
 from saros_server.cluster.background import BackgroundTasks
-from saros_server.cluster.extension_check import INSTALLED, ExtensionCheck, say_installed
+from saros_server.cluster.extension_check import INSTALLED, ExtensionCheck, serve_installed
 from saros_server.cluster.peer_requests import OtherNodes
 from saros_server.cluster.rebalancing import BalanceOptions, Balancing
 from saros_server.cluster.reconfiguration_thread import ReconfigurationThread
@@ -235,7 +235,7 @@ class _Opening:
         status = ClusterStatus(identity, self._routes, host, replicas, peers, self._schema, self._inflow, self._clock)
         proposer = Proposer(file.node, host, peers, self._clock, self._routes.members, time.sleep, status.is_down)
         database, merges = self._database(life, host, peers, proposer, replicas, status.is_down, shelf)
-        readers = ReaderService(opener(host, replicas, self._clock, database.kept), self._clock)
+        readers = ReaderService(opener(host, replicas, self._clock, database.named_view), self._clock)
         self._closing.callback(readers.close)
         threads = HostThreads(host, self._clock)
         desk = ClusterSyncAdmin(self._folder, disk, database.receiver, database.others, database.ask)
@@ -250,7 +250,7 @@ class _Opening:
                 **database.call_handlers(),
                 **readers.call_handlers(),
                 **status.call_handlers(),
-                INSTALLED: say_installed,
+                INSTALLED: serve_installed,
                 TELL: others.answer,
                 **snapshots.call_handlers(shelf),
                 **worker.handlers(),
@@ -378,8 +378,8 @@ class _Opening:
             self._schema,
             shelf,
             self._inflow,
-            database.keeper.has_arrived,
-            database.guests_at,
+            database.replica_store.has_arrived,
+            database.have_sender_data,
         )
 
     def _staging(self) -> Staging:

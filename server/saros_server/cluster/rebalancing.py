@@ -106,7 +106,7 @@ class Balancing:
     def _loads(self, measure: Measure, slots: int) -> Loads:
         if measure is Measure.SLOTS:
             return np.ones(slots)
-        told = [self._meter.here()]
+        told = [self._meter.local_loads()]
         for node, answer in ask_each(sorted(self._others()), self._ask, LOADS, b""):
             if isinstance(answer, str):
                 raise StorageError(f"node {node} does not say what its slots have to do: {answer}", code=2016)

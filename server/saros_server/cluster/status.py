@@ -115,13 +115,13 @@ class ClusterStatus:
         self._inflow = inflow
         self._clock = clock
         #: By node; None: it did not answer.
-        self._told: dict[NodeId, _NodeReport | None] = {}
+        self._reports: dict[NodeId, _NodeReport | None] = {}
         #: What was committed here when the others were asked: what they told is to be compared with that.
         self._committed: Mapping[GroupId, int] = {}
         self._mode = SystemMode()
 
-    def tell_mode(self, mode: SystemMode) -> None:
-        """From now on others are told this mode: it is read when the cluster is open."""
+    def set_mode(self, mode: SystemMode) -> None:
+        """Set the mode that is reported to other nodes: it is read when the cluster is open."""
         self._mode = mode
 
     # ------------------------------------------------------------------ asking and telling
@@ -132,7 +132,7 @@ class ClusterStatus:
         self._committed = {group: counted(status.term, status.commit) for group, status in statuses}
         for node in self._routes.now.nodes:
             if node != self._node:
-                self._told[node] = self._ask(node)
+                self._reports[node] = self._ask(node)
 
     def answers(self, node: NodeId) -> bool:
         """Whether a node does, within seconds: one that was just started may not be connected yet."""
@@ -151,23 +151,25 @@ class ClusterStatus:
             logger.debug("a node does not tell how it is", extra={"node": node, "why": str(error)})
             return None
         replicas = {GroupId(int(g)): _replica_of(found) for g, found in words["groups"].items()}
-        ahead_ns = _ahead(words.get("clock_ns", asked_ns), asked_ns, self._clock.now_ns())  # older nodes do not tell
+        ahead_ns = _clock_skew(
+            words.get("clock_ns", asked_ns), asked_ns, self._clock.now_ns()
+        )  # older nodes do not tell
         read_only, answer_ns = bool(words.get("read_only")), self._clock.monotonic_ns() - begun_ns
         return _NodeReport(words["version"], replicas, Came(*words["came"]), read_only, answer_ns, ahead_ns)
 
     def call_handlers(self) -> Mapping[str, CallHandler]:
         """What other nodes ask this one, by name."""
-        return {_STATUS: lambda _, __: self._tell()}
+        return {_STATUS: lambda _, __: self._serve_status()}
 
-    def _tell(self) -> bytes:
+    def _serve_status(self) -> bytes:
         groups = {}
-        for group, found in self._here().items():
+        for group, found in self._local_replicas().items():
             groups[group] = astuple(found)
-        came = astuple(self._inflow.came())
+        came = astuple(self._inflow.received())
         words = {"version": RELEASE, "groups": groups, "came": came, "read_only": self._mode.read_only}
         return json.dumps({**words, "clock_ns": self._clock.now_ns()}).encode()
 
-    def _here(self) -> dict[GroupId, _Replica]:
+    def _local_replicas(self) -> dict[GroupId, _Replica]:
         found = {}
         for group, status in self._host.statuses().items():
             machine = self._replicas.machines.get(group)
@@ -180,15 +182,15 @@ class ClusterStatus:
 
     def _all(self) -> dict[NodeId, _NodeReport | None]:
         return {
-            **self._told,
-            self._node: _NodeReport(RELEASE, self._here(), self._inflow.came(), self._mode.read_only),
+            **self._reports,
+            self._node: _NodeReport(RELEASE, self._local_replicas(), self._inflow.received(), self._mode.read_only),
         }
 
     def current_members(self, group: GroupId) -> list[NodeId]:
         """The other members of a group that answered last time and had all that was committed then, in ring order."""
         found = []
         for node in self._routes.now.members(group):
-            told = self._told.get(node)
+            told = self._reports.get(node)
             replica = None if told is None else told.replicas.get(group)
             if replica is not None and replica.applied >= replica.commit:
                 found.append(node)
@@ -196,7 +198,7 @@ class ClusterStatus:
 
     def is_down(self, node: NodeId) -> bool:
         """Whether a node did not answer when it was asked last."""
-        return self._told.get(node, _UNASKED) is None
+        return self._reports.get(node, _UNASKED) is None
 
     # ------------------------------------------------------------------ for whoever looks after this node
 
@@ -204,7 +206,7 @@ class ClusterStatus:
         """Why this node can take no write at all; None: it can, or one group or another cannot."""
         if self._routes.is_removed:
             return _REMOVED
-        if self._node in self._routes.now.topology.standing(NodeState.WAITING):
+        if self._node in self._routes.now.topology.in_state(NodeState.WAITING):
             return f"this node has not joined the cluster: ADD NODE {self._node} lets it"
         if self._host.leader_of(META) is None:
             return "no leader of the meta group is known: this node is cut off, or half of the nodes or more are down"
@@ -230,10 +232,10 @@ class ClusterStatus:
 
     def answer_seconds(self) -> Mapping[NodeId, float]:
         """How long the other nodes took to tell how they are, those that did."""
-        told = {node: found for node, found in self._told.items() if node in self._routes.now.nodes}
+        told = {node: found for node, found in self._reports.items() if node in self._routes.now.nodes}
         return {node: found.answer_ns / 1e9 for node, found in told.items() if found is not None}
 
-    def silent(self) -> int:
+    def unreachable_count(self) -> int:
         """How many of the other nodes did not answer when they were asked last."""
         return sum(self.is_down(node) for node in self._routes.now.nodes)
 
@@ -242,7 +244,7 @@ class ClusterStatus:
         """Whether a change of the cluster is under way."""
         return self._routes.now.topology.change is not None
 
-    def groups_here(self) -> Mapping[GroupId, GroupHere]:
+    def local_groups(self) -> Mapping[GroupId, GroupHere]:
         """The groups that this node is a member of."""
         committed = self._commits()
         return {
@@ -253,7 +255,7 @@ class ClusterStatus:
                 counted(found.term, found.applied),
                 _lag(found, committed.get(group, 0)),
             )
-            for group, found in self._here().items()
+            for group, found in self._local_replicas().items()
         }
 
     def _commits(self) -> Mapping[GroupId, int]:
@@ -262,7 +264,7 @@ class ClusterStatus:
         As of the moment when the others were asked, so that nobody lacks what has come since.
         """
         known = dict(self._committed)
-        for told in self._told.values():
+        for told in self._reports.values():
             for group, replica in () if told is None else told.replicas.items():
                 known[group] = max(known.get(group, 0), counted(replica.term, replica.commit))
         return known
@@ -289,7 +291,7 @@ class ClusterStatus:
             known = None if found is None else found.version
             rows.append(NodeRow(node, status, _endpoint(address.peer), _endpoint(address.client), known, address.rack))
         topology = self._routes.now.topology
-        for node in topology.standing(NodeState.WAITING):
+        for node in topology.in_state(NodeState.WAITING):
             address = topology.nodes[node]
             peer, client = _endpoint(address.peer), _endpoint(address.client)
             rows.append(NodeRow(node, NodeStatus.JOINING, peer, client, None, address.rack))
@@ -395,7 +397,7 @@ def _lag(found: _Replica, committed: int) -> int:
     return max(committed, counted(found.term, found.commit)) - counted(found.term, found.applied)
 
 
-def _ahead(told_ns: int, asked_ns: int, answered_ns: int) -> int:
+def _clock_skew(told_ns: int, asked_ns: int, answered_ns: int) -> int:
     """How far a clock is before ours at least, that was read between two of its moments; negative: behind."""
     return max(told_ns - answered_ns, 0) + min(told_ns - asked_ns, 0)
 

@@ -26,13 +26,13 @@ _DESK = "sync.desk"
 
 @dataclass(frozen=True, slots=True)
 class _NodeReport:
-    """What one node tells. `in_hand`: see `Receiver.in_hand`."""
+    """What one node tells. `rounds_in_progress`: see `Receiver.rounds_in_progress`."""
 
-    in_hand: Mapping[str, tuple[int, int]]
+    rounds_in_progress: Mapping[str, tuple[int, int]]
     receivers: Sequence[ReceiverRow]
 
     def encode(self) -> bytes:
-        return json.dumps([self.in_hand, [astuple(row) for row in self.receivers]]).encode()
+        return json.dumps([self.rounds_in_progress, [astuple(row) for row in self.receivers]]).encode()
 
     @staticmethod
     def decode(data: bytes) -> _NodeReport:
@@ -56,13 +56,13 @@ class ClusterSyncAdmin(NodeSyncAdmin):
         self._others = others
         self._ask = ask
 
-    def in_hand(self) -> Mapping[str, tuple[int, int]]:
-        """See `Receiver.in_hand`, of all nodes: the newest round of each sender."""
-        found = dict(super().in_hand())
-        for _, told in self._told():
+    def rounds_in_progress(self) -> Mapping[str, tuple[int, int]]:
+        """See `Receiver.rounds_in_progress`, of all nodes: the newest round of each sender."""
+        found = dict(super().rounds_in_progress())
+        for _, told in self._node_reports():
             if isinstance(told, str):
                 continue
-            for sender, (number, lacking) in told.in_hand.items():
+            for sender, (number, lacking) in told.rounds_in_progress.items():
                 if number > found.get(sender, (0, 0))[0]:
                     found[sender] = number, lacking
         return found
@@ -70,14 +70,14 @@ class ClusterSyncAdmin(NodeSyncAdmin):
     def receivers(self) -> Sequence[ReceiverRow]:
         """See `SyncAdmin.receivers`: of all nodes; those of others are called by their node, too."""
         rows = list(super().receivers())
-        for node, told in self._told():
+        for node, told in self._node_reports():
             if isinstance(told, str):
                 rows.append(ReceiverRow(f"node {node}", "unknown", 0, 0, 0, 0.0, 0, 0, told))
             else:
                 rows += [replace(row, name=f"node {node}: {row.name}") for row in told.receivers]
         return rows
 
-    def _told(self) -> Iterator[tuple[NodeId, _NodeReport | str]]:
+    def _node_reports(self) -> Iterator[tuple[NodeId, _NodeReport | str]]:
         """What each other node tells, or why it does not."""
         for node, answer in ask_each(self._others(), self._ask, _DESK, b""):
             yield node, answer if isinstance(answer, str) else _NodeReport.decode(answer)
@@ -85,7 +85,7 @@ class ClusterSyncAdmin(NodeSyncAdmin):
     def handlers(self) -> Mapping[str, CallHandler]:
         """What other nodes ask, by name."""
 
-        def tell(_: NodeId, __: bytes) -> bytes:
-            return _NodeReport(NodeSyncAdmin.in_hand(self), NodeSyncAdmin.receivers(self)).encode()
+        def serve_report(_: NodeId, __: bytes) -> bytes:
+            return _NodeReport(NodeSyncAdmin.rounds_in_progress(self), NodeSyncAdmin.receivers(self)).encode()
 
-        return {_DESK: tell}
+        return {_DESK: serve_report}

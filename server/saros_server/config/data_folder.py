@@ -38,14 +38,14 @@ def check_not_foreign(folder: str) -> None:
         raise UserMistake(f"{folder} is a file, and a data folder is wanted", code=_NO_FOLDER) from None
     except OSError as error:
         raise cannot_open(folder, error) from error
-    foreign = [name for name in names if not _may_be_there(name)]
+    foreign = [name for name in names if not _is_ignorable(name)]
     if NODE_FILE not in names and foreign:
         raise UserMistake(
             f"{folder} is no data folder, and has {foreign[0]} in it: choose an empty or a new one", code=_NO_FOLDER
         )
 
 
-def _may_be_there(name: str) -> bool:
+def _is_ignorable(name: str) -> bool:
     return name in _BEFORE_DATA or name.startswith(".") or Path(name).suffix in _CERTIFICATES
 
 
@@ -62,10 +62,10 @@ def reason(error: BaseException) -> str:
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)
     what = error.strerror if error.filename is None else f"{os.fsdecode(error.filename)}: {error.strerror}"
-    return f"{what}{_whose(error.filename)}" if isinstance(error, PermissionError) else what
+    return f"{what}{_owner_hint(error.filename)}" if isinstance(error, PermissionError) else what
 
 
-def _whose(path: str | bytes | None) -> str:
+def _owner_hint(path: str | bytes | None) -> str:
     """Whose the nearest folder of a path is that can be seen, and who asks."""
     if path is None:
         return ""

@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 
 from saros_server.api.session import EmbeddedSession
-from saros_storage.checkpoint.checkpoint_set import encode_frozen
+from saros_storage.checkpoint.checkpoint_set import encode_checkpoint_set
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 from saros_wire.read_point import ReadPoint
@@ -25,13 +25,13 @@ def named_point(point: client_pb2.ReadPoint) -> ReadPoint:
     return ReadPoint(point.name, 0.0, "", point.instance)
 
 
-def _freeze(
+def _create_checkpoint(
     request: client_pb2.FreezeRequest, context: grpc.ServicerContext, session: EmbeddedSession
 ) -> Iterator[bytes]:
-    frozen = session.freeze(None if request.since < 0 else request.since)
+    frozen = session.create_checkpoint(None if request.since < 0 else request.since)
     if not context.is_active():  # nobody would let go of it
-        session.thaw(frozen.ids)
-    content = encode_frozen(frozen)
+        session.release_checkpoints(frozen.ids)
+    content = encode_checkpoint_set(frozen)
     step = protocol.FREEZE_BYTES
     return iter([content[start : start + step] for start in range(0, len(content), step)])
 
@@ -40,8 +40,10 @@ def _fetch(request: client_pb2.FetchRequest, _: grpc.ServicerContext, session: E
     return session.read_captured(request.capture, request.number, request.offset)
 
 
-def _thaw(request: client_pb2.ThawRequest, _: grpc.ServicerContext, session: EmbeddedSession) -> client_pb2.ThawReply:
-    session.thaw(request.captures)
+def _release_checkpoints(
+    request: client_pb2.ThawRequest, _: grpc.ServicerContext, session: EmbeddedSession
+) -> client_pb2.ThawReply:
+    session.release_checkpoints(request.captures)
     return client_pb2.ThawReply()
 
 
@@ -77,10 +79,10 @@ OTHER_CALLS: dict[str, tuple[Callable[..., Any], Callable[[bytes], Any]]] = {
     protocol.HOLD: (_hold, client_pb2.HoldRequest.FromString),
     protocol.UPLOAD: (_upload, client_pb2.UploadRequest.FromString),
     protocol.DISCARD_UPLOADS: (_discard_uploads, client_pb2.DiscardUploadsRequest.FromString),
-    protocol.THAW: (_thaw, client_pb2.ThawRequest.FromString),
+    protocol.THAW: (_release_checkpoints, client_pb2.ThawRequest.FromString),
 }
 #: The same, of calls that are answered with a stream.
 OTHER_STREAMS: dict[str, tuple[Callable[..., Any], Callable[[bytes], Any]]] = {
-    protocol.FREEZE: (_freeze, client_pb2.FreezeRequest.FromString),
+    protocol.FREEZE: (_create_checkpoint, client_pb2.FreezeRequest.FromString),
     protocol.FETCH: (_fetch, client_pb2.FetchRequest.FromString),
 }

@@ -253,7 +253,7 @@ class ClientService:
 
     def _ping(self, _: client_pb2.PingRequest, context: grpc.ServicerContext) -> client_pb2.PingReply:
         """How the node is; who asks from elsewhere a node that has users learns that it is there."""
-        if not self._gate.is_open and not _is_here(_host(context)):
+        if not self._gate.is_open and not _is_local_peer(_host(context)):
             return client_pb2.PingReply(server=RELEASE)
         node = self._own.node
         return client_pb2.PingReply(
@@ -306,7 +306,7 @@ def _address(host: str) -> str:
     return host.removeprefix("ipv4:").removeprefix("ipv6:").strip("[]")
 
 
-def _is_here(host: str) -> bool:
+def _is_local_peer(host: str) -> bool:
     """Whether a peer is on this machine."""
     return host.startswith(("unix", "ipv4:127.", "ipv6:[::1]"))
 

@@ -75,7 +75,7 @@ class Statements:
         sending = self._begun(request, session)
         try:
             answer = client_pb2.Answer(head=_head(sending))
-            whole = self._gather(sending, answer)
+            whole = self._fill_answer(sending, answer)
             if not whole and context.is_active():
                 self._check_room()
                 answer.rest = self._rests.put(sending)
@@ -88,7 +88,7 @@ class Statements:
         self._close(sending)
         return answer
 
-    def _gather(self, sending: ResultCursor, answer: client_pb2.Answer) -> bool:
+    def _fill_answer(self, sending: ResultCursor, answer: client_pb2.Answer) -> bool:
         """Put rows into an answer; whether these are all."""
         outcome = sending.outcome
         if outcome.names is None:
@@ -149,15 +149,15 @@ class Statements:
             raise TooManyResults
 
     def _stream(self, sending: ResultCursor, context: grpc.ServicerContext, *, headed: bool = False) -> Iterator[bytes]:
-        def over() -> None:
+        def on_end() -> None:
             with self._lock:
                 self._streams -= 1
             sending.outcome.close()
 
         with self._lock:
             self._streams += 1
-        if not context.add_callback(over):
-            over()
+        if not context.add_callback(on_end):
+            on_end()
         return self._pieces(sending, context, headed=headed)
 
     def _pieces(self, sending: ResultCursor, context: grpc.ServicerContext, *, headed: bool) -> Iterator[bytes]:

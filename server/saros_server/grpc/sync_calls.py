@@ -44,7 +44,7 @@ def _commit(
 
 
 def _reply(begun: BeginReply) -> client_pb2.SyncReply:
-    standing = begun.standing
+    standing = begun.status
     reply = client_pb2.SyncReply(standing=standing.value, last=begun.last)
     for want in begun.wants[: protocol.SYNC_WANTS_MAX] if standing is RoundStatus.WANTED else ():
         reply.wants.add(sha256=want.content.sha256, size=want.content.size, have=want.have)

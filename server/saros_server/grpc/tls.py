@@ -17,4 +17,6 @@ def server_credentials(files: WatchedFiles) -> grpc.ServerCredentials:
         certificate, key = files.contents
         return grpc.ssl_server_certificate_configuration([(key, certificate)])
 
-    return grpc.dynamic_ssl_server_credentials(configuration(), lambda: configuration() if files.look() else None)
+    return grpc.dynamic_ssl_server_credentials(
+        configuration(), lambda: configuration() if files.reload_if_changed() else None
+    )

@@ -226,12 +226,12 @@ def _of_cluster(cluster: ClusterNode) -> Iterator[Metric]:
     yield from _single(
         {
             "saros_cluster_nodes": len(status.nodes()),
-            "saros_cluster_silent_nodes": status.silent(),
+            "saros_cluster_silent_nodes": status.unreachable_count(),
             "saros_cluster_changing": status.changing,
         }
     )
     yield _by("saros_cluster_answer_seconds", "node", status.answer_seconds())
-    groups = status.groups_here()
+    groups = status.local_groups()
     for name, value_of in _OF_GROUPS.items():
         yield _by(name, "group", {group: value_of(here) for group, here in groups.items()})
     peers = cluster.peers.counters()

@@ -4,7 +4,7 @@
     DIR/node2.removed           it has left the cluster: it is not started any more, whether its folder is there or not
 
     find    what is there           make    new folders with free ports         start, stop    the processes
-                                    take_in, note_removed    nodes that join later, or have left
+                        add_admitted_node, note_removed      nodes that join later, or have left
 
 A cluster is made once. Nodes keep their ids and ports, and a folder that is lost is not made anew under its old id: the
 node has forgotten for whom it voted, and as a voter could let the others lose what they acknowledged. Such a node has a
@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from saros_cluster.node.cluster_file import CLUSTER_FILE, Administrator, ClusterFile, NodeAddress, decode, load, save
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import SLOTS
-from saros_server.process.daemon import is_launched, is_taken, last_words, launch
+from saros_server.process.daemon import is_launched, is_taken, last_log_line, launch
 from saros_server.process.server_file import Serving, serving
 from saros_storage.base.errors import FolderInUse, StorageError, UserMistake
 from saros_storage.folder.layout import TEMPORARY, write_durably
@@ -122,7 +122,7 @@ def find(directory: str, disk: Disk) -> LocalCluster | None:
     }
     cluster = LocalCluster(directory, whole, {}, joined, removed)
     cluster = replace(cluster, problems=_problems(cluster, files, disk))
-    never_ran = all(_is_untouched(cluster.folder(node), disk) for node in whole.nodes)
+    never_ran = all(_is_unused(cluster.folder(node), disk) for node in whole.nodes)
     complete = files.keys() >= whole.nodes.keys()
     return None if never_ran and not complete else cluster
 
@@ -165,7 +165,7 @@ def make(
         raise UserMistake(f"nodes is {nodes}: expected from 1 to {NODES_MAX}", code=2004)
     for node in _node_folders(directory, disk):
         folder = node_folder(directory, node)
-        if not _is_untouched(folder, disk):
+        if not _is_unused(folder, disk):
             raise UserMistake(f"{folder} holds something already, and no cluster: choose another directory", code=2004)
         disk.remove_tree(folder)
     for node in _removed(directory, disk):
@@ -193,7 +193,7 @@ def free_addresses(cluster: LocalCluster, base_port: int | None) -> tuple[str, s
     return f"{HOST}:{peer}", f"{HOST}:{client}"
 
 
-def take_in(cluster: LocalCluster, text: str, disk: Disk) -> LocalCluster:
+def add_admitted_node(cluster: LocalCluster, text: str, disk: Disk) -> LocalCluster:
     """The cluster with a node that was admitted: `text` is its `cluster.json`. Raises UserMistake 2004."""
     file = decode(text.encode())
     assert file.joined is not None
@@ -225,7 +225,7 @@ def _node_folders(directory: str, disk: Disk) -> list[NodeId]:
     return sorted(NodeId(int(match[1])) for match in matches if match is not None)
 
 
-def _is_untouched(folder: str, disk: Disk) -> bool:
+def _is_unused(folder: str, disk: Disk) -> bool:
     """Whether no node has ever run in a folder."""
     return set(disk.list(folder)) <= {CLUSTER_FILE, CLUSTER_FILE + TEMPORARY}
 
@@ -257,8 +257,8 @@ def _is_port_free(port: int) -> bool:
 
 
 @contextmanager
-def alone(directory: str, disk: Disk) -> Iterator[None]:
-    """While no other process makes or starts a cluster there. Raises UserMistake 2012.
+def exclusive_lock(directory: str, disk: Disk) -> Iterator[None]:
+    """Let no other process make or start a cluster there meanwhile. Raises UserMistake 2012.
 
     The directory is made; one that was not there is gone again if nothing comes of it.
     """
@@ -288,7 +288,7 @@ def start(
     while waiting and time.monotonic() < limit:
         for node in [node for node in waiting if not cluster.is_taken(node)]:  # else one comes up already, or ends
             if node in launched:
-                failures[node] = f"it did not come up: {last_words(cluster.folder(node))}"
+                failures[node] = f"it did not come up: {last_log_line(cluster.folder(node))}"
             else:
                 _launch(cluster, node, log_level)
                 launched.add(node)
@@ -297,7 +297,7 @@ def start(
             say(f"starting {_named(waiting)}")
             time.sleep(_POLL_SECONDS)
     late = f"it does not serve after {timeout_s:g} s: "
-    return {**failures, **{node: late + last_words(cluster.folder(node)) for node in waiting}}
+    return {**failures, **{node: late + last_log_line(cluster.folder(node)) for node in waiting}}
 
 
 def _launch(cluster: LocalCluster, node: NodeId, log_level: str | None) -> None:

@@ -29,7 +29,7 @@ from saros_server.auth.passwords import Cost, check_password, hash_password
 from saros_server.cluster.rebalancing import BalanceOptions
 from saros_server.config.configuration import Configuration, ConfigurationError
 from saros_server.config.memory_limits import queries_memory_bytes
-from saros_server.node.persisted_mode import kept_mode
+from saros_server.node.persisted_mode import load_mode
 from saros_server.node.pinned_snapshots import PinnedSnapshots
 from saros_server.node.request_dedup_runner import Requests
 from saros_server.node.uploads import Uploads
@@ -107,7 +107,7 @@ class Node:
             scheduler = DriverScheduler(threads, clock.monotonic_ns)
             opened.callback(scheduler.close)
             cluster = ground.cluster
-            mode = kept_mode(folder, disk)
+            mode = load_mode(folder, disk)
             here = NodeSyncAdmin(folder, disk, ground.receiver)
             engine = QueryEngine(
                 ground.database,
@@ -120,7 +120,7 @@ class Node:
                 mode,
             )
             if cluster is not None:
-                cluster.status.tell_mode(mode)
+                cluster.status.set_mode(mode)
                 cluster.others.answer_with(engine.every_node.answer)
             uploads = Uploads(folder, disk, clock)
             return Node(configuration, ground, scheduler, engine, clock, here, uploads, opened)

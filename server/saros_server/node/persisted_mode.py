@@ -14,7 +14,7 @@ from saros_storage.io.disk import Disk
 _READ_ONLY_FILE = "read_only"
 
 
-def kept_mode(folder: str, disk: Disk) -> SystemMode:
+def load_mode(folder: str, disk: Disk) -> SystemMode:
     """The mode of the node in `folder`, as it was set last."""
     path = os.path.join(folder, _READ_ONLY_FILE)
 

@@ -96,7 +96,7 @@ class PinnedSnapshots:
             view = self._database.hold(point)
             with self._lock:
                 if not self._closed:
-                    over = self._crowded_out()
+                    over = self._evict_for_room()
                     kept = _PinnedSnapshot(view, point.stale, lease_ms * 1_000_000, self._clock.monotonic_ns())
                     self._kept[name] = kept
                     self._start_timer()
@@ -167,7 +167,7 @@ class PinnedSnapshots:
         for view in over:
             view.close()
 
-    def _crowded_out(self) -> list[ReadView]:
+    def _evict_for_room(self) -> list[ReadView]:
         """Room for one more: whoever reads there may end."""
         if len(self._kept) < KEPT_MAX:
             return []
@@ -217,9 +217,9 @@ class _Shared:
         """See `ReaderFactory.open`."""
         return self._view.open(request)
 
-    def open_together(self, request: ScanRequest) -> TogetherReader | None:
-        """See `ReaderFactory.open_together`."""
-        return self._view.open_together(request)
+    def open_lockstep(self, request: ScanRequest) -> TogetherReader | None:
+        """See `ReaderFactory.open_lockstep`."""
+        return self._view.open_lockstep(request)
 
     def open_in_step(self, request: ScanRequest) -> SeriesReader | None:
         """See `ReaderFactory.open_in_step`."""

@@ -30,7 +30,7 @@ class Requests:
         self._known = RequestTable()
         self._over = threading.Condition()
 
-    def once(self, request: Request, write: Callable[[], int]) -> int:
+    def run_once(self, request: Request, write: Callable[[], int]) -> int:
         """What `write` answers, now or when it was carried out for this request. A negative answer is not kept.
 
         Raises what `write` raises, OutcomeForgotten.
@@ -55,7 +55,7 @@ class Requests:
         return _remembered(found)
 
     def carry_out(self, request: Request, write: Callable[[], int]) -> int:
-        """After `begin` found it NEW: what `write` answers, which is kept as `once` says."""
+        """After `begin` found it NEW: what `write` answers, which is kept as `run_once` says."""
         answer = -1
         try:
             answer = write()

@@ -55,7 +55,7 @@ class WatchedFiles:
         """Of each file with a certificate, from when to when it is good."""
         return self._validities
 
-    def look(self) -> bool:
+    def reload_if_changed(self) -> bool:
         """Take the files if they have changed and fit together; whether they were taken."""
         try:
             stamp = _stamp_of(self._paths)

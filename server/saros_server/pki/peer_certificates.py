@@ -53,6 +53,6 @@ class PeerFiles:
         with self._lock:
             if self._clock.monotonic_ns() - self._looked_ns >= _LOOK_NS:
                 self._looked_ns = self._clock.monotonic_ns()
-                if self.files.look():
+                if self.files.reload_if_changed():
                     self._found = PeerCredentials(*self.files.contents)
             return self._found

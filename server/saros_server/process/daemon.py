@@ -69,7 +69,7 @@ def is_taken(folder: str) -> bool:
     return is_launched(folder) or not is_free(folder)
 
 
-def last_words(folder: str) -> str:
+def last_log_line(folder: str) -> str:
     """The last line of a folder's log, and where the log is; who tells it says of which command it is."""
     log = Path(folder, _LOG)
     last = log.read_text(errors="replace").strip().splitlines()[-1:]

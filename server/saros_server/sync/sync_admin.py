@@ -27,14 +27,14 @@ class NodeSyncAdmin:
     def senders(self) -> Sequence[SenderRow]:
         """See `SyncAdmin.senders`; a sender whose first round is on its way is one."""
         known = self._receiver.catalog.senders
-        in_hand = {sender: (round_, None if n < 0 else n) for sender, (round_, n) in self.in_hand().items()}
-        rows = [self._sender(entry, *in_hand.get(entry.id, (None, None))) for entry in known.values()]
-        new = {sender: found for sender, found in in_hand.items() if sender not in known}
+        rounds = {sender: (round_, None if n < 0 else n) for sender, (round_, n) in self.rounds_in_progress().items()}
+        rows = [self._sender(entry, *rounds.get(entry.id, (None, None))) for entry in known.values()]
+        new = {sender: found for sender, found in rounds.items() if sender not in known}
         return [*rows, *(SenderRow(sender, "", "", 0, 0, 0, 0, 0, 0, *found) for sender, found in new.items())]
 
-    def in_hand(self) -> Mapping[str, tuple[int, int]]:
-        """See `Receiver.in_hand`."""
-        return self._receiver.in_hand()
+    def rounds_in_progress(self) -> Mapping[str, tuple[int, int]]:
+        """See `Receiver.rounds_in_progress`."""
+        return self._receiver.rounds_in_progress()
 
     def _sender(self, entry: SenderEntry, receiving: int | None, lacking: int | None) -> SenderRow:
         files, size = self._receiver.size_of(entry.id)

@@ -34,8 +34,8 @@ from saros_server.local import local_cluster
 from saros_server.local.local_cluster import LocalCluster
 from saros_shell.cluster import bootstrap_admin, force_remove, hosts
 from saros_shell.cluster import nodes as cluster_growing
-from saros_shell.cluster.login import Login, connect_as_told, login_of, login_options
-from saros_shell.cluster.nodes import rows_of, told_by
+from saros_shell.cluster.login import Login, connect_to, login_of, login_options
+from saros_shell.cluster.nodes import cluster_report, rows_of
 from saros_shell.output.cluster_tables import (
     ClusterReport,
     change_line,
@@ -122,7 +122,7 @@ def _up_options(made: argparse.ArgumentParser) -> None:
 
 def _up(options: argparse.Namespace) -> int:
     disk = LocalDisk()
-    with local_cluster.alone(options.dir, disk):
+    with local_cluster.exclusive_lock(options.dir, disk):
         cluster, login = local_cluster.find(options.dir, disk), None
         if cluster is None:
             cluster, login = _make(options, disk)
@@ -207,7 +207,7 @@ def _start_node_options(made: argparse.ArgumentParser) -> None:
 def _start_node(options: argparse.Namespace) -> int:
     cluster = _found(options.dir)
     (node,) = _chosen(cluster, options.node)
-    with local_cluster.alone(options.dir, LocalDisk()):
+    with local_cluster.exclusive_lock(options.dir, LocalDisk()):
         failures = local_cluster.start(cluster, [node], options.log_level, options.timeout, Progress().say)
     if failures:
         return _failed("start", failures)
@@ -238,7 +238,7 @@ def _secure_options(made: argparse.ArgumentParser) -> None:
 def _secure(options: argparse.Namespace) -> int:
     disk = LocalDisk()
     _found(options.dir)
-    with local_cluster.alone(options.dir, disk):
+    with local_cluster.exclusive_lock(options.dir, disk):
         failures = bootstrap_admin.secure(_found(options.dir), options, disk, Progress().say)
     return _failed("secure", failures) if failures else 0
 
@@ -261,10 +261,10 @@ def _status_options(made: argparse.ArgumentParser) -> None:
 
 def _status_elsewhere(options: argparse.Namespace) -> int:
     """Of a cluster of several machines, as one of its nodes tells it."""
-    with connect_as_told(options.to, options) as connection:
+    with connect_to(options.to, options) as connection:
         if options.watch:
             cluster_growing.wait_for_change(connection, Progress().say)
-        told = told_by(connection)
+        told = cluster_report(connection)
     sys.stdout.write(table(node_rows_elsewhere(told)))
     _print_groups(told)
     return 1 if unreachable(told.nodes) or leaderless(told.regions) else 0
@@ -325,7 +325,7 @@ def _ask(address: str, login: Login) -> ClusterReport:
         with saros.connect(
             target, user=user, password=password, failover_s=_FAILOVER_SECONDS, timeout=_ASK_SECONDS
         ) as connection:
-            return told_by(connection)
+            return cluster_report(connection)
     except saros.Error as error:
         if error.code in _NOT_LET_IN:
             raise UserMistake(f"{address}: {error}", code=error.code) from error
@@ -348,7 +348,7 @@ def _add_nodes(options: argparse.Namespace) -> int:
     if not 1 <= options.nodes <= local_cluster.NODES_MAX:
         raise UserMistake(f"--nodes is {options.nodes}: expected from 1 to {local_cluster.NODES_MAX}")
     disk, say = LocalDisk(), Progress().say
-    with local_cluster.alone(options.dir, disk):
+    with local_cluster.exclusive_lock(options.dir, disk):
         cluster = _found(options.dir)
         login = _required_login(cluster, options)
         cluster, nodes = cluster_growing.admit(cluster, login, options.nodes, options.base_port, disk)
@@ -432,7 +432,7 @@ def _replace_options(made: argparse.ArgumentParser) -> None:
 
 def _replace_node(options: argparse.Namespace) -> int:
     disk, say, new = LocalDisk(), Progress().say, None
-    with local_cluster.alone(options.dir, disk):
+    with local_cluster.exclusive_lock(options.dir, disk):
         cluster = _found(options.dir)
         (node,) = _chosen(cluster, options.node)
         login = _required_login(cluster, options)

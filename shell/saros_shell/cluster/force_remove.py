@@ -30,11 +30,11 @@ def warning(nodes: Collection[NodeId], regions: Sequence[Row]) -> str:
         "Be sure that their processes have ended, and never start them again: what they took would not be seen.",
     ]
     for number, rows in groupby(regions, itemgetter("RegionId")):
-        lines += _fate(nodes, int(str(number)), list(rows))
+        lines += _recovery_outlook(nodes, int(str(number)), list(rows))
     return "\n".join(lines) + "\n"
 
 
-def _fate(nodes: Collection[NodeId], number: int, rows: Sequence[Row]) -> list[str]:
+def _recovery_outlook(nodes: Collection[NodeId], number: int, rows: Sequence[Row]) -> list[str]:
     members = [row["DataNodeId"] for row in rows]
     left = [node for node in members if node not in nodes]
     name = "the meta group" if rows[0]["Type"] == _META else f"group {number}"

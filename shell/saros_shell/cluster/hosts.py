@@ -40,9 +40,9 @@ from saros_server.config.configuration import configuration_file
 from saros_server.config.configuration import load as load_configuration
 from saros_server.pki.certificate_making import make_certificates
 from saros_server.pki.peer_certificates import peer_credentials
-from saros_server.process.daemon import is_launched, last_words, launch
+from saros_server.process.daemon import is_launched, last_log_line, launch
 from saros_server.process.server_file import serving
-from saros_shell.cluster.login import connect_as_told, login_options
+from saros_shell.cluster.login import connect_to, login_options
 from saros_shell.cluster.nodes import rows_of, wait_for_change
 from saros_shell.output.cluster_tables import waiting
 from saros_storage.base.clock import SystemClock
@@ -183,9 +183,9 @@ def join_options(made: argparse.ArgumentParser) -> None:
 
 def join(options: argparse.Namespace) -> int:
     """Go as far as it goes; 1 if something is left to do by hand before it can go on."""
-    with connect_as_told(options.to, options) as connection:
+    with connect_to(options.to, options) as connection:
         if options.replace is not None:
-            _check_is_there(connection, options)
+            _check_node_exists(connection, options)
         file = _admitted(connection, options)
         if not _may_start(options.data, file):
             return 1
@@ -193,7 +193,7 @@ def join(options: argparse.Namespace) -> int:
         return _join(connection, file.node, options.replace)
 
 
-def _check_is_there(connection: saros.Connection, options: argparse.Namespace) -> None:
+def _check_node_exists(connection: saros.Connection, options: argparse.Namespace) -> None:
     """Raise UserMistake for a node to replace that is none, unless the one that takes its place is called again."""
     nodes = [str(row["NodeID"]) for row in rows_of(connection, "show cluster")]
     if str(options.replace) not in nodes and load(options.data, LocalDisk()) is None:
@@ -270,7 +270,7 @@ def _start(folder: str) -> None:
     _say("starting the node")
     while serving(folder) is None:
         if not is_launched(folder) or time.monotonic() > limit:
-            raise UserMistake(f"the node did not come up: {last_words(folder)}")
+            raise UserMistake(f"the node did not come up: {last_log_line(folder)}")
         time.sleep(_POLL_SECONDS)
 
 
@@ -279,7 +279,7 @@ def _join(connection: saros.Connection, node: NodeId, replaced: int | None) -> i
     change = rows_of(connection, "show cluster change")
     if waiting(rows) and not any(str(node) in str(row["Joining"]).split(", ") for row in change):
         connection.execute(f"add node {node}" if replaced is None else f"replace node {replaced} with {node}")
-    wait_for_change(connection, _say_once())
+    wait_for_change(connection, _say_changes())
     rows = rows_of(connection, "show cluster")
     own = [row for row in rows if row["NodeID"] == node]
     if not own or waiting(own):
@@ -291,7 +291,7 @@ def _join(connection: saros.Connection, node: NodeId, replaced: int | None) -> i
     return 0
 
 
-def _say_once() -> Callable[[str], None]:
+def _say_changes() -> Callable[[str], None]:
     last = ""
 
     def say(text: str) -> None:

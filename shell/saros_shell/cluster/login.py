@@ -52,8 +52,11 @@ def given_login(options: argparse.Namespace) -> Login | None:
     return Login(options.user, password)
 
 
-def connect_as_told(target: str, options: argparse.Namespace) -> saros.Connection:
-    """To nodes by their address, as whom options or address name. Raises like `given_login`, saros.Error."""
+def connect_to(target: str, options: argparse.Namespace) -> saros.Connection:
+    """Connect to nodes by their address, as the user whom options or address name.
+
+    Raises like `given_login`, saros.Error.
+    """
     if "://" not in target:
         raise UserMistake(f"--to is {target}: expected the address of nodes, such as saros://hostA:6667")
     login = given_login(options)

@@ -46,7 +46,7 @@ def rows_of(connection: saros.Connection, statement: str) -> list[Row]:
     return rows
 
 
-def told_by(connection: saros.Connection) -> ClusterReport:
+def cluster_report(connection: saros.Connection) -> ClusterReport:
     """What the nodes of a connection tell of their cluster."""
     return ClusterReport(
         *(rows_of(connection, f"show {what}") for what in ("cluster details", "regions", "cluster change"))
@@ -58,16 +58,16 @@ def admit(
 ) -> tuple[LocalCluster, list[NodeId]]:
     """So many nodes of this machine that wait to join; those that do so already come first."""
     with connect(cluster, login) as connection:
-        found = _waiting_here(cluster, connection)[:count]
+        found = _waiting_local_nodes(cluster, connection)[:count]
         while len(found) < count:
             peer, client = local_cluster.free_addresses(cluster, base_port)
             (row,) = rows_of(connection, f"admit node '{peer}' client '{client}'")
-            cluster = local_cluster.take_in(cluster, str(row["ClusterFile"]), disk)
+            cluster = local_cluster.add_admitted_node(cluster, str(row["ClusterFile"]), disk)
             found.append(NodeId(int(str(row["NodeID"]))))
     return cluster, found
 
 
-def _waiting_here(cluster: LocalCluster, connection: saros.Connection) -> list[NodeId]:
+def _waiting_local_nodes(cluster: LocalCluster, connection: saros.Connection) -> list[NodeId]:
     joining = {node for row in rows_of(connection, "show cluster change") for node in _ids(row["Joining"])}
     known = [NodeId(int(node)) for node in waiting(rows_of(connection, "show cluster"))]
     return [node for node in known if node in cluster.joined and node not in joining]

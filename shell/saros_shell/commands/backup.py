@@ -27,7 +27,7 @@ from saros_cluster.node.cluster_file import CLUSTER_FILE
 from saros_server.config.arguments import CommandParser
 from saros_server.config.configuration import ConfigurationError
 from saros_server.config.data_folder import reason
-from saros_shell.commands.read_only_folders import hold, is_unwritable, lent
+from saros_shell.commands.read_only_folders import hold, is_unwritable, readable_copy
 from saros_shell.output.login import password_of
 from saros_shell.output.progress import Progress, amount, counted
 from saros_storage.backup import making
@@ -137,7 +137,11 @@ def _back_up(options: argparse.Namespace) -> int:
         owner = FolderLock.acquire(options.to)
         try:
             run = BackupRun(
-                Repository(options.to, disk), source, SystemClock(), incremental=options.incremental, told=progress.show
+                Repository(options.to, disk),
+                source,
+                SystemClock(),
+                incremental=options.incremental,
+                on_progress=progress.show,
             )
             catalog = run.run()
         except KeyboardInterrupt:
@@ -202,7 +206,7 @@ def _opened(folder: str, until: ExitStack) -> Source:
         if not is_unwritable(error):
             raise
         until.enter_context(hold(folder, "saros backup"))
-        folder = until.enter_context(lent(folder))
+        folder = until.enter_context(readable_copy(folder))
     session = open_session(folder, time_zone=None, options={"compaction": "off"})
     until.callback(session.close)
     return ShelfSource(session.node.store)

@@ -85,7 +85,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write("saros bench: interrupted\n")
         return 130
     finally:
-        _tell("")
+        _print_step("")
         if options.database is None:
             shutil.rmtree(folder, ignore_errors=True)
     if options.json:
@@ -119,7 +119,7 @@ def parser() -> argparse.ArgumentParser:
         help="points to write in all (default %(default)s)",
     )
     made.add_argument(
-        "--late", type=_share, default=0.0, metavar="SHARE", help="share of late batches (default %(default)s)"
+        "--late", type=_fraction, default=0.0, metavar="SHARE", help="share of late batches (default %(default)s)"
     )
     made.add_argument("--aligned", action="store_true", help="aligned devices")
     made.add_argument(
@@ -136,7 +136,7 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def _share(text: str) -> float:
+def _fraction(text: str) -> float:
     try:
         share = float(text)
     except ValueError:
@@ -151,7 +151,7 @@ def run(folder: str, options: argparse.Namespace) -> list[Measured]:
     remote = "://" in folder
     own = None if remote else {"durability": options.durability}
     with saros.connect(folder, timestamps="epoch", options=own) as connection:
-        _tell("writes")
+        _print_step("writes")
         warm(connection)
         make_databases(connection, options.groups)
         results = [_bare(folder, options)] if options.bare and not remote else []
@@ -323,7 +323,7 @@ def statements(template: str, options: argparse.Namespace, rows: int, count: int
 
 def _ask(connection: saros.Connection, kind: tuple[str, str], options: argparse.Namespace, rows: int) -> Measured:
     name, template = kind
-    _tell(name)
+    _print_step(name)
     latencies = []
     points = 0
     began = time.perf_counter()
@@ -338,7 +338,7 @@ def _ask(connection: saros.Connection, kind: tuple[str, str], options: argparse.
 # ---------------------------------------------------------------------------------------------- report
 
 
-def _tell(name: str) -> None:
+def _print_step(name: str) -> None:
     """On a terminal, what is measured at the moment; nothing: it is over."""
     if sys.stderr.isatty():
         line = f"measuring {name} ..." if name else ""

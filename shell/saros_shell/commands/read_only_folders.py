@@ -1,7 +1,8 @@
 """Data folders that can only be read: on a disk that is mounted so, or somebody else's.
 
-    hold   while it is read nobody else serves it: the lock, if there is one that can be opened; else a warning
-    lent   a folder beside it that can be written: links to its data files, copies of the rest. For who needs a database
+    hold            while it is read nobody else serves it: the lock, if it can be opened; else a warning
+    readable_copy   a folder beside it that can be written: links to its data files, copies of the rest. For callers
+                    that need a database
 
 Any thread.
 """
@@ -39,7 +40,7 @@ def hold(folder: str, command: str) -> Iterator[None]:
         if not is_unwritable(error):
             raise
         os.listdir(folder)
-        lock = FolderLock.share(folder)
+        lock = FolderLock.acquire_shared(folder)
         if lock is None:
             sys.stderr.write(
                 f"{command}: {folder} can only be read, so it was not locked: what is found here is right only if no"
@@ -53,7 +54,7 @@ def hold(folder: str, command: str) -> Iterator[None]:
 
 
 @contextmanager
-def lent(folder: str) -> Iterator[str]:
+def readable_copy(folder: str) -> Iterator[str]:
     """A folder that is opened in the place of one that can only be read, and goes afterwards."""
     with tempfile.TemporaryDirectory(prefix="saros-") as made:
         for path, folders, names in os.walk(os.path.abspath(folder)):
@@ -62,11 +63,11 @@ def lent(folder: str) -> Iterator[str]:
             os.makedirs(target, exist_ok=True)
             for name in names:
                 if name != LOCK_FILE:
-                    _lend(os.path.join(path, name), os.path.join(target, name))
+                    _link_or_copy(os.path.join(path, name), os.path.join(target, name))
         yield made
 
 
-def _lend(source: str, target: str) -> None:
+def _link_or_copy(source: str, target: str) -> None:
     if source.endswith(_FINISHED) or os.path.basename(os.path.dirname(source)) == ARCHIVE_FOLDER:
         os.symlink(source, target)
     else:

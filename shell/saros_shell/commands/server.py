@@ -31,7 +31,7 @@ def stop(arguments: Sequence[str]) -> int:
     options = data_parser("stop", "Stop the server of a folder once running calls end.").parse_args(arguments)
     found = serving(options.data)
     if found is None:
-        sys.stderr.write(f"saros stop: {_why_nobody(options.data)[0]}\n")
+        sys.stderr.write(f"saros stop: {_why_not_served(options.data)[0]}\n")
         return 1
     launched = is_launched(options.data)
     os.kill(found.pid, signal.SIGTERM)
@@ -77,13 +77,13 @@ def status(arguments: Sequence[str]) -> int:
 def _status(folder: str) -> int:
     found = serving(folder)
     if found is None:
-        told, known = _why_nobody(folder)
+        told, known = _why_not_served(folder)
         sys.stdout.write(f"{told}\n")
         return _NOT_RUNNING if known else 1
     return _print_status(found)
 
 
-def _why_nobody(folder: str) -> tuple[str, bool]:
+def _why_not_served(folder: str) -> tuple[str, bool]:
     """What to say of a folder of which no server is found, and whether it is sure that nobody serves it."""
     try:
         os.listdir(folder)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from saros_server.config.data_folder import reason
 from saros_server.foreground import REFUSALS, parse, prepare, serve, write_warning
-from saros_server.process.daemon import is_launched, last_words, launch
+from saros_server.process.daemon import is_launched, last_log_line, launch
 from saros_server.process.server_file import serving
 
 _START_SECONDS = 30.0
@@ -43,5 +43,5 @@ def main(arguments: Sequence[str]) -> int:
             write_warning(prepared)
             return 0
         time.sleep(_POLL_SECONDS)
-    sys.stderr.write(f"saros start: the server did not come up: {last_words(options.data)}\n")
+    sys.stderr.write(f"saros start: the server did not come up: {last_log_line(options.data)}\n")
     return 1

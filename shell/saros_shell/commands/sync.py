@@ -75,7 +75,7 @@ def parser() -> argparse.ArgumentParser:
     adding.add_argument("--flush", default="", metavar="TARGET", help="FLUSH there before a round: FOLDER or saros://")
     adding.add_argument("--name", default="", help="what the receiver calls this sender")
     _verb(verbs, "drop-receiver", _drop, "remove a receiver; it keeps its data").add_argument("receiver")
-    _verb(verbs, "once", _once, "run one round now").add_argument("receiver", nargs="*", help="default: all")
+    _verb(verbs, "once", _run_rounds, "run one round now").add_argument("receiver", nargs="*", help="default: all")
     starting = _verb(verbs, "start", _start, "run rounds in the background")
     starting.add_argument("--foreground", action="store_true", help="stay in the foreground")
     _verb(verbs, "stop", _stop, "stop the background rounds; start resumes them")
@@ -168,7 +168,7 @@ def _flush(target: str) -> None:
         connection.cursor().execute("flush")
 
 
-def _once(options: argparse.Namespace) -> int:
+def _run_rounds(options: argparse.Namespace) -> int:
     folder = _folder(options)
     names = options.receiver or folder.receivers()
     if not names:
@@ -188,32 +188,32 @@ def _once(options: argparse.Namespace) -> int:
 
 def _round(folder: SenderFolder, name: str) -> None:
     started = time.monotonic()
-    worker = Worker(folder, name, LocalDisk(), _connect, _flush, _teller(name))
+    worker = Worker(folder, name, LocalDisk(), _connect, _flush, _failure_reporter(name))
     try:
-        sent = worker.once()
+        sent = worker.run_round()
     finally:
         worker.close()
     seconds = time.monotonic() - started
     what = f"{_contents(sent.files, sent.size)} in {seconds:.1f} s" if sent.size else "nothing new"
     sys.stdout.write(f"{name}: round {sent.number}: {what}\n")
     for conflict in sent.conflicts[:_SHOWN_CONFLICTS]:
-        sys.stdout.write(f"{name}: {conflict.device} is refused: {_why(conflict.owner, conflict.reason)}\n")
+        sys.stdout.write(f"{name}: {conflict.device} is refused: {_refusal_text(conflict.owner, conflict.reason)}\n")
     if len(sent.conflicts) > _SHOWN_CONFLICTS:
         sys.stdout.write(f"{name}: and {len(sent.conflicts) - _SHOWN_CONFLICTS} more devices are refused\n")
 
 
-def _teller(name: str) -> Callable[[Exception, float], None]:
+def _failure_reporter(name: str) -> Callable[[Exception, float], None]:
     """Tells of failed tries, and of the same failure in short."""
     before = ""
 
-    def tell(error: Exception, seconds: float) -> None:
+    def report(error: Exception, seconds: float) -> None:
         nonlocal before
         what = "the same" if str(error) == before else str(error)
         before = str(error)
         sys.stderr.write(f"{name}: {what}; next try in {seconds:g} s\n")
         sys.stderr.flush()
 
-    return tell
+    return report
 
 
 def _start(options: argparse.Namespace) -> int:
@@ -307,7 +307,7 @@ def _status(options: argparse.Namespace) -> int:
     return 0 if pid else _NOT_RUNNING
 
 
-def _why(owner: object, reason: object) -> str:
+def _refusal_text(owner: object, reason: object) -> str:
     """Why a device is refused, and whose it is, if it is anybody's."""
     return f"it is of {owner}: {reason}" if owner else str(reason)
 
@@ -325,7 +325,7 @@ def _rows(name: str, target: str, status: Status) -> list[tuple[str, str]]:
     rows.append(("lag", lag))
     rows += [("error", f"{_ago(status.error_ns)}: {status.error}")] if status.error else []
     rows += [("refused", counted(status.conflicts, "device"))] if status.conflicts else []
-    rows += [("", f"{d}: {_why(owner, why)}") for d, owner, why in status.conflict_list[:_SHOWN_CONFLICTS]]
+    rows += [("", f"{d}: {_refusal_text(owner, why)}") for d, owner, why in status.conflict_list[:_SHOWN_CONFLICTS]]
     for number, ended_ns, files, size, seconds in status.history[:_SHOWN_CONFLICTS]:
         done = f"{_contents(int(files), int(size))} in {seconds:.1f} s"
         rows.append(("history", f"round {number:.0f}, {_ago(int(ended_ns))}: {done}"))

@@ -94,7 +94,7 @@ def _inspect(options: argparse.Namespace) -> int:
     if options.json:
         _line(head)
         for device in devices:
-            _line(tables.device_words(device, pages=options.pages))
+            _line(tables.device_to_json(device, pages=options.pages))
         return 0
     width = max(map(len, head))
     sys.stdout.writelines(f"{key:<{width}}  {value}\n" for key, value in head.items())

@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         with hold(options.folder, "saros verify"):
             disk = LocalDisk()
-            result = check_folder(options.folder, disk, lambda path: _tell(path, options))
+            result = check_folder(options.folder, disk, lambda path: _print_path(path, options))
             node = check_node(options.folder, disk)
     except (StorageError, OSError) as error:
         sys.stderr.write(f"saros verify: {reason(error)}\n")
@@ -49,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def _tell(path: str, options: argparse.Namespace) -> None:
+def _print_path(path: str, options: argparse.Namespace) -> None:
     """On a terminal, the file that is being read."""
     if sys.stderr.isatty() and not options.quiet:
         sys.stderr.write(f"{path}\n")

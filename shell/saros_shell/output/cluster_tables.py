@@ -62,11 +62,11 @@ def change_line(rows: Sequence[Row]) -> str:
     return (
         f"change {row['Change']} ({'; '.join(nodes) or 'slots are spread'}): {row['Stage']};"
         f" {row['Slots']} slots in {row['Moves']} moves: {row['Opened']} open, {row['Arrived']} arrived,"
-        f" {row['Dropped']} done; {_came(row)}{row['Regrouped']} of {row['Regroups']} groups have their new members"
+        f" {row['Dropped']} done; {_fetched(row)}{row['Regrouped']} of {row['Regroups']} groups have their new members"
     )
 
 
-def _came(row: Row) -> str:
+def _fetched(row: Row) -> str:
     """What files nodes get, and when they may have them; empty if there are none."""
     expected, came, rate = (float(str(row[name])) for name in ("Bytes", "BytesArrived", "BytesPerSecond"))
     if not expected:

@@ -63,8 +63,8 @@ def series_rows(devices: Iterable[DeviceSurvey], time: TimeText) -> Iterator[Row
             yield {
                 "series": _path(device, series),
                 "type": "" if series.type is None else series.type.name,
-                "encoding": _words(chunk.encoding.name for chunk in series.chunks),
-                "compressor": _words(chunk.compressor.name for chunk in series.chunks),
+                "encoding": _joined_names(chunk.encoding.name for chunk in series.chunks),
+                "compressor": _joined_names(chunk.compressor.name for chunk in series.chunks),
                 "chunks": len(series.chunks),
                 "pages": sum(len(chunk.pages) for chunk in series.chunks),
                 **_span(series.statistics, time),
@@ -115,7 +115,7 @@ def _path(device: DeviceSurvey, series: SeriesOutline) -> str:
     return f"{device.path} {_TIMES}" if series.type is None else f"{device.path}.{series.measurement}"
 
 
-def _words(names: Iterable[str]) -> str:
+def _joined_names(names: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(names))
 
 
@@ -160,42 +160,42 @@ def _cell(value: Scalar) -> str:
 # ---------------------------------------------------------------------------------------------- JSON
 
 
-def device_words(device: DeviceSurvey, *, pages: bool) -> Mapping[str, object]:
+def device_to_json(device: DeviceSurvey, *, pages: bool) -> Mapping[str, object]:
     """A device as JSON takes it."""
     return {
         "device": device.path,
         "aligned": device.aligned,
-        "series": [_series_words(series, pages=pages) for series in device.series],
+        "series": [_series_to_json(series, pages=pages) for series in device.series],
     }
 
 
-def _series_words(series: SeriesOutline, *, pages: bool) -> Row:
+def _series_to_json(series: SeriesOutline, *, pages: bool) -> Row:
     return {
         "measurement": series.measurement,
         "type": None if series.type is None else series.type.name,
-        "statistics": _statistics_words(series.statistics),
-        "chunks": [_chunk_words(chunk, pages=pages) for chunk in series.chunks],
+        "statistics": _statistics_to_json(series.statistics),
+        "chunks": [_chunk_to_json(chunk, pages=pages) for chunk in series.chunks],
     }
 
 
-def _chunk_words(chunk: ChunkOutline, *, pages: bool) -> Row:
+def _chunk_to_json(chunk: ChunkOutline, *, pages: bool) -> Row:
     words: Row = {
         "offset": chunk.offset,
         "encoding": chunk.encoding.name,
         "compressor": chunk.compressor.name,
         "stored": chunk.stored,
         "encoded": chunk.size,
-        "statistics": _statistics_words(chunk.statistics),
+        "statistics": _statistics_to_json(chunk.statistics),
     }
-    return {**words, "pages": [_page_words(page) for page in chunk.pages] if pages else len(chunk.pages)}
+    return {**words, "pages": [_page_to_json(page) for page in chunk.pages] if pages else len(chunk.pages)}
 
 
-def _page_words(page: PageSurvey) -> Row:
-    statistics = _statistics_words(page.statistics)
+def _page_to_json(page: PageSurvey) -> Row:
+    statistics = _statistics_to_json(page.statistics)
     return {"offset": page.offset, "stored": page.stored, "encoded": page.size, "statistics": statistics}
 
 
-def _statistics_words(statistics: Statistics | None) -> Row | None:
+def _statistics_to_json(statistics: Statistics | None) -> Row | None:
     if statistics is None:
         return None
     return {name: json_value(getattr(statistics, name)) for name in statistics.__slots__}

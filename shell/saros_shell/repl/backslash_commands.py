@@ -90,10 +90,10 @@ def _databases(session: Session, _: str) -> bool:
 def _series(session: Session, pattern: str) -> bool:
     if pattern and "*" not in pattern and _has_children(session, pattern):
         pattern += ".**"
-    return session.runner.run(f"show timeseries {pattern}", _in_brief)
+    return session.runner.run(f"show timeseries {pattern}", _compact_columns)
 
 
-def _in_brief(series: pa.Table) -> pa.Table:
+def _compact_columns(series: pa.Table) -> pa.Table:
     """Of SHOW TIMESERIES what every series has, and what some have: aliases, tags, a view that they are."""
     shown = ["Timeseries", "DataType", "Encoding", "Compression"]
     usual = {"ViewType": "BASE"}

@@ -45,10 +45,10 @@ _NODE = r"(?:`(?:[^`]|``)*`|[\w*]+)"
 _PATH = re.compile(rf"(?P<parent>\broot(?:\.{_NODE})*)\.(?P<text>`?[\w*]*)$")
 
 
-def place_of(before: str) -> Place:
+def cursor_context(before: str) -> Place:
     """What stands before the cursor; None inside a string or a number."""
     if before.startswith("\\"):
-        return CommandAt(before) if " " not in before else place_of(before.partition(" ")[2])
+        return CommandAt(before) if " " not in before else cursor_context(before.partition(" ")[2])
     if before.count("'") % 2 or before.count('"') % 2:
         return None
     path = _PATH.search(before)
@@ -70,7 +70,7 @@ class SarosCompleter(Completer):
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:  # noqa: ARG002
         """See prompt_toolkit."""
-        place = place_of(document.text_before_cursor)
+        place = cursor_context(document.text_before_cursor)
         if isinstance(place, CommandAt):
             yield from _matching(self._commands, place.text, "command")
         elif isinstance(place, PathAt):

@@ -34,14 +34,14 @@ _EQUALITIES = (BinaryOperator.EQUAL, BinaryOperator.NOT_EQUAL)
 _OF_PATTERNS = (ShowKind.TIMESERIES, ShowKind.DEVICES)
 
 
-def is_no_answer(table: pa.Table) -> bool:
+def is_empty_result(table: pa.Table) -> bool:
     """Whether there are no rows, or one of nulls and zeros, as aggregates of no rows are."""
     return table.num_rows == 0 or (
         table.num_rows == 1 and all(column[0].as_py() in (None, 0) for column in table.columns)
     )
 
 
-def doubts(connection: saros.Connection, statement: str) -> list[str]:
+def hints_for(connection: saros.Connection, statement: str) -> list[str]:
     """A note for each comparison with null, and each path that no series has, in WHERE; or for the pattern of SHOW."""
     from saros_engine.analysis.scope import paths_of  # for the few statements that need it
     from saros_grammar.parser import parse
@@ -50,7 +50,7 @@ def doubts(connection: saros.Connection, statement: str) -> list[str]:
         asked = parse(statement).statement
         if isinstance(asked, Select) and asked.where is not None:
             paths = list(dict.fromkeys(paths_of(asked.where)))[:_PATHS_MAX]
-            missing = [_note(path) for path in paths if not _is_there(connection, path, asked.from_paths)]
+            missing = [_note(path) for path in paths if not _has_series(connection, path, asked.from_paths)]
             return [*dict.fromkeys(_null_notes(asked.where)), *missing]
         if isinstance(asked, Show) and asked.kind in _OF_PATTERNS and asked.path and not asked.path.has_wildcard:
             return [f"note: {asked.path} is a pattern here, which means just that path: below it is {asked.path}.**"]
@@ -73,7 +73,7 @@ def _is_null(expression: Expression) -> bool:
     return isinstance(expression, Literal) and expression.kind is LiteralKind.NULL
 
 
-def _is_there(connection: saros.Connection, path: PathExpression, sources: tuple[PathExpression, ...]) -> bool:
+def _has_series(connection: saros.Connection, path: PathExpression, sources: tuple[PathExpression, ...]) -> bool:
     text = f"select {path} from {', '.join(map(str, sources))} limit 1"  # noqa: S608 (paths as they were parsed)
     names: list[str] = connection.execute(text).fetch_arrow().schema.names
     return names != ["Time"]

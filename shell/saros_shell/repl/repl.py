@@ -28,7 +28,7 @@ from saros_shell.repl.history import open_history
 from saros_shell.repl.lexer import SarosLexer
 from saros_shell.repl.runner import StatementRunner
 from saros_shell.repl.session import Session
-from saros_shell.repl.statements import command_amid, is_complete
+from saros_shell.repl.statements import is_complete, trailing_command
 
 BANNER = r"Saros {version} on {target}. Statements end with ;  \? lists commands, \q leaves."
 #: Of `less`, in its own language; a table that is wide is not left without a key, or what is cut off would be lost.
@@ -65,7 +65,7 @@ class Shell:
                 continue
             except EOFError:
                 break
-            self.session.run(command_amid(text) or text)
+            self.session.run(trailing_command(text) or text)
         return 0
 
     def _print(self, lines: Iterable[str]) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 import saros
 from saros_shell.output.render import RENDERERS, render_fitting
-from saros_shell.repl.hints import doubts, is_no_answer
+from saros_shell.repl.hints import hints_for, is_empty_result
 
 Printer = Callable[[Iterable[str]], None]
 Brief = Callable[[pa.Table], pa.Table]
@@ -103,7 +103,7 @@ class StatementRunner:
             return
         elif schema.names == ["Time"]:
             self.error([NO_SERIES])
-        elif is_no_answer(pa.Table.from_batches(begin, schema)) and (notes := doubts(self.connection, statement)):
+        elif is_empty_result(pa.Table.from_batches(begin, schema)) and (notes := hints_for(self.connection, statement)):
             self.error(notes)
 
     def _rendered(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:

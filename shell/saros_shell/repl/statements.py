@@ -24,7 +24,7 @@ def command_of(piece: str) -> str | None:
     return piece if piece.startswith("\\") else _WORDS.get(piece.strip().rstrip(";").lower())
 
 
-def command_amid(text: str) -> str | None:
+def trailing_command(text: str) -> str | None:
     r"""The `\` command in the last line of a statement that has not ended, and is given up with it; None: none is.
 
     Who types a word to leave, or for help, means the command.
@@ -72,7 +72,7 @@ def _cut(text: str) -> Iterator[tuple[int, str]]:
 def is_complete(text: str) -> bool:
     r"""Whether Enter should run the text: it ends with `;` outside quotes, is blank, or ends with a command."""
     stripped = text.strip()
-    if not stripped or command_of(stripped) is not None or command_amid(text) is not None:
+    if not stripped or command_of(stripped) is not None or trailing_command(text) is not None:
         return True
     last = ""
     for match in _PIECES.finditer(stripped):

@@ -90,9 +90,9 @@ def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
         )
     kind = options.format or (suffix if suffix in FORMATS else "parquet")
     if options.execute:
-        from saros_grammar.queries import is_other_than_query  # for -e only
+        from saros_grammar.queries import is_non_query  # for -e only
 
-        if is_other_than_query(options.execute):
+        if is_non_query(options.execute):
             raise saros.InterfaceError("-e needs a query that gives rows and writes none; this statement was not run")
         with connection.execute(options.execute) as cursor:
             return Report(1, write_result(cursor, target))

@@ -120,7 +120,7 @@ def main(arguments: Sequence[str]) -> int:
     numbers = ((report.files, "file"), (report.rows, "row"), (report.points, "point"), (report.bad_rows, "bad row"))
     sys.stdout.write(", ".join(counted(number, what) for number, what in numbers) + "\n")
     if report.types:
-        sys.stdout.write(f"columns: {', '.join(type_words(report.types))}\n")
+        sys.stdout.write(f"columns: {', '.join(describe_types(report.types))}\n")
     if report.times:
         first, last = iso_times(pa.array(report.times, report.times[0].type))
         sys.stdout.write(f"times: {first} to {last}\n")
@@ -236,7 +236,7 @@ def check_device(template: str | None, column: str | None) -> None:
         )
 
 
-def type_words(types: Mapping[str, Sequence[DataType]]) -> list[str]:
+def describe_types(types: Mapping[str, Sequence[DataType]]) -> list[str]:
     """The types of the columns, for a person to check."""
     words = [f"{name} {' or '.join(type_.name for type_ in found)}" for name, found in types.items()]
     more = len(words) - TYPES_SHOWN_MAX

@@ -124,9 +124,11 @@ def _read_csv(file: Path, options: SourceOptions, series: Series) -> Iterator[So
                     replace(one, number=one.number + bisect_right(before_ragged, one.number - 1))
                     for one in converted.bad
                 ]
-                yield replace(converted, bad=lines.told([*bad, *late]))
+                yield replace(converted, bad=lines.with_line_numbers([*bad, *late]))
         if ragged:  # after the last good row
-            yield SourceBatch(pa.array([], pa.timestamp("us", "UTC")), (), None, lines.told(ragged), row, size)
+            yield SourceBatch(
+                pa.array([], pa.timestamp("us", "UTC")), (), None, lines.with_line_numbers(ragged), row, size
+            )
 
 
 def _without(column: pa.Array, nulls: Sequence[str]) -> pa.Array:
@@ -152,7 +154,7 @@ class _Lines:
         self._rows: list[int] = []
         self._more: list[int] = []
 
-    def told(self, bad: Sequence[BadRow]) -> list[BadRow]:
+    def with_line_numbers(self, bad: Sequence[BadRow]) -> list[BadRow]:
         """Bad rows with numbers of lines."""
         return [replace(one, number=self._of(one.number), unit="line") for one in bad]
 

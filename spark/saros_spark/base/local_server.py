@@ -71,6 +71,6 @@ def _address_of(process: subprocess.Popen[bytes], folder: str) -> str:
 
 
 def _refusal(folder: str) -> SourceError:
-    from saros_server.process.daemon import last_words
+    from saros_server.process.daemon import last_log_line
 
-    return SourceError(last_words(folder))
+    return SourceError(last_log_line(folder))

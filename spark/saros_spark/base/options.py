@@ -208,8 +208,8 @@ def file_options(options: Mapping[str, str]) -> FileOptions:
     made = FileOptions(
         paths=tuple(json.loads(paths)) if paths else () if path is None else (path.removeprefix("file:"),),
         glob=given.text("pathGlobFilter"),
-        devices=given.words("devices"),
-        columns=given.words("columns"),
+        devices=given.text_list("devices"),
+        columns=given.text_list("columns"),
         start=given.text("startTime"),
         end=given.text("endTime"),
         layout=given.choice("layout", Layout, "by_device"),
@@ -246,7 +246,7 @@ def _scan(given: _RawOptions) -> ScanOptions:
     made = ScanOptions(
         connecting=_connecting(given),
         devices=_devices(given),
-        columns=given.words("columns"),
+        columns=given.text_list("columns"),
         start=given.text("startTime"),
         end=given.text("endTime"),
         where=given.text("where"),
@@ -284,9 +284,9 @@ def _check_scan(made: ScanOptions, given: _RawOptions) -> None:
 
 def _check_sql(text: str) -> None:
     """Spark runs it when it plans, and again for each attempt of a task: it may only read. Raises SourceError."""
-    from saros_grammar.queries import is_other_than_query  # for this option only
+    from saros_grammar.queries import is_non_query  # for this option only
 
-    if is_other_than_query(text):
+    if is_non_query(text):
         raise SourceError(f"option sql takes a query that gives rows and writes none; this was not run: {text}")
 
 
@@ -326,10 +326,10 @@ def _devices(given: _RawOptions) -> tuple[str, ...]:
         raise SourceError(f"{' and '.join(found)} both say which devices: give one of them")
     if found == ["paths"]:
         return tuple(json.loads(given.text("paths") or "[]"))
-    return given.words(found[0]) if found else ()
+    return given.text_list(found[0]) if found else ()
 
 
-def split_words(text: str) -> tuple[str, ...]:
+def split_list(text: str) -> tuple[str, ...]:
     """Words between commas that stand outside back-quotes and brackets."""
     words, depth, quoted, word = [], 0, False, ""
     for letter in text:
@@ -358,8 +358,8 @@ class _RawOptions:
     def text(self, name: str) -> str | None:
         return self._values.get(name.lower()) or None
 
-    def words(self, name: str) -> tuple[str, ...]:
-        return split_words(self.text(name) or "")
+    def text_list(self, name: str) -> tuple[str, ...]:
+        return split_list(self.text(name) or "")
 
     def choice(self, name: str, type_: object, default: T) -> T:
         value = self.text(name)

@@ -20,14 +20,14 @@ from saros_storage.base.allocator import keep_freed_memory
 _DAEMON = "pyspark.daemon"
 
 
-def settle() -> None:
-    """A piece of work has ended. Cheap but for the first time."""
+def collect_garbage() -> None:
+    """Collect and freeze garbage after a piece of work; cheap but for the first time."""
     if _is_daemons():
-        _settle()
+        _collect_and_freeze()
 
 
 @lru_cache(1)
-def _settle() -> None:
+def _collect_and_freeze() -> None:
     gc.collect()
     gc.freeze()
     keep_freed_memory()

@@ -33,8 +33,8 @@ class DroppedSeriesCheck:
         #: By device, the columns that have shown no value.
         self._empty = {device: set(columns) for device in devices}
 
-    def see(self, batch: pa.RecordBatch) -> None:
-        """Rows of the result, in which those of a device follow one another."""
+    def observe(self, batch: pa.RecordBatch) -> None:
+        """Observe rows of the result, in which those of a device follow one another."""
         if not self._empty or not batch.num_rows:
             return
         place = batch.schema.get_field_index(_DEVICE)

@@ -27,7 +27,7 @@ from saros_spark.base.connecting import ELSEWHERE_S, addresses_of, connection_of
 from saros_spark.base.errors import SourceError
 from saros_spark.base.options import ScanOptions
 from saros_spark.base.types import arrow_type, common_type, field_of, instant_type, named_type
-from saros_spark.base.worker_gc import settle
+from saros_spark.base.worker_gc import collect_garbage
 from saros_spark.read.batches import conform, melt
 from saros_spark.read.catalogue import (
     DEVICES_PER_STATEMENT,
@@ -266,7 +266,7 @@ def planned(options: ScanOptions) -> list[Task]:
     """A job's tasks. Raises SourceError, and the driver's errors."""
     point = None if options.snapshot == "none" else connection_of(options.connecting).hold(options.lease_s)
     tasks = [replace(task, point=point) for task in Relation(options, point).tasks()]
-    settle()
+    collect_garbage()
     return tasks
 
 
@@ -286,7 +286,7 @@ def read_task(task: Task, options: ScanOptions, target: pa.Schema, stage: str = 
             names |= {unquote_node(name): name for name in result.names[2:]}
             rows = _rows_schema(result, target)
         for batch in cursor.fetch_batches():
-            presence.see(batch)
+            presence.observe(batch)
             for start in range(0, batch.num_rows, _BATCH_ROWS):
                 part = batch.slice(start, _BATCH_ROWS)
                 if task.melts:
@@ -296,7 +296,7 @@ def read_task(task: Task, options: ScanOptions, target: pa.Schema, stage: str = 
         presence.check(connection_of(options.connecting), options.devices)
     finally:
         cursor.close()
-    settle()
+    collect_garbage()
 
 
 def _executed(task: Task, options: ScanOptions, stage: str) -> saros.Cursor:
@@ -308,7 +308,7 @@ def _executed(task: Task, options: ScanOptions, stage: str) -> saros.Cursor:
         return connection_of(options.connecting).execute(task.sql)
     try:
         elsewhere = options.snapshot == "auto" and len(addresses_of(options.connecting)) > 1
-        return _asked(point.address, options, lambda asked: asked.execute(task.sql, at=point), elsewhere=elsewhere)
+        return _ask_node(point.address, options, lambda asked: asked.execute(task.sql, at=point), elsewhere=elsewhere)
     except saros.OperationalError as error:
         if task.point is None or error.code not in (_GONE, _UNREACHABLE):
             raise
@@ -317,7 +317,7 @@ def _executed(task: Task, options: ScanOptions, stage: str) -> saros.Cursor:
                 f"{error}: make the DataFrame anew; a longer snapshotLease keeps its moment, and with snapshot=auto the"
                 " tasks take a new one"
             ) from error
-        anew = _moment_anew(task.point, options, stage, lost=error.code == _UNREACHABLE)
+        anew = _recreate_read_point(task.point, options, stage, lost=error.code == _UNREACHABLE)
     if len(_moved) >= _MOVED_MAX:
         _moved.clear()
     _moved[task.point, stage] = anew
@@ -325,7 +325,7 @@ def _executed(task: Task, options: ScanOptions, stage: str) -> saros.Cursor:
     return connection_of(options.connecting).execute(task.sql, at=anew)
 
 
-def _asked(address: str, options: ScanOptions, ask: Callable[[saros.Connection], T], *, elsewhere: bool) -> T:
+def _ask_node(address: str, options: ScanOptions, ask: Callable[[saros.Connection], T], *, elsewhere: bool) -> T:
     """Ask a node, for as long as calls look for it; if one may go `elsewhere`, not a node whose process has ended."""
     import saros
 
@@ -338,7 +338,7 @@ def _asked(address: str, options: ScanOptions, ask: Callable[[saros.Connection],
     return ask(connection_of(options.connecting))
 
 
-def _moment_anew(point: saros.ReadPoint, options: ScanOptions, stage: str, *, lost: bool) -> saros.ReadPoint:
+def _recreate_read_point(point: saros.ReadPoint, options: ScanOptions, stage: str, *, lost: bool) -> saros.ReadPoint:
     """A moment under a name that all tasks of the stage know, at a node that all of them ask first.
 
     That is the one that kept the moment before; if it is `lost`, the others of the target come first, in their order.
@@ -350,7 +350,7 @@ def _moment_anew(point: saros.ReadPoint, options: ScanOptions, stage: str, *, lo
         like = replace(point, address=address, instance=0)
         hold = partial(saros.Connection.hold, lease_s=options.lease_s, name=f"{point.name}-{stage}", like=like)
         try:
-            return _asked(address, options, hold, elsewhere=address != point.address)
+            return _ask_node(address, options, hold, elsewhere=address != point.address)
         except saros.OperationalError as error:
             refused = error
     raise refused

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from saros_spark.base.connecting import at_node, connect, repeatable, uploads_to
 from saros_spark.base.errors import SourceError
 from saros_spark.base.options import Connecting, WriteOptions
-from saros_spark.base.worker_gc import settle
+from saros_spark.base.worker_gc import collect_garbage
 from saros_spark.read.catalogue import read_series, unit_of
 from saros_spark.read.planning import moment
 from saros_spark.write.rows import Rows, Shape, describe_misfit, shape_of, split_rows
@@ -144,7 +144,7 @@ def write_rows(
     with connect(options.connecting) as connection:
         writer = _Task(connection, shape_of(schema, options), options, job)
         receipt = writer.seal(batches, attempt) if options.method == "bulk" else writer.send(batches, attempt)
-    settle()
+    collect_garbage()
     return receipt
 
 

@@ -54,13 +54,13 @@ class BackupRun:
         clock: Clock,
         *,
         incremental: bool,
-        told: Callable[[Progress], None] = lambda _: None,
+        on_progress: Callable[[Progress], None] = lambda _: None,
     ) -> None:
         self._repository = repository
         self._source = source
         self._clock = clock
         self._incremental = incremental
-        self._told = told
+        self._on_progress = on_progress
         self.progress = Progress()
         #: What this backup copied, or one that was cut short.
         self._copied: dict[FileKey, StoredObject] = {}
@@ -75,7 +75,7 @@ class BackupRun:
             known |= {key_of(file): stored for catalog in earlier for file, stored in catalog.files()}
         last = next((c for c in reversed(earlier) if c.exact), None)
         try:
-            frozen = self._source.freeze(None if last is None else last.reached)
+            frozen = self._source.create_checkpoint(None if last is None else last.reached)
             taken_ns = self._clock.now_ns()
             catalog = self._catalog(frozen, known, earlier, taken_ns, last)
         finally:
@@ -179,12 +179,12 @@ class BackupRun:
                 crc32 = zlib.crc32(piece, crc32)
                 size += len(piece)
                 self.progress.size_done += len(piece)
-                self._told(self.progress)
+                self._on_progress(self.progress)
             file.sync()
         finally:
             file.close()
         self.progress.files_done += 1
-        self._told(self.progress)
+        self._on_progress(self.progress)
         return StoredObject(digest.hexdigest(), size), crc32
 
 

@@ -55,13 +55,13 @@ class Restore:
     """See the module. Made for one use."""
 
     def __init__(
-        self, repository: Repository, target: str, disk: Disk, told: Callable[[Progress], None] = lambda _: None
+        self, repository: Repository, target: str, disk: Disk, on_progress: Callable[[Progress], None] = lambda _: None
     ) -> None:
         self._repository = repository
         self._target = target.rstrip("/")
         self._folder = self._target + ".restoring"
         self._disk = disk
-        self._told = told
+        self._on_progress = on_progress
         self.progress = Progress()
 
     def run(self, at: AtIndex | AtTime | None = None) -> Restored:
@@ -129,12 +129,12 @@ class Restore:
             for piece in pieces:
                 file.write([piece])
                 self.progress.size_done += len(piece)
-                self._told(self.progress)
+                self._on_progress(self.progress)
             file.sync()
         finally:
             file.close()
         self.progress.files_done += 1
-        self._told(self.progress)
+        self._on_progress(self.progress)
 
     # ------------------------------------------------------------------ the log
 

@@ -12,7 +12,7 @@ from saros_storage.checkpoint.registry import CheckpointRegistry
 class Source(Protocol):
     """What has captures. Used by one thread."""
 
-    def freeze(self, since: int | None) -> CheckpointSet:
+    def create_checkpoint(self, since: int | None) -> CheckpointSet:
         """Capture; `since`: a store's log from this record on is wanted too. Raises what the database does."""
         ...
 
@@ -33,8 +33,8 @@ class Freezer(Protocol):
         """Where captures are until they are let go."""
         ...
 
-    def freeze(self, since: int | None = None) -> CheckpointSet:
-        """See `Source.freeze`."""
+    def create_checkpoint(self, since: int | None = None) -> CheckpointSet:
+        """See `Source.create_checkpoint`."""
         ...
 
 
@@ -45,9 +45,9 @@ class ShelfSource:
         self._database = database
         self._ids: tuple[bytes, ...] = ()
 
-    def freeze(self, since: int | None) -> CheckpointSet:
-        """See `Source.freeze`."""
-        frozen = self._database.freeze(since)
+    def create_checkpoint(self, since: int | None) -> CheckpointSet:
+        """See `Source.create_checkpoint`."""
+        frozen = self._database.create_checkpoint(since)
         self._ids = frozen.ids
         return frozen
 

@@ -22,7 +22,7 @@ class BackupReport:
     problems: list[tuple[StorageError, list[int]]] = field(default_factory=list)
 
 
-def verify(repository: Repository, told: Callable[[BackupReport], None] = lambda _: None) -> BackupReport:
+def verify(repository: Repository, on_report: Callable[[BackupReport], None] = lambda _: None) -> BackupReport:
     """Read every content of every backup. Raises CorruptFile for a catalog, UserMistake 2052 if there is none."""
     catalogs = repository.catalogs()
     users: dict[StoredObject, list[int]] = {}
@@ -45,5 +45,5 @@ def verify(repository: Repository, told: Callable[[BackupReport], None] = lambda
             verdict.problems.append((known, numbers))
         verdict.objects += 1
         verdict.size += stored.size
-        told(verdict)
+        on_report(verdict)
     return verdict

@@ -28,7 +28,7 @@ class CheckpointSet:
     captures: tuple[Checkpoint, ...] = field(repr=False)
 
 
-def encode_frozen(frozen: CheckpointSet) -> bytes:
+def encode_checkpoint_set(frozen: CheckpointSet) -> bytes:
     """Its bytes."""
     words = {
         "time_unit": frozen.time_unit,
@@ -41,7 +41,7 @@ def encode_frozen(frozen: CheckpointSet) -> bytes:
     return json.dumps(words, ensure_ascii=False).encode()
 
 
-def decode_frozen(data: bytes) -> CheckpointSet:
+def decode_checkpoint_set(data: bytes) -> CheckpointSet:
     """The inverse, of bytes that another process has sent. Raises CorruptFile."""
     try:
         words = json.loads(data)

@@ -9,8 +9,8 @@
     a full disk, another failure                      named in `problem`; tried again after a while
 
 The thread exists while there is work. At every step a job checks whether it was cancelled, and rests as `time_gaps`
-says; it holds no lock that others wait for while it rests. `wake` may be called with any lock held; the compactor's own
-lock is held only for brief reads and updates of its state.
+says; it holds no lock that others wait for while it rests. `schedule` may be called with any lock held; the compactor's
+own lock is held only for brief reads and updates of its state.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Compactor:
         with self._lock:
             self._grounds.add(ground)
         for partition in partitions:
-            self.wake(ground, partition)
+            self.schedule(ground, partition)
 
     def remove(self, ground: CompactionContext) -> None:
         """Leave a region alone; returns when nothing of a job is left. Nobody holds its locks."""
@@ -145,7 +145,7 @@ class Compactor:
         if thread is not None:
             thread.join()
 
-    def wake(self, ground: CompactionContext, partition: Partition) -> None:
+    def schedule(self, ground: CompactionContext, partition: Partition) -> None:
         """Note that the partition has new files."""
         if self._options.compaction:
             with self._lock:
@@ -200,7 +200,7 @@ class Compactor:
             with self._lock:
                 self._running = None
                 if task.request is not None:
-                    self._go_on(task.request, again=again)
+                    self._advance_request(task.request, again=again)
                 elif again and task.ground in self._grounds:
                     self._due.setdefault(id(task.partition), task)
                 self._lock.notify_all()
@@ -221,7 +221,7 @@ class Compactor:
             self._thread = None
             return None
 
-    def _go_on(self, request: _Request, *, again: bool) -> None:
+    def _advance_request(self, request: _Request, *, again: bool) -> None:
         """A request's partition was looked at: the same once more, the next one, or that was all."""
         if not again and not request.done:
             del request.partitions[0]
@@ -237,23 +237,23 @@ class Compactor:
                     return False
                 files, tombstones = task.partition.files, task.partition.tombstones
             found = self._pick(task, files, tombstones)
-            if found is None or self._is_over(task):
+            if found is None or self._is_cancelled(task):
                 return False
             self._merge(task, found, tombstones)
         except Cancelled:
             return False
         except PartitionChanged:
-            return not self._is_over(task)
+            return not self._is_cancelled(task)
         except CorruptFile as error:
-            if not self._is_over(task):
+            if not self._is_cancelled(task):
                 task.ground.report(error.file, error)
-            return not self._is_over(task)
+            return not self._is_cancelled(task)
         except (Unmergeable, UnsupportedFile) as error:
             logger.warning("a file is left out of compaction", extra={"file": error.file, "why": error.message})
             self._refused.add(error.file)
             return True
         except (OSError, StorageError) as error:
-            return not self._is_over(task) and self._note(task, error)
+            return not self._is_cancelled(task) and self._note(task, error)
         except Exception as error:
             logger.exception("compaction failed")
             self._refused |= set() if found is None else {file.path for file in found.files}
@@ -274,7 +274,7 @@ class Compactor:
                 return False
         return True
 
-    def _is_over(self, task: _Task) -> bool:
+    def _is_cancelled(self, task: _Task) -> bool:
         """Whether a task is not wanted any more."""
         cancelled = task.request is not None and task.request.cancelled
         return self._stopping or cancelled or task.partition.dropped or task.ground not in self._grounds
@@ -289,16 +289,16 @@ class Compactor:
             return found
         expiry = task.ground.expiry()
 
-        def share(file: FileSource) -> float:
-            return self._dead.share(file, tombstones, expiry, task.ground.disk)
+        def dead_fraction(file: FileSource) -> float:
+            return self._dead.dead_fraction(file, tombstones, expiry, task.ground.disk)
 
         if request is not None and request.full:
             for file in files:
                 settled = file.path in request.settled or file.path in refused
                 deleted = any(t.rank >= file.rank and may_hold(file, t.pattern, t.time) for t in tombstones)
-                if not settled and (deleted or share(file) > 0):
+                if not settled and (deleted or dead_fraction(file) > 0):
                     return Pick.of([file])
-        return pick_dead(files, self._limits, share, refused=refused)
+        return pick_dead(files, self._limits, dead_fraction, refused=refused)
 
     def _merge(self, task: _Task, found: Pick, tombstones: tuple[Tombstone, ...]) -> None:
         ground, partition = task.ground, task.partition
@@ -353,11 +353,11 @@ class Compactor:
         rest_ns = self._pace.pause_ns(size, self._clock.monotonic_ns())
         if rest_ns:
             until_ns = self._clock.monotonic_ns() + rest_ns
-            while not self._is_over(task) and (left_ns := until_ns - self._clock.monotonic_ns()) > 0:
+            while not self._is_cancelled(task) and (left_ns := until_ns - self._clock.monotonic_ns()) > 0:
                 with self._lock:
                     self._lock.wait(min(left_ns / _SECOND_NS, _LOOK_SECONDS))
             self._pace.resume(self._clock.monotonic_ns())
-        if self._is_over(task):
+        if self._is_cancelled(task):
             raise Cancelled
 
     def _new_path(self, partition: Partition, found: Pick) -> str:

@@ -37,7 +37,7 @@ _NS_PER_SECOND = 1_000_000_000
 class _Found:
     """A file's share, and what it depends on."""
 
-    share: float
+    dead_fraction: float
     tombstones: tuple[Tombstone, ...]
     rules: TtlRules
     until_ns: int
@@ -54,25 +54,27 @@ class DeadShares:
     def __init__(self) -> None:
         self._found: WeakKeyDictionary[TsFileAccess, _Found] = WeakKeyDictionary()
 
-    def share(self, file: FileSource, tombstones: tuple[Tombstone, ...], expiry: Expiry, disk: Disk) -> float:
+    def dead_fraction(self, file: FileSource, tombstones: tuple[Tombstone, ...], expiry: Expiry, disk: Disk) -> float:
         """From 0 to 1. Raises CorruptFile, UnsupportedFile if the file's index cannot be read."""
         known = self._found.get(file.access)
         if known is not None and known.holds(tombstones, expiry):
-            return known.share
+            return known.dead_fraction
         # Not what readers have opened: of a file that nobody reads, no index is to be kept.
-        share = dead_share(file, LazyFile(file.path, disk, _nobody), tombstones, expiry)
+        dead_fraction = estimate_dead_fraction(file, LazyFile(file.path, disk, _ignore_damage), tombstones, expiry)
         ticks = max((s.end for s in file.devices.values()), default=0)
         ticks -= min((s.start for s in file.devices.values()), default=0)
         until_ns = expiry.now_ns + ticks * _NS_PER_SECOND // expiry.unit.value // _SPAN_PARTS
-        self._found[file.access] = _Found(share, tombstones, expiry.rules, until_ns)
-        return share
+        self._found[file.access] = _Found(dead_fraction, tombstones, expiry.rules, until_ns)
+        return dead_fraction
 
 
-def _nobody(_path: str, _error: CorruptFile) -> None:
+def _ignore_damage(_path: str, _error: CorruptFile) -> None:
     """The compactor tells of damage itself."""
 
 
-def dead_share(file: FileSource, access: TsFileAccess, tombstones: tuple[Tombstone, ...], expiry: Expiry) -> float:
+def estimate_dead_fraction(
+    file: FileSource, access: TsFileAccess, tombstones: tuple[Tombstone, ...], expiry: Expiry
+) -> float:
     """Which share of a file's points is dead, about; `access` reads its index. Raises CorruptFile, UnsupportedFile."""
     above = [t for t in tombstones if t.rank >= file.rank]
     touched: dict[str, tuple[list[Tombstone], list[TimeRange]]] = {}

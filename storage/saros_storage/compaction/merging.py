@@ -131,7 +131,7 @@ class Merge:
         #: The file being written.
         self._open: tuple[str, File, TsFileWriter] | None = None
         #: Its bytes that the checkpoint knows of, and those that are durable.
-        self._told = self._synced = 0
+        self._reported = self._synced = 0
         self.counters = MergeCounters()
 
     def verify(self, checksums: Sequence[int]) -> None:
@@ -249,7 +249,7 @@ class Merge:
             ((name, column),) = columns
             writer.copy_series(request.device, name, column)
         self.counters.points_copied += sum(column.statistics.count for _, column in columns)
-        self._tell()
+        self._report_written()
 
     def _write(self, request: ScanRequest, block: Block) -> None:
         device, writer = request.device, self._writer()
@@ -267,7 +267,7 @@ class Merge:
             (name,), (column,), ((encoding, compressor),) = request.measurements, block.columns, stored
             writer.write_series(device, name, column.type, encoding, compressor, block.times, column.values)
         self.counters.points_merged += sum(column.present_count for column in block.columns)
-        self._tell()
+        self._report_written()
 
     # ------------------------------------------------------------------ the file
 
@@ -276,15 +276,15 @@ class Merge:
             path = self._new_path()
             file = self._disk.create(path)
             self._open = path, file, TsFileWriter(file, page_rows=self._options.page_rows)
-            self._told = self._synced = 0
+            self._reported = self._synced = 0
         return self._open[2]
 
-    def _tell(self) -> None:
+    def _report_written(self) -> None:
         """What was written since the last time."""
         assert self._open is not None
         _, file, writer = self._open
-        size = writer.position - self._told
-        self._told += size
+        size = writer.position - self._reported
+        self._reported += size
         if file.size - self._synced >= _SYNCED_BYTES:
             file.sync()
             self._synced = file.size

@@ -191,16 +191,16 @@ class _Picker:
             for other in late:
                 if other not in found:
                     grown = self._closed([*found, *(f for f in self._with_overlaps([other]) if f not in found)])
-                    if grown is not None and self._worth_crossing(grown):
+                    if grown is not None and self._is_merge_worthwhile(grown):
                         found = grown
-            if self._worth_crossing(found):
+            if self._is_merge_worthwhile(found):
                 return found
         return None
 
     def _with_overlaps(self, files: list[FileSource]) -> list[FileSource]:
         return [f for f in self._files if f in files or any(overlap(f, other) for other in files)]
 
-    def _worth_crossing(self, files: Sequence[FileSource]) -> bool:
+    def _is_merge_worthwhile(self, files: Sequence[FileSource]) -> bool:
         late = [file for file in files if not file.sequence]
         if self._everything:
             return True

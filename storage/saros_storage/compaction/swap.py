@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from saros_storage.base.clock import Clock
 from saros_storage.compaction.merging import MergedFile
 from saros_storage.compaction.picker import Pick, is_closed
-from saros_storage.compaction.tombstone_gc import needless
+from saros_storage.compaction.tombstone_gc import removable_tombstones
 from saros_storage.folder.layout import MANIFEST, RESOURCE, TEMPORARY, kind_folder, write_synced
 from saros_storage.folder.lazy_file import LazyFile, Report
 from saros_storage.folder.manifest import FileEntry, Manifest, encode_manifest
@@ -160,7 +160,7 @@ class Swap:
     def _needless(self, others: Sequence[FileSource]) -> set[Tombstone]:
         """The partition's tombstones that hide nothing beside the new files. Under the lock."""
         merged, frozen = [file for _, file in self._new], tuple(self._partition.immutable)
-        return set(needless(self._partition.tombstones, others, merged, set(self._applied), frozen))
+        return set(removable_tombstones(self._partition.tombstones, others, merged, set(self._applied), frozen))
 
     def _manifest(self, current: Manifest, dropped: set[Tombstone]) -> Manifest:
         gone = {(os.path.basename(file.path), file.sequence) for file in self._pick.files}

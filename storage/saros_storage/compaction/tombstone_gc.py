@@ -30,7 +30,7 @@ class Waiting(Protocol):
         ...
 
 
-def needless(
+def removable_tombstones(
     tombstones: Iterable[Tombstone],
     files: Sequence[FileSource],
     merged: Sequence[FileSource],

@@ -31,8 +31,8 @@ from saros_storage.encoding.codecs import (
     encode_scaled,
     encode_times,
     encodings_for,
-    is_differences,
-    is_turned_round,
+    is_byte_swapped,
+    is_delta_encoded,
 )
 from saros_storage.encoding.errors import DecodeError, UnsupportedEncoding
 from saros_storage.encoding.scaled import EXACT_POWERS, scaled
@@ -50,7 +50,7 @@ __all__ = [
     "encode_scaled",
     "encode_times",
     "encodings_for",
-    "is_differences",
-    "is_turned_round",
+    "is_byte_swapped",
+    "is_delta_encoded",
     "scaled",
 ]

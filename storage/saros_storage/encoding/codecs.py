@@ -211,19 +211,19 @@ def decode_pages_into(
         _decode_ts2diff(stream, starts, ends, counts, out)
     elif encoding is Encoding.TS_2DIFF and type_ in FLOATING_TYPES:
         _decode_scaled(type_, stream, starts, ends, counts, out)
-    elif is_turned_round(encoding, type_):
+    elif is_byte_swapped(encoding, type_):
         if plain_decode(stream.data, starts, ends, counts, out.dtype.itemsize, out.view(np.uint8)) < 0:
             raise DecodeError(f"{len(out)} PLAIN values need {out.nbytes} bytes")
     else:
         _decode_each(_page_decoder(encoding, type_), stream.data, starts, ends, counts, out)
 
 
-def is_turned_round(encoding: Encoding, type_: DataType) -> bool:
+def is_byte_swapped(encoding: Encoding, type_: DataType) -> bool:
     """Whether values are stored as they are, of a fixed width, but for the order of their bytes: the last first."""
     return encoding is Encoding.PLAIN and type_ in _TURNED
 
 
-def is_differences(encoding: Encoding, type_: DataType) -> bool:
+def is_delta_encoded(encoding: Encoding, type_: DataType) -> bool:
     """Whether values are stored as whole numbers, by what they differ: behind their digits, if `type_` is scaled."""
     return encoding is Encoding.TS_2DIFF and type_ in _INTEGERS | FLOATING_TYPES
 

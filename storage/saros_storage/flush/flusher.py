@@ -222,7 +222,7 @@ class Flusher:
                 self._note(error, final=True)
                 return
             else:
-                self._went_well()
+                self._clear_problem()
 
     def _next(self) -> list[Partition]:
         """The partitions to save next: in order of arrival, several together as long as they are small."""
@@ -284,7 +284,7 @@ class Flusher:
             self._disk.remove(file.path)
             self._disk.remove(file.path + RESOURCE)
 
-    def _went_well(self) -> None:
+    def _clear_problem(self) -> None:
         with self._lock:
             if not self._stopping:
                 if self.problem is not None:
@@ -370,7 +370,7 @@ class Flusher:
             memtable.rank,
             name,
             self._options.page_rows,
-            partial(self._thinned, partition),
+            partial(self._deadband_for, partition),
         )
         return flush.run(memtable.snapshot())
 
@@ -381,7 +381,7 @@ class Flusher:
             return DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR
         return stored_encoding(type_, series.encoding), series.compressor
 
-    def _thinned(self, partition: Partition, device: str, measurement: str, type_: DataType) -> Deadband | None:
+    def _deadband_for(self, partition: Partition, device: str, measurement: str, type_: DataType) -> Deadband | None:
         """See `flush_files.Thinning`: where sequence files are all that is older than what stands behind them."""
         series = self._declared(device, measurement)
         if series is None or series.deadband is None or series.type is not type_ or partition.underlay is not None:

@@ -190,7 +190,7 @@ class UnreadFile(LocalFile):
         self._buffer = mmap.mmap(-1, _BUFFER_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._waiting = 0
         with suppress(OSError):
-            self._pass_cache(os.O_DIRECT)
+            self._set_direct_io(os.O_DIRECT)
 
     @property
     def size(self) -> int:
@@ -216,13 +216,13 @@ class UnreadFile(LocalFile):
                 try:
                     written = os.write(self._fd, data[at:end])
                 except OSError as error:
-                    if error.errno != errno.EINVAL or not self._pass_cache(0):
+                    if error.errno != errno.EINVAL or not self._set_direct_io(0):
                         raise
                     continue  # only whole blocks may go past the cache
                 at += written
                 self._size += written
 
-    def _pass_cache(self, flag: int) -> bool:
+    def _set_direct_io(self, flag: int) -> bool:
         """Whether that is a change. Raises OSError: the file system cannot."""
         flags = fcntl.fcntl(self._fd, fcntl.F_GETFL)
         fcntl.fcntl(self._fd, fcntl.F_SETFL, flags & ~os.O_DIRECT | flag)

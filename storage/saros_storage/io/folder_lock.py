@@ -18,7 +18,7 @@ _TRIES, _TRY_SECONDS = 5, 0.01
 
 
 class FolderLock:
-    """A held lock. Made by `acquire`, or `share`."""
+    """A held lock. Made by `acquire`, or `acquire_shared`."""
 
     def __init__(self, fd: int) -> None:
         #: -1 once released.
@@ -37,7 +37,7 @@ class FolderLock:
         return FolderLock(fd)
 
     @staticmethod
-    def share(folder: str) -> FolderLock | None:
+    def acquire_shared(folder: str) -> FolderLock | None:
         """The lock of a folder that is only read, which others may have who do the same. Raises FolderInUse.
 
         None: there is none, or it may not be opened.

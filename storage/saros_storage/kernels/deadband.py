@@ -21,7 +21,7 @@ from saros_storage.base.types import BoolArray, Float64Array, Int64Array
 from saros_storage.kernels.jit import kernel
 
 
-def _kept_plain(
+def _apply_deadband_plain(
     times: Int64Array, values: Float64Array, deviation: float, shortest: int, longest: int, kept: BoolArray
 ) -> None:
     points = list(zip(times.tolist(), values.tolist(), strict=True))
@@ -45,8 +45,8 @@ def _kept_plain(
     kept[sorted(found)] = True
 
 
-@kernel("void(i64r[], f64r[], f64, i64, i64, b1[])", twin=_kept_plain)
-def kept_by_deadband(
+@kernel("void(i64r[], f64r[], f64, i64, i64, b1[])", twin=_apply_deadband_plain)
+def apply_deadband(
     times: Int64Array, values: Float64Array, deviation: float, shortest: int, longest: int, kept: BoolArray
 ) -> None:
     """See the module; at least one point, in order of time. `kept` is filled."""

@@ -22,7 +22,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from saros_storage.kernels.unaligned import teach_copies
+from saros_storage.kernels.unaligned import register_intrinsics
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -119,7 +119,7 @@ def _compile(source: Callable[P, R], signature: str) -> Callable[P, R] | None:
         numba: Any = importlib.import_module("numba")
     except ImportError:
         return None
-    teach_copies()
+    register_intrinsics()
     while _parts:
         importlib.import_module("numba.extending").register_jitable(_parts.pop())
     compiled: Callable[P, R]

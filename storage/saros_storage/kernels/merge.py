@@ -146,12 +146,12 @@ def union_times(arrays: Sequence[Int64Array]) -> tuple[Int64Array, list[Int64Arr
 
 def _join(left: _Union, right: _Union) -> _Union:
     times, at_left, at_right = _unite(left[0], right[0])
-    members = [(number, _through(at, at_left)) for number, at in left[1]]
-    members += [(number, _through(at, at_right)) for number, at in right[1]]
+    members = [(number, _compose(at, at_left)) for number, at in left[1]]
+    members += [(number, _compose(at, at_right)) for number, at in right[1]]
     return times, members
 
 
-def _through(inner: Int64Array | None, outer: Int64Array | None) -> Int64Array | None:
+def _compose(inner: Int64Array | None, outer: Int64Array | None) -> Int64Array | None:
     """Positions `inner` of an array whose own positions are `outer`."""
     if outer is None:
         return inner

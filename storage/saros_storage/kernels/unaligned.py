@@ -61,7 +61,7 @@ _ORDERS = {
 _taught: list[Any] = []
 
 
-def teach_copies() -> None:
+def register_intrinsics() -> None:
     """Let kernels that are compiled from now on call the functions above. Idempotent; the caller holds a lock."""
     if not _taught:
         _taught.extend(_copying(function, order) for function, order in _ORDERS.items())

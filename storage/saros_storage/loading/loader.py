@@ -79,7 +79,7 @@ class FileLoad:
         self._name = staging.begin(now_ns)
         try:
             copy, self._crc32 = staging.copy(self._name, source)
-            self._reader, self._content = self._look(disk.map(copy))
+            self._reader, self._content = self._inspect(disk.map(copy))
         except BaseException:
             self.cancel()
             raise
@@ -94,7 +94,7 @@ class FileLoad:
                 raise UnsupportedFile(self._path, f"deletions beside it (*{suffix})")
         return data
 
-    def _look(self, data: memoryview) -> tuple[TsFileReader, Sequence[ForeignDevice]]:
+    def _inspect(self, data: memoryview) -> tuple[TsFileReader, Sequence[ForeignDevice]]:
         """Look at the copy; errors name the file that the user gave."""
         if self._options.verify:
             problems = check_tsfile(self._path, data).problems
@@ -113,7 +113,7 @@ class FileLoad:
         if len(keys) == 1 and not self._is_full(self._size):
             ((database, number),) = keys
             devices = devices_of_file(self._reader)
-            whole = self._staging.keep_whole(self._name, database, number, devices, self._size, self._crc32)
+            whole = self._staging.stage_whole(self._name, database, number, devices, self._size, self._crc32)
             self.staged.append(whole)
         else:
             for (database, number), members in keys.items():

@@ -6,7 +6,7 @@
 No name is used twice, even if the clock is set back, because a replay removes by name the files of a LOAD that its
 partitions already have.
 
-Called by the owner of the region; `begin`, `pass_by` and `cancel` by any thread.
+Called by the owner of the region; `begin`, `reserve_name` and `cancel` by any thread.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Staging:
         self._disk.make_folder(self.path(load))
         return load
 
-    def pass_by(self, name: str) -> None:
+    def reserve_name(self, name: str) -> None:
         """An entry of the log has a staged file of this name: LOADs that `begin` get higher ones."""
         load = os.path.dirname(name)
         if load.isdecimal():  # the names of shipments in a cluster are not
@@ -80,7 +80,7 @@ class Staging:
             file.close()
         return target, crc
 
-    def keep_whole(
+    def stage_whole(
         self, load: str, database: str, number: int, devices: dict[str, DeviceSpan], size: int, crc32: int
     ) -> StagedFile:
         """The copy itself is the one partition's file."""

@@ -301,7 +301,7 @@ class SegmentedLog:
             if drafts and self._refused_bytes:
                 self._refused_bytes = 0
                 _logger.info("the log has room again", extra={"path": self._folder})
-        elif failure.errno in FULL_ERRNOS and self._taken_back():
+        elif failure.errno in FULL_ERRNOS and self._roll_back():
             if not self._refused_bytes:
                 _logger.warning("no space left for the log", extra={"path": self._folder})
             self._refused_bytes = sum(draft.size for draft in drafts + self._queue)
@@ -362,7 +362,7 @@ class SegmentedLog:
             self._disk.truncate(segment.path, segment.size)
         self._reserved_until = 0
 
-    def _taken_back(self) -> bool:
+    def _roll_back(self) -> bool:
         """Cut what a full disk let through of the queue; False if even that fails."""
         if self._file is None:
             return True

@@ -70,7 +70,7 @@ def encode_mutation(mutation: Mutation) -> list[bytes | memoryview]:
     items: list[PlacedTablet] = [PlacedTablet(0, encode_change(c)) for c in mutation.changes]
     items += [PlacedTablet(0, _encode_deletion(d)) for d in mutation.deletions]
     items += tablets
-    items += [PlacedTablet(0, _json(load.words())) for load in mutation.loads]
+    items += [PlacedTablet(0, _json(load.to_json())) for load in mutation.loads]
     counts = (len(mutation.changes), len(mutation.deletions), len(tablets), len(mutation.loads))
     parts: list[bytes | memoryview] = [_HEAD.pack(*counts)]
     for depth, content, _ in items:
@@ -96,7 +96,7 @@ def decode_mutation(payload: memoryview) -> Mutation:
             [decode_change(bytes(item.frame)) for item in items[:changes]],
             [_decode_deletion(bytes(item.frame)) for item in items[changes:rest]],
             items[rest : rest + tablets],
-            [StagedFile.of_words(json.loads(bytes(item.frame))) for item in items[rest + tablets :]],
+            [StagedFile.from_json(json.loads(bytes(item.frame))) for item in items[rest + tablets :]],
         )
     except (struct.error, ValueError, TypeError) as error:
         raise CorruptFile("log", 0, f"not an entry of this version: {error}") from error

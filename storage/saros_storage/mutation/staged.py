@@ -25,12 +25,12 @@ class StagedFile:
     #: As it is read where it lies (the rank is still to be given); None: nobody looked yet.
     known: FileSource | None = field(default=None, compare=False, repr=False)
 
-    def words(self) -> list[object]:
+    def to_json(self) -> list[object]:
         """As JSON takes it."""
         return [self.database, self.slice, self.name, self.size, self.crc32, self.resource_crc32]
 
     @staticmethod
-    def of_words(words: list[object]) -> StagedFile:
+    def from_json(words: list[object]) -> StagedFile:
         """The inverse. Raises ValueError, TypeError."""
         database, number, name, *sums = words
         size, crc32, resource_crc32 = (int(str(part)) for part in sums)

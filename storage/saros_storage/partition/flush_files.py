@@ -29,7 +29,7 @@ from saros_storage.folder.layout import RESOURCE, TEMPORARY, FileName, kind_fold
 from saros_storage.folder.manifest import FileEntry
 from saros_storage.folder.resource import encode_resource
 from saros_storage.io.disk import Disk, File
-from saros_storage.kernels.deadband import kept_by_deadband
+from saros_storage.kernels.deadband import apply_deadband
 from saros_storage.partition.memtable import AlignedData, MemTableSnapshot, SeriesData
 from saros_storage.scan.snapshot import DeviceSpan, Rank
 from saros_storage.schema import Deadband
@@ -112,7 +112,7 @@ class FileFlush:
         for sequence, first, stop, part in self._parts:
             times, column = part, series.column.slice(first, stop)
             if sequence and deadband is not None:
-                kept = _kept(deadband, times, column)
+                kept = _deadband_mask(deadband, times, column)
                 times, column = times[kept], column.compress(kept)
             self._writer(sequence).write_series(
                 device, series.measurement, type_, encoding, compressor, times, column.values
@@ -187,8 +187,8 @@ def remove(disk: Disk, paths: Iterable[str]) -> None:
             disk.remove(path + suffix)
 
 
-def _kept(deadband: Deadband, times: Int64Array, column: Column) -> BoolArray:
+def _deadband_mask(deadband: Deadband, times: Int64Array, column: Column) -> BoolArray:
     kept = np.empty(len(times), np.bool_)
     values = np.ascontiguousarray(column.numbers, np.float64)
-    kept_by_deadband(np.ascontiguousarray(times), values, deadband.deviation, deadband.shortest, deadband.longest, kept)
+    apply_deadband(np.ascontiguousarray(times), values, deadband.deviation, deadband.shortest, deadband.longest, kept)
     return kept

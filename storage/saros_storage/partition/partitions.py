@@ -119,15 +119,15 @@ class Partitions:
             partition.begin_with(underlay)
             self.changed()
 
-    def let_go(self, chosen: Chosen, index: int) -> list[Partition]:
+    def release(self, chosen: Chosen, index: int) -> list[Partition]:
         """Remove the chosen partitions, which moved away at entry `index`. Those that came back since stay."""
         found = [p for p in self if p.manifest.created < index and chosen(*p.key)]
         for partition in found:
-            self._take_out(partition)
+            self._remove(partition)
         self.changed()
         return found
 
-    def _take_out(self, partition: Partition) -> None:
+    def _remove(self, partition: Partition) -> None:
         database, number = partition.key
         partition.dropped = True
         self.memory_bytes -= partition.memory_bytes
@@ -135,7 +135,7 @@ class Partitions:
         if not self._by_database[database]:
             del self._by_database[database]
 
-    def pass_by(self, index: int) -> None:
+    def skip(self, index: int) -> None:
         """Skip an entry that has no effect here."""
         self.applied = index
 
@@ -143,7 +143,7 @@ class Partitions:
         slices = self._by_database.get(database, {})
         dropped = [p for p in slices.values() if p.manifest.created < index and not spared(*p.key)]
         for partition in dropped:
-            self._take_out(partition)
+            self._remove(partition)
         return dropped
 
     def _delete(self, index: int, deletion: Deletion, spared: Chosen) -> None:
@@ -182,7 +182,7 @@ class Partitions:
 
     def load(self, index: int, staged: StagedFile, open_staged: Callable[[StagedFile], FileSource]) -> Partition | None:
         """Add a loaded file of the applied entry `index`. Its partition, or None if that has the file already."""
-        partition = self._wanting(staged.database, staged.slice, index)
+        partition = self._partition_for(staged.database, staged.slice, index)
         if partition is None:
             return None
         source, problem = None, ""
@@ -196,7 +196,7 @@ class Partitions:
 
     def _memtable(self, database: str, number: int, index: int, head: FrameHead, rows: int) -> MemTable | None:
         """The MemTable for an entry's rows; None if the partition has them already, or was made after the entry."""
-        partition = self._wanting(database, number, index)
+        partition = self._partition_for(database, number, index)
         if partition is None:
             return None
         self._touched[id(partition)] = partition
@@ -205,7 +205,7 @@ class Partitions:
             partition.freeze(index - 1)  # of a series whose type was changed meanwhile
         return partition.memtable(index)
 
-    def _wanting(self, database: str, number: int, index: int) -> Partition | None:
+    def _partition_for(self, database: str, number: int, index: int) -> Partition | None:
         """The partition, created if needed; None if it skips the entry."""
         slices = self._by_database.setdefault(database, {})
         partition = slices.get(number)

@@ -66,7 +66,7 @@ class DeletedTimes:
             last = self._starts[position] - 1
         return (first, last) if first <= last else None
 
-    def kept(self, times: Int64Array) -> BoolArray:
+    def live_mask(self, times: Int64Array) -> BoolArray:
         """Which of the (sorted) times are not deleted."""
         mask = np.ones(len(times), np.bool_)
         low = bisect_right(self._ends, int(times[0]))

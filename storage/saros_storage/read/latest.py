@@ -65,7 +65,7 @@ class LatestPoints:
         """The latest point of each of the request's series in its range of time."""
         known = self._databases.get(database)
         if known is None:
-            known = self._databases[database] = self._look(database)
+            known = self._databases[database] = self._load_database(database)
         points = self._stable_points(known, request, counters)
         for memtable in known.active:
             _require_known(memtable, request)
@@ -76,7 +76,7 @@ class LatestPoints:
                     points[place] = later
         return [self._within(database, request, place, points[place], counters) for place in range(len(points))]
 
-    def _look(self, database: str) -> _Database:
+    def _load_database(self, database: str) -> _Database:
         stable, active, basis = [], [], []
         for snapshot in reversed(self._snapshots[database]):
             basis.append(snapshot.basis)

@@ -71,11 +71,11 @@ class LockstepReader(PartitionsReader[Block | Unaligned]):
         stretches = _in_turn(self._stretches(snapshot))
         for stretch in reversed(stretches) if self._request.descending else stretches:
             if stretch.chunk is None:
-                yield from self._apart(stretch.start, stretch.end)
+                yield from self._unaligned(stretch.start, stretch.end)
             else:
                 yield from self._chunk(stretch.chunk)
 
-    def _apart(self, start: int, end: int) -> Iterator[Unaligned]:
+    def _unaligned(self, start: int, end: int) -> Iterator[Unaligned]:
         time = self._request.time.intersect(TimeRange(start, end + 1))
         if not time.empty:
             yield Unaligned(time)
@@ -120,13 +120,13 @@ class LockstepReader(PartitionsReader[Block | Unaligned]):
             for run in chunk.source.runs(chunk, self._wanted_rows):
                 yield from self._run(chunk.source, run)
         except TimestampsDiffer:  # whose pages differ, which is known before the first run
-            yield from self._apart(chunk.start, chunk.end)
+            yield from self._unaligned(chunk.start, chunk.end)
 
     def _run(self, source: FilePieces, run: Piece) -> Iterator[Block | Unaligned]:
         try:
             block = source.load(run)
         except TimestampsDiffer:
-            yield from self._apart(run.start, run.end)
+            yield from self._unaligned(run.start, run.end)
             return
         if block is not None:
             yield from in_parts(block, self._request)

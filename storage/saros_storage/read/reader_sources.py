@@ -399,7 +399,7 @@ class FilePieces:
         if missing:
             read = self._read_together(piece, [names[place] for place in missing])
             for place, column in zip(missing, read.columns, strict=True):
-                alone = Block.timed(read.times, (_alone(column),))
+                alone = Block.timed(read.times, (_owned_copy(column),))
                 kept[place] = alone
                 self._cache.put(keys[place], first, alone)
         return _side_by_side([block for block in kept if block is not None])
@@ -426,7 +426,7 @@ def _shape(chunk: ChunkMeta) -> tuple[int, int, int]:
     return (known.start, known.end, known.count) if known else (0, 0, 0)
 
 
-def _alone(column: Column) -> Column:
+def _owned_copy(column: Column) -> Column:
     """The column in its own memory, so that a cache that evicts it frees the bytes that it counted."""
     values = column.values
     if isinstance(values, np.ndarray) and values.base is not None:
@@ -489,7 +489,7 @@ def _without_deleted(block: Block, deleted: Sequence[DeletedTimes | None]) -> Bl
     columns = []
     for column, gone in zip(block.columns, deleted, strict=True):
         if gone is not None and gone.touch(first, last):
-            columns.append(Column(column.type, column.values, column.present & gone.kept(times)))
+            columns.append(Column(column.type, column.values, column.present & gone.live_mask(times)))
         else:
             columns.append(column)
     return Block.timed(times, columns)

@@ -16,7 +16,7 @@ Skipping by value (`bounds`) applies only to parts that overlap nothing: in an o
 expose an older one.
 
 Several series of a non-aligned device are read together like the columns of an aligned one, if they keep step
-throughout (`keeps_step`, `reader_sources`).
+throughout (`has_shared_timestamps`, `reader_sources`).
 
 Belongs to one thread at a time.
 """
@@ -64,10 +64,10 @@ class LocalSeriesReader(PartitionsReader[Item]):
         self._wanted_rows = RunRows(self._run_rows)
         #: Series that are read as columns of an aligned device are, each of which counts.
         self._series = 1 if request.aligned else len(request.measurements)
-        #: What `keeps_step` has found in snapshots, by their identity.
+        #: What `has_shared_timestamps` has found in snapshots, by their identity.
         self._found: dict[int, list[Piece]] = {}
 
-    def keeps_step(self) -> bool:
+    def has_shared_timestamps(self) -> bool:
         """Check all sources now: whether the request's series, which are not aligned, keep step in them."""
         if self._request.time.empty:
             return True
@@ -90,7 +90,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
 
     def read(self, cluster: list[Piece]) -> Iterator[Item]:
         """What one of `clusters` holds."""
-        return self._alone(cluster[0]) if len(cluster) == 1 else self._overlapping(cluster)
+        return self._single_chunk(cluster[0]) if len(cluster) == 1 else self._overlapping(cluster)
 
     def _chunks(self, snapshot: PartitionSnapshot) -> list[Piece]:
         """Chunks and MemTables of a partition that may have wanted points."""
@@ -149,7 +149,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
 
     # ------------------------------------------------------------------ what stands alone
 
-    def _alone(self, chunk: Piece) -> Iterator[Item]:
+    def _single_chunk(self, chunk: Piece) -> Iterator[Item]:
         source = chunk.source
         if isinstance(source, MemoryPieces):
             yield from self._pieces_of(source.load(chunk))
@@ -158,7 +158,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
         summary = self._summary(chunk)
         if summary is not None:
             yield summary
-        elif (cells := self._kept_cells(chunk, source)) is not None:
+        elif (cells := self._cached_cells(chunk, source)) is not None:
             yield from self._pieces_of(cells)
         elif self._out_of_bounds(chunk):
             self._counters.chunks_skipped += 1
@@ -209,7 +209,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
         else:
             yield from self._pieces_of(whole.source.load(whole))
 
-    def _kept_cells(self, chunk: Piece, source: FilePieces) -> Summaries | None:
+    def _cached_cells(self, chunk: Piece, source: FilePieces) -> Summaries | None:
         """All cells of a chunk, if they are wanted and cached."""
         return source.all_cells(chunk) if self._answerable(chunk) else None
 

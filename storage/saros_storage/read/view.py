@@ -57,18 +57,18 @@ class LocalReadView:
             return LatestReader(request, self.latest(request, counters), counters)
         return LocalSeriesReader(self._unexpired(request), self._partitions_of(request.device), self._cache)
 
-    def open_together(self, request: ScanRequest) -> TogetherReader:
-        """See `ReaderFactory.open_together`."""
+    def open_lockstep(self, request: ScanRequest) -> TogetherReader:
+        """See `ReaderFactory.open_lockstep`."""
         return LockstepReader(self._unexpired(request), self._partitions_of(request.device), self._cache)
 
     def open_in_step(self, request: ScanRequest) -> SeriesReader | None:
         """See `ReaderFactory.open_in_step`."""
         reader = LocalSeriesReader(self._unexpired(request), self._partitions_of(request.device), self._cache)
-        return reader if reader.keeps_step() else None
+        return reader if reader.has_shared_timestamps() else None
 
     def cuts(self, request: ScanRequest) -> list[int]:
         """See `ReaderFactory.cuts`: between partitions. Of a file each of its devices has the same share here."""
-        parts = [_share(snapshot, request.device) for snapshot in self._partitions_of(request.device)]
+        parts = [_device_extent(snapshot, request.device) for snapshot in self._partitions_of(request.device)]
         known = [part for part in parts if part is not None]
         least = max(_CUT_BYTES_MIN, sum(size for _, size in known) // _CUTS_MAX)
         found: list[int] = []
@@ -118,7 +118,7 @@ class LocalReadView:
             self._release()
 
 
-def _share(snapshot: PartitionSnapshot, device: str) -> tuple[int, int] | None:
+def _device_extent(snapshot: PartitionSnapshot, device: str) -> tuple[int, int] | None:
     """A device's first time in a partition, and about how many stored bytes it has there; None: it has nothing."""
     held = [(span.start, f.size // len(f.devices)) for f in snapshot.files if (span := f.devices.get(device))]
     held += [(span.start, 0) for memory in snapshot.memtables if (span := memory.span(device))]

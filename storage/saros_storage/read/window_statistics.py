@@ -30,11 +30,11 @@ def joined(types: tuple[DataType, ...], items: Iterable[Block | Summary | Summar
         if are_blocks:
             found += [item for item in run if isinstance(item, Block)]
         else:
-            found.append(_as_one(types, [item for item in run if not isinstance(item, Block)]))
+            found.append(_merged(types, [item for item in run if not isinstance(item, Block)]))
     return found
 
 
-def _as_one(types: tuple[DataType, ...], items: Sequence[Summary | Summaries]) -> Summaries:
+def _merged(types: tuple[DataType, ...], items: Sequence[Summary | Summaries]) -> Summaries:
     parts: list[Summaries] = []
     for are_single, run in groupby(items, lambda item: isinstance(item, Summary)):
         if are_single:

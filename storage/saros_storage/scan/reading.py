@@ -40,7 +40,7 @@ _BLOCK_VALUES_MAX = 2 << 20
 _BLOCK_ROWS_MIN = 64
 
 
-def rows_at_once(columns: int) -> int:
+def rows_per_block(columns: int) -> int:
     """Rows of a block of so many columns."""
     return min(max(_BLOCK_VALUES_MAX // max(columns, 1), _BLOCK_ROWS_MIN), BLOCK_ROWS_MAX)
 
@@ -98,7 +98,7 @@ class WindowGrid:
 class ScanRequest:
     """What one reader shall read: columns of one device in a time range.
 
-    A non-aligned device is read one measurement per request (but see `ReaderFactory.open_together` and `open_in_step`);
+    A non-aligned device is read one measurement per request (but see `ReaderFactory.open_lockstep` and `open_in_step`);
     an aligned device any number, over one time column: a row appears if at least one requested column has a value in
     it.
     """
@@ -181,7 +181,7 @@ class Summaries:
     @cached_property
     def nbytes(self) -> int:
         """Bytes held, for memory accounts."""
-        return sum([column.nbytes for column in _once(self.block.columns)])
+        return sum([column.nbytes for column in _distinct(self.block.columns)])
 
     def slice(self, start: int, stop: int) -> Summaries:
         """Spans [start, stop), without a copy."""
@@ -219,19 +219,19 @@ class Summaries:
     @cached_property
     def starts(self) -> Int64Array:
         """The first time of each span."""
-        times = [_where(column, TIME_MAX) for column in _once(one.start for one in self.columns)]
+        times = [_where(column, TIME_MAX) for column in _distinct(one.start for one in self.columns)]
         found: Int64Array = times[0] if len(times) == 1 else np.min(times, axis=0)
         return found
 
     @cached_property
     def ends(self) -> Int64Array:
         """The last time of each span."""
-        times = [_where(column, TIME_MIN) for column in _once(one.end for one in self.columns)]
+        times = [_where(column, TIME_MIN) for column in _distinct(one.end for one in self.columns)]
         found: Int64Array = times[0] if len(times) == 1 else np.max(times, axis=0)
         return found
 
 
-def _once(columns: Iterable[Column]) -> Iterable[Column]:
+def _distinct(columns: Iterable[Column]) -> Iterable[Column]:
     return {id(column): column for column in columns}.values()
 
 
@@ -346,7 +346,7 @@ class ReaderFactory(Protocol):
         """A reader for the request. A device that has no data gives a reader that ends at once."""
         ...
 
-    def open_together(self, request: ScanRequest) -> TogetherReader | None:
+    def open_lockstep(self, request: ScanRequest) -> TogetherReader | None:
         """A reader of several series of a device that is not aligned; None: read them one by one.
 
         The request has neither bounds nor grid, and is not for the latest points.

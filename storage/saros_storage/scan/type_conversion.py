@@ -67,7 +67,7 @@ def check_change(path: str, current: DataType, earlier: Collection[DataType], wa
         raise UserMistake(
             f"{path} is {current.name}, which may become {possible}, not {wanted.name}: {otherwise}", code=507
         )
-    lost = [type_.name for type_ in earlier if not _comes_to_the_same(type_, current, wanted)]
+    lost = [type_.name for type_ in earlier if not _is_equivalent_via(type_, current, wanted)]
     if lost:
         raise UserMistake(
             f"{path} was {lost[0]} before it was {current.name}: points of then would be other ones as {wanted.name}, "
@@ -76,7 +76,7 @@ def check_change(path: str, current: DataType, earlier: Collection[DataType], wa
         )
 
 
-def _comes_to_the_same(source: DataType, by_way_of: DataType, target: DataType) -> bool:
+def _is_equivalent_via(source: DataType, by_way_of: DataType, target: DataType) -> bool:
     """Whether each value of `source` is the same as `target`, by way of another type too."""
     if by_way_of is DataType.FLOAT:
         return source not in INTEGER_TYPES

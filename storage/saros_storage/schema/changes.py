@@ -133,7 +133,7 @@ def encode_change(change: SchemaChange) -> bytes:
     elif isinstance(change, DeleteSeries):
         words.append(change.pattern)
     elif isinstance(change, CreateSeries):
-        words += [change.device, change.aligned, [_series_words(s) for s in change.series]]
+        words += [change.device, change.aligned, [_series_to_json(s) for s in change.series]]
         words += [True] if change.if_missing else []
     elif isinstance(change, AlterType):
         words += [change.device, change.measurement, int(change.type), int(change.encoding)]
@@ -186,7 +186,7 @@ def decode_change(data: bytes) -> SchemaChange:
     raise CorruptFile("schema log", 0, f"unknown schema change {name!r}")
 
 
-def _series_words(s: SeriesSchema) -> list[object]:
+def _series_to_json(s: SeriesSchema) -> list[object]:
     words: list[object] = [s.measurement, int(s.type), int(s.encoding), int(s.compressor)]
     has_more = s.decimals is not None or s.deadband is not None or bool(s.earlier)
     if s.alias is not None or s.tags or s.attributes or has_more:

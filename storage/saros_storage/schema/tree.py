@@ -186,7 +186,7 @@ class SchemaTree:
         else:
             parse_pattern(change.pattern)
 
-    def rehearse(self, changes: Iterable[SchemaChange], devices: Iterable[str] = ()) -> SchemaTree:
+    def dry_run(self, changes: Iterable[SchemaChange], devices: Iterable[str] = ()) -> SchemaTree:
         """What the tree will be once the changes took effect, as far as they and `devices` go; raises like `check`.
 
         The tree itself does not change, and the cost does not grow with it.

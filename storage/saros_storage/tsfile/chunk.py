@@ -201,7 +201,7 @@ def _read_page(
             raise cursor.corrupt("an empty page")
         return PageMeta(cursor.offset, 0, 0, None)
     stored = cursor.uvar()
-    statistics = alone.statistics if alone else stats.seen(type_, stats.decode(type_, cursor))
+    statistics = alone.statistics if alone else stats.reader_statistics(type_, stats.decode(type_, cursor))
     if cursor.pos + stored > end:
         raise cursor.corrupt(f"a page of {stored} bytes")
     if size > PAGE_BYTES_MAX or size > max(stored * _GROWTH_MAX.get(compressor, PAGE_BYTES_MAX), _GROWTH_FREE_BYTES):

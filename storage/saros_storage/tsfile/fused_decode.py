@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from saros_storage.base.types import ByteArray, Compressor, Int64Array, NumericArray
-from saros_storage.encoding import EXACT_POWERS, is_differences, is_turned_round
+from saros_storage.encoding import EXACT_POWERS, is_byte_swapped, is_delta_encoded
 from saros_storage.kernels.codecs.points import lz4_plain_points, lz4_ts2diff_points
 from saros_storage.tsfile.chunk import ChunkLayout, PageTable
 
@@ -21,13 +21,13 @@ from saros_storage.tsfile.chunk import ChunkLayout, PageTable
 ReadAtOnce: TypeAlias = Callable[[memoryview, PageTable, int, int, NumericArray], tuple[ByteArray, Int64Array] | None]
 
 
-def reader_at_once(layout: ChunkLayout) -> ReadAtOnce | None:
+def fused_reader(layout: ChunkLayout) -> ReadAtOnce | None:
     """What reads the pages of such a chunk by one kernel; None: nothing does."""
     if layout.compressor is not Compressor.LZ4 or layout.type is None:
         return None
-    if is_turned_round(layout.encoding, layout.type):
+    if is_byte_swapped(layout.encoding, layout.type):
         return _plain_points
-    return _ts2diff_points if is_differences(layout.encoding, layout.type) else None
+    return _ts2diff_points if is_delta_encoded(layout.encoding, layout.type) else None
 
 
 def _ts2diff_points(

@@ -21,7 +21,7 @@ from saros_storage.base.block import Column
 from saros_storage.base.types import NUMPY_DTYPE, Int64Array
 from saros_storage.encoding import DecodeError
 from saros_storage.tsfile.chunk import ChunkLayout, PageTable
-from saros_storage.tsfile.fused_decode import reader_at_once
+from saros_storage.tsfile.fused_decode import fused_reader
 from saros_storage.tsfile.pages import read_points
 from saros_storage.tsfile.shared_timestamps import decode_times
 from saros_storage.tsfile.structure.format import READ_BYTES_MAX, READ_ROWS_MAX
@@ -45,7 +45,7 @@ def read_points_together(layouts: Sequence[ChunkLayout], data: memoryview, first
     try:
         for places in _groups(layouts):
             chosen = [layouts[place] for place in places]
-            run = _at_once(chosen, data, first, stop) if len(chosen) > 1 else None
+            run = _decode_fused(chosen, data, first, stop) if len(chosen) > 1 else None
             one, found, size = run or _one_by_one(chosen, data, first, stop)
             times.append(one)
             sizes += size
@@ -60,15 +60,15 @@ def _groups(layouts: Sequence[ChunkLayout]) -> Iterable[list[int]]:
     """Places of the series that one kernel call is for; the others one by one."""
     groups: dict[object, list[int]] = {}
     for place, layout in enumerate(layouts):
-        read = reader_at_once(layout)
+        read = fused_reader(layout)
         one = read and layout.type and (read, NUMPY_DTYPE[layout.type])
         groups.setdefault(one or place, []).append(place)
     return groups.values()
 
 
-def _at_once(layouts: Sequence[ChunkLayout], data: memoryview, first: int, stop: int) -> _Run | None:
+def _decode_fused(layouts: Sequence[ChunkLayout], data: memoryview, first: int, stop: int) -> _Run | None:
     """Series of one group; None if there is no kernel for them, they are damaged, or too many at once."""
-    read = reader_at_once(layouts[0])
+    read = fused_reader(layouts[0])
     count, lead = len(layouts), layouts[0].table(first, stop)
     table = PageTable(*np.concatenate([layout.numbers[:, first:stop] for layout in layouts], axis=1))
     size = int(table.sizes.sum())

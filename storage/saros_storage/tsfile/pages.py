@@ -44,7 +44,7 @@ from saros_storage.kernels.codecs.bit_reader import Stream
 from saros_storage.kernels.codecs.points import point_sections
 from saros_storage.kernels.merge import rises
 from saros_storage.tsfile.chunk import ChunkLayout, PageTable
-from saros_storage.tsfile.fused_decode import reader_at_once
+from saros_storage.tsfile.fused_decode import fused_reader
 from saros_storage.tsfile.shared_timestamps import check_bounds, decode_times
 from saros_storage.tsfile.structure.format import READ_BYTES_MAX, READ_ROWS_MAX
 
@@ -58,7 +58,7 @@ def read_points(layout: ChunkLayout, data: memoryview, first: int, stop: int) ->
     assert layout.type is not None
     table = layout.table(first, stop)
     rows, size = _checked_size(layout, table)
-    found = _points_at_once(layout, data, table, rows, size) or _any_points(layout, data, table, rows)
+    found = _fused_points(layout, data, table, rows, size) or _any_points(layout, data, table, rows)
     try:
         times = decode_times(found.times, found.lengths, table.counts, table.firsts, table.lasts)
     except DecodeError as error:
@@ -181,9 +181,9 @@ class _Points(NamedTuple):
     values: Column
 
 
-def _points_at_once(layout: ChunkLayout, data: memoryview, table: PageTable, rows: int, size: int) -> _Points | None:
+def _fused_points(layout: ChunkLayout, data: memoryview, table: PageTable, rows: int, size: int) -> _Points | None:
     """The pages by one kernel, if there is one for them; None, too, if they are damaged: `_any_points` tells how."""
-    read = reader_at_once(layout)
+    read = fused_reader(layout)
     if read is None or layout.type is None:
         return None
     values: NumericArray = np.empty(rows, NUMPY_DTYPE[layout.type])

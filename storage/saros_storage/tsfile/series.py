@@ -91,7 +91,7 @@ def _read_series(cursor: Cursor, data_end: int) -> tuple[DataType | None, Series
     type_ = decode_type(cursor)
     size = cursor.uvar()
     all_stored = stats.decode(type_, cursor)
-    whole = stats.seen(type_, all_stored)
+    whole = stats.reader_statistics(type_, all_stored)
     if size > cursor.rest:
         raise cursor.corrupt(f"a chunk list of {size} bytes")
     end = cursor.pos + size
@@ -102,7 +102,7 @@ def _read_series(cursor: Cursor, data_end: int) -> tuple[DataType | None, Series
         if not HEAD_BYTES <= offset < data_end:
             raise cursor.corrupt(f"a chunk at byte {offset}")
         stored.append(stats.decode(type_, cursor) if many else all_stored)
-        chunks.append(ChunkMeta(offset, stats.seen(type_, stored[-1]) if many else whole))
+        chunks.append(ChunkMeta(offset, stats.reader_statistics(type_, stored[-1]) if many else whole))
     if cursor.pos != end or not (many or len(chunks) == 1):
         raise cursor.corrupt(f"the chunk list of {name or 'the time column'} does not fill its {size} bytes")
     known = [c.statistics for c in chunks if c.statistics is not None]

@@ -129,7 +129,7 @@ class _Check:
         self, offset: int, what: str, type_: DataType | None, counted: StoredStatistics, told: Statistics | None
     ) -> None:
         """Raise CorruptFile where the file tells other statistics than its points have."""
-        found = stats.seen(type_, counted)
+        found = stats.reader_statistics(type_, counted)
         if found == told:
             return
         if found is None or told is None:

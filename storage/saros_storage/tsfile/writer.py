@@ -154,7 +154,7 @@ class TsFileWriter:
             pages.append(_Page(stats.of_points(type_, part_times, part), len(body), compress(compressor, body)))
         header = _Header(measurement, type_, compressor, encoding, 0)
         chunk = self._write_chunk(entry, header, pages)
-        seen = stats.seen(type_, chunk)
+        seen = stats.reader_statistics(type_, chunk)
         assert seen is not None
         return seen
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from saros_cluster.meta.metadata_kv import Notes
 from saros_storage.base.errors import CorruptFile
-from saros_sync.receiver.catalog import Catalog, SenderEntry, entry_of, entry_words
+from saros_sync.receiver.catalog import Catalog, SenderEntry, entry_from_json, entry_to_json
 from saros_sync.round import is_sender
 
 _PREFIX = "sync/"
@@ -29,14 +29,14 @@ def key_of(sender: str) -> str:
 
 def encode_entry(entry: SenderEntry) -> str:
     """The note's text."""
-    words = json.dumps(entry_words(entry), ensure_ascii=False, separators=(",", ":"))
+    words = json.dumps(entry_to_json(entry), ensure_ascii=False, separators=(",", ":"))
     return base64.b85encode(zlib.compress(words.encode())).decode()
 
 
 def decode_entry(sender: str, text: str) -> SenderEntry:
     """The inverse. Raises CorruptFile."""
     try:
-        return entry_of(sender, json.loads(zlib.decompress(base64.b85decode(text))))
+        return entry_from_json(sender, json.loads(zlib.decompress(base64.b85decode(text))))
     except (ValueError, TypeError, KeyError, zlib.error) as error:
         raise CorruptFile(key_of(sender), 0, f"not what a sender has sent: {error}") from error
 

@@ -136,7 +136,7 @@ class Contents:
                 found[content.sha256] = load_document(self._disk, folder, content)
         return found
 
-    def lacks(self, sender: str, document: Content) -> list[str]:
+    def missing(self, sender: str, document: Content) -> list[str]:
         """What is not kept here of a round; only its document, if that is not."""
         folder = self.folder(sender)
         here = set(self._disk.list(folder.data))
@@ -215,7 +215,7 @@ class Contents:
     def _resource(self, path: str) -> bytes:
         return encode_resource(devices_of_file(TsFileReader(path, self._disk.map(path))))
 
-    def settle(self, target: MirrorFolder) -> None:
+    def make_durable(self, target: MirrorFolder) -> None:
         """Make durable what was taken into a folder."""
         self._disk.sync_folder(target.data)
         self._disk.sync_folder(target.folder)

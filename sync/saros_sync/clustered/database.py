@@ -54,7 +54,7 @@ class SyncedCluster(ClusterDatabase):
         super().__init__(parts)
         self.ledger = ClusterCatalog(parts.notes)
         contents = Contents(folder, parts.disk)
-        self.keeper = ReplicaStore(
+        self.replica_store = ReplicaStore(
             contents,
             parts.disk,
             parts.clock,
@@ -66,7 +66,7 @@ class SyncedCluster(ClusterDatabase):
             self._read,
         )
         self.receiver = ClusterReceiver(
-            contents, parts.disk, parts.clock, self.ledger, self.keeper, self, self._halves, ThreadExecutor()
+            contents, parts.disk, parts.clock, self.ledger, self.replica_store, self, self._halves, ThreadExecutor()
         )
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -82,12 +82,12 @@ class SyncedCluster(ClusterDatabase):
         """All that may have something: those of the cluster, and those that join it."""
         topology = self._parts.routes.now.topology
         joining = () if topology.change is None else topology.change.joining
-        return {*topology.standing(NodeState.IN), *joining} - topology.lost
+        return {*topology.in_state(NodeState.IN), *joining} - topology.lost
 
-    def guests_at(self, group: GroupId, nodes: Collection[NodeId]) -> bool:
+    def have_sender_data(self, group: GroupId, nodes: Collection[NodeId]) -> bool:
         """Whether each of these nodes has what the senders of a group have sent, as far as it can be had."""
         senders = self.ledger.now.catalog.senders.values()
-        found = [self.keeper.is_at(nodes, entry) for entry in senders if self._group(entry.id) == group]
+        found = [self.replica_store.is_at(nodes, entry) for entry in senders if self._group(entry.id) == group]
         return all(found)
 
     def others(self) -> Sequence[NodeId]:
@@ -108,11 +108,11 @@ class SyncedCluster(ClusterDatabase):
 
     def stream_handlers(self) -> Mapping[str, StreamHandler]:
         """What other nodes read here, by name."""
-        return self.keeper.streams()
+        return self.replica_store.streams()
 
     def call_handlers(self) -> Mapping[str, CallHandler]:
         """See `ClusterDatabase.call_handlers`."""
-        return {**super().call_handlers(), **self.keeper.handlers()}
+        return {**super().call_handlers(), **self.replica_store.handlers()}
 
     # ------------------------------------------------------------------ the thread
 
@@ -123,8 +123,8 @@ class SyncedCluster(ClusterDatabase):
 
     def _run(self) -> None:
         while not self._stopped.is_set():
-            self.keeper.wake.wait(_STEP_SECONDS)
-            self.keeper.wake.clear()
+            self.replica_store.wake.wait(_STEP_SECONDS)
+            self.replica_store.wake.clear()
             try:
                 self.step()
             except (StorageError, OSError) as error:
@@ -134,15 +134,15 @@ class SyncedCluster(ClusterDatabase):
 
     def step(self) -> None:
         """What is done again and again, by one thread."""
-        self.keeper.step()
-        self.receiver.tidy()
+        self.replica_store.step()
+        self.receiver.remove_finished()
         if self._parts.host.leads(META):
             self.receiver.finish()
 
     def stop(self) -> None:
         """End the thread, after what is at hand: before the groups end, since it may wait for them."""
         self._stopped.set()
-        self.keeper.wake.set()
+        self.replica_store.wake.set()
         if self._thread is not None:
             self._thread.join()
 
@@ -179,19 +179,19 @@ class SyncedCluster(ClusterDatabase):
 
     def _round(self, sender: str, document: Content) -> ReadView:
         """A sender's round: here, or wherever it is."""
-        mirror = self.keeper.mirror(sender, document)
+        mirror = self.replica_store.mirror(sender, document)
         if mirror is not None:
             return self._mirror_view(mirror)
         kept_by = keepers(self._halves(sender))
         nodes = sorted(self._all_nodes() - {self._parts.node}, key=lambda node: (node not in kept_by, node))
-        return self.views.kept(f"{sender}/{document.sha256}", self._group(sender), nodes)
+        return self.views.open_named(f"{sender}/{document.sha256}", self._group(sender), nodes)
 
-    def kept(self, name: str) -> ReadView | None:
+    def named_view(self, name: str) -> ReadView | None:
         """A sender's round, for a query of another node; None: it is not here."""
         sender, _, sha256 = name.partition("/")
         if not is_sender(sender):
             return None
-        mirror = self.keeper.mirror(sender, Content(sha256, 0))
+        mirror = self.replica_store.mirror(sender, Content(sha256, 0))
         return None if mirror is None else self._mirror_view(mirror)
 
     def _mirror_view(self, mirror: Mirror) -> ReadView:

@@ -34,7 +34,7 @@ from saros_storage.schema import DeviceSchema
 from saros_sync.clustered import schema
 from saros_sync.clustered.catalog import CatalogVersion, ClusterCatalog, encode_entry, key_of
 from saros_sync.clustered.content_store import Contents, names_of
-from saros_sync.clustered.replica_sets import Halves, is_kept, keepers
+from saros_sync.clustered.replica_sets import Halves, has_quorum, keepers
 from saros_sync.clustered.replica_store import ReplicaStore
 from saros_sync.errors import BeginAgain, Unreachable
 from saros_sync.receiver.catalog import Catalog, SenderEntry, entry_after, transferred
@@ -48,8 +48,8 @@ from saros_sync.receiver.request_checks import (
     check_room,
     check_speaker,
     disk_errors,
-    in_hand,
     printable,
+    require_in_progress,
 )
 from saros_sync.round import Content, Round, decode_round
 from saros_sync.transport import BeginReply, MissingContent, RoundStatus
@@ -77,7 +77,7 @@ class Cluster(schema.Cluster, Protocol):
         """Its unit of time."""
         ...
 
-    def see_notes(self) -> Notes:
+    def wait_notes_visible(self) -> Notes:
         """Wait until all notes that were acknowledged are known here."""
         ...
 
@@ -105,7 +105,7 @@ class ClusterReceiver:
         disk: Disk,
         clock: Clock,
         ledger: ClusterCatalog,
-        keeper: ReplicaStore,
+        replica_store: ReplicaStore,
         cluster: Cluster,
         halves: Callable[[str], Halves],
         chores: Executor,
@@ -117,7 +117,7 @@ class ClusterReceiver:
         self._disk = disk
         self._clock = clock
         self._ledger = ledger
-        self._keeper = keeper
+        self._replica_store = replica_store
         self._cluster = cluster
         self._halves = halves
         self._chores = chores
@@ -149,19 +149,19 @@ class ClusterReceiver:
     def begin(self, speaker: Requester, sender: str, name: str, number: int, document: Content) -> BeginReply:
         """See `Transport.begin`. Raises RoundRefused, DiskFull, StorageError."""
         with self._locks.of(sender), disk_errors(self._contents.root):
-            self._cluster.see_notes()
+            self._cluster.wait_notes_visible()
             entry = self.catalog.senders.get(sender)
             check_speaker(speaker, sender, entry)
             last = 0 if entry is None else entry.number
             if entry is not None and (number, document) == (entry.number, entry.document):
-                if self._is_kept(entry):
-                    return self._settled(speaker, entry)
+                if self._is_round_stored(entry):
+                    return self._reply_committed(speaker, entry)
             elif number <= last:
                 return BeginReply(RoundStatus.OLD, last)
             incoming = self._incoming.get(sender) or self._open(sender)
             self._incoming[sender] = incoming
             if not incoming.number or incoming.document != document:
-                self._bring_document(sender, document)
+                self._fetch_document(sender, document)
             incoming.begin(number, document, speaker.user, printable(name))
             if incoming.round is not None:
                 incoming.sweep(set())
@@ -181,49 +181,49 @@ class ClusterReceiver:
     ) -> int:
         """See `Transport.chunk`. Raises RoundRefused, CorruptFile, UnsupportedFile, DiskFull, OSError."""
         with self._locks.of(sender), disk_errors(self._contents.root):
-            incoming = in_hand(self._incoming.get(sender), speaker, sender, number)
+            incoming = require_in_progress(self._incoming.get(sender), speaker, sender, number)
             have = incoming.chunk(sha256, offset, crc32, data)
             if incoming.fresh_bytes >= self._ahead_bytes:
                 incoming.fresh_bytes = 0
-                self._chores.begin(partial(self._keeper.tell_ahead, sender, incoming.document, number))
+                self._chores.begin(partial(self._replica_store.announce_partial, sender, incoming.document, number))
             return have
 
     def commit(self, speaker: Requester, sender: str, number: int) -> BeginReply:
         """See `Transport.commit`. Raises RoundRefused, Unreachable (ask again), StorageError, OSError."""
         with self._locks.of(sender), disk_errors(self._contents.root):
-            self._cluster.see_notes()
+            self._cluster.wait_notes_visible()
             entry, arriving = self.catalog.senders.get(sender), self._incoming.get(sender)
             if entry is not None and entry.number == number and (arriving is None or arriving.number != number):
                 check_speaker(speaker, sender, entry)
-                return self._settled(speaker, entry)
-            incoming = in_hand(arriving, speaker, sender, number)
+                return self._reply_committed(speaker, entry)
+            incoming = require_in_progress(arriving, speaker, sender, number)
             wants = self._wants(sender, incoming)
             if wants:
                 return BeginReply(RoundStatus.WANTED, number, wants)
             assert incoming.round is not None
             held = self._hold(sender, incoming.document, number)
             if entry is not None and entry.document == incoming.document:  # what was lost of it is here again
-                begun = self._settled(speaker, entry)
+                begun = self._reply_committed(speaker, entry)
             else:
                 entry = self._commit(speaker, incoming, incoming.round, held)
                 begun = BeginReply(RoundStatus.COMMITTED, number, (), entry.conflicts)
-            self._let_go(sender, incoming)
+            self._discard(sender, incoming)
             return begun
 
-    def _is_kept(self, entry: SenderEntry) -> bool:
+    def _is_round_stored(self, entry: SenderEntry) -> bool:
         """Whether all of a committed round is to be had. Raises nothing but trouble of this disk."""
         try:
             round_ = self._round(entry.id, entry.document)
         except Unreachable:
             return False
-        return not self._keeper.missing(entry.id, names_of(entry.document, round_))
+        return not self._replica_store.missing(entry.id, names_of(entry.document, round_))
 
-    def _bring_document(self, sender: str, document: Content) -> None:
+    def _fetch_document(self, sender: str, document: Content) -> None:
         """If another node has heard which contents the round has, this one need not be told."""
         arriving = self._contents.arriving(sender)
         name = f"{document.sha256}.round"
-        if not self._disk.exists(f"{arriving.data}/{name}") and self._keeper.bring(sender, name, arriving):
-            self._contents.settle(arriving)
+        if not self._disk.exists(f"{arriving.data}/{name}") and self._replica_store.fetch(sender, name, arriving):
+            self._contents.make_durable(arriving)
 
     def _wants(self, sender: str, incoming: Incoming) -> tuple[MissingContent, ...]:
         """What no node has of the round in hand."""
@@ -231,16 +231,16 @@ class ClusterReceiver:
         if incoming.round is None:
             return wants
         names = {self._name(want.content, incoming.round): want for want in wants}
-        return tuple(names[name] for name in self._keeper.missing(sender, list(names)))
+        return tuple(names[name] for name in self._replica_store.missing(sender, list(names)))
 
     def _name(self, content: Content, round_: Round) -> str:
         return f"{content.sha256}.schema" if content == round_.schema else f"{content.sha256}.tsfile"
 
     def _round(self, sender: str, document: Content) -> Round:
-        return decode_round(self._keeper.bytes_of(sender, f"{document.sha256}.round"))
+        return decode_round(self._replica_store.bytes_of(sender, f"{document.sha256}.round"))
 
     def _devices(self, sender: str, round_: Round) -> dict[str, DeviceSchema]:
-        return devices_of_schema(self._keeper.bytes_of(sender, f"{round_.schema.sha256}.schema"))
+        return devices_of_schema(self._replica_store.bytes_of(sender, f"{round_.schema.sha256}.schema"))
 
     # ------------------------------------------------------------------ commit
 
@@ -251,12 +251,12 @@ class ClusterReceiver:
         while True:
             halves = self._halves(sender)
             nodes = sorted(keepers(halves))
-            whole = [node for node in nodes if self._keeper.held(node, sender, document, number)]
+            whole = [node for node in nodes if self._replica_store.held(node, sender, document, number)]
             now = self._clock.monotonic_ns()
-            if is_kept(halves, whole):
+            if has_quorum(halves, whole):
                 enough_since = enough_since or now
                 if len(whole) == len(nodes) or now - enough_since > _OTHERS_SECONDS * 1e9:
-                    self._cluster.see_notes()
+                    self._cluster.wait_notes_visible()
                     if self._halves(sender) == halves:
                         return halves
             elif now > deadline:
@@ -291,7 +291,7 @@ class ClusterReceiver:
         except Unreachable:
             return Round(entry.id, entry.number, "", 1, entry.document, ())
 
-    def _settled(self, speaker: Requester, entry: SenderEntry) -> BeginReply:
+    def _reply_committed(self, speaker: Requester, entry: SenderEntry) -> BeginReply:
         """The round is committed; devices that were refused may be free by now, the schema may lack something."""
         if entry.conflicts or not self._is_given(entry):
             devices = self._devices(entry.id, self._round(entry.id, entry.document))
@@ -314,14 +314,14 @@ class ClusterReceiver:
     ) -> SenderEntry:
         """Put a sender's entry into the notes, with what it gets of its devices; then give the schema what it lacks."""
         for _ in range(_ATTEMPTS_MAX):
-            self._cluster.see_all()
+            self._cluster.wait_all_visible()
             known = self._ledger.now
             try:
                 entry = after(known, self._claim(speaker, sender, devices, known))
                 if known.catalog.senders.get(sender) != entry:
                     self._cluster.put_notes(known.version, {key_of(sender): encode_entry(entry)})
             except UserMistake as error:
-                if error.code != CHANGED and not schema.was_faster(error):
+                if error.code != CHANGED and not schema.is_exists_error(error):
                     raise
                 failure = error
             else:
@@ -332,7 +332,10 @@ class ClusterReceiver:
     def _claim(
         self, speaker: Requester, sender: str, devices: Mapping[str, DeviceSchema], known: CatalogVersion
     ) -> OwnershipDecision:
-        """What the sender gets. Devices that nobody has are made in its name. Raises UserMistake: see `was_faster`."""
+        """Return what the sender gets; create devices without an owner for it.
+
+        Raises UserMistake (`is_exists_error`).
+        """
         tree = self._cluster.schema
         found = claims(
             sender,
@@ -356,7 +359,7 @@ class ClusterReceiver:
 
     def _is_given(self, entry: SenderEntry) -> bool:
         given = self._given.get(entry.id)
-        return given is not None and given.done and (given.document, given.devices) == _what(entry)
+        return given is not None and given.done and (given.document, given.devices) == _schema_version(entry)
 
     def finish(self) -> None:
         """Give the schema what commits that were cut short have not given it; what cannot be done now is logged.
@@ -366,8 +369,8 @@ class ClusterReceiver:
         now = self._clock.monotonic_ns()
         for entry in self.catalog.senders.values():
             given = self._given.get(entry.id)
-            if given is None or (given.document, given.devices) != _what(entry):
-                given = self._given[entry.id] = _SchemaUpdate(*_what(entry), now, done=False)
+            if given is None or (given.document, given.devices) != _schema_version(entry):
+                given = self._given[entry.id] = _SchemaUpdate(*_schema_version(entry), now, done=False)
             if given.done or now - given.since_ns < _UNFINISHED_NS:
                 continue
             try:
@@ -375,26 +378,26 @@ class ClusterReceiver:
             except StorageError as error:
                 logger.info("a sender's schema is given later", extra={"sender": entry.id, "why": str(error)})
 
-    def tidy(self) -> None:
+    def remove_finished(self) -> None:
         """Let go of what arrived here of rounds that are over: at another node, or here, when this was cut short."""
         for sender, incoming in list(self._incoming.items()):
             lock = self._locks.of(sender)
             if lock.acquire(blocking=False):
                 try:
-                    if self._is_over(incoming, self.catalog.senders.get(sender)):
-                        self._let_go(sender, incoming)
+                    if self._is_finished(incoming, self.catalog.senders.get(sender)):
+                        self._discard(sender, incoming)
                 finally:
                     lock.release()
 
-    def _is_over(self, incoming: Incoming, entry: SenderEntry | None) -> bool:
+    def _is_finished(self, incoming: Incoming, entry: SenderEntry | None) -> bool:
         if not incoming.number:
             return True
         if entry is None or incoming.number > entry.number:
             return False
         # What nobody has any more may be on its way here again.
-        return incoming.number < entry.number or self._is_kept(entry)
+        return incoming.number < entry.number or self._is_round_stored(entry)
 
-    def _let_go(self, sender: str, incoming: Incoming) -> None:
+    def _discard(self, sender: str, incoming: Incoming) -> None:
         incoming.end()
         self._disk.remove_tree(self._contents.arriving(sender).folder)
         self._incoming.pop(sender, None)
@@ -404,7 +407,7 @@ class ClusterReceiver:
     def transfer(self, device: str, sender: str) -> None:
         """Show a device as another sender has it, from now on. Raises NoSuchSender, RoundRefused, StorageError."""
         for _ in range(_ATTEMPTS_MAX):
-            self._cluster.see_notes()
+            self._cluster.wait_notes_visible()
             known = self._ledger.now
             entry = self.catalog.entry(sender)
             devices = self._devices(sender, self._round(sender, entry.document))
@@ -427,7 +430,7 @@ class ClusterReceiver:
         """Forget a sender with all that it has sent; how many devices it had. Raises NoSuchSender, StorageError."""
         with self._locks.of(sender):
             for _ in range(_ATTEMPTS_MAX):
-                self._cluster.see_notes()
+                self._cluster.wait_notes_visible()
                 known = self._ledger.now
                 entry = self.catalog.entry(sender)
                 schema.give(self._cluster, sender, {}, frozenset(), set(known.owners) - entry.devices)
@@ -440,11 +443,11 @@ class ClusterReceiver:
                 else:
                     self._given.pop(sender, None)
                     if sender in self._incoming:
-                        self._let_go(sender, self._incoming[sender])
+                        self._discard(sender, self._incoming[sender])
                     return len(entry.devices)
             raise failure
 
-    def in_hand(self) -> dict[str, tuple[int, int]]:
+    def rounds_in_progress(self) -> dict[str, tuple[int, int]]:
         """By sender: the round that arrives at this node, and how many bytes it lacks; -1: that is not known yet."""
         found = {}
         for sender, incoming in list(self._incoming.items()):
@@ -469,5 +472,5 @@ class ClusterReceiver:
         return known[1]
 
 
-def _what(entry: SenderEntry) -> tuple[str, frozenset[str]]:
+def _schema_version(entry: SenderEntry) -> tuple[str, frozenset[str]]:
     return entry.document.sha256, entry.devices

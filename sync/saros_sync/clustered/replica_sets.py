@@ -37,8 +37,8 @@ def keepers(found: Halves) -> frozenset[NodeId]:
     return frozenset(node for half in found for node in half)
 
 
-def is_kept(found: Halves, nodes: Collection[NodeId]) -> bool:
-    """Whether it is enough that these nodes have something."""
+def has_quorum(found: Halves, nodes: Collection[NodeId]) -> bool:
+    """Return whether these nodes are a majority of each half."""
     return all(2 * len(set(half) & set(nodes)) > len(half) for half in found)
 
 

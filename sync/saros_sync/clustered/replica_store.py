@@ -134,7 +134,7 @@ class ReplicaStore:
             known = self._mirrors.get((sender, document.sha256))
             if known is not None:
                 return known
-            if self._contents.lacks(sender, document):
+            if self._contents.missing(sender, document):
                 return None
             folder = self._contents.folder(sender)
             last = next((m for (owner, _), m in reversed(self._mirrors.items()) if owner == sender), None)
@@ -217,7 +217,7 @@ class ReplicaStore:
         except (NodeUnreachable, RemoteError):
             return _NOT_YET
 
-    def tell_ahead(self, sender: str, document: Content, number: int) -> None:
+    def announce_partial(self, sender: str, document: Content, number: int) -> None:
         """Tell those who keep a sender that more of a round has arrived here, so that they fetch it already."""
         question = json.dumps([sender, document.sha256, document.size, number, self._node]).encode()
         for node in keepers(self._halves(sender)):
@@ -230,7 +230,7 @@ class ReplicaStore:
     def missing(self, sender: str, names: Iterable[str]) -> list[str]:
         """Those contents that no node has that answers."""
         left = list(names)
-        for node in self._asked_for(sender):
+        for node in self._query_order(sender):
             if left:
                 has = self._has(node, sender, left)
                 left = [name for name in left if name not in has]
@@ -238,23 +238,23 @@ class ReplicaStore:
 
     def bytes_of(self, sender: str, name: str) -> bytes:
         """A content, wherever it lies. Raises Unreachable: nobody that answers has it."""
-        for node in self._asked_for(sender):
+        for node in self._query_order(sender):
             with suppress(NodeUnreachable, RemoteError):
-                if self._asked(node, sender, [name]):
+                if self._names_at(node, sender, [name]):
                     with closing(self._pieces(node, sender, name)) as pieces:
                         found = b"".join(pieces)
                     if hashlib.sha256(found).hexdigest() == name.partition(".")[0]:
                         return found
         raise Unreachable(f"no node that answers has {name} of sender {sender}")
 
-    def bring(self, sender: str, name: str, target: MirrorFolder) -> bool:
+    def fetch(self, sender: str, name: str, target: MirrorFolder) -> bool:
         """Put a content into a folder of this node, from wherever it lies; False: nobody that answers has it."""
         return self._fetch(sender, [name], target) == []
 
     def _keeps(self, sender: str) -> bool:
         return self._node in keepers(self._halves(sender))
 
-    def _asked_for(self, sender: str) -> list[NodeId]:
+    def _query_order(self, sender: str) -> list[NodeId]:
         """All nodes, in the order in which they are asked for what a sender sent: this one, its keepers, the others."""
         kept_by = keepers(self._halves(sender))
         return sorted({*self._nodes(), self._node}, key=lambda n: (n != self._node, n not in kept_by, n))
@@ -262,10 +262,10 @@ class ReplicaStore:
     def _has(self, node: NodeId, sender: str, names: Sequence[str]) -> set[str]:
         """Those that a node has; of one that does not answer, none."""
         with suppress(NodeUnreachable, RemoteError):
-            return self._asked(node, sender, names)
+            return self._names_at(node, sender, names)
         return set()
 
-    def _asked(self, node: NodeId, sender: str, names: Sequence[str]) -> set[str]:
+    def _names_at(self, node: NodeId, sender: str, names: Sequence[str]) -> set[str]:
         """Those that a node has. Raises Unreachable, RemoteError."""
         if node == self._node:
             return self._contents.has(sender, names)
@@ -295,17 +295,17 @@ class ReplicaStore:
     def handlers(self) -> Mapping[str, CallHandler]:
         """What other nodes ask, by name."""
         answers: dict[str, Callable[..., bytes]] = {
-            HAS: self._tell_has,
-            PARTS: self._tell_parts,
+            HAS: self._serve_has,
+            PARTS: self._serve_parts,
             AHEAD: self._fetches_ahead,
             HOLD: self._holds,
         }
         return {name: _handler(name, answer) for name, answer in answers.items()}
 
-    def _tell_has(self, sender: str, names: list[str]) -> bytes:
+    def _serve_has(self, sender: str, names: list[str]) -> bytes:
         return json.dumps(sorted(self._contents.has(sender, names))).encode()
 
-    def _tell_parts(self, sender: str) -> bytes:
+    def _serve_parts(self, sender: str) -> bytes:
         return json.dumps(self._contents.parts(sender)).encode()
 
     def _fetches_ahead(self, sender: str, sha256: str, size: int, number: int, node: int) -> bytes:
@@ -335,7 +335,7 @@ class ReplicaStore:
                 self._age(round_, last is not None and last.number >= round_.number and not is_last, now)
                 if not round_.whole and round_.old_ns is None and (round_.is_told or not round_.is_ahead):
                     self._complete(sender, round_)
-            self._let_go(sender, found, None if last is None else last.document, now)
+            self._remove_unneeded(sender, found, None if last is None else last.document, now)
 
     def _age(self, round_: _Round, is_old: bool, now: int) -> None:
         if not is_old:
@@ -352,21 +352,21 @@ class ReplicaStore:
                 self._fetch_parts(sender, round_, folder)
             lost = self._fetch_all(sender, round_, folder)
             # What is fetched ahead is promised to nobody, unless it is all.
-            is_promised = not is_ahead or not self._contents.lacks(sender, round_.document)
+            is_promised = not is_ahead or not self._contents.missing(sender, round_.document)
             if is_promised and self._disk.exists(folder.data):
-                self._contents.settle(folder)
+                self._contents.make_durable(folder)
         except _TROUBLE as error:
             logger.info("what a sender sent is fetched again", extra={"sender": sender, "why": str(error)})
             return
         with self._lock:
             (self._lost.add if lost and not is_ahead else self._lost.discard)(key)
             # A copy that was found damaged meanwhile has lost its name before anybody was told.
-            round_.whole = is_promised and not self._contents.lacks(sender, round_.document)
+            round_.whole = is_promised and not self._contents.missing(sender, round_.document)
 
     def _fetch_parts(self, sender: str, round_: _Round, folder: MirrorFolder) -> None:
         """Fetch what has come of files that are not whole where they arrive. Raises what is in `_TROUBLE`."""
         node = round_.told_by
-        lacking = [name for name in self._contents.lacks(sender, round_.document) if name.endswith(".tsfile")]
+        lacking = [name for name in self._contents.missing(sender, round_.document) if name.endswith(".tsfile")]
         if node is None or node == self._node or not lacking:
             return
         parts = set(json.loads(self._ask(node, PARTS, json.dumps([sender]).encode(), _ASK_SECONDS)))
@@ -380,7 +380,7 @@ class ReplicaStore:
     def _fetch_all(self, sender: str, round_: _Round, folder: MirrorFolder) -> bool:
         """Whether nobody has what is not here now. Raises Unreachable: somebody may."""
         lost: set[str] = set()
-        while lacking := [name for name in self._contents.lacks(sender, round_.document) if name not in lost]:
+        while lacking := [name for name in self._contents.missing(sender, round_.document) if name not in lost]:
             left = self._fetch(sender, lacking[:_NAMES_MAX], folder)
             if left is None:
                 raise Unreachable("a node does not answer that may have it")
@@ -393,13 +393,13 @@ class ReplicaStore:
         Who is no keeper lets go of what all keepers have: so what is on its way from there is not missed, keepers are
         asked again after all others.
         """
-        nodes, kept_by = self._asked_for(sender), keepers(self._halves(sender))
+        nodes, kept_by = self._query_order(sender), keepers(self._halves(sender))
         left, is_sure = list(names), True
         for node in (*nodes, *(node for node in nodes if node in kept_by)):
             if not left:
                 break
             try:
-                has = self._asked(node, sender, left)
+                has = self._names_at(node, sender, left)
                 for name in [name for name in left if name in has]:
                     self._take(node, sender, name, target)
                     left.remove(name)
@@ -415,7 +415,7 @@ class ReplicaStore:
 
     # ------------------------------------------------------------------ letting go
 
-    def _let_go(self, sender: str, rounds: Sequence[_Round], last: Content | None, now: int) -> None:
+    def _remove_unneeded(self, sender: str, rounds: Sequence[_Round], last: Content | None, now: int) -> None:
         """Remove what belongs to no round that is needed here."""
         seen = {round_.document.sha256 for round_ in rounds}
         kept = {r.document.sha256 for r in rounds if self._is_needed(sender, r, last, now)}

@@ -36,7 +36,7 @@ class Cluster(Protocol):
         """As this node knows it."""
         ...
 
-    def see_all(self) -> None:
+    def wait_all_visible(self) -> None:
         """Wait until all of it that was acknowledged shows here."""
         ...
 
@@ -72,7 +72,7 @@ def claim(cluster: Cluster, sender: str, devices: Iterable[DeviceSchema]) -> dic
     return unplaced
 
 
-def was_faster(error: UserMistake) -> bool:
+def is_exists_error(error: UserMistake) -> bool:
     """Whether somebody else has made what was to be made: look again."""
     return error.code in (_EXISTS, _SERIES_EXISTS)
 
@@ -87,7 +87,7 @@ def give(
     wanted = [marked(devices[path], sender) for path in sorted(granted) if path in devices]
     others = frozenset(owners) - granted
     for _ in range(_ATTEMPTS_MAX):
-        cluster.see_all()
+        cluster.wait_all_visible()
         tree = cluster.schema
         unwanted = [
             device.path
@@ -103,7 +103,7 @@ def give(
         try:
             _create(cluster, changes.creates)
         except UserMistake as error:
-            if not was_faster(error):
+            if not is_exists_error(error):
                 raise
             failure = error
         else:

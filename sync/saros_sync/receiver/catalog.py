@@ -87,11 +87,11 @@ class Catalog:
 def encode_catalog(catalog: Catalog) -> bytes:
     """The file's bytes."""
     return encode_framed(
-        _KIND, {"senders": {id_: entry_words(entry) for id_, entry in sorted(catalog.senders.items())}}
+        _KIND, {"senders": {id_: entry_to_json(entry) for id_, entry in sorted(catalog.senders.items())}}
     )
 
 
-def entry_words(entry: SenderEntry) -> dict[str, object]:
+def entry_to_json(entry: SenderEntry) -> dict[str, object]:
     """As values that JSON knows."""
     return {
         "name": entry.name,
@@ -110,12 +110,12 @@ def decode_catalog(path: str, data: bytes) -> Catalog:
     try:
         senders = words["senders"]
         assert isinstance(senders, dict)
-        return Catalog({str(id_): entry_of(str(id_), found) for id_, found in senders.items()})
+        return Catalog({str(id_): entry_from_json(str(id_), found) for id_, found in senders.items()})
     except (ValueError, TypeError, KeyError) as error:
         raise CorruptFile(path, 0, f"not a list of senders: {error}") from error
 
 
-def entry_of(id_: str, words: dict[str, list[list[object]]]) -> SenderEntry:
+def entry_from_json(id_: str, words: dict[str, list[list[object]]]) -> SenderEntry:
     """The inverse. Raises ValueError, TypeError, KeyError."""
     sha256, size = words["document"]
     return SenderEntry(

@@ -105,7 +105,7 @@ class Incoming:
         self._journal = Journal(disk, os.path.join(folder.folder, "load.log"))
         self._parts: dict[str, _Part] = {}
         #: Files that have all bytes, and are looked at.
-        self._looked_at: dict[str, _CompleteFile] = {}
+        self._inspected: dict[str, _CompleteFile] = {}
         #: What was lacking when that was asked last, and has not come since.
         self._lacking: set[str] = set()
         #: Contents of which a failing disk has left nobody knows what: that goes before they come again.
@@ -197,7 +197,7 @@ class Incoming:
         if self._round is None:
             return (MissingContent(self.document, self._have(self.document)),)
         missing = [c for c in self._contents.values() if not self._is_whole(c)]
-        self._lacking = {content.sha256 for content in missing} - self._looked_at.keys()
+        self._lacking = {content.sha256 for content in missing} - self._inspected.keys()
         return tuple(MissingContent(content, self._have(content)) for content in missing)
 
     def end(self) -> None:
@@ -231,8 +231,8 @@ class Incoming:
             raise BeginAgain(f"{sha256} is no content of the round in hand: begin again")
         if len(data) > CHUNK_BYTES_MAX or zlib.crc32(data) != crc32:
             return self._have(content)  # damaged on its way
-        self._take_looked_at()
-        if self._is_whole(content) or sha256 in self._looked_at:
+        self._take_inspected()
+        if self._is_whole(content) or sha256 in self._inspected:
             return content.size
         self._remove_unknown(content)
         part = self._part(content)
@@ -256,10 +256,10 @@ class Incoming:
         self.fresh_bytes += len(data)
         if part.file.size == content.size:
             return self._finish(content, part)
-        self._make_good(content, part)
+        self._sync_part(content, part)
         return part.file.size
 
-    def _make_good(self, content: Content, part: _Part) -> None:
+    def _sync_part(self, content: Content, part: _Part) -> None:
         """Make a part durable from time to time; the journal hears of it with a later chunk."""
         if part.synced is None and part.file.size - part.good >= GOOD_BYTES:
             part.next_good, part.synced = part.file.size, self._chores.begin(part.file.sync)
@@ -282,7 +282,7 @@ class Incoming:
         part = self._parts.get(content.sha256)
         if part is None:
             if len(self._parts) >= _OPEN_MAX:
-                self._let_go(next(iter(self._parts)))
+                self._close_part(next(iter(self._parts)))
             path = self._part_path(content)
             part = _Part(self._disk.append(path), 0)
             if part.file.size:
@@ -299,12 +299,12 @@ class Incoming:
             self._disk.remove(self._part_path(content))
             return 0
         if content == self.document or (self._round is not None and content == self._round.schema):
-            self._finish_words(content, part)
+            self._finish_metadata(content, part)
         else:
             self._finish_file(content, part)
         return content.size
 
-    def _finish_words(self, content: Content, part: _Part) -> None:
+    def _finish_metadata(self, content: Content, part: _Part) -> None:
         """The document or the schema is there: they are small, and what comes next needs them."""
         path = self._part_path(content)
         _sync_after(part.synced, part.file)
@@ -326,14 +326,14 @@ class Incoming:
         look = partial(check_file, path, self._disk.map(path), self._round.interval, slices)
         del self._parts[content.sha256]
         part.synced = self._chores.begin(partial(_sync_after, part.synced, part.file))
-        self._looked_at[content.sha256] = _CompleteFile(content, part, part.synced, self._chores.begin(look))
+        self._inspected[content.sha256] = _CompleteFile(content, part, part.synced, self._chores.begin(look))
         self._lacking.discard(content.sha256)
         if not self._lacking:
             self._take_all()
             return
-        self._take_looked_at()
-        if len(self._looked_at) > _OPEN_MAX:
-            self._take_file(next(iter(self._looked_at.values())))
+        self._take_inspected()
+        if len(self._inspected) > _OPEN_MAX:
+            self._take_file(next(iter(self._inspected.values())))
 
     def _name(self, content: Content) -> None:
         """A part is what its content's name promises: it gets it."""
@@ -354,16 +354,16 @@ class Incoming:
 
     # ------------------------------------------------------------------ files that are looked at
 
-    def _take_looked_at(self) -> None:
+    def _take_inspected(self) -> None:
         """Take in those of which all is known. Raises what is wrong with one of them, or OSError."""
-        for whole in list(self._looked_at.values()):
+        for whole in list(self._inspected.values()):
             if whole.is_known:
                 self._take_file(whole)
 
     def _take_all(self) -> None:
         """Wait for all, and take them in. Raises what is wrong with the first that is not what the round says."""
         problem: Exception | None = None
-        for whole in list(self._looked_at.values()):
+        for whole in list(self._inspected.values()):
             try:
                 self._take_file(whole)
             except (StorageError, OSError) as error:
@@ -374,7 +374,7 @@ class Incoming:
     def _take_file(self, whole: _CompleteFile) -> None:
         """When it is durable and looked at, it gets its name, or goes."""
         content = whole.content
-        del self._looked_at[content.sha256]
+        del self._inspected[content.sha256]
         try:
             whole.synced.result()
             devices = whole.found.result()
@@ -427,19 +427,19 @@ class Incoming:
             elif size < self._disk.size(path):
                 self._disk.truncate(path, size)
 
-    def _let_go(self, sha256: str) -> None:
+    def _close_part(self, sha256: str) -> None:
         """Close a part, which is opened again when more of it comes."""
         if not self._parts.pop(sha256).close():
             self._unknown.add(sha256)
 
     def _close_parts(self) -> None:
         for sha256 in list(self._parts):
-            self._let_go(sha256)
+            self._close_part(sha256)
 
     def close(self) -> None:
         """Close all files; the round goes on at the next start."""
-        for whole in self._looked_at.values():
+        for whole in self._inspected.values():
             whole.part.close()
-        self._looked_at.clear()
+        self._inspected.clear()
         self._close_parts()
         self._journal.close()

@@ -48,8 +48,8 @@ from saros_sync.receiver.request_checks import (
     check_room,
     check_speaker,
     disk_errors,
-    in_hand,
     printable,
+    require_in_progress,
 )
 from saros_sync.round import Content, Round, is_sender
 from saros_sync.transport import BeginReply, RoundStatus
@@ -160,7 +160,7 @@ class Receiver:
             mirror = None if entry is None else self._mirror_of(entry)
             if entry is not None and mirror is not None and (number, document) == (entry.number, entry.document):
                 if not mirror.damaged:
-                    return self._settled(speaker, entry, mirror)
+                    return self._reply_committed(speaker, entry, mirror)
             elif number <= last:
                 return BeginReply(RoundStatus.OLD, last)
             incoming = self._incoming_of(sender)
@@ -183,7 +183,7 @@ class Receiver:
     ) -> int:
         """See `Transport.chunk`. Raises RoundRefused, CorruptFile, UnsupportedFile, DiskFull, OSError."""
         with self._sender_locks.of(sender), disk_errors(self._root):
-            incoming = self._in_hand(speaker, sender, number)
+            incoming = self._require_in_progress(speaker, sender, number)
             return incoming.chunk(sha256, offset, crc32, data)
 
     def commit(self, speaker: Requester, sender: str, number: int) -> BeginReply:
@@ -193,8 +193,8 @@ class Receiver:
             mirror = None if entry is None else self._mirror_of(entry)
             if entry is not None and mirror is not None and entry.number == number and not mirror.damaged:
                 check_speaker(speaker, sender, entry)
-                return self._settled(speaker, entry, mirror)
-            incoming = self._in_hand(speaker, sender, number)
+                return self._reply_committed(speaker, entry, mirror)
+            incoming = self._require_in_progress(speaker, sender, number)
             wants = incoming.wants()
             if wants:
                 return BeginReply(RoundStatus.WANTED, number, wants)
@@ -202,8 +202,8 @@ class Receiver:
             entry = self._commit(speaker, sender, incoming, incoming.round)
             return BeginReply(RoundStatus.COMMITTED, number, (), entry.conflicts)
 
-    def _in_hand(self, speaker: Requester, sender: str, number: int) -> Incoming:
-        return in_hand(self._incoming.get(sender), speaker, sender, number)
+    def _require_in_progress(self, speaker: Requester, sender: str, number: int) -> Incoming:
+        return require_in_progress(self._incoming.get(sender), speaker, sender, number)
 
     # ------------------------------------------------------------------ commit
 
@@ -258,7 +258,7 @@ class Receiver:
         new = [mirror.devices[device] for device in sorted(found.granted) if device not in owners]
         return found.without(refused(schema, new))
 
-    def _settled(self, speaker: Requester, entry: SenderEntry, mirror: Mirror) -> BeginReply:
+    def _reply_committed(self, speaker: Requester, entry: SenderEntry, mirror: Mirror) -> BeginReply:
         """The round is committed; devices that were refused may be free by now."""
         if entry.conflicts:
             found = self._claim(speaker, entry.id, mirror)
@@ -322,7 +322,7 @@ class Receiver:
             self._disk.remove_tree(self._folder(sender).folder)
             return len(entry.devices)
 
-    def in_hand(self) -> dict[str, tuple[int, int]]:
+    def rounds_in_progress(self) -> dict[str, tuple[int, int]]:
         """By sender: the round that is on its way, and how many bytes of it are lacking; -1: that is not known yet."""
         found = {}
         with self.lock:

@@ -80,7 +80,7 @@ def refused(tree: SchemaTree, wanted: Iterable[DeviceSchema]) -> dict[str, str]:
     """Those new devices that the tree has no place for, and why."""
     new = [device for device in wanted if tree.device(device.path) is None]
     try:
-        tree.rehearse(repair(tree, new, ()).creates)
+        tree.dry_run(repair(tree, new, ()).creates)
     except UserMistake:
         return {device.path: reason for device in new if (reason := _reason(tree, device))}
     return {}
@@ -88,7 +88,7 @@ def refused(tree: SchemaTree, wanted: Iterable[DeviceSchema]) -> dict[str, str]:
 
 def _reason(tree: SchemaTree, device: DeviceSchema) -> str:
     try:
-        tree.rehearse(repair(tree, [device], ()).creates)
+        tree.dry_run(repair(tree, [device], ()).creates)
     except UserMistake as error:
         return str(error)
     return ""

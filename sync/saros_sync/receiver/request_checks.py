@@ -53,7 +53,7 @@ def check_speaker(speaker: Requester, sender: str, entry: SenderEntry | None) ->
         raise RoundRefused(f"sender {sender} is another user's: give this one an id of its own")
 
 
-def in_hand(incoming: Incoming | None, speaker: Requester, sender: str, number: int) -> Incoming:
+def require_in_progress(incoming: Incoming | None, speaker: Requester, sender: str, number: int) -> Incoming:
     """What comes of a round. Raises BeginAgain if that is not in hand, RoundRefused if it is another user's."""
     if incoming is None or incoming.number != number or number == 0:
         raise BeginAgain(f"round {number} of sender {sender} is not in hand here: begin again")

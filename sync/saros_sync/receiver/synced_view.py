@@ -41,9 +41,9 @@ class SyncedView:
         """See `ReaderFactory.open`."""
         return self._view(request.device).open(request)
 
-    def open_together(self, request: ScanRequest) -> TogetherReader | None:
-        """See `ReaderFactory.open_together`."""
-        return self._view(request.device).open_together(request)
+    def open_lockstep(self, request: ScanRequest) -> TogetherReader | None:
+        """See `ReaderFactory.open_lockstep`."""
+        return self._view(request.device).open_lockstep(request)
 
     def open_in_step(self, request: ScanRequest) -> SeriesReader | None:
         """See `ReaderFactory.open_in_step`."""

@@ -77,7 +77,7 @@ class Worker:
 
     # ------------------------------------------------------------------ rounds
 
-    def once(self) -> RoundResult:
+    def run_round(self) -> RoundResult:
         """A round; what was sealed when this was called is shown when it returns.
 
         Raises StorageError, and what the flush does; it is in the status then, and the next call goes on.
@@ -87,16 +87,16 @@ class Worker:
             sending = self._ready()
             unflushed = self._flushed()
             began_ns = time.time_ns()
-            sent = first = sending.once()
+            sent = first = sending.run_round()
             if first.is_resumed:
-                self._tell(**self._past(first))
+                self._save_status(**self._past(first))
                 began_ns = time.time_ns()
-                sent = sending.once()
+                sent = sending.run_round()
         except Stopped:
-            self._tell(state="stopped")
+            self._save_status(state="stopped")
             raise
         except Exception as error:
-            self._tell(state="failed", error=str(error), error_ns=time.time_ns())
+            self._save_status(state="failed", error=str(error), error_ns=time.time_ns())
             raise
         self._done(sent, began_ns, unflushed)
         return sent if sent is first else replace(sent, files=first.files + sent.files, size=first.size + sent.size)
@@ -139,7 +139,7 @@ class Worker:
 
     def _turn(self) -> None:
         try:
-            self.once()
+            self.run_round()
         except Stopped:
             return
         except Exception as error:  # noqa: BLE001 (the top of a thread)
@@ -166,7 +166,7 @@ class Worker:
         now_ns = time.monotonic_ns()
         if now_ns - self._told_ns >= _TOLD_NS:
             self._told_ns = now_ns
-            self._tell(state="sending", **self._figures(progress))
+            self._save_status(state="sending", **self._figures(progress))
 
     def _figures(self, progress: Progress) -> dict[str, object]:
         seconds = max((time.monotonic_ns() - self._started_ns) / 1e9, 1e-3)
@@ -181,7 +181,7 @@ class Worker:
         }
 
     def _done(self, sent: RoundResult, began_ns: int, problem: str) -> None:
-        self._tell(
+        self._save_status(
             state="waiting",
             round=sent.number,
             files=sent.files,
@@ -206,7 +206,7 @@ class Worker:
         rate = {"bytes_per_second": sent.size / seconds} if sent.size else {}
         return {"history": [past, *self._status.history][:HISTORY_MAX], **rate}
 
-    def _tell(self, **changes: object) -> None:
+    def _save_status(self, **changes: object) -> None:
         self._status = replace(self._status, **changes)  # type: ignore[arg-type]
         try:
             write_synced(self._disk, self._own.status, encode_status(self._status))
@@ -227,7 +227,7 @@ class Sender:
     def run(self, stopped: threading.Event) -> None:
         """Send to all receivers until `stopped`."""
         while not stopped.wait(_LOOK_SECONDS if self._workers else 0.0):
-            self._look()
+            self._start_workers()
             if not self._workers:
                 stopped.wait(_LOOK_SECONDS)
         for worker, _ in self._workers.values():
@@ -236,7 +236,7 @@ class Sender:
         for _, thread in self._workers.values():
             thread.join(max(limit - time.monotonic(), 0.0))
 
-    def _look(self) -> None:
+    def _start_workers(self) -> None:
         self._workers = {name: found for name, found in self._workers.items() if found[1].is_alive()}
         for name in self._folder.receivers():
             if name in self._workers:

@@ -110,7 +110,7 @@ class Sending:
         transport: Transport,
         disk: Disk,
         sleep: Sleep,
-        told: Callable[[Progress], None] = lambda _: None,
+        on_progress: Callable[[Progress], None] = lambda _: None,
         read: ReadAt = read_at,
         retrying: Retrying = lambda *_: None,
     ) -> None:
@@ -121,7 +121,7 @@ class Sending:
         self._transport = transport
         self._disk = disk
         self._sleep = sleep
-        self._told = told
+        self._on_progress = on_progress
         self._retrying = retrying
         self._pace = RateLimit(options.bytes_per_second)
         self._window = Window(options.chunk_bytes, grows=not options.bytes_per_second)
@@ -133,7 +133,7 @@ class Sending:
 
     # ------------------------------------------------------------------ a round
 
-    def once(self) -> RoundResult:
+    def run_round(self) -> RoundResult:
         """Go on with the round in hand, or begin one, and bring it to its end.
 
         If the receiver has it in hand no longer, it is begun again at once, as often as a question is asked.
@@ -144,26 +144,26 @@ class Sending:
         self.progress = Progress()
         if any(note.what == COMMITTED for note in self._journal.notes):
             self._end(self._snapshot.load())
-        found = self._in_hand()
+        found = self._interrupted_round()
         is_resumed, failures = found is not None, 0
         while True:
             try:
-                return self._brought(found or self._taken(self.last()), is_resumed)
+                return self._run_to_commit(found or self._taken(self.last()), is_resumed)
             except BeginAgain:
                 failures += 1
                 self.progress.failures += 1
                 if failures > self._options.retries:
                     raise
-                found = self._in_hand()
+                found = self._interrupted_round()
 
-    def _brought(self, snapshot: Snapshot, is_resumed: bool) -> RoundResult:
+    def _run_to_commit(self, snapshot: Snapshot, is_resumed: bool) -> RoundResult:
         begun = self._begin(snapshot.round)
-        if begun.standing is RoundStatus.OLD:
+        if begun.status is RoundStatus.OLD:
             snapshot = self._renumbered(snapshot, begun.last + 1)
             begun = self._begin(snapshot.round)
-        while begun.standing is RoundStatus.WANTED:
+        while begun.status is RoundStatus.WANTED:
             begun = self._send(snapshot, begun)
-        if begun.standing is RoundStatus.OLD:
+        if begun.status is RoundStatus.OLD:
             raise RoundRefused(
                 f"the receiver has round {begun.last} of sender {self._sender}: do two folders share it?"
             )
@@ -183,7 +183,7 @@ class Sending:
         assert isinstance(number, int)
         return Last(number, str(digest), keys_of(words["files"]))
 
-    def _in_hand(self) -> Snapshot | None:
+    def _interrupted_round(self) -> Snapshot | None:
         """The round that a crash or a lost line cut short."""
         if not self._journal.notes:
             return None
@@ -241,14 +241,14 @@ class Sending:
             self._send_content(snapshot.round.number, want.content, data, want.have)
             self._journal.add(JournalRecord(snapshot.round.number, SENT, (want.content.sha256,)))
             self.progress.files_done += 1
-            self._told(self.progress)
+            self._on_progress(self.progress)
         if any(want.content == document for want in begun.wants):
             return self._begin(snapshot.round)
         return self._ask(lambda: self._transport.commit(self._sender, snapshot.round.number))
 
     def _content(self, snapshot: Snapshot, content: Content) -> memoryview:
         """A file's bytes. Raises BeginAgain: the receiver has lost what it had, and a round is taken that has all."""
-        if not self._snapshot.find_again(self._live, snapshot, content):
+        if not self._snapshot.relink(self._live, snapshot, content):
             self._disk.remove(self._folder.last)
             self._journal.end()
             raise BeginAgain("the receiver has lost a file that it had: the next round sends all that it lacks")
@@ -261,7 +261,7 @@ class Sending:
         while True:
             before = flight.have
             try:
-                self._fly(number, flight)
+                self._send_chunks(number, flight)
             except Unreachable as error:
                 self._window.failed()
                 failures = 1 if flight.have > before else failures + 1
@@ -275,14 +275,14 @@ class Sending:
             if max(stuck, losses) > self._options.retries:
                 raise Unreachable(f"the receiver has {flight.have} of {content.size} bytes of {content.sha256}, again")
 
-    def _fly(self, number: int, flight: _ContentTransfer) -> None:
+    def _send_chunks(self, number: int, flight: _ContentTransfer) -> None:
         """Send chunks until all is there, or something is missing between them. Raises Unreachable, Stopped."""
         flight.waiting.clear()
         at, found = flight.have, -1
         is_first = True
         while True:
             while found < 0 and len(flight.waiting) < self._window.size and (is_first or at < flight.content.size):
-                at, is_first = self._hand_over(number, flight, at), False
+                at, is_first = self._send_chunk(number, flight, at), False
             if not flight.waiting:
                 break
             end, sent_ns, answer = flight.waiting.popleft()
@@ -296,7 +296,7 @@ class Sending:
         if found >= 0:
             self._arrived(flight, found)
 
-    def _hand_over(self, number: int, flight: _ContentTransfer, offset: int) -> int:
+    def _send_chunk(self, number: int, flight: _ContentTransfer, offset: int) -> int:
         """Send a chunk; where it ends."""
         piece = flight.data[offset : offset + self._window.chunk_bytes]
         self._wait(self._pace.wait_s(time.monotonic_ns(), len(piece)))
@@ -308,7 +308,7 @@ class Sending:
     def _arrived(self, flight: _ContentTransfer, have: int) -> None:
         self.progress.size_done += max(have - flight.have, 0)
         flight.have = have
-        self._told(self.progress)
+        self._on_progress(self.progress)
 
     def _ask(self, question: Callable[[], T]) -> T:
         """Ask until there is an answer, as often as the options say. Raises Unreachable, Stopped."""
@@ -325,7 +325,7 @@ class Sending:
         self.progress.failures += 1
         if failures > self._options.retries:
             raise error
-        self._told(self.progress)
+        self._on_progress(self.progress)
         self._retrying(error, pause_s(failures))
         self._wait(pause_s(failures))
 

@@ -158,7 +158,7 @@ class SnapshotFolder:
         round_ = decode_round(str(words["round"]).encode())
         return Snapshot(round_, keys_of(words["files"]))
 
-    def find_again(self, live: LiveFolder, snapshot: Snapshot, content: Content) -> bool:
+    def relink(self, live: LiveFolder, snapshot: Snapshot, content: Content) -> bool:
         """Link a content that the receiver should have, and has not; False: it is not here any more."""
         if self._disk.exists(self.path(content.sha256)):
             return True

@@ -56,9 +56,9 @@ class DeviceMergeOperator(PullOperator):
     def _needed(self) -> Sequence[Operator]:
         if self._pending:
             return ()
-        return [child for number, child in enumerate(self._children) if self._lacks(number)]
+        return [child for number, child in enumerate(self._children) if self._needs_input(number)]
 
-    def _lacks(self, number: int) -> bool:
+    def _needs_input(self, number: int) -> bool:
         """Whether more of a child must be known: of its last time there may be more rows."""
         rest = self._rest[number]
         return not self._children[number].finished and (rest is None or rest.times[0] == rest.times[-1])
@@ -67,12 +67,12 @@ class DeviceMergeOperator(PullOperator):
         if not self._pending:
             complete = True
             for number, child in enumerate(self._children):
-                if self._lacks(number):
+                if self._needs_input(number):
                     block, rest = child.next(), self._rest[number]
                     if block is not None:
                         more = _with_device(block, self._devices[number])
                         self._rest[number] = more if rest is None else Block.concat([rest, more])
-                    complete = complete and not self._lacks(number)
+                    complete = complete and not self._needs_input(number)
             self._hold(sum(rest.nbytes for rest in self._rest if rest is not None))
             if not complete:
                 return None

@@ -22,7 +22,7 @@ from saros_engine.plan.plan import TimeJoin
 from saros_storage.base.block import Block, Column, TextArray
 from saros_storage.base.types import DataType, Int64Array
 from saros_storage.kernels.merge import union_times
-from saros_storage.scan.reading import rows_at_once
+from saros_storage.scan.reading import rows_per_block
 
 #: Children that may bring whole blocks with wholly different times at once; more start with parts of blocks.
 _WHOLE_BLOCKS_MAX = 8
@@ -48,7 +48,7 @@ class TimeJoinOperator(PullOperator):
         #: Bytes of `_pending` when it was made.
         self._joined_bytes = 0
         #: Rows of a block.
-        self._rows_max = rows_at_once(sum(map(len, types)))
+        self._rows_max = rows_per_block(sum(map(len, types)))
         #: Rows per child and round.
         self._quota = max(self._rows_max * _WHOLE_BLOCKS_MAX // max(len(children), _WHOLE_BLOCKS_MAX), _QUOTA_MIN)
 

@@ -27,7 +27,7 @@ from saros_engine.aggregation.windows import WindowSequence, spans_inside, windo
 from saros_engine.expressions.text import repeat_text
 from saros_engine.operators.base import PullOperator
 from saros_engine.operators.operator import OperatorContext
-from saros_engine.operators.scan.scans import may_go_together
+from saros_engine.operators.scan.scans import can_read_in_lockstep
 from saros_engine.plan.expression import InputColumn
 from saros_engine.plan.plan import AggregateCall, AggregateScan, AggregateScans
 from saros_storage.base.block import Block, Column, TextArray
@@ -75,11 +75,11 @@ class _ScanStates:
         return self._table.nbytes
 
     def wait(self, scan: int, summary: Summary) -> None:
-        """Take a single summary; until `gather` no others are added."""
+        """Take a single summary; until `add_pending` no others are added."""
         self._waiting.append(summary)
         self._scans.append(scan)
 
-    def gather(self) -> None:
+    def add_pending(self) -> None:
         """Add the summaries that wait."""
         if not self._waiting:
             return
@@ -142,27 +142,27 @@ class _Batch:
     def add(self, group: _Group, piece: Block | Summary | Summaries) -> None:
         """A piece of a group's."""
         if isinstance(piece, Block):
-            self._gather()
+            self._add_pending()
             self._add_rows(group, piece)
             return
         if self._waiting and type(self._waiting[-1][1]) is not type(piece):
-            self._gather()
+            self._add_pending()
         self._waiting.append((group, piece))
         if isinstance(piece, Summaries):
             self._waiting_rows += piece.rows
             self._waiting_bytes += piece.nbytes
         if len(self._waiting) == _PIECES_MAX or self._waiting_rows >= _STATES_MAX:
-            self._gather()
+            self._add_pending()
 
     def forget(self, group: _Group) -> None:
         """Nothing was added for a group's scans."""
-        self._gather()
+        self._add_pending()
         for lane, scan in self._places_of(group):
             lane.forget(scan)
 
     def lanes(self) -> list[_ScanStates]:
         """All pieces were added."""
-        self._gather()
+        self._add_pending()
         return self._lanes
 
     def _places_of(self, group: _Group) -> list[tuple[_ScanStates, int]]:
@@ -176,7 +176,7 @@ class _Batch:
             else:
                 lane.add(scan, *lane.calls.windowed(part, self._windows))
 
-    def _gather(self) -> None:
+    def _add_pending(self) -> None:
         waiting, self._waiting, self._waiting_rows, self._waiting_bytes = self._waiting, [], 0, 0
         single = [(group, piece) for group, piece in waiting if isinstance(piece, Summary)]
         if single:
@@ -193,7 +193,7 @@ class _Batch:
             for (lane, scan), column in zip(places, piece.columns, strict=True):
                 lane.wait(scan, Summary(piece.start, piece.end, (column,)))
         for lane in self._lanes:
-            lane.gather()
+            lane.add_pending()
 
     def _add_many(self, waiting: Sequence[tuple[_Group, Summaries]]) -> None:
         numbers, rows = self._windows_of([piece for _, piece in waiting])
@@ -287,7 +287,7 @@ class AggregateScansOperator(PullOperator):
             piece = reader.next()
         except TimestampsDiffer:
             batch.forget(group)
-            self._read_apart(group)
+            self._split_group(group)
             piece = None
         if piece is None:
             self._release()
@@ -300,11 +300,11 @@ class AggregateScansOperator(PullOperator):
         several = group.stop - group.first > 1
         self._reader = self._readers.open_in_step(group.request) if several else self._readers.open(group.request)
         if self._reader is None:
-            self._read_apart(group)
+            self._split_group(group)
         else:
             self._group = group
 
-    def _read_apart(self, group: _Group) -> None:
+    def _split_group(self, group: _Group) -> None:
         """Have each of a group's scans read by itself next."""
         places = range(group.stop - 1, group.first - 1, -1)
         self._groups += [_Group(place, place + 1, self._node.scans[place].request) for place in places]
@@ -415,7 +415,7 @@ def _most(request: ScanRequest) -> int:
 def _belongs(lead: ScanRequest, request: ScanRequest) -> bool:
     if lead.device is not request.device and lead.device != request.device:
         return False
-    return lead.grid == request.grid and may_go_together(lead, request)
+    return lead.grid == request.grid and can_read_in_lockstep(lead, request)
 
 
 def _group(run: Sequence[AggregateScan], stop: int) -> _Group:

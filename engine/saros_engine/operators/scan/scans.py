@@ -20,7 +20,7 @@ from saros_storage.scan.reading import ReadCounters, ReaderFactory, ScanRequest,
 
 
 class ScansOperator(PullOperator):
-    """Stands for scans that differ in their series only (`may_go_together`), in their order."""
+    """Stands for scans that differ in their series only (`can_read_in_lockstep`), in their order."""
 
     def __init__(self, scans: Sequence[Scan], readers: ReaderFactory, context: OperatorContext) -> None:
         self._requests = [scan.request for scan in scans]
@@ -53,7 +53,7 @@ class ScansOperator(PullOperator):
 
     def _open(self) -> None:
         self._opened = True
-        self._reader = self._readers.open_together(self._whole)
+        self._reader = self._readers.open_lockstep(self._whole)
         if self._reader is None:
             self._join = self._joining(self._whole.time)
 
@@ -86,7 +86,7 @@ class ScansOperator(PullOperator):
             self._reader = None
 
 
-def may_go_together(request: ScanRequest, other: ScanRequest) -> bool:
+def can_read_in_lockstep(request: ScanRequest, other: ScanRequest) -> bool:
     """Whether two requests are for series of one device that is not aligned, and alike but for the series."""
     same = (request.device, request.time, request.descending, request.block_rows) == (
         other.device,

@@ -82,11 +82,11 @@ def read_metadata(file: str, data: memoryview) -> tuple[FileMetadata, IndexTree]
         for _ in range(cursor.uvar()):
             tree.add_root(cursor.name(), cursor)
         for _ in range(cursor.uvar()):
-            _pass_schema(cursor)
+            _skip_schema(cursor)
     separator = cursor.i64()
     if not HEAD_BYTES <= separator < start or data[separator] != Marker.SEPARATOR:
         raise cursor.corrupt("the data area does not end where the metadata says")
-    _pass_bloom(cursor)
+    _skip_bloom(cursor)
     properties = {} if version == VERSION_3 else _read_properties(cursor)
     if properties.get("encryptLevel") not in _UNENCRYPTED:
         raise UnsupportedFile(file, "encryption")
@@ -106,7 +106,7 @@ def _check_ends(file: str, data: memoryview) -> int:
     return version
 
 
-def _pass_schema(cursor: Cursor) -> None:
+def _skip_schema(cursor: Cursor) -> None:
     """A table's name and columns: the index has its devices and their series."""
     cursor.name()
     for _ in range(cursor.uvar()):
@@ -118,7 +118,7 @@ def _pass_schema(cursor: Cursor) -> None:
         cursor.i32()  # tag, field, attribute or time
 
 
-def _pass_bloom(cursor: Cursor) -> None:
+def _skip_bloom(cursor: Cursor) -> None:
     """A reader of the index knows what there is."""
     if size := cursor.uvar():
         cursor.take(size)

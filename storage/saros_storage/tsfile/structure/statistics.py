@@ -8,9 +8,10 @@
     DOUBLE           f64 min, max, first, last, sum
     TEXT             first, last        STRING  first, last, min, max        BLOB, time column  nothing
 
-`StoredStatistics` holds what is stored (text as bytes); `seen` turns it into `reading.Statistics`, which knows less: no
-minimum of text or BOOLEAN, no sum of DATE and TIMESTAMP, no first and last of BLOB (they are not in the file).
-NaN counts in sums, but in minimum and maximum only if all values are NaN (in a file of Apache's: if the first one is).
+`StoredStatistics` holds what is stored (text as bytes); `reader_statistics` turns it into `reading.Statistics`, which
+knows less: no minimum of text or BOOLEAN, no sum of DATE and TIMESTAMP, no first and last of BLOB (they are not in the
+file). NaN counts in sums, but in minimum and maximum only if all values are NaN (in a file of Apache's: if the first
+one is).
 
 Pure: any thread.
 """
@@ -246,7 +247,7 @@ def decode(type_: DataType | None, cursor: Cursor) -> StoredStatistics:
     return stats
 
 
-def seen(type_: DataType | None, stats: StoredStatistics) -> Statistics | None:
+def reader_statistics(type_: DataType | None, stats: StoredStatistics) -> Statistics | None:
     """What a reader is told; None where there is no point. `type_` None is the time column."""
     if not stats.count:
         return None
