@@ -15,7 +15,8 @@ Error                       .code (see docs/errors.md), .status (its name), .adv
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from saros_wire.status import ErrorClass, status_of
@@ -108,3 +109,28 @@ _CLASSES: dict[ErrorClass, type[DatabaseError]] = {
 def database_error(message: str, code: int) -> DatabaseError:
     """The PEP 249 exception for a status code."""
     return _CLASSES[status_of(code).error_class](message, code)
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Turn any exception with a status `code` into its PEP 249 class; others are our bugs and pass as they are.
+
+    Halves of characters, as they come from files that were read with `errors="surrogateescape"`, are the caller's.
+    """
+    try:
+        yield
+    except Error:
+        raise
+    except UnicodeEncodeError as error:
+        half, start = error.object[error.start], max(error.start - 20, 0)
+        message = (
+            f"{error.object[start : error.end]!r} ends with {half!r}, which is no character: the text was not UTF-8"
+        )
+        raise database_error(f"{message} where it was read", 2003) from error
+    except Exception as error:
+        code = getattr(error, "code", None)
+        if not isinstance(code, int):
+            raise
+        caret = getattr(error, "caret", None)  # a statement's mistake: its line and a mark below it
+        message = str(error) if caret is None else f"{error}\n{caret()}"
+        raise database_error(message, code) from error

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
@@ -36,18 +35,12 @@ from saros_spark.base.options import (
 )
 from saros_spark.base.types import from_spark, to_spark
 from saros_spark.base.worker_gc import collect_garbage
-from saros_spark.read.scanning import Relation, Task, planned, read_task
-from saros_spark.write.writing import Attempt, Receipt, commit, discard, prepare, write_rows
+from saros_spark.messages import TaskPartition, Written
+from saros_spark.read.scanning import Relation, planned, read_task
+from saros_spark.write.writing import Attempt, commit, discard, prepare, write_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-@dataclass
-class TaskPartition(InputPartition):
-    """One task's statement."""
-
-    task: Task
 
 
 class SarosReader(DataSourceReader):
@@ -69,13 +62,6 @@ class SarosReader(DataSourceReader):
             context = TaskContext.get()
             assert context is not None
             yield from read_task(partition.task, self._options, from_spark(self._schema), str(context.stageId()))
-
-
-@dataclass
-class Written(WriterCommitMessage):
-    """One attempt's receipt."""
-
-    receipt: Receipt
 
 
 class SarosWriter(DataSourceArrowWriter):

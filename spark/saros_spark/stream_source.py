@@ -26,9 +26,9 @@ from pyspark.sql.types import StructType
 from saros_spark.base.errors import SourceError
 from saros_spark.base.options import StreamOptions, WriteOptions
 from saros_spark.base.types import from_spark
+from saros_spark.messages import TaskPartition, Written
 from saros_spark.read.scanning import read_task
 from saros_spark.read.streaming import available, batch_tasks, first_offset, is_written, next_offset, note_written
-from saros_spark.source import TaskPartition, Written
 from saros_spark.write.rows import shape_of
 from saros_spark.write.writing import Attempt, Job, Receipt, write_rows
 

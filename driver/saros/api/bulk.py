@@ -148,7 +148,8 @@ class BulkWriter:
 
         Raises DataError, ProgrammingError (nothing was added), BulkError (too many rows failed).
         """
-        from saros.api.connection import as_mapping, translated_errors
+        from saros.base.column_mapping import as_mapping
+        from saros.errors import translated_errors
 
         self._owner.check()
         with translated_errors():
@@ -278,7 +279,7 @@ class BulkWriter:
 
     def _send(self, insert: _Insert, failures: list[BulkFailure]) -> BulkProgress:
         """One insert; what became of it."""
-        from saros.api.connection import translated_errors
+        from saros.errors import translated_errors
 
         try:
             with translated_errors():

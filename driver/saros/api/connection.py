@@ -14,15 +14,16 @@ import os
 import secrets
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypedDict
 
 from saros.api.cursor import Cursor
+from saros.base.column_mapping import as_mapping
 from saros.base.fork_guard import ForkGuard
 from saros.base.target import parse_target, suggested_target, without_password
-from saros.errors import Error, InterfaceError, NotSupportedError, database_error
+from saros.errors import InterfaceError, NotSupportedError, translated_errors
 from saros_wire.grpc_log import silence_grpc_log
 
 if TYPE_CHECKING:
@@ -107,31 +108,6 @@ def connect(
     with translated_errors():
         session = open_session(target, time_zone=time_zone, options=dict(options or {}))
     return Connection(session, timestamps=timestamps, timeout=timeout)
-
-
-@contextmanager
-def translated_errors() -> Iterator[None]:
-    """Turn any exception with a status `code` into its PEP 249 class; others are our bugs and pass as they are.
-
-    Halves of characters, as they come from files that were read with `errors="surrogateescape"`, are the caller's.
-    """
-    try:
-        yield
-    except Error:
-        raise
-    except UnicodeEncodeError as error:
-        half, start = error.object[error.start], max(error.start - 20, 0)
-        message = (
-            f"{error.object[start : error.end]!r} ends with {half!r}, which is no character: the text was not UTF-8"
-        )
-        raise database_error(f"{message} where it was read", 2003) from error
-    except Exception as error:
-        code = getattr(error, "code", None)
-        if not isinstance(code, int):
-            raise
-        caret = getattr(error, "caret", None)  # a statement's mistake: its line and a mark below it
-        message = str(error) if caret is None else f"{error}\n{caret()}"
-        raise database_error(message, code) from error
 
 
 class Connection:
@@ -269,42 +245,3 @@ class Connection:
             raise InterfaceError("the connection is closed", 2014)
         self.owner.check()
         return self._session
-
-
-def as_mapping(device: object, columns: object) -> Mapping[str, object]:
-    """A device's columns by name: a mapping as it is, a DataFrame's or an Arrow table's columns.
-
-    Raises InterfaceError for what is none, for names that are no texts, and for those of a table that stand for two
-    things: two columns, or the times.
-    """
-    named = columns if isinstance(columns, Mapping) else ()
-    for name in (device, *named):
-        if not isinstance(name, str):
-            raise InterfaceError(f"paths of devices and names of columns are texts, not {name!r}", 2003)
-    if isinstance(columns, Mapping):
-        return columns
-    names = getattr(columns, "column_names", None)  # pyarrow.Table, RecordBatch
-    if names is not None and hasattr(columns, "column"):
-        _check_names(names)
-        return {name: columns.column(i) for i, name in enumerate(names)}
-    names = getattr(columns, "columns", None)  # pandas.DataFrame
-    if names is not None and hasattr(columns, "__getitem__"):
-        _check_names(names)
-        return {str(name): columns[name] for name in names}
-    raise InterfaceError(
-        f"columns must be a mapping, a DataFrame or an Arrow table, not {type(columns).__name__}", 2003
-    )
-
-
-def _check_names(names: Iterable[object]) -> None:
-    seen: set[object] = set()
-    for name in names:
-        if name in seen:
-            raise InterfaceError(f"two columns are called {name}: each is a series, with a name of its own", 2003)
-        if str(name).lower() == "time":
-            raise InterfaceError(
-                f"column {name} would be a series: give times as the second argument, and the table without them"
-                f" (a series that is called so goes in a mapping)",
-                2003,
-            )
-        seen.add(name)

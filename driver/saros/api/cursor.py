@@ -58,7 +58,7 @@ class Cursor:
 
         Raises the PEP 249 error for the status code (docs/errors.md).
         """
-        from saros.api.connection import translated_errors
+        from saros.errors import translated_errors
 
         if not isinstance(statement, str):
             raise ProgrammingError(f"a statement is a text, not {type(statement).__name__}", 2003)
@@ -235,7 +235,7 @@ class Cursor:
         yield from self._batches(outcome)
 
     def _batches(self, outcome: Outcome) -> Iterator[pa.RecordBatch]:
-        from saros.api.connection import translated_errors
+        from saros.errors import translated_errors
 
         while True:
             with self._ended_by_ctrl_c(), translated_errors():
