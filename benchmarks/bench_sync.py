@@ -33,8 +33,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from cluster.local_cluster import LocalCluster
-from cluster.tcp_proxy import HOST, TcpProxy, Weather
+from system.local_cluster import LocalCluster
+from system.tcp_proxy import HOST, TcpProxy, Weather
 
 import saros
 from saros.base.target import parse_target

@@ -50,11 +50,11 @@ from cluster.campaign_clients import (
     to_cluster,
     to_replica,
 )
-from cluster.campaign_verdict import LEDGER_SUFFIX, Evidence, Found, Points, Whole, check_registers, compare, diverged
+from cluster.campaign_report import LEDGER_SUFFIX, Evidence, Found, Points, Whole, check_registers, compare, diverged
 from cluster.history import Outcome, Violation
 from cluster.ledger import Ledger
-from cluster.local_cluster import LOSE, LocalCluster, NodeFailed
-from cluster.tcp_proxy import Weather
+from system.local_cluster import LOSE, LocalCluster, NodeFailed
+from system.tcp_proxy import Weather
 
 import saros
 from saros_wire.status import status_of

@@ -32,13 +32,13 @@ from pathlib import Path
 
 import numpy as np
 from campaign_cluster import OPTIONS, Campaign, CampaignFailed, say
-from cluster.campaign_verdict import LEDGER_SUFFIX
+from cluster.campaign_report import LEDGER_SUFFIX
 from cluster.growth_effect import WINDOW_SECONDS, Effect, effect_of
 from cluster.growth_watch import Grown, add, remove
 from cluster.history import Violation
-from cluster.local_cluster import SAROS, LocalCluster, NodeFailed
 from growth_matrix import CASES, POINT_ROLES, PROGRAM, Case, Matrix
 from interruptible import run
+from system.local_cluster import SAROS, LocalCluster, NodeFailed
 
 import saros
 

@@ -26,7 +26,7 @@ from interruptible import run
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from cluster.tcp_proxy import FAIR, HOST, Mode, TcpProxy, Weather, running_proxy
+from system.tcp_proxy import FAIR, HOST, Mode, TcpProxy, Weather, running_proxy
 
 import saros
 from saros_server.process.server_file import serving

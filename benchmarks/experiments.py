@@ -32,8 +32,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from cluster.growth_watch import add, remove
-from cluster.local_cluster import LocalCluster
 from experiments_page import write_page
+from system.local_cluster import LocalCluster
 
 import saros
 

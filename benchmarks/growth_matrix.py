@@ -1,6 +1,6 @@
 """What befalls a cluster of real processes while a node joins: points x roles x kinds, each at exactly its moment.
 
-    point    a step that a node has just taken (`tests/cluster/befallen_node.py`): it stops itself there
+    point    a step that a node has just taken (`tests/cluster/faulted_node.py`): it stops itself there
     role     the leader of the meta group, another one that was there before, or the one that joins
     kind     kill     SIGKILL, and a new start after a second
              lose     SIGKILL; the node is given up, and removed or replaced by a new one
@@ -22,9 +22,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster import befallen_node
+from cluster import faulted_node as befallen_node
 from cluster.growth_watch import CHANGE_SECONDS_MAX, Watch, begin, remove
-from cluster.local_cluster import LocalCluster, NodeFailed
+from system.local_cluster import LocalCluster, NodeFailed
 
 import saros
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from cluster.local_cluster import LocalCluster, NodeFailed
+from system.local_cluster import LocalCluster, NodeFailed
 
 import saros
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cluster.campaign_clients import POINTS, Database, RegisterClient, ReplicaReader, Writer
-from cluster.campaign_verdict import LEDGER_SUFFIX, Evidence, Found, Whole, check_registers, compare, diverged
+from cluster.campaign_report import LEDGER_SUFFIX, Evidence, Found, Whole, check_registers, compare, diverged
 from cluster.history import Kind, Outcome
 from cluster.ledger import Ledger
 

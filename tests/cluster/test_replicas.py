@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from cluster.test_region_machine import NO_REQUEST, OPTIONS, Member, arrive, creates, opening, write
+from cluster.test_region_apply import NO_REQUEST, OPTIONS, Member, arrive, creates, opening, write
 
 from saros_cluster.data.command import TableVersion
 from saros_cluster.data.ownership import MOVED, Fence, Release

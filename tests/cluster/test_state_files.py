@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from cluster.test_region_machine import elsewhere
+from cluster.test_region_apply import elsewhere
 from storage.crash_disk import CrashDisk
 
 from saros_cluster.data.command import NO_REQUEST

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from server.cluster_fixture import make_folders
+from system.cluster_fixture import make_folders
 
 import saros
 from saros_server.grpc.server import Server

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cluster.local_cluster import LocalCluster
+from system.local_cluster import LocalCluster
 from waiting import PATIENCE_S
 
 import saros

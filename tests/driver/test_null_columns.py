@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
-from server.cluster_fixture import make_folders
+from system.cluster_fixture import make_folders
 
 import saros
 import saros.alchemy

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from server.town import Served, Town, a_town
+from system.town import Served, Town, a_town
 from waiting import wait_until
 
 import saros

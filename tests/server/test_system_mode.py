@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from server.cluster_fixture import Nodes
+from system.cluster_fixture import Nodes
 from waiting import wait_until
 
 import saros

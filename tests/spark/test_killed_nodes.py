@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cluster.local_cluster import LocalCluster
+from system.local_cluster import LocalCluster
 
 import saros
 import saros_spark

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from server.cluster_fixture import make_folders
+from system.cluster_fixture import make_folders
 from waiting import wait_until
 
 import saros

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from server.town import Served
+from system.town import Served
 
 import saros
 from saros_spark.base.errors import SourceError

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from server.cluster_fixture import Nodes
-from server.test_growing import Growing
 from storage.store_model import delete_points, delete_series, merge, write_rows
 from sync.sync_world import Edge
+from system.cluster_fixture import Nodes
+from system.test_growing import Growing
 from waiting import wait_until
 
 from saros_cluster.placement.ring import NodeId

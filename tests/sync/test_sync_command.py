@@ -11,7 +11,7 @@ from socket import socket
 
 import numpy as np
 import pytest
-from cluster.tcp_proxy import FAIR, HOST, Mode, Weather, running_proxy
+from system.tcp_proxy import FAIR, HOST, Mode, Weather, running_proxy
 from waiting import wait_until
 
 import saros

@@ -28,8 +28,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from cluster.tcp_proxy import FAIR, HOST, Mode, TcpProxy, Weather
 from free_ports import free_ports
+from system.tcp_proxy import FAIR, HOST, Mode, TcpProxy, Weather
 
 import saros
 

@@ -6,8 +6,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from server.cluster_fixture import Nodes
-from server.town import WEEK
+from system.cluster_fixture import Nodes
+from system.town import WEEK
 
 from saros_storage.base.errors import StorageError, UserMistake
 

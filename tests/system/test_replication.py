@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from server.town import WEEK, Town, a_town, at_once
+from system.town import WEEK, Town, a_town, at_once
 from waiting import wait_until
 
 from saros_cluster.data.command import request_scope

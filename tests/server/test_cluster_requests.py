@@ -8,7 +8,7 @@ from threading import Barrier
 
 import numpy as np
 import pytest
-from server.cluster_fixture import Nodes
+from system.cluster_fixture import Nodes
 from waiting import wait_equal
 
 from saros_cluster.multiraft.peers import BadRequest, Unreachable

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from server.cluster_fixture import Nodes, run
 from server.test_security import SECOND, FakeClock
+from system.cluster_fixture import Nodes, run
 
 import saros
 from saros_engine.base.session_context import SessionContext

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from cluster.local_cluster import SLOTS, LocalCluster
-from server.cluster_fixture import Nodes
+from system.cluster_fixture import Nodes
+from system.local_cluster import SLOTS, LocalCluster
 from waiting import PATIENCE_S, wait_until
 
 import saros

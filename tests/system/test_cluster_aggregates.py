@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from server.cluster_fixture import Nodes
+from system.cluster_fixture import Nodes
 
 from saros_storage.base.block import Column
 from saros_storage.base.types import DataType

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from server.town import WEEK, Town, a_town
+from system.town import WEEK, Town, a_town
 from waiting import wait_until
 
 from saros_cluster.multiraft.peers import RemoteError

@@ -36,8 +36,8 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from server.faulty_peers import Calls
-from server.town import WEEK, Town, a_town, at_once
+from system.faulty_peers import Calls
+from system.town import WEEK, Town, a_town, at_once
 from waiting import PATIENCE_S
 
 from saros_cluster.data.command import decode_command

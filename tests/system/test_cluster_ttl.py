@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from server.cluster_fixture import Nodes
+from system.cluster_fixture import Nodes
 
 WEEK_MS = 7 * 24 * 3_600_000
 

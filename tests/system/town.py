@@ -12,9 +12,9 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
-from server.cluster_fixture import Nodes
-from server.faulty_peers import Calls, Weather
 from stopped_clock import StoppedClock
+from system.cluster_fixture import Nodes
+from system.faulty_peers import Calls, Weather
 from waiting import wait_until
 
 from saros_cluster.database.database import ClusterDatabase

@@ -9,7 +9,7 @@ from pathlib import Path
 import grpc
 import pytest
 from server.test_security import ANN, ROOT, Secured, code_of, request_of
-from server.town import Served
+from system.town import Served
 from waiting import wait_until
 
 import saros

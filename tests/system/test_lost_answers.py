@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from server.town import WEEK, Served, Town, a_town
+from system.town import WEEK, Served, Town, a_town
 from waiting import wait_until
 
 import saros

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from cluster.campaign_clients import to_cluster, to_replica
-from cluster.local_cluster import LocalCluster, missing_module
+from system.local_cluster import LocalCluster, missing_module
 
 import saros
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from server.cluster_fixture import Nodes
+from system.cluster_fixture import Nodes
 from waiting import wait_equal, wait_until
 
 

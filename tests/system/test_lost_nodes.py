@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from server.test_growing import SLICES, WEEK, Growing, expected, fill
+from system.test_growing import SLICES, WEEK, Growing, expected, fill
 from waiting import wait_until
 
 from saros_cluster.placement.ring import NodeId

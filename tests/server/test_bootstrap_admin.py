@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from server.test_cluster_command import DISK, ONE, TWO, base_port, call, cluster_in, file_of, run
+from shell.test_cluster_command import DISK, ONE, TWO, base_port, call, cluster_in, file_of, run
 
 import saros
 from saros_cluster.meta.machine import decode_meta_file

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from server.cluster_fixture import Nodes
 from server.test_load import connect, export
+from system.cluster_fixture import Nodes
 from waiting import wait_until
 
 from saros_storage.base.errors import UserMistake

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from engine.installed_package import install_example
-from server.cluster_fixture import Nodes
+from system.cluster_fixture import Nodes
 from waiting import wait_until
 
 from saros_cluster.multiraft.peers import RemoteError, Unreachable

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cluster.test_region_machine import Member, catch_up_by_snapshot, creates, write
+from cluster.test_region_apply import Member, catch_up_by_snapshot, creates, write
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from server.town import Clocked, Served, Town, a_town
+from system.town import Clocked, Served, Town, a_town
 from waiting import PATIENCE_S, wait_until
 
 import saros

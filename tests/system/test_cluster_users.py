@@ -15,7 +15,6 @@ import grpc
 import pytest
 from cryptography import x509
 from log_cutting import cut_log
-from server.cluster_fixture import Nodes, make_folders
 from server.test_security import (
     ANN,
     CHEAP,
@@ -33,6 +32,7 @@ from server.test_security import (
     request_of,
     with_a_new_password,
 )
+from system.cluster_fixture import Nodes, make_folders
 from waiting import PATIENCE_S, wait_until
 
 import saros

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from server.cluster_fixture import Nodes
 from server.test_load import export
+from system.cluster_fixture import Nodes
 from waiting import wait_until
 
 import saros

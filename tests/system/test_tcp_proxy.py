@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from cluster.tcp_proxy import FAIR, HOST, Mode, TcpProxy, Weather, running_proxy
+from system.tcp_proxy import FAIR, HOST, Mode, TcpProxy, Weather, running_proxy
 from waiting import PATIENCE_S, wait_until
 
 HOLD, LOSE, REFUSE = Weather(Mode.HOLD), Weather(Mode.LOSE), Weather(Mode.REFUSE)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from cluster.remote_fakes import FakeClock
-from server.cluster_fixture import Nodes
+from system.cluster_fixture import Nodes
 from waiting import wait_until
 
 from saros_cluster.multiraft.peers import Unreachable

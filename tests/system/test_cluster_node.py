@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from log_cutting import cut_log
-from server.cluster_fixture import Nodes
+from system.cluster_fixture import Nodes
 from waiting import PATIENCE_S, wait_until
 
 from saros_cluster.data.command import request_scope

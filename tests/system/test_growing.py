@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from free_ports import free_addresses
 from log_cutting import cut_log
-from server.cluster_fixture import Nodes
+from system.cluster_fixture import Nodes
 from waiting import PATIENCE_S, wait_equal, wait_until
 
 from saros_cluster.data.ownership import MOVED

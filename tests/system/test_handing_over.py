@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from server.town import WEEK, Served, Town, a_town
+from system.town import WEEK, Served, Town, a_town
 from waiting import wait_until
 
 from saros_cluster.data.command import request_scope
