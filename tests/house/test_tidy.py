@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from house.source_tree import ROOMS, ROOT, SOURCES, TREES, relative
 
-ROOT = Path(__file__).parents[2]
-ROOMS = ("grammar", "engine", "scheduler", "cluster", "storage", "sync", "wire", "server", "driver", "shell", "spark")
-SOURCES = sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py") if "generated" not in p.parts)
 #: Modules that decide and never act: `now` and events in, values out. They may not reach for the world themselves.
 PURE = (
     "scheduler/saros_scheduler/task.py",
@@ -92,78 +90,91 @@ PURE = (
 BANNED_IN_CORES = {"time", "random", "socket", "threading", "os", "subprocess", "asyncio"}
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 800
+README_LINES_MAX = 60
 
 
-def relative(path: Path) -> str:
-    return str(path.relative_to(ROOT))
+def functions() -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for path, tree in TREES.items():
+        yield from ((path, n) for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=relative)
-def test_module_is_tidy(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    tree = ast.parse(text)
-    problems = []
-    if ast.get_docstring(tree) is None:
-        problems.append("no module docstring")
-    if text.count("\n") > FILE_LINES_MAX:
-        problems.append(f"{text.count(chr(10))} lines")
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            size = (node.end_lineno or 0) - node.lineno + 1
-            if size > FUNCTION_LINES_MAX:
-                problems.append(f"{node.name} has {size} lines")
-        if isinstance(node, ast.ExceptHandler) and all(isinstance(item, ast.Pass) for item in node.body):
-            problems.append(f"line {node.lineno}: an exception is swallowed")
-    problems += [f"leftover: {m.group()}" for m in re.finditer(r"#.*\b(TODO|FIXME|XXX|HACK)\b", text)]
-    assert problems == []
+def test_modules_have_docstrings() -> None:
+    assert [] == [relative(path) for path, tree in TREES.items() if ast.get_docstring(tree) is None]
 
 
-def pure_modules() -> list[Path]:
-    found: list[Path] = []
+def test_files_are_short() -> None:
+    lines = {relative(path): path.read_text(encoding="utf-8").count("\n") for path in SOURCES}
+    assert {} == {name: count for name, count in lines.items() if count > FILE_LINES_MAX}
+
+
+def test_functions_are_short() -> None:
+    lines = {f"{relative(path)}: {node.name}": (node.end_lineno or 0) - node.lineno + 1 for path, node in functions()}
+    assert {} == {name: count for name, count in lines.items() if count > FUNCTION_LINES_MAX}
+
+
+def test_no_exception_is_swallowed() -> None:
+    assert [] == [
+        f"{relative(path)}:{node.lineno}"
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ExceptHandler) and all(isinstance(item, ast.Pass) for item in node.body)
+    ]
+
+
+def test_nothing_is_left_over() -> None:
+    marks = re.compile(r"#.*\b(TODO|FIXME|XXX|HACK)\b")
+    assert [] == [
+        f"{relative(path)}: {match.group()}"
+        for path in SOURCES
+        for match in marks.finditer(path.read_text(encoding="utf-8"))
+    ]
+
+
+def pure_modules() -> Iterator[Path]:
     for name in PURE:
         path = ROOT / name
-        found += sorted(path.rglob("*.py")) if path.is_dir() else [path]
-    return found
+        yield from path.rglob("*.py") if path.is_dir() else [path]
 
 
-@pytest.mark.parametrize("path", pure_modules(), ids=relative)
-def test_core_does_not_reach_for_the_world(path: Path) -> None:
+def test_cores_do_not_reach_for_the_world() -> None:
+    found = {relative(path): _imported(TREES[path]) & BANNED_IN_CORES for path in pure_modules()}
+    assert {} == {name: banned for name, banned in found.items() if banned}
+
+
+def _imported(tree: ast.Module) -> set[str]:
     imported = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             imported |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             imported.add((node.module or "").split(".")[0])
-    assert set() == imported & BANNED_IN_CORES
+    return imported
 
 
-@pytest.mark.parametrize("room", [r for r in ROOMS if (ROOT / r).is_dir()])
-def test_room_has_a_readme_of_one_screen(room: str) -> None:
-    readme = ROOT / room / "README.md"
-    assert readme.exists()
-    assert readme.read_text(encoding="utf-8").count("\n") <= 60
+def readme(room: str) -> str:
+    return (ROOT / room / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_the_readme_of_a_room_names_its_modules(room: str) -> None:
-    (package,) = (path.parent for path in (ROOT / room).glob("*/__init__.py"))
-    modules = {path.stem for path in package.glob("*.py")} | {
-        path.parent.name for path in package.glob("*/__init__.py")
-    }
-    named = re.findall(r"\w+", (ROOT / room / "README.md").read_text(encoding="utf-8"))
-    assert set() == {name for name in modules if not name.startswith("__")} - set(named)
+def test_the_readme_of_a_room_is_one_screen() -> None:
+    assert {} == {room: lines for room in ROOMS if (lines := readme(room).count("\n")) > README_LINES_MAX}
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_the_readme_of_a_room_names_the_rooms_that_it_imports(room: str) -> None:
-    (said,) = re.findall(
-        r"^May import: (.+?)\n\n", (ROOT / room / "README.md").read_text(encoding="utf-8"), re.M | re.S
-    )
-    imported = set()
-    for path in (ROOT / room).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = [node.module] if isinstance(node, ast.ImportFrom) else []
-            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            imported |= {name.split(".")[0] for name in names if name and name.startswith("saros")}
-    rooms = {"driver" if package == "saros" else package.removeprefix("saros_") for package in imported}
-    assert set() == rooms - {room} - set(re.findall(r"\w+", said))
+def test_the_readme_of_a_room_names_its_modules() -> None:
+    missing = {}
+    for room in ROOMS:
+        (package,) = (path.parent for path in (ROOT / room).glob("*/__init__.py"))
+        modules = {path.stem for path in package.glob("*.py")}
+        modules |= {path.parent.name for path in package.glob("*/__init__.py")}
+        missing[room] = {n for n in modules if not n.startswith("__")} - set(re.findall(r"\w+", readme(room)))
+    assert {} == {room: names for room, names in missing.items() if names}
+
+
+def test_the_readme_of_a_room_names_the_rooms_that_it_imports() -> None:
+    unsaid = {}
+    for room in ROOMS:
+        (said,) = re.findall(r"^May import: (.+?)\n\n", readme(room), re.M | re.S)
+        names = {name for path in SOURCES if path.is_relative_to(ROOT / room) for name in _imported(TREES[path])}
+        packages = {name for name in names if name == "saros" or name.startswith("saros_")}
+        rooms = {"driver" if name == "saros" else name.removeprefix("saros_") for name in packages}
+        unsaid[room] = rooms - {room} - set(re.findall(r"\w+", said))
+    assert {} == {room: rooms for room, rooms in unsaid.items() if rooms}

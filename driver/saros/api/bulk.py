@@ -22,8 +22,9 @@ import pyarrow as pa
 
 from saros.api.bulk_queue import POINTS_MAX, Batch, BulkQueue, Part
 from saros.api.session import Session
+from saros.base.column_mapping import as_mapping
 from saros.base.fork_guard import ForkGuard
-from saros.errors import BulkError, InterfaceError
+from saros.errors import BulkError, InterfaceError, translated_errors
 from saros.transport.insert_message import batch_of
 
 
@@ -148,9 +149,6 @@ class BulkWriter:
 
         Raises DataError, ProgrammingError (nothing was added), BulkError (too many rows failed).
         """
-        from saros.base.column_mapping import as_mapping
-        from saros.errors import translated_errors
-
         self._owner.check()
         with translated_errors():
             batch = batch_of(times, as_mapping(device, columns))
@@ -279,8 +277,6 @@ class BulkWriter:
 
     def _send(self, insert: _Insert, failures: list[BulkFailure]) -> BulkProgress:
         """One insert; what became of it."""
-        from saros.errors import translated_errors
-
         try:
             with translated_errors():
                 points = self._session.insert(insert.device, insert.times, insert.columns, aligned=insert.aligned)

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 from saros.api.prepared import Prepared
-from saros.errors import Error, InterfaceError, ProgrammingError
+from saros.errors import Error, InterfaceError, ProgrammingError, translated_errors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,8 +58,6 @@ class Cursor:
 
         Raises the PEP 249 error for the status code (docs/errors.md).
         """
-        from saros.errors import translated_errors
-
         if not isinstance(statement, str):
             raise ProgrammingError(f"a statement is a text, not {type(statement).__name__}", 2003)
         if isinstance(parameters, str | bytes | Mapping) or not hasattr(parameters, "__len__"):
@@ -235,8 +233,6 @@ class Cursor:
         yield from self._batches(outcome)
 
     def _batches(self, outcome: Outcome) -> Iterator[pa.RecordBatch]:
-        from saros.errors import translated_errors
-
         while True:
             with self._ended_by_ctrl_c(), translated_errors():
                 batch = outcome.next_batch()

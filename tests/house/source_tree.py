@@ -1,0 +1,48 @@
+"""The modules of the rooms, their trees, and who imports whom."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("grammar", "engine", "scheduler", "cluster", "storage", "sync", "wire", "server", "driver", "shell", "spark")
+SOURCES = sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py") if "generated" not in p.parts)
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def is_package(path: Path) -> bool:
+    return path.name == "__init__.py"
+
+
+def module_of(path: Path) -> str:
+    """The dotted name: `saros_storage.base.types`, `saros_storage.base` for an `__init__`."""
+    parts = path.relative_to(ROOT).with_suffix("").parts[1:]
+    return ".".join(parts[:-1] if is_package(path) else parts)
+
+
+@cache
+def imports() -> Mapping[str, set[str]]:
+    """By module, the modules of ours that it imports, at its top or in a function, except for type checkers alone."""
+    known = {module_of(path) for path in SOURCES}
+    return {module_of(path): set(_imported(TREES[path], known)) - {module_of(path)} for path in SOURCES}
+
+
+def _imported(node: ast.AST, known: set[str]) -> Iterator[str]:
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.If(test=ast.Name("TYPE_CHECKING")):
+                continue
+            case ast.ImportFrom(module=str(module), names=names):
+                found = {name if (name := f"{module}.{alias.name}") in known else module for alias in names}
+                yield from found & known
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names if alias.name in known)
+            case _:
+                yield from _imported(child, known)

@@ -1,0 +1,167 @@
+"""The shelves of the house: packages of a size that a reader can hold, without cycles, with names of the field."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
+
+from house.source_tree import SOURCES, TREES, imports, is_package, module_of, relative
+
+MODULES_MAX = 15
+#: Words of an `__init__`'s docstring; with fewer it does not say what belongs there.
+WORDS_MIN = 6
+#: Names that no other database uses for such a thing, and what the field calls it.
+BANNED_MODULES = {
+    "catching_up": "read_index",
+    "judging": "entry_validation",
+    "had": "applied_requests",
+    "schema_told": "schema_feed",
+    "schema_news": "schema_delta",
+    "schema_along": "schema_transfer",
+    "moving": "slot_transfer",
+    "shipments": "log_shipped_files",
+    "registering": "schema_coordinator",
+    "dropping": "drop_coordinator",
+    "partly": "partial_failure",
+    "sent": "synced_devices",
+    "inflow": "receive_throttle",
+    "underlay": "migration_source",
+    "opening": "reader_open",
+    "lane": "peer_stream",
+    "news": "commit_broadcast",
+    "together": "insert_batching, lockstep_reader",
+    "capture": "checkpoint",
+    "shelf": "registry",
+    "frozen": "checkpoint_set",
+    "pulling": "fetch",
+    "placing": "tablet_validation",
+    "arrivals": "partition_import",
+    "adopting": "file_ingest",
+    "dead": "garbage_estimate",
+    "needless": "tombstone_gc",
+    "pace": "throttle",
+    "foreign": "compat_decoders",
+    "pieces": "primitives",
+    "survey": "file_outline",
+    "choice": "encoding_selection",
+    "every_node": "cluster_requests",
+    "showing": "show_executor",
+    "shown": "row_set",
+    "collector": "gc_control",
+    "rests": "result_cursors",
+    "gate": "login",
+    "refusals": "error_mapping",
+    "kept_mode": "persisted_mode",
+    "serving": "server_file",
+    "launching": "daemon",
+    "securing": "bootstrap_admin",
+    "growing": "background_tasks",
+    "remedies": "connection_hints",
+    "kinds": "statement_kind",
+    "owner": "fork_guard",
+    "attempts": "retry_policy",
+    "doubts": "hints",
+    "meta": "backslash_commands",
+    "words": "keywords, bit_reader",
+    "presence": "dropped_series_check",
+    "settling": "worker_gc",
+    "sealing": "tsfile_output",
+    "halves": "replica_sets",
+    "keeper": "replica_store",
+    "ledger": "catalog",
+    "asking": "request_checks",
+    "pauses": "backoff",
+    "not_had": "unsupported",
+    "wanted": "cancellation",
+    "appending": "bytes_field",
+}
+#: Modules whose name is a term of the field where they are.
+TERMS = {"saros_engine.memory.ledger", "saros_cluster.transport.serving"}
+BANNED_CLASSES = {
+    *("Alone", "Anew", "Apart", "Asked", "Asker", "Asking", "AtOnce", "Begun", "Beside", "Bring", "Chores", "Dismiss"),
+    *("Fitting", "Flight", "Given", "Go", "Ground", "Growing", "Had", "HandedOver", "Here", "Holder", "Inflow"),
+    *("Judge", "Keep", "Keeper", "Known", "Lane", "LetGo", "Lost", "Moment", "News", "Note", "OutOfStep", "Outside"),
+    *("Overtaken", "Placed", "Presence", "Quiet", "Rarity", "Rests", "Seats", "Sent", "Settle", "Shelf", "Shipments"),
+    *("Shown", "Speaker", "Spread", "Standing", "Stretch", "Tally", "Told", "Together", "Trouble", "Turn", "Underlay"),
+    *("Unwanted", "Verdict", "Visitor", "Want", "Whole", "Witness"),
+}
+
+
+def package_of(module: str, packages: set[str]) -> str:
+    """The package that a module is in. The root `__init__` of a room is its front, apart from the modules beside it."""
+    if module in packages:
+        return module if "." in module else f"{module} (__init__)"
+    return module.rpartition(".")[0]
+
+
+def cycle_in(graph: Mapping[str, set[str]]) -> list[str]:
+    try:
+        tuple(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_modules_have_no_import_cycle() -> None:
+    assert [] == cycle_in(imports())
+
+
+def test_packages_have_no_import_cycle() -> None:
+    packages = {module_of(path) for path in SOURCES if is_package(path)}
+    graph: dict[str, set[str]] = defaultdict(set)
+    for module, imported in imports().items():
+        here = package_of(module, packages)
+        graph[here] |= {package_of(name, packages) for name in imported} - {here}
+    assert [] == cycle_in(graph)
+
+
+def test_a_package_has_few_enough_modules() -> None:
+    sizes = Counter(relative(path.parent) for path in SOURCES if not is_package(path))
+    assert {} == {package: size for package, size in sizes.items() if size > MODULES_MAX}
+
+
+def test_every_folder_of_modules_is_a_package() -> None:
+    folders = {path.parent for path in SOURCES}
+    assert [] == sorted(relative(folder) for folder in folders if not (folder / "__init__.py").exists())
+
+
+def test_a_package_says_what_belongs_there() -> None:
+    said = {relative(p): (ast.get_docstring(TREES[p]) or "").split() for p in SOURCES if is_package(p)}
+    assert [] == [path for path, words in said.items() if len(words) < WORDS_MIN]
+
+
+def test_modules_have_names_of_the_field() -> None:
+    bad = {
+        relative(path): BANNED_MODULES[path.stem]
+        for path in SOURCES
+        if path.stem in BANNED_MODULES and module_of(path) not in TERMS
+    }
+    assert {} == bad
+
+
+def test_classes_have_names_of_the_field() -> None:
+    bad = [
+        f"{relative(path)}: {node.name}"
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and node.name.lstrip("_") in BANNED_CLASSES
+    ]
+    assert [] == bad
+
+
+def test_no_module_is_named_by_a_text() -> None:
+    """A text that names a module of another room would hide an import from the rules about layers."""
+    modules = {module_of(path) for path in SOURCES if "." in module_of(path)}
+    bad = []
+    for path, tree in TREES.items():
+        room = module_of(path).partition(".")[0]
+        others = {name for name in modules if name.partition(".")[0] != room}
+        documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        bad += [
+            f"{relative(path)}:{node.lineno}: {node.value}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and id(node) not in documented and node.value in others
+        ]
+    assert [] == bad
