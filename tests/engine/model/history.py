@@ -21,7 +21,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Write:
-    """A batch; nulls are no points."""
+    """A batch; nulls are no points, and a column of nulls only makes no series."""
 
     device: str
     aligned: bool
@@ -46,10 +46,11 @@ class Database:
 
     def apply(self, change: Write | Delete) -> None:
         if isinstance(change, Write):
-            device = self.devices.setdefault(change.device, Device(change.aligned))
             for name, values in change.columns.items():
-                points = device.series.setdefault(name, {})
-                points.update({t: v for t, v in zip(change.times, values, strict=True) if v is not None})
+                points = {t: v for t, v in zip(change.times, values, strict=True) if v is not None}
+                if points:
+                    device = self.devices.setdefault(change.device, Device(change.aligned))
+                    device.series.setdefault(name, {}).update(points)
             return
         for path, device in self.devices.items():
             for name, points in device.series.items():
