@@ -21,8 +21,8 @@ from free_ports import HOST, free_ports
 from waiting import PATIENCE_S
 
 import saros
-from saros.base.sequences import Sequences
 from saros.transport import channels, remote, retry_policy
+from saros.transport.remote import Sequences
 from saros_server.grpc import statements
 from saros_server.grpc.server import OPTIONS, Server
 from saros_server.grpc.service import ClientService

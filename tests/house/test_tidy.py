@@ -83,7 +83,7 @@ PURE = (
     "sync/saros_sync/receiver/catalog.py",
     "sync/saros_sync/receiver/ownership.py",
     "sync/saros_sync/receiver/reconcile.py",
-    "sync/saros_sync/sender/backoff.py",
+    "sync/saros_sync/sender/window.py",
     "storage/saros_storage/io/rate_limit.py",
     "cluster/saros_cluster/placement/members.py",
 )

@@ -9,9 +9,8 @@ from cryptography.hazmat.primitives import serialization
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.transport.handshake import Identity
 from saros_server.config.configuration import ConfigurationError
-from saros_server.pki.certificate_files import WatchedFiles
+from saros_server.pki.certificate_files import Validity, WatchedFiles, validity_of
 from saros_server.pki.certificate_making import make_certificates
-from saros_server.pki.certificate_validity import Validity, validity_of
 
 CLUSTER = "123e4567-e89b-12d3-a456-426614174000"
 ONE = NodeId(1)

@@ -26,7 +26,7 @@ from waiting import PATIENCE_S
 
 import saros
 from saros.base.target import parse_target
-from saros.transport.connection_hints import connection_hint
+from saros.transport.remote import connection_hint
 from saros.transport.sync_client import RemoteReceiver
 from saros_cluster.users.commands import CreateUser, DropUser, SetPassword
 from saros_cluster.users.directory import FileDirectory

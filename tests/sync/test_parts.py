@@ -22,8 +22,8 @@ from saros_sync.framing import decode_framed, encode_framed
 from saros_sync.journal import Journal, JournalRecord, decode_notes, encode_note
 from saros_sync.receiver.ownership import claims
 from saros_sync.receiver.reconcile import refused, repair
-from saros_sync.sender.backoff import pause_s
 from saros_sync.sender.live import SchemaFollower
+from saros_sync.sender.sending import retry_delay_s
 
 NOTES = st.builds(
     JournalRecord, st.integers(1, 99), st.text(max_size=9), st.tuples(st.text(max_size=20), st.integers(0, 1 << 60))
@@ -154,7 +154,7 @@ def test_a_pace_is_kept_over_any_time() -> None:
         assert sent <= 1_000 * now // 1_000_000_000 + 1
         sent += size
     assert 0.0 == RateLimit(0).wait_s(0, 1 << 40)
-    assert [0.5, 1.0, 2.0, 60.0, 60.0] == [pause_s(n) for n in (1, 2, 3, 9, 10_000)]
+    assert [0.5, 1.0, 2.0, 60.0, 60.0] == [retry_delay_s(n) for n in (1, 2, 3, 9, 10_000)]
 
 
 def test_the_schema_is_followed_through_segments_that_come_and_go() -> None:

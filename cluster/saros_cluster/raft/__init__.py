@@ -3,5 +3,5 @@
 node, membership, reads                           the member; joint configurations; ReadIndex
 leadership, progress                              what a leader knows of the others
 entry_log, outbox, ready                          entries not yet stable; messages and instructions of one turn
-messages, message_validation, commit_broadcast    messages, what a member checks in them, commits without entries
+messages, message_validation                      messages; what a member checks in them
 """

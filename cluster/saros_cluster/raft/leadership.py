@@ -5,6 +5,14 @@
     advance             commits what a majority has; once a joint membership is committed, leaves it
     flush               sends what is due: entries, heartbeats, read rounds, snapshot offers, leadership transfers
 
+A commit without further entries is announced by a message of its own only while the allowance lasts: the message
+costs a response, too. In a quiet group followers thus apply at once; a busy one, whose next entries come soon anyway,
+sends half the messages. No write waits for the announcement: the leader itself answers it.
+
+    committed, some allowance left   announced at once, by an append without entries
+    committed, no allowance left     announced with the next entries or the next heartbeat, whichever comes first
+    a follower waits for a read      announced at once
+
 Invariants
   - the first entry is empty and of the leader's term; until it is committed, no read is served, no membership changed
   - only entries of the leader's term are committed by counting; earlier ones commit with them (Raft paper, 5.4.2)
@@ -20,7 +28,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.raft.commit_broadcast import CommitBroadcast
 from saros_cluster.raft.entry_log import EntryLog
 from saros_cluster.raft.membership import Membership
 from saros_cluster.raft.messages import (
@@ -44,6 +51,8 @@ from saros_cluster.raft.ready import Accepted, RaftOptions, Refusal
 APPEND_BYTES_MAX = 4 << 20
 #: Proposed and not committed: more would only wait for the slowest disk of a majority.
 UNCOMMITTED_BYTES_MAX = 64 << 20
+#: Commits that are announced at once after a silence, and the ticks until there is one more of them.
+_ALLOWANCE_MAX, _ALLOWANCE_TICKS = 8, 10
 #: A learner that lacks no more than a window of entries may become a voter: it has them soon.
 _CAUGHT_UP_BYTES = IN_FLIGHT_BYTES_MAX
 
@@ -58,6 +67,33 @@ class _Transfer:
     is_sent: bool = False
 
 
+class _CommitBroadcast:
+    """The allowance of messages that announce a commit, and the newest commit to announce at once."""
+
+    def __init__(self) -> None:
+        self._allowance = _ALLOWANCE_MAX
+        self._ticks = 0
+        #: The newest commit that was seen, and the newest one to announce at once.
+        self._seen = 0
+        self._due = 0
+
+    def tick(self) -> None:
+        """One tick passed."""
+        self._ticks += 1
+        if self._ticks == _ALLOWANCE_TICKS:
+            self._ticks = 0
+            self._allowance = min(self._allowance + 1, _ALLOWANCE_MAX)
+
+    def due(self, commit: int) -> int:
+        """Return the index that all followers should know at once, now that `commit` is committed."""
+        if commit > self._seen:
+            self._seen = commit
+            if self._allowance:
+                self._allowance -= 1
+                self._due = commit
+        return self._due
+
+
 class Leadership:
     """See the module."""
 
@@ -69,7 +105,7 @@ class Leadership:
         #: The empty entry.
         self.first_index = log.last_index + 1
         self.reads = LeaderReads()
-        self._news = CommitBroadcast()
+        self._broadcast = _CommitBroadcast()
         #: All other members, by id.
         self._progress: dict[NodeId, Progress] = {}
         self._uncommitted_bytes = log.bytes_between(log.commit + 1, log.last_index)
@@ -97,7 +133,7 @@ class Leadership:
 
     def tick(self) -> bool:
         """One tick passed; False if no majority was heard for an election's time."""
-        self._news.tick()
+        self._broadcast.tick()
         self._ticks_to_heartbeat -= 1
         if self._ticks_to_heartbeat <= 0:
             self._ticks_to_heartbeat = self._options.heartbeat_ticks
@@ -282,7 +318,7 @@ class Leadership:
         membership, commit = self._log.membership, self._log.commit
         is_round_due = self.reads.is_waiting and self.has_begun
         asking = self.reads.begin_round(commit) if is_round_due else frozenset()
-        news = commit if is_last else self._news.due(commit)
+        news = commit if is_last else self._broadcast.due(commit)
         for node, progress in self._progress.items():
             if self._is_heartbeat_due or (is_round_due and membership.is_voter(node)):
                 self._send_heartbeat(node, progress)

@@ -5,9 +5,8 @@
                   └ failed: another node, or this one later, as long as it is safe (`retry_policy.py`)
 
 A session of a node is opened with the same client id and the time zone that the user set, wherever and however often:
-users see one conversation. Numbers of writes: `sequences.py`. Reads are retried until their
-first rows have arrived. Later reads that are not strong carry the point that earlier results showed: a node shows at
-least that, or reports that it cannot.
+users see one conversation. Reads are retried until their first rows have arrived. Later reads that are not strong carry
+the point that earlier results showed: a node shows at least that, or reports that it cannot.
 
 Columns that are too long for one message go in several, in order; if one is refused, those before it are written.
 Threads may share a session.
@@ -20,8 +19,8 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -29,12 +28,10 @@ from typing import Any, TypeVar
 import grpc
 import pyarrow as pa
 
-from saros.base.sequences import Sequences
 from saros.base.statement_kind import Kind, kind_of
 from saros.base.target import Target
 from saros.errors import DatabaseError, InterfaceError, database_error
 from saros.transport.channels import Lease, read_authority
-from saros.transport.connection_hints import connection_hint
 from saros.transport.insert_batching import leader_wait
 from saros.transport.insert_message import Plain, message, parts_of
 from saros.transport.node_selector import NodeSelector
@@ -61,7 +58,48 @@ _HOLD_SECONDS = 30.0
 _SCHEMAS_KEPT, _SMALL_SCHEMA_BYTES = 256, 4_096
 #: Before a node is asked again in whose place no other one may be.
 _SAME_NODE_PAUSE_SECONDS = 0.2
+_WRONG_LOGIN = 801
+#: Texts of gRPC's errors, without and with TLS on this side, and the hint for each.
+_HINTS_WITHOUT_TLS = (("Socket closed", "if the server speaks TLS, add /?tls=ca.pem"),)
+_HINTS_WITH_TLS = (
+    ("WRONG_VERSION_NUMBER", "the server does not speak TLS: leave tls away"),
+    ("certificate has expired", "renew it, unless the clock of this machine is wrong"),
+    ("certificate is not yet valid", "the clock of this machine is wrong, or that of who made it"),
+    ("CERTIFICATE_VERIFY_FAILED", "{tls} has not signed the server's certificate"),
+    ("Hostname Verification", "the server's certificate is for other names: use one of those"),
+)
 T = TypeVar("T")
+
+
+class Sequences:
+    """Sequence numbers of a client's writes: 1, 2, 3 ..., each used once. Thread-safe.
+
+    A node remembers the newest `SEQUENCES_KEPT` numbers of a client. A write whose number would be further ahead of the
+    oldest unfinished one waits, so that the node's memory always reaches back to that one.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._next = 1
+        #: Numbers of unfinished writes, oldest first.
+        self._open: dict[int, None] = {}
+
+    @contextmanager
+    def next(self) -> Iterator[int]:
+        """Yield a number for a write that lasts as long as the block."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: not self._open or self._next - next(iter(self._open)) < protocol.SEQUENCES_KEPT
+            )
+            number = self._next
+            self._next += 1
+            self._open[number] = None
+        try:
+            yield number
+        finally:
+            with self._changed:
+                del self._open[number]
+                self._changed.notify_all()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +216,17 @@ class _Answer:
         rest, self.rest = self.rest, 0
         if rest:
             self.opened.discard_rest(rest)
+
+
+def connection_hint(target: Target, code: int, message: str) -> str:
+    """Return a hint to append to the message of a failed connection; often empty."""
+    if code == _WRONG_LOGIN and not target.user:
+        return ": name a user, saros://user:password@host:port"
+    if code == _WRONG_LOGIN and not target.password:
+        return ": no password was given; commands take it from SAROS_PASSWORD, or ask for it on a terminal"
+    known = _HINTS_WITHOUT_TLS if target.tls_ca is None else _HINTS_WITH_TLS
+    found = next((hint for text, hint in known if text in message), None)
+    return "" if found is None else f"; {found.format(tls=target.tls_ca)}"
 
 
 def _unary(channel: grpc.Channel, name: str, decode: Any) -> Any:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from saros_engine.analysis.binding import is_known, unknown_function
 from saros_engine.analysis.scope import any_part, children_of, counts_rows
 from saros_engine.base.errors import SemanticError
+from saros_engine.extensions.registered import resolved
 from saros_engine.planner.by_device import plan_by_device
 from saros_engine.planner.by_tags import plan_by_tags
 from saros_engine.planner.by_time import plan_by_time
@@ -22,7 +23,7 @@ from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.last import LastItem, last_scan, plan_last
 from saros_engine.planner.post_processing import row_count
 from saros_engine.planner.query_core import has_own_points, is_aggregate
-from saros_engine.planner.registered_calls import with_registered
+from saros_engine.planner.windows import with_expressions
 from saros_grammar.syntax.ast import (
     Call,
     Case,
@@ -33,6 +34,7 @@ from saros_grammar.syntax.ast import (
     SortKey,
     TimeReference,
 )
+from saros_storage.schema import Catalogue
 
 __all__ = ["LastItem", "LogicalPlan", "PlanContext", "last_scan", "plan_select"]
 
@@ -41,7 +43,7 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
     """The plan of a SELECT whose parameters are bound. Raises SemanticError, NotSupportedError, UserMistake."""
     if select.table is not None:
         raise SemanticError("information_schema is read by a SELECT of its own: not by EXPLAIN, INTO or a view")
-    select = with_registered(select, context.schema.catalogue)
+    select = _with_registered(select, context.schema.catalogue)
     select = replace(select, order_by=_deciding(select.order_by))
     if not select.from_paths:
         raise SemanticError("SELECT needs FROM and a path")
@@ -61,6 +63,24 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
         return plan_by_tags(select, context)
     _check_mixture(select)
     return plan_by_device(select, context) if select.align_by_device else plan_by_time(select, context)
+
+
+def _with_registered(select: Select, catalogue: Catalogue) -> Select:
+    """Resolve calls of user-defined functions. Raises UserMistake 1200 for a function that this node lacks."""
+    if not catalogue.by_key:
+        return select
+
+    def change(expression: Expression) -> Expression:
+        return resolved(expression, catalogue)
+
+    return replace(
+        select,
+        items=tuple(replace(item, expression=change(item.expression)) for item in select.items),
+        where=None if select.where is None else change(select.where),
+        group_by=with_expressions(select.group_by, change),
+        having=None if select.having is None else change(select.having),
+        order_by=tuple(replace(key, expression=change(key.expression)) for key in select.order_by),
+    )
 
 
 def _deciding(keys: tuple[SortKey, ...]) -> tuple[SortKey, ...]:

@@ -1,9 +1,8 @@
 """The gRPC protocol: calls and messages to and from the client API.
 
-server         the listener
+server         the listener, with TLS
 service        the table of calls, each with its policy
 statements     SELECTs and other statements
 admin_calls    backups and similar
 sync_calls     the calls of `saros sync`
-tls            certificates of the listener
 """

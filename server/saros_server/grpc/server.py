@@ -22,7 +22,6 @@ from saros_cluster.node.cluster_file import load as load_cluster_file
 from saros_server.auth.security import Security, check_folder, check_host, has_users, warning
 from saros_server.config.configuration import ConfigurationError
 from saros_server.grpc.service import CALLS_MAX, ClientService
-from saros_server.grpc.tls import server_credentials
 from saros_server.http.metrics import MetricsServer, NodeCollector
 from saros_server.pki.certificate_files import WatchedFiles
 from saros_server.process.server_file import Serving, announce, withdraw
@@ -58,6 +57,21 @@ OPTIONS = [
     ("grpc.http2.min_ping_interval_without_data_ms", protocol.KEEPALIVE_MS // 2),
     ("grpc.keepalive_permit_without_calls", 1),
 ]
+
+
+def server_credentials(files: WatchedFiles) -> grpc.ServerCredentials:
+    """Return TLS credentials for `add_secure_port`; at each handshake gRPC asks for changed files.
+
+    TLS versions below 1.2 are refused by gRPC itself. Thread-safe.
+    """
+
+    def configuration() -> grpc.ServerCertificateConfiguration:
+        certificate, key = files.contents
+        return grpc.ssl_server_certificate_configuration([(key, certificate)])
+
+    return grpc.dynamic_ssl_server_credentials(
+        configuration(), lambda: configuration() if files.reload_if_changed() else None
+    )
 
 
 class Server:

@@ -12,14 +12,17 @@ import ssl
 import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
+from cryptography import x509
+
 from saros_server.config.configuration import ConfigurationError
-from saros_server.pki.certificate_validity import Validity, names, validity_of
 
 logger = logging.getLogger(__name__)
 
+#: A renewal by hand may take a month.
+_SOON = timedelta(days=30)
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _CERTIFICATE, _KEY = b"-----BEGIN CERTIFICATE-----", b"PRIVATE KEY-----"
 
@@ -30,6 +33,24 @@ class CertificateFiles:
 
     certificate: str
     key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """The period in which all certificates of a file are valid."""
+
+    begin: datetime
+    end: datetime
+
+    def problem(self, path: str, now: datetime) -> str | None:
+        """Return a warning about the certificate in `path`; None if it is valid for more than a month."""
+        if now < self.begin:
+            return f"{path} is a certificate from {_day(self.begin)} on: is the clock of this machine right?"
+        if now >= self.end:
+            return f"the certificate {path} has expired on {_day(self.end)}: renew it"
+        if self.end - now < _SOON:
+            return f"the certificate {path} expires on {_day(self.end)}: renew it"
+        return None
 
 
 class WatchedFiles:
@@ -89,11 +110,35 @@ class WatchedFiles:
                 raise ConfigurationError(f"{path} holds no {'key' if words is _KEY else 'certificate'} in PEM form")
         _check_pair(certificate, key)
         validities = [(path, _validity(path, pem)) for path, pem in zip(self._paths, found[:-1], strict=False)]
-        if self._uri is not None and not names(found[-2], self._uri):
+        if self._uri is not None and not _has_uri(found[-2], self._uri):
             raise ConfigurationError(
                 f"{certificate} is another node's certificate: it lacks the name {self._uri} (docs/security.md)"
             )
         self.contents, self._validities = found, validities
+
+
+def validity_of(pem: bytes) -> Validity:
+    """Return the period in which all certificates of a PEM file are valid.
+
+    Raises ValueError if there is no certificate, or one that cannot be parsed.
+    """
+    found = x509.load_pem_x509_certificates(pem)
+    begin = max(certificate.not_valid_before_utc for certificate in found)
+    return Validity(begin, min(certificate.not_valid_after_utc for certificate in found))
+
+
+def _has_uri(pem: bytes, uri: str) -> bool:
+    """Return whether the first certificate of a PEM file has the URI among its names. Raises as `validity_of`."""
+    extensions = x509.load_pem_x509_certificates(pem)[0].extensions
+    try:
+        found = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return False
+    return uri in found.get_values_for_type(x509.UniformResourceIdentifier)
+
+
+def _day(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
 def _validity(path: str, pem: bytes) -> Validity:

@@ -31,7 +31,6 @@ from saros_sync.errors import BeginAgain, RoundRefused, Unreachable
 from saros_sync.framing import decode_framed, encode_framed
 from saros_sync.journal import Journal, JournalRecord
 from saros_sync.round import Content, Round, content_of, encode_round
-from saros_sync.sender.backoff import pause_s
 from saros_sync.sender.folder import ReceiverFolder, ReceiverOptions
 from saros_sync.sender.live import LiveFolder, ReadAt, SchemaFollower, read_at
 from saros_sync.sender.snapshot import FileKey, Snapshot, SnapshotFolder, keys_of
@@ -40,6 +39,8 @@ from saros_sync.transport import Answer, BeginReply, Conflict, RoundStatus, Tran
 
 T = TypeVar("T")
 _KIND = "last_local_files"
+#: The delay after the first failure; it doubles with each further one, up to the maximum.
+_FIRST_DELAY_S, _DELAY_MAX_S = 0.5, 60.0
 START, SENT, COMMITTED = "start", "sent", "committed"
 #: Waits so many seconds; False: the sender is to end.
 Sleep = Callable[[float], bool]
@@ -326,12 +327,17 @@ class Sending:
         if failures > self._options.retries:
             raise error
         self._on_progress(self.progress)
-        self._retrying(error, pause_s(failures))
-        self._wait(pause_s(failures))
+        self._retrying(error, retry_delay_s(failures))
+        self._wait(retry_delay_s(failures))
 
     def _wait(self, seconds: float) -> None:
         if seconds and not self._sleep(seconds):
             raise Stopped("the sender ends; its round goes on at the next start")
+
+
+def retry_delay_s(failures: int) -> float:
+    """Return the delay before the next attempt, after as many failures in a row (1 or more)."""
+    return min(_FIRST_DELAY_S * 2.0 ** min(failures - 1, 32), _DELAY_MAX_S)
 
 
 def _digest(round_: Round) -> str:
