@@ -34,7 +34,7 @@ from saros_cluster.remote.messages import STREAM, ReadTarget
 from saros_cluster.remote.reader_service import BATCH_BYTES, ReaderService
 from saros_cluster.remote.remote_reader import RemoteTarget
 from saros_cluster.remote.routed_view import RoutedView
-from saros_engine.functions.aggregates import AGGREGATES
+from saros_engine.functions.registry import AGGREGATES
 from saros_engine.operators.last import LastScanOperator
 from saros_engine.operators.operator import OperatorContext
 from saros_engine.operators.scan.aggregate_scan import AggregateScanOperator

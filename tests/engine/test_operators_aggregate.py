@@ -29,7 +29,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saros_engine.aggregation.windows import grid, window_sequence
-from saros_engine.functions.aggregates import AGGREGATES, state_types, uses_summaries
+from saros_engine.functions.registry import AGGREGATES, state_types, uses_summaries
 from saros_engine.operators.aggregate import AggregateOperator
 from saros_engine.operators.operator import OperatorContext
 from saros_engine.operators.scan.aggregate_scan import AggregateScanOperator

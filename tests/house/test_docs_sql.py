@@ -12,8 +12,7 @@ import pytest
 from engine.installed_package import install_example
 
 import saros
-from saros_engine.functions.aggregates import AGGREGATES
-from saros_engine.functions.scalar import FUNCTIONS
+from saros_engine.functions.registry import AGGREGATES, FUNCTIONS
 from saros_engine.transforms import POINT_FUNCTIONS
 from saros_grammar.parser import parse
 from saros_grammar.syntax.ast import Count, CreateTimeseries, NotSupported, Show, ShowKind, Statement

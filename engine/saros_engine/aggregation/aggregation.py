@@ -23,7 +23,8 @@ import numpy as np
 from saros_engine.aggregation.windows import WindowSequence, cut, spans_inside
 from saros_engine.evaluation.evaluate import Compiled, compile_expression
 from saros_engine.functions.aggregate import Aggregate, Rows
-from saros_engine.functions.aggregates import aggregate_of, retyped
+from saros_engine.functions.aggregates import retyped
+from saros_engine.functions.registry import aggregate_of
 from saros_engine.plan.expression import InputColumn
 from saros_engine.plan.plan import AggregateCall, Stage
 from saros_storage.base.block import Block, Column

@@ -26,9 +26,7 @@ from saros_engine.base.errors import NotSupportedError, SemanticError
 from saros_engine.expressions.text import like_pattern
 from saros_engine.expressions.time_filter import TimeContext, constant_time
 from saros_engine.expressions.times import parse_time
-from saros_engine.functions.aggregates import AGGREGATES, aggregate_named
-from saros_engine.functions.registered_call import RegisteredCall
-from saros_engine.functions.scalar import FUNCTIONS, function_named
+from saros_engine.functions.registry import AGGREGATES, FUNCTIONS, RegisteredCall, aggregate_named, function_named
 from saros_engine.plan.expression import (
     Bound,
     Choice,

@@ -32,7 +32,7 @@ from saros_engine.expressions.integer_arithmetic import divided, negated
 from saros_engine.expressions.integer_bounds import as_integer_comparison
 from saros_engine.expressions.text import check_pattern, compare_text, is_in, match_text, repeat_text
 from saros_engine.functions.function import FunctionKind
-from saros_engine.functions.scalar import function_of
+from saros_engine.functions.registry import function_of
 from saros_engine.plan.expression import (
     Bound,
     Choice,

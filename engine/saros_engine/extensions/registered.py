@@ -20,10 +20,8 @@ from saros_engine.extensions.functions import function_of_definition
 from saros_engine.extensions.installed import installed_function
 from saros_engine.extensions.interface import AggregateFunction
 from saros_engine.functions.aggregate import Aggregate
-from saros_engine.functions.aggregates import AGGREGATES
 from saros_engine.functions.function import Function
-from saros_engine.functions.registered_call import RegisteredCall
-from saros_engine.functions.scalar import FUNCTIONS
+from saros_engine.functions.registry import AGGREGATES, FUNCTIONS, RegisteredCall
 from saros_engine.transforms import POINT_FUNCTIONS
 from saros_grammar.syntax.ast import Call, CreateFunction, Expression
 from saros_storage.base.errors import UserMistake

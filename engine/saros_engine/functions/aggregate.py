@@ -1,4 +1,4 @@
-"""What an aggregate function is: three pure functions over columns (see `aggregates.py`, which has them all).
+"""An aggregate function: three pure functions over columns. `registry.AGGREGATES` has them all.
 
 Pure: any thread.
 """
@@ -27,7 +27,7 @@ class Rows:
 
 
 class Aggregate:
-    """One entry of `AGGREGATES`; subclasses fill in what differs."""
+    """One entry of `registry.AGGREGATES`; subclasses fill in what differs."""
 
     #: Argument types, position by position.
     arguments: tuple[frozenset[DataType], ...] = (frozenset(DataType),)

@@ -1,4 +1,4 @@
-"""The aggregate functions: `AGGREGATES`, by lower-case name.
+"""The aggregate functions whose state is a few plain columns: `BASIC_AGGREGATES`.
 
 An aggregate is three pure functions over columns, so that it works the same on rows, on states that came over the wire,
 and on stored statistics:
@@ -16,8 +16,7 @@ everything else null.
     sum                     sum                             min_time, max_time        time
     avg                     count, sum                      time_duration             first time, last time
     min_value, max_value,   value                           max_by, min_by            y, x, time of both
-    extreme                                                 count_if                  see `count_if.py`
-    moments                 see `moments.py`                mode                      see `mode.py`
+    extreme
 
 Pure: any thread.
 """
@@ -31,13 +30,6 @@ import numpy as np
 from saros_engine.expressions.integer_arithmetic import subtracted
 from saros_engine.expressions.text import text_ranks
 from saros_engine.functions.aggregate import Aggregate, Rows, States, nullable
-from saros_engine.functions.count_if import CountIf
-from saros_engine.functions.mode import Mode
-from saros_engine.functions.moments import MOMENTS
-from saros_engine.functions.registered_call import RegisteredCall
-from saros_engine.plan.expression import InputColumn
-from saros_engine.plan.plan import AggregateCall
-from saros_grammar.syntax.ast import Call
 from saros_storage.base.block import Column
 from saros_storage.base.types import FLOATING_TYPES, NUMERIC_TYPES, NUMPY_DTYPE, DataType, Int64Array
 from saros_storage.read.row_ranges import RowRanges, counts_of, edges_of, extremes_of, pick, prefix_sums, sums_of
@@ -51,35 +43,6 @@ def retyped(type_: DataType, column: Column) -> Column:
     if column.type is type_ or type_.is_text:
         return Column(type_, column.values, column.valid)
     return Column(type_, column.numbers.astype(NUMPY_DTYPE[type_], copy=False), column.valid)
-
-
-def aggregate_of(call: AggregateCall) -> Aggregate:
-    """The function of a call, with its attributes."""
-    return _function_of(call).of(call)
-
-
-def _function_of(call: AggregateCall) -> Aggregate:
-    return AGGREGATES[call.function] if call.own is None else call.own
-
-
-def aggregate_named(call: Call) -> Aggregate | None:
-    """The aggregate that a statement calls; None if it calls something else."""
-    found = call.function if isinstance(call, RegisteredCall) else AGGREGATES.get(call.name.lower())
-    return found if isinstance(found, Aggregate) else None
-
-
-def state_types(call: AggregateCall) -> tuple[DataType, ...]:
-    """Types of the state columns of a call over rows."""
-    return _function_of(call).state_types([argument.type for argument in call.arguments])
-
-
-def uses_summaries(call: AggregateCall) -> bool:
-    """Whether stored statistics can answer the call: a plain column, of a type whose statistics suffice."""
-    summarised = _function_of(call).summarised
-    if summarised is None or len(call.arguments) != 1:
-        return False
-    argument = call.arguments[0]
-    return isinstance(argument, InputColumn) and argument.type in summarised
 
 
 # ---------------------------------------------------------------------------------------------- columns
@@ -323,25 +286,19 @@ class _Duration(Aggregate):
         return [statistics.start, statistics.end]
 
 
-AGGREGATES: dict[str, Aggregate] = {
-    aggregate.name: aggregate
-    for aggregate in (
-        _Count("count"),
-        _CountTime("count_time"),
-        _Sum("sum"),
-        _Average("avg"),
-        _Extremum("min_value"),
-        _Extremum("max_value"),
-        _Extreme("extreme"),
-        _Edge("first_value"),
-        _Edge("last_value"),
-        _TimeEdge("min_time"),
-        _TimeEdge("max_time"),
-        _Duration("time_duration"),
-        _By("max_by"),
-        _By("min_by"),
-        Mode("mode"),
-        CountIf("count_if"),
-        *MOMENTS,
-    )
-}
+BASIC_AGGREGATES: tuple[Aggregate, ...] = (
+    _Count("count"),
+    _CountTime("count_time"),
+    _Sum("sum"),
+    _Average("avg"),
+    _Extremum("min_value"),
+    _Extremum("max_value"),
+    _Extreme("extreme"),
+    _Edge("first_value"),
+    _Edge("last_value"),
+    _TimeEdge("min_time"),
+    _TimeEdge("max_time"),
+    _Duration("time_duration"),
+    _By("max_by"),
+    _By("min_by"),
+)

@@ -1,6 +1,8 @@
-"""What a function of SELECT and WHERE is, and how its arguments and attributes are checked.
+"""A function of SELECT and WHERE, and checks of its arguments and attributes.
 
-The functions themselves: `scalar.py` and `series.py`; those that make points of their own: `points/`.
+Each of `scalar`, `series` and `regex` ends with a table of its functions, which `registry` joins. An entry is made by
+`declared` if its signature says all that is checked, and by `Function` if it has a check of its own. Functions that
+make points of their own are in `transforms`.
 
 Pure data: any thread.
 """
@@ -34,7 +36,7 @@ class FunctionKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One entry of `scalar.FUNCTIONS`."""
+    """One entry of `registry.FUNCTIONS`."""
 
     name: str
     kind: FunctionKind
@@ -44,10 +46,43 @@ class Function:
     make: Callable[[FunctionCall], Evaluator]
     #: Whether a row's result may not fit an integer type, which is an error (750).
     overflows: bool = False
+    #: Further names in SQL; messages show `name`.
+    aliases: tuple[str, ...] = ()
 
     def check(self, types: Sequence[DataType], attributes: Iterable[tuple[str, str]] = ()) -> DataType:
         """Result type for arguments of `types`. Raises UserMistake 701 that says what the function takes."""
         return self.result_type(types, dict(attributes))
+
+
+def declared(
+    name: str,
+    make: Callable[[FunctionCall], Evaluator],
+    *arguments: frozenset[DataType],
+    result: DataType | None = None,
+    kind: FunctionKind = FunctionKind.SCALAR,
+    optional: int = 0,
+    attributes: Sequence[str] = (),
+    overflows: bool = False,
+    aliases: tuple[str, ...] = (),
+) -> Function:
+    """Return a function whose signature says all that is checked.
+
+    `arguments`: the types that each argument may have; the last `optional` may be missing. `attributes`: those that
+    must be given. `result`: None for the type of the first argument.
+    """
+
+    def check(types: Sequence[DataType], given: Attributes) -> DataType:
+        expect(name, types, *arguments, optional=optional)
+        for key in attributes:
+            required(name, given, key)
+        return types[0] if result is None else result
+
+    return Function(name, kind, check, make, overflows, aliases)
+
+
+def stateless(run: Evaluator) -> Callable[[FunctionCall], Evaluator]:
+    """Return a `make` for an evaluator that is the same for all calls."""
+    return lambda _: run
 
 
 # ---------------------------------------------------------------------------------------------- checks

@@ -202,13 +202,10 @@ def _without_empty_ends(parts: TextArray, begins: Int64Array) -> Int64Array:
     return np.asarray(np.where(counts == 1, 1, filled), np.int64)
 
 
-#: By name. They answer no point where there is no result, as functions over the rows before do.
-REGEX_FUNCTIONS: dict[str, Function] = {
-    name: Function(name, FunctionKind.SERIES, check, make)
-    for name, check, make in (
-        ("strreplace", _check_strreplace, _make_strreplace),
-        ("regexmatch", _check_regexmatch, _make_regexmatch),
-        ("regexreplace", _check_regexreplace, _make_regexreplace),
-        ("regexsplit", _check_regexsplit, _make_regexsplit),
-    )
-}
+#: Series functions, since a row may have no result, as the first row of `diff`.
+REGEX_FUNCTIONS: tuple[Function, ...] = (
+    Function("strreplace", FunctionKind.SERIES, _check_strreplace, _make_strreplace),
+    Function("regexmatch", FunctionKind.SERIES, _check_regexmatch, _make_regexmatch),
+    Function("regexreplace", FunctionKind.SERIES, _check_regexreplace, _make_regexreplace),
+    Function("regexsplit", FunctionKind.SERIES, _check_regexsplit, _make_regexsplit),
+)

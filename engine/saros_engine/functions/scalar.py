@@ -1,14 +1,9 @@
-"""The functions of SELECT and WHERE that are not aggregates: `FUNCTIONS`, by lower-case name.
+"""Functions of a row: its result depends on that row's arguments only. The table is `SCALAR_FUNCTIONS`.
 
-    SCALAR   a row's result depends on that row's arguments only
-    SERIES   it depends on rows before too (`series.py`): one evaluator per operator, fed in the rows' order;
-             or a row may have no result (`regex.py`)
+Names, arguments and attributes are IoTDB's; text counts characters (code points), and positions in SUBSTRING begin
+at 1.
 
-A function is checked once, by analysis (`check`: argument types and attributes -> result type), and made once per
-operator (`make`: the call -> an evaluator of whole columns). Names, arguments and attributes are IoTDB's; text counts
-characters (code points), and positions in SUBSTRING begin at 1.
-
-Pure but for the evaluators of series functions, which belong to one operator.
+Pure: any thread.
 """
 
 from __future__ import annotations
@@ -16,6 +11,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
+from itertools import starmap
 
 import numpy as np
 
@@ -27,16 +23,14 @@ from saros_engine.functions.function import (
     Function,
     FunctionKind,
     constant_argument,
+    declared,
     expect,
     flag_attribute,
     number_attribute,
     required,
+    stateless,
 )
-from saros_engine.functions.regex import REGEX_FUNCTIONS
-from saros_engine.functions.registered_call import RegisteredCall
-from saros_engine.functions.series import SERIES_FUNCTIONS
 from saros_engine.plan.expression import FunctionCall
-from saros_grammar.syntax.ast import Call
 from saros_storage.base.block import Block, Column, TextArray
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.text_conversion import Arrow, arrow_compute, from_arrow, to_arrow
@@ -51,77 +45,24 @@ from saros_storage.base.types import (
     Scalar,
 )
 
-FUNCTIONS: dict[str, Function] = {**SERIES_FUNCTIONS, **REGEX_FUNCTIONS}
-
-
-def function_named(call: Call) -> Function | None:
-    """The function that a statement calls; None if it calls something else."""
-    found = call.function if isinstance(call, RegisteredCall) else FUNCTIONS.get(call.name.lower())
-    return found if isinstance(found, Function) else None
-
-
-def function_of(call: FunctionCall) -> Function:
-    """The function of a bound call."""
-    return FUNCTIONS[call.name] if call.own is None else call.own
-
-
-def _register(function: Function) -> None:
-    FUNCTIONS[function.name] = function
-
-
 # ---------------------------------------------------------------------------------------------- mathematics
 
 #: Larger negative exponents of ten change nothing: the power is zero.
 _PLACES_MAX = 400
 
 
-def _math(name: str, function: Callable[[Float64Array], Float64Array]) -> None:
+def _of_number(name: str, function: Callable[[Float64Array], Float64Array]) -> Function:
     """A function of one number that gives a DOUBLE."""
-
-    def check(types: Sequence[DataType], _: Attributes) -> DataType:
-        expect(name, types, NUMERIC_TYPES)
-        return DataType.DOUBLE
 
     def run(columns: Sequence[Column], _: Block) -> Column:
         values = function(columns[0].numbers.astype(np.float64, copy=False))
         return Column(DataType.DOUBLE, values, columns[0].valid)
 
-    _register(Function(name, FunctionKind.SCALAR, check, lambda _: run))
-
-
-for _name, _ufunc in {
-    "sin": np.sin,
-    "cos": np.cos,
-    "tan": np.tan,
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "sinh": np.sinh,
-    "cosh": np.cosh,
-    "tanh": np.tanh,
-    "degrees": np.degrees,
-    "radians": np.radians,
-    "sign": np.sign,
-    "ceil": np.ceil,
-    "floor": np.floor,
-    "exp": np.exp,
-    "ln": np.log,
-    "log10": np.log10,
-    "sqrt": np.sqrt,
-}.items():
-    _math(_name, _ufunc)
-
-
-def _check_abs(types: Sequence[DataType], _: Attributes) -> DataType:
-    expect("abs", types, NUMERIC_TYPES)
-    return types[0]
+    return declared(name, stateless(run), NUMERIC_TYPES, result=DataType.DOUBLE)
 
 
 def _abs(columns: Sequence[Column], block: Block) -> Column:
     return absolute(columns[0], block)
-
-
-_register(Function("abs", FunctionKind.SCALAR, _check_abs, lambda _: _abs, overflows=True))
 
 
 def _check_round(types: Sequence[DataType], attributes: Attributes) -> DataType:
@@ -150,9 +91,6 @@ def _make_round(call: FunctionCall) -> Evaluator:
     return run
 
 
-_register(Function("round", FunctionKind.SCALAR, _check_round, _make_round))
-
-
 # ---------------------------------------------------------------------------------------------- constants, conditions
 
 
@@ -166,7 +104,7 @@ def _any_present(columns: Sequence[Column]) -> BoolArray | None:
     return valid
 
 
-def _generated(name: str, value: float) -> None:
+def _repeated(name: str, value: float) -> Function:
     """`pi(s...)`, `e(s...)`: a constant at the times of the arguments."""
 
     def check(types: Sequence[DataType], _: Attributes) -> DataType:
@@ -177,11 +115,7 @@ def _generated(name: str, value: float) -> None:
     def run(columns: Sequence[Column], block: Block) -> Column:
         return Column(DataType.DOUBLE, np.full(block.rows, value), _any_present(columns))
 
-    _register(Function(name, FunctionKind.SCALAR, check, lambda _: run))
-
-
-_generated("pi", math.pi)
-_generated("e", math.e)
+    return Function(name, FunctionKind.SCALAR, check, stateless(run))
 
 
 def _check_const(types: Sequence[DataType], attributes: Attributes) -> DataType:
@@ -217,9 +151,6 @@ def _make_const(call: FunctionCall) -> Evaluator:
     return run
 
 
-_register(Function("const", FunctionKind.SCALAR, _check_const, _make_const))
-
-
 def _check_on_off(types: Sequence[DataType], attributes: Attributes) -> DataType:
     expect("on_off", types, NUMERIC_TYPES)
     number_attribute("on_off", attributes, "threshold")
@@ -247,40 +178,16 @@ def _make_condition(call: FunctionCall) -> Evaluator:
     return run
 
 
-_register(Function("on_off", FunctionKind.SCALAR, _check_on_off, _make_condition))
-_register(Function("in_range", FunctionKind.SCALAR, _check_in_range, _make_condition))
-
-
 # ---------------------------------------------------------------------------------------------- text
 
 
-def _text_function(
-    name: str, result: DataType, *attributes: str, extra: tuple[frozenset[DataType], ...] = (), optional: int = 0
-) -> Callable[[Callable[[FunctionCall], Evaluator]], None]:
-    """Register a function whose first argument is text; `attributes` are those that must be given."""
+def _mapped(name: str, change: Callable[[Column], TextArray]) -> Function:
+    """A function from text to text."""
 
-    def check(types: Sequence[DataType], given: Attributes) -> DataType:
-        expect(name, types, STRING_TYPES, *extra, optional=optional)
-        for key in attributes:
-            required(name, given, key)
-        return result
-
-    def wrap(make: Callable[[FunctionCall], Evaluator]) -> None:
-        _register(Function(name, FunctionKind.SCALAR, check, make))
-
-    return wrap
-
-
-def _mapped(name: str, change: Callable[[Column], TextArray]) -> None:
     def run(columns: Sequence[Column], _: Block) -> Column:
         return Column(DataType.TEXT, change(columns[0]), columns[0].valid)
 
-    _text_function(name, DataType.TEXT)(lambda _: run)
-
-
-_mapped("upper", lambda column: cased_text(column, "utf8_upper", str.upper))
-_mapped("lower", lambda column: cased_text(column, "utf8_lower", str.lower))
-_mapped("trim", lambda column: map_text(column, "utf8_trim_whitespace"))
+    return declared(name, stateless(run), STRING_TYPES, result=DataType.TEXT)
 
 
 def _arrow_numbers(column: Column, type_: DataType, kernel: Callable[[Arrow], Arrow]) -> Column:
@@ -289,27 +196,25 @@ def _arrow_numbers(column: Column, type_: DataType, kernel: Callable[[Arrow], Ar
     return Column(type_, values.astype(NUMPY_DTYPE[type_], copy=False), column.valid)
 
 
-@_text_function("length", DataType.INT32)
-def _make_length(_: FunctionCall) -> Evaluator:
-    return lambda columns, _: _arrow_numbers(columns[0], DataType.INT32, arrow_compute().utf8_length)
+def _length(columns: Sequence[Column], _: Block) -> Column:
+    return _arrow_numbers(columns[0], DataType.INT32, arrow_compute().utf8_length)
 
 
-def _found_anywhere(call: FunctionCall, key: str, kernel: str) -> Evaluator:
-    wanted = dict(call.attributes)[key]
+def _search(name: str, key: str, kernel: str) -> Function:
+    """A function that says whether an Arrow kernel finds the attribute `key` in a text."""
 
-    def run(columns: Sequence[Column], _: Block) -> Column:
-        compute = getattr(arrow_compute(), kernel)
-        return _arrow_numbers(columns[0], DataType.BOOLEAN, lambda texts: compute(texts, wanted))
+    def make(call: FunctionCall) -> Evaluator:
+        wanted = dict(call.attributes)[key]
 
-    return run
+        def run(columns: Sequence[Column], _: Block) -> Column:
+            compute = getattr(arrow_compute(), kernel)
+            return _arrow_numbers(columns[0], DataType.BOOLEAN, lambda texts: compute(texts, wanted))
+
+        return run
+
+    return declared(name, make, STRING_TYPES, result=DataType.BOOLEAN, attributes=(key,))
 
 
-_text_function("startswith", DataType.BOOLEAN, "target")(lambda call: _found_anywhere(call, "target", "starts_with"))
-_text_function("endswith", DataType.BOOLEAN, "target")(lambda call: _found_anywhere(call, "target", "ends_with"))
-_text_function("string_contains", DataType.BOOLEAN, "s")(lambda call: _found_anywhere(call, "s", "match_substring"))
-
-
-@_text_function("string_matches", DataType.BOOLEAN, "regex")
 def _make_string_matches(call: FunctionCall) -> Evaluator:
     pattern = f"^(?:{dict(call.attributes)['regex']})$"
 
@@ -320,7 +225,6 @@ def _make_string_matches(call: FunctionCall) -> Evaluator:
     return run
 
 
-@_text_function("locate", DataType.INT32, "target")
 def _make_locate(call: FunctionCall) -> Evaluator:
     attributes = dict(call.attributes)
     target = attributes["target"]
@@ -352,7 +256,6 @@ def _characters_before(texts: Arrow, at: NumericArray) -> NumericArray:
     return begins[starts + np.maximum(at, 0)] - begins[starts]
 
 
-@_text_function("substring", DataType.TEXT, extra=(NUMERIC_TYPES, NUMERIC_TYPES), optional=1)
 def _make_substring(call: FunctionCall) -> Evaluator:
     first = _characters(call, 1)
     stop = max(first - 1 + _characters(call, 2), 0) if len(call.arguments) > 2 else None
@@ -373,7 +276,6 @@ def _characters(call: FunctionCall, place: int) -> int:
     return found
 
 
-@_text_function("replace", DataType.TEXT, extra=(STRING_TYPES, STRING_TYPES))
 def _make_replace(call: FunctionCall) -> Evaluator:
     old, new = str(constant_argument(call, 1)), str(constant_argument(call, 2))
 
@@ -386,13 +288,9 @@ def _make_replace(call: FunctionCall) -> Evaluator:
     return run
 
 
-@_text_function("strcmp", DataType.INT32, extra=(STRING_TYPES,))
-def _make_strcmp(_: FunctionCall) -> Evaluator:
-    def run(columns: Sequence[Column], _: Block) -> Column:
-        distances = text_distances(columns[0].text, columns[1].text)
-        return Column(DataType.INT32, distances, columns[0].present & columns[1].present)
-
-    return run
+def _strcmp(columns: Sequence[Column], _: Block) -> Column:
+    distances = text_distances(columns[0].text, columns[1].text)
+    return Column(DataType.INT32, distances, columns[0].present & columns[1].present)
 
 
 def _check_concat(types: Sequence[DataType], _: Attributes) -> DataType:
@@ -416,5 +314,64 @@ def _make_concat(call: FunctionCall) -> Evaluator:
     return run
 
 
-_register(Function("concat", FunctionKind.SCALAR, _check_concat, _make_concat))
-FUNCTIONS["substr"] = FUNCTIONS["substring"]
+_MATHEMATICS: tuple[Function, ...] = (
+    *starmap(
+        _of_number,
+        (
+            ("sin", np.sin),
+            ("cos", np.cos),
+            ("tan", np.tan),
+            ("asin", np.arcsin),
+            ("acos", np.arccos),
+            ("atan", np.arctan),
+            ("sinh", np.sinh),
+            ("cosh", np.cosh),
+            ("tanh", np.tanh),
+            ("degrees", np.degrees),
+            ("radians", np.radians),
+            ("sign", np.sign),
+            ("ceil", np.ceil),
+            ("floor", np.floor),
+            ("exp", np.exp),
+            ("ln", np.log),
+            ("log10", np.log10),
+            ("sqrt", np.sqrt),
+        ),
+    ),
+    declared("abs", stateless(_abs), NUMERIC_TYPES, overflows=True),
+    Function("round", FunctionKind.SCALAR, _check_round, _make_round),
+)
+_CONSTANTS: tuple[Function, ...] = (
+    _repeated("pi", math.pi),
+    _repeated("e", math.e),
+    Function("const", FunctionKind.SCALAR, _check_const, _make_const),
+)
+_CONDITIONS: tuple[Function, ...] = (
+    Function("on_off", FunctionKind.SCALAR, _check_on_off, _make_condition),
+    Function("in_range", FunctionKind.SCALAR, _check_in_range, _make_condition),
+)
+_TEXT: tuple[Function, ...] = (
+    _mapped("upper", lambda column: cased_text(column, "utf8_upper", str.upper)),
+    _mapped("lower", lambda column: cased_text(column, "utf8_lower", str.lower)),
+    _mapped("trim", lambda column: map_text(column, "utf8_trim_whitespace")),
+    declared("length", stateless(_length), STRING_TYPES, result=DataType.INT32),
+    _search("startswith", "target", "starts_with"),
+    _search("endswith", "target", "ends_with"),
+    _search("string_contains", "s", "match_substring"),
+    declared("string_matches", _make_string_matches, STRING_TYPES, result=DataType.BOOLEAN, attributes=("regex",)),
+    declared("locate", _make_locate, STRING_TYPES, result=DataType.INT32, attributes=("target",)),
+    declared(
+        "substring",
+        _make_substring,
+        STRING_TYPES,
+        NUMERIC_TYPES,
+        NUMERIC_TYPES,
+        result=DataType.TEXT,
+        optional=1,
+        aliases=("substr",),
+    ),
+    declared("replace", _make_replace, STRING_TYPES, STRING_TYPES, STRING_TYPES, result=DataType.TEXT),
+    declared("strcmp", stateless(_strcmp), STRING_TYPES, STRING_TYPES, result=DataType.INT32),
+    Function("concat", FunctionKind.SCALAR, _check_concat, _make_concat),
+)
+SCALAR_FUNCTIONS = (*_MATHEMATICS, *_CONSTANTS, *_CONDITIONS, *_TEXT)

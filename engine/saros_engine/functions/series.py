@@ -16,16 +16,20 @@ import numpy as np
 
 from saros_engine.expressions.integer_arithmetic import differences_fit, distances, subtracted
 from saros_engine.expressions.text import text_ranks
-from saros_engine.functions.function import Attributes, Evaluator, Function, FunctionKind, expect, flag_attribute
+from saros_engine.functions.function import (
+    Attributes,
+    Evaluator,
+    Function,
+    FunctionKind,
+    declared,
+    expect,
+    flag_attribute,
+)
 from saros_engine.plan.expression import FunctionCall
 from saros_storage.base.block import Block, Column, TextArray
 from saros_storage.base.types import NUMERIC_TYPES, STRING_TYPES, BoolArray, DataType, Int64Array, NumericArray
 
-SERIES_FUNCTIONS: dict[str, Function] = {}
-
-
-def _register(function: Function) -> None:
-    SERIES_FUNCTIONS[function.name] = function
+_ANY = NUMERIC_TYPES | STRING_TYPES | {DataType.BOOLEAN, DataType.TIMESTAMP, DataType.DATE, DataType.BLOB}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,26 +105,9 @@ def _scatter(type_: DataType, values: NumericArray, rows: Int64Array, count: int
     return Column(type_, out, None if len(rows) == count else valid)
 
 
-def _series(name: str, result: DataType | None, allowed: frozenset[DataType], step: _Step) -> None:
-    """Register; `result` None: the argument's type."""
-
-    def check(types: Sequence[DataType], _: Attributes) -> DataType:
-        expect(name, types, allowed)
-        return types[0] if result is None else result
-
-    _register(Function(name, FunctionKind.SERIES, check, lambda call: _make_step(call, step)))
-
-
-_ANY = NUMERIC_TYPES | STRING_TYPES | {DataType.BOOLEAN, DataType.TIMESTAMP, DataType.DATE, DataType.BLOB}
-_series("time_difference", DataType.INT64, _ANY, lambda pairs: subtracted(pairs.times, pairs.times_before, pairs.times))
-_series("difference", None, NUMERIC_TYPES, lambda pairs: subtracted(pairs.values, pairs.before, pairs.times))
-_series(
-    "non_negative_difference", None, NUMERIC_TYPES, lambda pairs: distances(pairs.values, pairs.before, pairs.times)
-)
-_series("derivative", DataType.DOUBLE, NUMERIC_TYPES, lambda pairs: pairs.difference / pairs.elapsed)
-_series(
-    "non_negative_derivative", DataType.DOUBLE, NUMERIC_TYPES, lambda pairs: np.abs(pairs.difference / pairs.elapsed)
-)
+def _of_pairs(name: str, result: DataType | None, allowed: frozenset[DataType], step: _Step) -> Function:
+    """A function of present points and the present points before them; `result` None: the argument's type."""
+    return declared(name, lambda call: _make_step(call, step), allowed, result=result, kind=FunctionKind.SERIES)
 
 
 # ---------------------------------------------------------------------------------------------- diff, change_points
@@ -150,14 +137,6 @@ def _make_diff(call: FunctionCall) -> Evaluator:
     return run
 
 
-_register(Function("diff", FunctionKind.SERIES, _check_diff, _make_diff))
-
-
-def _check_change_points(types: Sequence[DataType], _: Attributes) -> DataType:
-    expect("change_points", types, _ANY)
-    return types[0]
-
-
 def _make_change_points(_: FunctionCall) -> Evaluator:
     """Points whose value differs from the present value before; the first point is one."""
     carried: Column | None = None
@@ -182,4 +161,12 @@ def _make_change_points(_: FunctionCall) -> Evaluator:
     return run
 
 
-_register(Function("change_points", FunctionKind.SERIES, _check_change_points, _make_change_points))
+SERIES_FUNCTIONS: tuple[Function, ...] = (
+    _of_pairs("time_difference", DataType.INT64, _ANY, lambda p: subtracted(p.times, p.times_before, p.times)),
+    _of_pairs("difference", None, NUMERIC_TYPES, lambda p: subtracted(p.values, p.before, p.times)),
+    _of_pairs("non_negative_difference", None, NUMERIC_TYPES, lambda p: distances(p.values, p.before, p.times)),
+    _of_pairs("derivative", DataType.DOUBLE, NUMERIC_TYPES, lambda p: p.difference / p.elapsed),
+    _of_pairs("non_negative_derivative", DataType.DOUBLE, NUMERIC_TYPES, lambda p: np.abs(p.difference / p.elapsed)),
+    Function("diff", FunctionKind.SERIES, _check_diff, _make_diff),
+    declared("change_points", _make_change_points, _ANY, kind=FunctionKind.SERIES),
+)

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from saros_engine.aggregation.aggregation import WINDOW_ROWS_MAX
 from saros_engine.aggregation.windows import grid
-from saros_engine.functions.aggregates import uses_summaries
+from saros_engine.functions.registry import uses_summaries
 from saros_engine.optimizer.rewrite import bottom_up
 from saros_engine.plan.plan import AggregateScan, AggregateScans, Node, TimeWindows, WindowJoin
 

@@ -19,7 +19,7 @@ import numpy as np
 from saros_engine.evaluation.evaluate import can_fail, parts_of
 from saros_engine.expressions.integer_bounds import TURNED, as_integer_comparison
 from saros_engine.functions.function import FunctionKind
-from saros_engine.functions.scalar import function_of
+from saros_engine.functions.registry import function_of
 from saros_engine.optimizer.rewrite import bottom_up
 from saros_engine.plan.expression import Bound, Constant, FunctionCall, InputColumn, Operation
 from saros_engine.plan.plan import Filter, Node, Scan, TimeJoin

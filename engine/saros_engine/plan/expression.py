@@ -1,7 +1,7 @@
 """Typed expressions over the columns of a block, as analysis makes them from the statement's expressions.
 
 A bound expression knows its result type and refers to its input by column number, so that evaluation needs no names.
-Evaluation is in `evaluate.py`, scalar functions in `scalar.py`. Null logic is three-valued; arithmetic gives DOUBLE,
+Evaluation is in `evaluate.py`, functions in `functions/`. Null logic is three-valued; arithmetic gives DOUBLE,
 but `/` and `%` of whole numbers INT64.
 
 Signed zeros: if a side of a comparison is floating-point and computed, -0.0 is less than 0.0, as in Java's
@@ -84,7 +84,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """Scalar or series function `name` (lower case, a key of `scalar.FUNCTIONS`)."""
+    """Scalar or series function `name` (lower case, a key of `registry.FUNCTIONS`)."""
 
     name: str
     arguments: tuple[Bound, ...]

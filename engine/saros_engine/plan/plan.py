@@ -117,7 +117,7 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """`function` (lower case, a key of `aggregates.AGGREGATES`) over `arguments`, expressions on the child's columns.
+    """`function` (lower case, a key of `registry.AGGREGATES`) over `arguments`, expressions on the child's columns.
 
     On states (MERGE, FINAL) the arguments are the `InputColumn`s of the state's columns, as many as the function's
     state has (`aggregates.state_types`).

@@ -17,11 +17,9 @@ from saros_engine.analysis.binding import NULL, Columns, bind, is_null, predicat
 from saros_engine.analysis.scope import Leaf, any_part, children_of, paths_of
 from saros_engine.analysis.sources import Source, column_numbers, joined, source_key, sources_of
 from saros_engine.base.errors import SemanticError
-from saros_engine.functions.aggregates import aggregate_named, state_types
 from saros_engine.functions.count_if import threshold_of
 from saros_engine.functions.function import FunctionKind
-from saros_engine.functions.registered_call import RegisteredCall
-from saros_engine.functions.scalar import function_named
+from saros_engine.functions.registry import RegisteredCall, aggregate_named, function_named, state_types
 from saros_engine.plan.expression import Bound, Constant, FunctionCall, InputColumn, InputTime, NullTest, Operation
 from saros_engine.plan.plan import (
     Aggregate,

@@ -23,9 +23,8 @@ from saros_engine.analysis.scope import any_part, children_of, paths_of, rebuilt
 from saros_engine.base.errors import SemanticError
 from saros_engine.base.row_set import Row, RowSet
 from saros_engine.expressions.time_filter import TimeContext
-from saros_engine.functions.aggregates import AGGREGATES
 from saros_engine.functions.function import FunctionKind
-from saros_engine.functions.scalar import FUNCTIONS
+from saros_engine.functions.registry import AGGREGATES, FUNCTIONS
 from saros_engine.plan.expression import Bound, Constant, InputColumn
 from saros_engine.plan.plan import Aggregate, AggregateCall, Field, Filter, Node, Project, Rows, Sort, SortItem, Stage
 from saros_engine.planner.context import LogicalPlan

@@ -13,8 +13,7 @@ from saros_engine.extensions.installed import FUNCTIONS as FUNCTIONS_GROUP
 from saros_engine.extensions.installed import TRIGGERS as TRIGGERS_GROUP
 from saros_engine.extensions.registered import function_creation, function_removal, function_rows
 from saros_engine.extensions.triggers import Triggers, trigger_creation, trigger_removal
-from saros_engine.functions.aggregates import AGGREGATES
-from saros_engine.functions.scalar import FUNCTIONS
+from saros_engine.functions.registry import AGGREGATES, FUNCTIONS
 from saros_engine.plan.plan import Field
 from saros_engine.transforms import POINT_FUNCTIONS
 from saros_grammar.syntax.ast import CreateFunction, CreateTrigger, DropFunction, DropTrigger, ExtensionStatement

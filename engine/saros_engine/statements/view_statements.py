@@ -31,6 +31,8 @@ from saros_storage.base.types import DEFAULT_COMPRESSOR, DataType, Encoding
 from saros_storage.schema import SeriesSchema, SetEntry
 
 _METADATA, _EXISTS, _MISSING = 507, 503, 508
+#: Calls whose result depends on more than the values of one row.
+_NEEDS_OTHER_ROWS = frozenset({"now", *(function.name for function in SERIES_FUNCTIONS)})
 
 
 def planned_views(statement: CreateView, context: PlanContext) -> list[View]:
@@ -54,7 +56,7 @@ def planned_views(statement: CreateView, context: PlanContext) -> list[View]:
 def _needs_more(part: Expression) -> bool:
     """Whether it needs more than one row, or the moment of the query."""
     return isinstance(part, Call) and (
-        is_aggregate(part) or makes_points(part) or part.name.lower() in {**SERIES_FUNCTIONS, "now": None}
+        is_aggregate(part) or makes_points(part) or part.name.lower() in _NEEDS_OTHER_ROWS
     )
 
 

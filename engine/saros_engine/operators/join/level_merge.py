@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from saros_engine.functions.aggregates import aggregate_of, retyped
+from saros_engine.functions.aggregates import retyped
+from saros_engine.functions.registry import aggregate_of
 from saros_engine.operators.base import BlockwiseOperator
 from saros_engine.operators.operator import Operator, OperatorContext
 from saros_engine.plan.plan import AggregateCall, LevelMerge

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from saros_engine.aggregation.aggregation import WINDOW_ROWS_MAX, Calls, GlobalAggregation, TimeAggregation
 from saros_engine.aggregation.windows import grid, pane_sequence, window_sequence
-from saros_engine.functions.aggregates import uses_summaries
+from saros_engine.functions.registry import uses_summaries
 from saros_engine.operators.base import PullOperator
 from saros_engine.operators.operator import OperatorContext
 from saros_engine.operators.scan.scan import describe_request

@@ -1,0 +1,88 @@
+"""All functions and aggregates of SQL, by lower-case name, and the ones that a call names.
+
+    FUNCTIONS     of a row (`scalar`); of rows before it, too (`series`); or without a result for some rows (`regex`)
+    AGGREGATES    of a window or a group
+
+A function is checked once, by analysis (`check`: argument types and attributes -> result type), and made once per
+operator (`make`: the call -> an evaluator of whole columns). An evaluator of a series function is fed in the rows'
+order and belongs to one operator. A call of a user-defined function carries the function itself.
+
+Functions that make points of their own: `transforms.POINT_FUNCTIONS`. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from saros_engine.functions.aggregate import Aggregate
+from saros_engine.functions.aggregates import BASIC_AGGREGATES
+from saros_engine.functions.count_if import CountIf
+from saros_engine.functions.function import Function
+from saros_engine.functions.mode import Mode
+from saros_engine.functions.moments import MOMENTS
+from saros_engine.functions.regex import REGEX_FUNCTIONS
+from saros_engine.functions.scalar import SCALAR_FUNCTIONS
+from saros_engine.functions.series import SERIES_FUNCTIONS
+from saros_engine.plan.expression import FunctionCall, InputColumn
+from saros_engine.plan.plan import AggregateCall
+from saros_grammar.syntax.ast import Call
+from saros_storage.base.types import DataType
+
+FUNCTIONS: dict[str, Function] = {
+    name: function
+    for function in (*SERIES_FUNCTIONS, *REGEX_FUNCTIONS, *SCALAR_FUNCTIONS)
+    for name in (function.name, *function.aliases)
+}
+AGGREGATES: dict[str, Aggregate] = {
+    aggregate.name: aggregate for aggregate in (*BASIC_AGGREGATES, Mode("mode"), CountIf("count_if"), *MOMENTS)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredCall(Call):
+    """A call of a user-defined function, as planning resolves it.
+
+    `function` is always set; it has a default because fields of `Call` have.
+    """
+
+    function: Function | Aggregate | None = field(default=None, compare=False)
+
+
+def function_named(call: Call) -> Function | None:
+    """Return the function that a statement calls; None if it calls something else."""
+    found = call.function if isinstance(call, RegisteredCall) else FUNCTIONS.get(call.name.lower())
+    return found if isinstance(found, Function) else None
+
+
+def function_of(call: FunctionCall) -> Function:
+    """Return the function of a bound call."""
+    return FUNCTIONS[call.name] if call.own is None else call.own
+
+
+def aggregate_of(call: AggregateCall) -> Aggregate:
+    """Return the function of a call, with its attributes."""
+    return _function_of(call).of(call)
+
+
+def _function_of(call: AggregateCall) -> Aggregate:
+    return AGGREGATES[call.function] if call.own is None else call.own
+
+
+def aggregate_named(call: Call) -> Aggregate | None:
+    """Return the aggregate that a statement calls; None if it calls something else."""
+    found = call.function if isinstance(call, RegisteredCall) else AGGREGATES.get(call.name.lower())
+    return found if isinstance(found, Aggregate) else None
+
+
+def state_types(call: AggregateCall) -> tuple[DataType, ...]:
+    """Return the types of the state columns of a call over rows."""
+    return _function_of(call).state_types([argument.type for argument in call.arguments])
+
+
+def uses_summaries(call: AggregateCall) -> bool:
+    """Return whether stored statistics can answer the call: a plain column, of a type whose statistics suffice."""
+    summarised = _function_of(call).summarised
+    if summarised is None or len(call.arguments) != 1:
+        return False
+    argument = call.arguments[0]
+    return isinstance(argument, InputColumn) and argument.type in summarised
