@@ -33,10 +33,10 @@ class Record:
     expected: list[str]
 
 
-def read(path: Path) -> list[Record]:
-    """The records of a file; comments are records of their own."""
+def parse(content: str) -> list[Record]:
+    """Return the records of a file's content; comments are records of their own."""
     records = []
-    for block in path.read_text().split("\n\n"):
+    for block in content.split("\n\n"):
         lines = block.strip("\n").split("\n")
         said = list(takewhile(lambda line: line.startswith("#"), lines))
         if said:
@@ -84,7 +84,7 @@ def rewritten(path: Path) -> str:
     parts = []
     with tempfile.TemporaryDirectory() as folder:
         engine = Engine(Path(folder))
-        for record in read(path):
+        for record in parse(path.read_text()):
             if record.kind == "#":
                 parts.append(record.text)
                 continue

@@ -1,11 +1,19 @@
-"""The files that are generated, by name."""
+"""The generated files, by name, and their hashes.
+
+Only `hashes.txt` is committed: an unintended change of the generator changes a hash.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 
 from engine.corpus import functions, grouping, life, tree, values
 from engine.corpus.records import Corpus
+
+#: A line per file: its SHA-256 and its name, as `sha256sum` writes them.
+HASHES = Path(__file__).with_name("hashes.txt")
 
 FILES: dict[str, Callable[[], Corpus]] = {
     "arithmetic": values.arithmetic,
@@ -31,3 +39,13 @@ FILES: dict[str, Callable[[], Corpus]] = {
     "deletions": life.deletions,
     "writing": life.writing,
 }
+
+
+def texts() -> dict[str, str]:
+    """Generate the files."""
+    return {name: make().text() for name, make in FILES.items()}
+
+
+def hashes() -> str:
+    """Return the content that `hashes.txt` must have."""
+    return "".join(f"{hashlib.sha256(text.encode()).hexdigest()}  {name}.slt\n" for name, text in texts().items())
