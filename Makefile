@@ -75,7 +75,8 @@ campaign-mutants: .venv/.installed ## mistakes planted one at a time; the simula
 explore: .venv/.installed ## the protocol of growing and shrinking, in all interleavings of a small cluster
 	@$(BIN)/python benchmarks/explore_expansion.py
 
-campaign-storage: .venv/.installed ## crashes, failing disks, random operations and bad files, for MINUTES; nothing may be lost or wrong
+campaign-storage: .venv/.installed ## all crashes of fixed stories; then random ones, failing disks and bad files, for MINUTES; nothing may be lost
+	@$(BIN)/python benchmarks/campaign_storage.py --whole
 	@$(BIN)/python benchmarks/campaign_storage.py --minutes $(MINUTES)
 
 campaign-sql: .venv/.installed ## queries by chance beside a model, and texts that are hardly SQL, for MINUTES; nothing may be wrong

@@ -1,6 +1,7 @@
 """What the tests of storage try, for longer and with new seeds: crashes, failures, random operations, bad files.
 
 python benchmarks/campaign_storage.py [--minutes M] [--seed 1] [--processes 1]
+python benchmarks/campaign_storage.py --whole
 python benchmarks/campaign_storage.py --mutants [--only name]
 
     crashes      stories by chance, cut off at each operation on the disk; some of what is left goes on and is cut again
@@ -10,7 +11,8 @@ python benchmarks/campaign_storage.py --mutants [--only name]
     bad files    mutated files of all kinds, and folders with one of them
 
 They take turns; each round has a seed of its own, which a violation names together with how to have it again. The exit
-code is then 1. `--mutants` plants mistakes instead, one at a time: each must be found.
+code is then 1. `--whole` enumerates all crashes, kills and failures of the fixed stories of which the tests look at a
+sample, without a limit of time. `--mutants` plants mistakes instead, one at a time: each must be found.
 """
 
 from __future__ import annotations
@@ -40,10 +42,12 @@ from storage.bad_files import Survivals, attack, attack_folder, attack_watching_
 from storage.metamorphic import Metamorphic, Tally
 from storage.planting import hunt
 from storage.storage_mutants import MUTANTS
-from storage.store_crashes import enumerate_crashes, enumerate_failures
+from storage.store_crashes import Figures, enumerate_crashes, enumerate_failures, enumerate_kills
 from storage.store_model import Operation
 from storage.store_opening import OPTIONS
-from storage.store_stories import drawn_story
+from storage.store_stories import afterwards, drawn_story, expiring_story, loading_story, merging_story, story
+
+STORIES = (story, merging_story, loading_story, expiring_story)
 
 #: Operations of a story, and of what goes on after a crash.
 STORY, AFTERWARDS = 14, 4
@@ -131,6 +135,29 @@ def backups(seed: int) -> Counter[str]:
 ROUNDS: tuple[Round, ...] = (crashes, failures, answers, bad_files, backups)
 
 
+def enumerate_whole() -> int:
+    """Print the figures of each enumeration; a violation is raised."""
+    logging.disable(logging.CRITICAL)
+    for tell in STORIES:
+        for durability in ("fsync", "os"):
+            options = replace(OPTIONS, durability=durability)
+            report(
+                f"crashes of {tell.__name__}, {durability}", enumerate_crashes(tell(), afterwards(), options, again=6)
+            )
+        report(f"kills of {tell.__name__}", enumerate_kills(tell(), afterwards()))
+        for number in (errno.EIO, errno.ENOSPC):
+            options = replace(OPTIONS, compaction=tell is not story)
+            figures = enumerate_failures(tell(), number, options)
+            report(f"{errno.errorcode[number]} in {tell.__name__}", figures)
+    return 0
+
+
+def report(name: str, found: Figures) -> None:
+    """Print a line."""
+    counts = {"crashes": found.crashes, "states": found.different, "second": found.second, "failures": found.failures}
+    print(f"{name}: " + ", ".join(f"{count:,} {what}" for what, count in counts.items()), flush=True)
+
+
 def work(first: int, step: int, deadline: float, results: Queue[tuple[Counter[str], str]]) -> None:
     """A process: rounds with seeds of its own until the time is over."""
     logging.disable(logging.CRITICAL)
@@ -178,11 +205,14 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--whole", action="store_true")
     parser.add_argument("--mutants", action="store_true")
     parser.add_argument("--only", default="", help="mutants whose name holds this")
     arguments = parser.parse_args()
     if arguments.mutants:
         return hunt(MUTANTS, arguments.only)
+    if arguments.whole:
+        return enumerate_whole()
     return campaign(arguments.minutes, arguments.seed, arguments.processes)
 
 

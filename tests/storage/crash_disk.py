@@ -200,12 +200,13 @@ def _with_blocks(inodes: dict[str, Inode], block_bytes: int) -> Iterator[tuple[s
     blocks = [(path, block) for path, inode in inodes.items() for block in inode.dirty_blocks(block_bytes)]
     if len(blocks) < 2:
         return
+    without = {path: inode.with_blocks([]) for path, inode in inodes.items()}
     for kept in _sets(len(blocks)):
         written: dict[str, list[tuple[int, bytes]]] = {}
         for number in kept:
             path, block = blocks[number]
             written.setdefault(path, []).append(block)
-        yield f"blocks {kept}", {path: inode.with_blocks(written.get(path, [])) for path, inode in inodes.items()}
+        yield f"blocks {kept}", without | {path: inodes[path].with_blocks(of_file) for path, of_file in written.items()}
 
 
 def _sets(count: int) -> list[tuple[int, ...]]:
@@ -216,6 +217,18 @@ def _sets(count: int) -> list[tuple[int, ...]]:
     chance = random.Random(count)
     by_chance = [tuple(n for n in every if chance.random() < 0.5) for _ in range(_SETS)]
     return [*((n,) for n in every), *(tuple(m for m in every if m != n) for n in every), *by_chance]
+
+
+def _made(folders: dict[str, Folder], path: str) -> Folder:
+    """Return the folder at a path, made and durable like those above it; `folders` holds the known ones by path."""
+    found = folders.get(path)
+    if found is None:
+        parent, _, name = path.rpartition("/")
+        above = _made(folders, parent)
+        node = above.durable[name] = above.names.setdefault(name, Folder())
+        assert isinstance(node, Folder)
+        found = folders[path] = node
+    return found
 
 
 def _name(names: dict[str, Node], name: str, node: Node | None) -> None:
@@ -285,26 +298,20 @@ class CrashDisk:
     @staticmethod
     def of(files: dict[str, bytes], folders: frozenset[str] = frozenset()) -> CrashDisk:
         disk = CrashDisk()
-        for path in sorted(folders):
-            disk._made(path)
+        made = {"": disk._root}
+        for path in folders:
+            _made(made, path)
         for path, data in files.items():
-            disk.place(path, data)
+            parent, _, name = path.rpartition("/")
+            folder = _made(made, parent)
+            folder.names[name] = folder.durable[name] = Inode(data, data)
         return disk
-
-    def _made(self, path: str) -> Folder:
-        folder = self._root
-        for name in filter(None, path.split("/")):
-            inner = folder.names.setdefault(name, Folder())
-            assert isinstance(inner, Folder)
-            folder.durable[name] = inner
-            folder = inner
-        return folder
 
     def place(self, path: str, data: bytes) -> None:
         """A file that somebody else made, durable; no operation of the store's."""
         with self._lock:
             parent, _, name = path.rpartition("/")
-            folder = self._made(parent)
+            folder = _made({"": self._root}, parent)
             folder.names[name] = folder.durable[name] = Inode(data, data)
 
     def after_power_cut(self) -> CrashDisk:

@@ -1,6 +1,7 @@
-"""A store is cut off at each operation on the disk, and again while it recovers; or that operation fails.
+"""A store crashes at an operation on the disk, and again during recovery; or that operation fails.
 
-`make campaign-storage` tells it stories by chance, and leaves nothing out.
+These tests look at a fixed sample of the crashes. `make campaign-storage` enumerates all of them, and goes on with
+random stories.
 """
 
 from __future__ import annotations
@@ -105,12 +106,12 @@ def test_a_clock_that_was_set_back_gives_no_load_the_name_of_one_that_the_log_st
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("durability", "one_of"), [("fsync", 9), ("os", 26)])
+@pytest.mark.parametrize(("durability", "one_of"), [("fsync", 37), ("os", 97)])
 def test_no_crash_loses_what_was_acknowledged(durability: str, one_of: int) -> None:
     options = replace(OPTIONS, durability=durability)
     figures = enumerate_crashes(story(), afterwards(), options, again=1, one_of=one_of, chance=Random(1))
     print(figures)
-    assert figures.different > 300
+    assert figures.different > 200
     assert figures.second > 500
 
 
@@ -126,19 +127,19 @@ def test_what_a_start_after_a_kill_relied_upon_no_power_cut_takes_back(
 
 @pytest.mark.slow
 def test_no_crash_loses_what_is_merged() -> None:
-    figures = enumerate_crashes(merging_story(), afterwards(), one_of=6, chance=Random(2))
+    figures = enumerate_crashes(merging_story(), afterwards(), one_of=17, chance=Random(2))
     print(figures)
     assert figures.different > 100
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("told", "one_of"), [(loading_story, 24), (expiring_story, 24)])
+@pytest.mark.parametrize(("told", "one_of"), [(loading_story, 59), (expiring_story, 61)])
 def test_no_crash_loses_what_is_loaded_or_shows_what_is_expired(
     told: Callable[[], list[Operation]], one_of: int
 ) -> None:
     figures = enumerate_crashes(told(), afterwards(), again=1, one_of=one_of, chance=Random(3))
     print(figures)
-    assert figures.different > 150
+    assert figures.different > 100
     assert figures.second > 500
 
 
@@ -146,7 +147,7 @@ def test_no_crash_loses_what_is_loaded_or_shows_what_is_expired(
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC], ids=lambda n: errno.errorcode[n])
 def test_whichever_operation_fails_what_was_acknowledged_stays(number: int) -> None:
     """A compactor in the background makes the operations come in another order each time."""
-    for told, step in ((story, 13), (loading_story, 29), (expiring_story, 37)):
+    for told, step in ((story, 43), (loading_story, 53), (expiring_story, 53)):
         figures = enumerate_failures(told(), number, replace(OPTIONS, compaction=told is not story), step=step)
         print(figures)
         assert figures.failures > 5
