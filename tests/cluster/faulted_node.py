@@ -34,7 +34,7 @@ from saros_storage.checkpoint import fetch
 from saros_storage.io.disk import LocalDisk, LocalFile
 
 #: Steps of the meta group's log: each node takes them.
-META_STEPS = ("Begin", "Ready", "Go", "Fenced", "Opened", "Loaded", "Dropped", "Regrouped")
+META_STEPS = ("Begin", "Ready", "Proceed", "Fenced", "Opened", "Loaded", "Dropped", "Regrouped")
 #: The others, and where they are taken.
 POINTS: dict[str, tuple[object, str]] = {
     "a group begins": (Groups, "_begin"),
@@ -47,7 +47,7 @@ POINTS: dict[str, tuple[object, str]] = {
     "files are linked": (region, "link_arrived"),
     "files have arrived": (region.Region, "arrive"),
     "slots are let go of": (Ownership, "leave"),
-    "a move is settled": (Ownership, "settle"),
+    "a move is settled": (Ownership, "complete"),
     "members are proposed": (GroupHost, "_change_membership"),
     "a group is left": (Groups, "_leave"),
 }

@@ -208,7 +208,7 @@ class Watch:
         which, replica = at // TERMS_OF_A_GROUP, machine.replica
         tablets = [placed._replace(known=TabletFrame(placed.frame)) for placed in command.mutation.tablets]
         places = replica.partly.get(at, range(len(tablets)))
-        slots = {slot for place in places for slot in machine._judge.slots_of(tablets[place])}
+        slots = {slot for place in places for slot in machine._validator.slots_of(tablets[place])}
         if command.mutation.deletions:
             here = {replica.ownership.slot(*partition.key) for partition in replica.region.partitions}
             slots |= {slot for slot in here if replica.ownership.owns(slot)} - replica.spared.get(at, frozenset())

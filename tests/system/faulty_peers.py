@@ -58,7 +58,7 @@ class Weather:
     def around_nodes(self) -> Iterator[None]:
         """Nodes of a cluster that are opened meanwhile have it."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(cluster_node, "Outside", partial(cluster_node.Environment, peers=self._peers))
+            patch.setattr(cluster_node, "Environment", partial(cluster_node.Environment, peers=self._peers))
             yield
 
     def _peers(
