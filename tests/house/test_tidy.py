@@ -121,6 +121,19 @@ def test_no_exception_is_swallowed() -> None:
     ]
 
 
+def test_one_table_maps_data_types_to_arrow() -> None:
+    tables = [
+        relative(path)
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Dict)
+        and node.keys
+        and all(isinstance(key, ast.Attribute) and ast.unparse(key).startswith("DataType.") for key in node.keys)
+        and all(re.match(r"pa\.\w+\(", ast.unparse(value)) for value in node.values)
+    ]
+    assert ["storage/saros_storage/base/arrow.py"] == tables
+
+
 def test_nothing_is_left_over() -> None:
     marks = re.compile(r"#.*\b(TODO|FIXME|XXX|HACK)\b")
     assert [] == [

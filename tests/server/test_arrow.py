@@ -7,7 +7,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from saros_server.api.arrow import arrow_schema, columns_of, data_type_of, to_arrow, to_column, to_times
+from saros_server.api.arrow import arrow_schema, columns_of, to_arrow, to_column, to_times
+from saros_storage.base.arrow import data_type_of
 from saros_storage.base.block import Block, Column, TextArray
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import DataType, TimeUnit

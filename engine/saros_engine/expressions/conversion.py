@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from saros_engine.expressions.text import numbers_of
+from saros_storage.base.arrow import Arrow, arrow_compute, arrow_type, numbers_from_arrow, text_to_arrow
 from saros_storage.base.block import Column
 from saros_storage.base.dates import dates_of
 from saros_storage.base.errors import UserMistake
-from saros_storage.base.text_conversion import Arrow, arrow_compute, format_column, to_arrow
+from saros_storage.base.text_conversion import format_column
 from saros_storage.base.types import FLOATING_TYPES, INTEGER_TYPES, NUMPY_DTYPE, STRING_TYPES, DataType, NumericArray
 
 #: Doubles from here on are whole numbers.
@@ -102,31 +102,23 @@ def _refuse(column: Column, wrong: NumericArray, target: DataType) -> None:
 def _parse(column: Column, target: DataType) -> NumericArray:
     import pyarrow as pa
 
-    kinds = {
-        DataType.INT32: pa.int32(),
-        DataType.INT64: pa.int64(),
-        DataType.TIMESTAMP: pa.int64(),
-        DataType.FLOAT: pa.float32(),
-        DataType.DOUBLE: pa.float64(),
-        DataType.BOOLEAN: pa.bool_(),
-        DataType.DATE: pa.date32(),
-    }
-    texts = to_arrow(column.text, column.valid)
+    kind = arrow_type(target, instant=pa.int64())
+    texts = text_to_arrow(column.text, column.valid)
     if target is DataType.BOOLEAN:
         # Arrow would take 0 and 1 too, which are not what a BOOLEAN is written as.
         texts = arrow_compute().utf8_lower(texts)
         texts = arrow_compute().replace_substring_regex(texts, "^[01]$", "x")
     try:
-        parsed = texts.cast(kinds[target])
+        parsed = texts.cast(kind)
     except pa.ArrowInvalid as problem:
-        text = column.text.value(_offender(texts, kinds[target])).decode(errors="replace")
+        text = column.text.value(_offender(texts, kind)).decode(errors="replace")
         raise UserMistake(f"CAST: {text!r} is not a {target.name}", code=2008) from problem
     if target is DataType.DATE:
-        return dates_of(numbers_of(parsed.cast(pa.int32())))
-    numbers = numbers_of(parsed)
+        return dates_of(numbers_from_arrow(parsed, np.int32))
+    numbers = numbers_from_arrow(parsed)
     if numbers.dtype.kind == "f" and np.isinf(numbers).any():
         # Arrow makes infinities of what is too large; those that are written as such stay.
-        written = numbers_of(arrow_compute().match_substring(texts, "inf", ignore_case=True).fill_null(True))
+        written = numbers_from_arrow(arrow_compute().match_substring(texts, "inf", ignore_case=True).fill_null(True))
         _refuse(column, np.isinf(numbers) & ~written, target)
     return numbers
 

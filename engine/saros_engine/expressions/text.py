@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from saros_storage.base.arrow import Arrow, arrow_compute, numbers_from_arrow, text_from_arrow, text_to_arrow
 from saros_storage.base.block import Column, TextArray
 from saros_storage.base.errors import UserMistake
-from saros_storage.base.text_conversion import Arrow, arrow_compute, from_arrow, to_arrow
 from saros_storage.base.types import BoolArray, ByteArray, Int64Array, NumericArray
 
 #: Of a character in UTF-8, behind its first.
@@ -24,21 +24,9 @@ _FOLLOWING_BYTES_MAX = 3
 _ASCII_END = 0x80
 
 
-def numbers_of(array: Arrow) -> NumericArray:
-    """The values of an Arrow array of numbers or booleans; slots of nulls hold anything."""
-    import pyarrow as pa
-
-    if pa.types.is_boolean(array.type):
-        bits = np.unpackbits(np.frombuffer(array.buffers()[1], np.uint8), bitorder="little")
-        return bits[array.offset : array.offset + len(array)].view(np.bool_)
-    if len(array) == 0:
-        return np.empty(0, array.type.to_pandas_dtype())
-    return np.frombuffer(array.buffers()[1], array.type.to_pandas_dtype())[array.offset : array.offset + len(array)]
-
-
 def map_text(column: Column, function: str, **options: object) -> TextArray:
     """Arrow's string function `function` over the column."""
-    return from_arrow(getattr(arrow_compute(), function)(to_arrow(column.text, column.valid), **options))
+    return text_from_arrow(getattr(arrow_compute(), function)(text_to_arrow(column.text, column.valid), **options))
 
 
 def cased_text(column: Column, kernel: str, change: Callable[[str], str]) -> TextArray:
@@ -46,7 +34,7 @@ def cased_text(column: Column, kernel: str, change: Callable[[str], str]) -> Tex
     text = column.text
     if text.data[text.offsets[0] : text.offsets[-1]].max(initial=0) < _ASCII_END:
         return map_text(column, kernel)
-    return TextArray.of(None if t is None else change(t) for t in to_arrow(text, column.valid).to_pylist())
+    return TextArray.of(None if t is None else change(t) for t in text_to_arrow(text, column.valid).to_pylist())
 
 
 def repeat_text(value: str | bytes, count: int) -> TextArray:
@@ -60,9 +48,9 @@ def compare_text(operator: str, left: TextArray | bytes, right: TextArray | byte
     import pyarrow as pa
 
     def side(value: TextArray | bytes) -> Arrow:
-        return pa.scalar(value, pa.binary()) if isinstance(value, bytes) else to_arrow(value, binary=True)
+        return pa.scalar(value, pa.binary()) if isinstance(value, bytes) else text_to_arrow(value, binary=True)
 
-    return numbers_of(getattr(arrow_compute(), operator)(side(left), side(right)))
+    return numbers_from_arrow(getattr(arrow_compute(), operator)(side(left), side(right)))
 
 
 def text_distances(left: TextArray, right: TextArray) -> NumericArray:
@@ -71,9 +59,9 @@ def text_distances(left: TextArray, right: TextArray) -> NumericArray:
     Negative where the left one sorts first. As Java's `compareTo`, but by code points.
     """
     compute = arrow_compute()
-    texts = [to_arrow(left), to_arrow(right)]
-    left, right = map(from_arrow, texts)
-    lengths = [numbers_of(compute.utf8_length(text)).astype(np.int32) for text in texts]
+    texts = [text_to_arrow(left), text_to_arrow(right)]
+    left, right = map(text_from_arrow, texts)
+    lengths = [numbers_from_arrow(compute.utf8_length(text)).astype(np.int32) for text in texts]
     distances = lengths[0] - lengths[1]
     rows, places = _first_differences(left, right)
     at = left.offsets[:-1][rows] + places
@@ -112,14 +100,14 @@ def text_ranks(text: TextArray) -> Int64Array:
     """Equal numbers for equal texts, larger ones for texts that sort later."""
     if len(text) == 0:
         return np.empty(0, np.int64)
-    ranks = arrow_compute().rank(to_arrow(text, binary=True), "ascending", tiebreaker="dense")
-    return numbers_of(ranks).astype(np.int64)
+    ranks = arrow_compute().rank(text_to_arrow(text, binary=True), "ascending", tiebreaker="dense")
+    return numbers_from_arrow(ranks).astype(np.int64)
 
 
 def is_in(text: TextArray, items: Sequence[bytes]) -> BoolArray:
     """Whether each text is one of `items`."""
-    wanted = to_arrow(TextArray.of(items), binary=True)
-    return numbers_of(arrow_compute().is_in(to_arrow(text, binary=True), value_set=wanted))
+    wanted = text_to_arrow(TextArray.of(items), binary=True)
+    return numbers_from_arrow(arrow_compute().is_in(text_to_arrow(text, binary=True), value_set=wanted))
 
 
 def check_pattern(pattern: str, *, regexp: bool) -> None:
@@ -161,7 +149,7 @@ def match_text(text: TextArray, pattern: str, *, regexp: bool) -> BoolArray:
 
     kernel = arrow_compute().match_substring_regex if regexp else arrow_compute().match_like
     try:
-        return numbers_of(kernel(to_arrow(text), pattern))
+        return numbers_from_arrow(kernel(text_to_arrow(text), pattern))
     except pa.ArrowInvalid as problem:
         raise UserMistake(
             f"{pattern!r} is not a regular expression that Saros takes (RE2 syntax: no look-around, no "

@@ -27,9 +27,9 @@ from saros_engine.functions.function import (
     required,
 )
 from saros_engine.plan.expression import FunctionCall
+from saros_storage.base.arrow import Arrow, arrow_compute, text_from_arrow, text_to_arrow
 from saros_storage.base.block import Block, Column, TextArray
 from saros_storage.base.errors import UserMistake
-from saros_storage.base.text_conversion import Arrow, arrow_compute, from_arrow, to_arrow
 from saros_storage.base.types import STRING_TYPES, BoolArray, DataType, Int64Array
 
 #: Non-characters of Unicode: not meant for texts that anybody keeps.
@@ -88,9 +88,9 @@ def _replacing(name: str, pattern: str, template: str, call: FunctionCall) -> Ev
 
     def run(columns: Sequence[Column], _: Block) -> Column:
         compute = arrow_compute()
-        rewritten = _rewrite(name, to_arrow(columns[0].text), pattern, marked)
+        rewritten = _rewrite(name, text_to_arrow(columns[0].text), pattern, marked)
         parts, begins = _flat(compute.split_pattern_regex(rewritten, f"[{_OPEN}-{_CLOSE}]"))
-        pieces = from_arrow(parts)
+        pieces = text_from_arrow(parts)
         kept = _result_mask(begins, limit, offset, reverse=reverse)
         lengths = np.where(kept, np.diff(pieces.offsets), 0)
         joined = pieces.take(np.flatnonzero(kept))
@@ -156,12 +156,12 @@ def _make_regexmatch(call: FunctionCall) -> Evaluator:
     template = f"{_OPEN}\\{int(attributes.get('group', 0))}{_OPEN}"
 
     def run(columns: Sequence[Column], _: Block) -> Column:
-        texts = to_arrow(columns[0].text)
+        texts = text_to_arrow(columns[0].text)
         rewritten = _rewrite("regexmatch", texts, attributes["regex"], template, 1)
         parts, begins = _flat(arrow_compute().split_pattern(rewritten, _OPEN))
         found = np.diff(begins) > 1
         # Of a row without a match any part will do: it is no point.
-        texts_found = from_arrow(parts).take(begins[:-1] + found)
+        texts_found = text_from_arrow(parts).take(begins[:-1] + found)
         return Column(DataType.TEXT, texts_found, columns[0].present & found)
 
     return run
@@ -182,12 +182,12 @@ def _make_regexsplit(call: FunctionCall) -> Evaluator:
     index = int(attributes.get("index", -1))
 
     def run(columns: Sequence[Column], _: Block) -> Column:
-        parts, begins = _flat(arrow_compute().split_pattern_regex(to_arrow(columns[0].text), attributes["regex"]))
-        counts = _without_empty_ends(from_arrow(parts), begins)
+        parts, begins = _flat(arrow_compute().split_pattern_regex(text_to_arrow(columns[0].text), attributes["regex"]))
+        counts = _without_empty_ends(text_from_arrow(parts), begins)
         if index < 0:
             return Column(DataType.INT32, counts.astype(np.int32), columns[0].valid)
         found = counts > index
-        texts = from_arrow(parts).take(begins[:-1] + np.where(found, index, 0))
+        texts = text_from_arrow(parts).take(begins[:-1] + np.where(found, index, 0))
         return Column(DataType.TEXT, texts, columns[0].present & found)
 
     return run

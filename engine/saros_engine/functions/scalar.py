@@ -16,7 +16,7 @@ from itertools import starmap
 import numpy as np
 
 from saros_engine.expressions.integer_arithmetic import absolute
-from saros_engine.expressions.text import cased_text, map_text, match_text, numbers_of, repeat_text, text_distances
+from saros_engine.expressions.text import cased_text, map_text, match_text, repeat_text, text_distances
 from saros_engine.functions.function import (
     Attributes,
     Evaluator,
@@ -31,9 +31,9 @@ from saros_engine.functions.function import (
     stateless,
 )
 from saros_engine.plan.expression import FunctionCall
+from saros_storage.base.arrow import Arrow, arrow_compute, numbers_from_arrow, text_from_arrow, text_to_arrow
 from saros_storage.base.block import Block, Column, TextArray
 from saros_storage.base.errors import UserMistake
-from saros_storage.base.text_conversion import Arrow, arrow_compute, from_arrow, to_arrow
 from saros_storage.base.types import (
     NUMERIC_TYPES,
     NUMPY_DTYPE,
@@ -192,7 +192,7 @@ def _mapped(name: str, change: Callable[[Column], TextArray]) -> Function:
 
 def _arrow_numbers(column: Column, type_: DataType, kernel: Callable[[Arrow], Arrow]) -> Column:
     """A column of numbers or booleans that an Arrow kernel makes of a text column."""
-    values: NumericArray = numbers_of(kernel(to_arrow(column.text)))
+    values: NumericArray = numbers_from_arrow(kernel(text_to_arrow(column.text)))
     return Column(type_, values.astype(NUMPY_DTYPE[type_], copy=False), column.valid)
 
 
@@ -232,16 +232,16 @@ def _make_locate(call: FunctionCall) -> Evaluator:
 
     def run(columns: Sequence[Column], _: Block) -> Column:
         compute = arrow_compute()
-        texts = to_arrow(columns[0].text)
+        texts = text_to_arrow(columns[0].text)
         wanted = target
         if backwards:
             texts, wanted = compute.utf8_reverse(texts), target[::-1]
         # Arrow finds bytes; what stands before the match, in characters, is the position.
         at = compute.find_substring(texts, wanted)
-        found = numbers_of(compute.greater_equal(at, 0))
-        before = _characters_before(texts, numbers_of(at))
+        found = numbers_from_arrow(compute.greater_equal(at, 0))
+        before = _characters_before(texts, numbers_from_arrow(at))
         if backwards:
-            before = numbers_of(compute.utf8_length(texts)) - before - len(target)
+            before = numbers_from_arrow(compute.utf8_length(texts)) - before - len(target)
         return Column(DataType.INT32, np.where(found, before, -1).astype(np.int32), columns[0].valid)
 
     return run
@@ -249,7 +249,7 @@ def _make_locate(call: FunctionCall) -> Evaluator:
 
 def _characters_before(texts: Arrow, at: NumericArray) -> NumericArray:
     """How many characters begin before byte `at[i]` of text i."""
-    text = from_arrow(texts)
+    text = text_from_arrow(texts)
     begins = np.zeros(len(text.data) + 1, np.int64)
     np.cumsum((text.data & 0xC0) != 0x80, out=begins[1:])
     starts = text.offsets[:-1].astype(np.int64)
@@ -306,10 +306,10 @@ def _make_concat(call: FunctionCall) -> Evaluator:
 
     def run(columns: Sequence[Column], _: Block) -> Column:
         compute = arrow_compute()
-        series = [compute.fill_null(to_arrow(column.text, column.valid), "") for column in columns]
+        series = [compute.fill_null(text_to_arrow(column.text, column.valid), "") for column in columns]
         parts = [fixed, *series] if behind else [*series, fixed]
         joined = compute.binary_join_element_wise(*parts, "")
-        return Column(DataType.TEXT, from_arrow(joined), _any_present(columns))
+        return Column(DataType.TEXT, text_from_arrow(joined), _any_present(columns))
 
     return run
 

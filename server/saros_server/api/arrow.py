@@ -1,48 +1,36 @@
-"""Blocks and Arrow: what a result looks like to clients, and what a client's columns look like to the store.
+"""Blocks and Arrow: results for clients, and the columns that clients write.
 
-    BOOLEAN bool · INT32 int32 · INT64 int64 · FLOAT float32 · DOUBLE float64 · TEXT, STRING string · BLOB binary
-    TIMESTAMP timestamp[unit, zone] · DATE date32 · the Time column timestamp[unit, zone]
-
-Values are not copied where the layouts agree (everything but BOOLEAN, DATE and masks). Pure: any thread.
+Types and layouts are those of `saros_storage.base.arrow`; instants, and the Time column, are timestamp[unit, zone] with
+the zone of the session. Pure: any thread.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from saros_storage.base.block import Block, Column, TextArray
-from saros_storage.base.dates import dates_of, days_of
+from saros_storage.base.arrow import (
+    arrow_type,
+    arrow_types,
+    column_from_arrow,
+    column_to_arrow,
+    numbers_from_arrow,
+    numbers_to_arrow,
+)
+from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import UserMistake
-from saros_storage.base.text_conversion import to_arrow as text_to_arrow
-from saros_storage.base.types import BoolArray, DataType, NumericArray, TimeUnit
+from saros_storage.base.types import NUMERIC_TYPES, NUMPY_DTYPE, DataType, NumericArray, TimeUnit
 from saros_wire.client_values import arrow_array
 
-_SIMPLE: dict[DataType, pa.DataType] = {
-    DataType.BOOLEAN: pa.bool_(),
-    DataType.INT32: pa.int32(),
-    DataType.INT64: pa.int64(),
-    DataType.FLOAT: pa.float32(),
-    DataType.DOUBLE: pa.float64(),
-    DataType.TEXT: pa.string(),
-    DataType.STRING: pa.string(),
-    DataType.BLOB: pa.binary(),
-    DataType.DATE: pa.date32(),
-}
+_TYPES = arrow_types()
 
 #: Sets of columns whose names and types are remembered.
 _SHAPES_CACHED = 4_096
 #: Schemas of up to so many columns are kept.
 _SMALL_WIDTH = 64
-
-
-def arrow_type(type_: DataType, unit: TimeUnit, zone: str) -> pa.DataType:
-    """Arrow's type for a column."""
-    return pa.timestamp(unit.suffix, tz=zone) if type_ is DataType.TIMESTAMP else _SIMPLE[type_]
 
 
 def arrow_schema(
@@ -60,8 +48,9 @@ def _schema(
     unit: TimeUnit,
     zone: str,
 ) -> pa.Schema:
-    fields = [pa.field("Time", pa.timestamp(unit.suffix, tz=zone), nullable=False)] if timed else []
-    fields += [pa.field(n, arrow_type(t, unit, zone)) for n, t in zip(names, types, strict=True)]
+    instant = pa.timestamp(unit.suffix, tz=zone)
+    fields = [pa.field("Time", instant, nullable=False)] if timed else []
+    fields += [pa.field(n, arrow_type(t, instant)) for n, t in zip(names, types, strict=True)]
     return pa.schema(fields)
 
 
@@ -72,24 +61,13 @@ _small_schema = lru_cache(_SHAPES_CACHED)(_schema)
 def to_arrow(block: Block, schema: pa.Schema) -> pa.RecordBatch:
     """The block under `schema` (of `arrow_schema`)."""
     first = len(schema) - len(block.columns)
-    arrays = [_array(column, schema, place) for place, column in enumerate(block.columns, first)]
+    arrays = [
+        column_to_arrow(column, _TYPES.get(column.type) or schema.field(place).type)
+        for place, column in enumerate(block.columns, first)
+    ]
     if first:
-        times = pa.py_buffer(np.ascontiguousarray(block.times))
-        arrays.insert(0, pa.Array.from_buffers(schema.field(0).type, block.rows, [None, times]))
+        arrays.insert(0, numbers_to_arrow(block.times, None, schema.field(0).type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _array(column: Column, schema: pa.Schema, place: int) -> pa.Array:
-    values = column.values
-    if isinstance(values, TextArray):
-        return text_to_arrow(values, column.valid, binary=column.type is DataType.BLOB)
-    validity = None if column.valid is None else pa.py_buffer(np.packbits(column.valid, bitorder="little"))
-    rows, type_ = len(values), _SIMPLE.get(column.type) or schema.field(place).type
-    if column.type is DataType.BOOLEAN:
-        values = np.packbits(values, bitorder="little")
-    elif column.type is DataType.DATE:
-        values = days_of(values).astype(np.int32)
-    return pa.Array.from_buffers(type_, rows, [validity, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 # ---------------------------------------------------------------------------------------------- from clients
@@ -109,13 +87,8 @@ _FROM_NUMPY: dict[str, tuple[DataType, type[np.generic]]] = {
 }
 
 
-#: Arrow types whose values are ours as they lie there: the shortest way for columns without nulls.
-_FROM_ARROW: dict[pa.DataType, tuple[DataType, type[np.generic]]] = {
-    pa.int32(): (DataType.INT32, np.int32),
-    pa.int64(): (DataType.INT64, np.int64),
-    pa.float32(): (DataType.FLOAT, np.float32),
-    pa.float64(): (DataType.DOUBLE, np.float64),
-}
+#: Arrow types of numbers whose buffers are columns as they are: the shortest way for columns without nulls.
+_FROM_ARROW = {_TYPES[type_]: (type_, NUMPY_DTYPE[type_]) for type_ in NUMERIC_TYPES}
 
 
 def columns_of(batch: pa.RecordBatch) -> dict[str, Column | pa.Array]:
@@ -154,85 +127,13 @@ def to_column(name: str, values: object, unit: TimeUnit) -> Column:
     if isinstance(values, pa.Array) and not values.null_count:
         found = _FROM_ARROW.get(values.type)
         if found is not None:
-            return Column(found[0], _numbers_at(values, found[1]))
+            return Column(found[0], numbers_from_arrow(values, found[1]))
     if isinstance(values, np.ndarray) and not isinstance(values, np.ma.MaskedArray):
         known = _FROM_NUMPY.get(values.dtype.str[1:])
         if known is not None and values.ndim == 1:
             return Column(known[0], np.ascontiguousarray(values, known[1]))
     what = f"column {name}"
-    return _from_arrow(arrow_array(values, what), unit, what)
-
-
-def _from_arrow(array: pa.Array, unit: TimeUnit, what: str) -> Column:
-    target = _target(array.type, unit)
-    if target is None:
-        if array.null_count == len(array):
-            return Column.nulls(DataType.DOUBLE, len(array))  # without values, any type does
-        raise UserMistake(f"{what}: columns of Arrow type {array.type} cannot be stored", code=507)
-    data_type, storage_type = target
-    if array.type != storage_type:
-        try:
-            array = array.cast(storage_type)
-        except pa.ArrowInvalid as error:
-            raise UserMistake(f"{what}: a value does not fit {data_type.name}: {error}", code=2008) from error
-    valid: BoolArray | None = None
-    if array.null_count:
-        valid = np.asarray(array.is_valid())
-    if data_type.is_text:
-        return Column(data_type, _text(array), valid)
-    return Column(data_type, _numbers(array, data_type), valid)
-
-
-@lru_cache
-def _target(type_: pa.DataType, unit: TimeUnit) -> tuple[DataType, pa.DataType] | None:
-    """Our type for an Arrow type, and the Arrow type whose buffers are ours."""
-    t: Any = pa.types
-    rules: tuple[tuple[bool, DataType, pa.DataType], ...] = (
-        (t.is_boolean(type_), DataType.BOOLEAN, pa.bool_()),
-        (type_ in (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16()), DataType.INT32, pa.int32()),
-        (t.is_integer(type_), DataType.INT64, pa.int64()),
-        (type_ in (pa.float16(), pa.float32()), DataType.FLOAT, pa.float32()),
-        (t.is_floating(type_) or t.is_decimal(type_), DataType.DOUBLE, pa.float64()),
-        (t.is_string(type_) or t.is_large_string(type_), DataType.TEXT, pa.string()),
-        (t.is_binary(type_) or t.is_large_binary(type_), DataType.BLOB, pa.binary()),
-        (t.is_timestamp(type_), DataType.TIMESTAMP, pa.timestamp(unit.suffix)),
-        (t.is_date(type_), DataType.DATE, pa.date32()),
-    )
-    return next(((ours, theirs) for fits, ours, theirs in rules if fits), None)
-
-
-@lru_cache
-def data_type_of(type_: pa.DataType) -> DataType | None:
-    """The type of series that a column of this Arrow type makes; None if none does, or if it can hold no value."""
-    if pa.types.is_dictionary(type_):
-        return data_type_of(type_.value_type)
-    if pa.types.is_string_view(type_) or pa.types.is_binary_view(type_):
-        return DataType.TEXT if pa.types.is_string_view(type_) else DataType.BLOB
-    target = None if pa.types.is_null(type_) else _target(type_, TimeUnit.MILLISECOND)
-    return None if target is None else target[0]
-
-
-def _text(array: pa.Array) -> TextArray:
-    _, offsets, data = array.buffers()
-    bounds = np.frombuffer(offsets, np.int32, len(array) + 1, array.offset * 4)
-    return TextArray(bounds, np.frombuffer(b"" if data is None else data, np.uint8))
-
-
-def _numbers(array: pa.Array, type_: DataType) -> NumericArray:
-    if type_ is DataType.BOOLEAN:
-        filled = array.fill_null(False) if array.null_count else array
-        return np.asarray(filled.to_numpy(zero_copy_only=False))
-    dtype = {DataType.DATE: np.int32, DataType.TIMESTAMP: np.int64}.get(type_) or array.type.to_pandas_dtype()
-    numbers = _numbers_at(array, dtype)
-    return dates_of(numbers) if type_ is DataType.DATE else numbers
-
-
-def _numbers_at(array: pa.Array, dtype: Any) -> NumericArray:
-    """The array's buffer of values, not copied."""
-    numbers: NumericArray = np.frombuffer(
-        array.buffers()[1], dtype, len(array), array.offset * np.dtype(dtype).itemsize
-    )
-    return numbers
+    return column_from_arrow(arrow_array(values, what), unit, what)
 
 
 def to_times(times: object, unit: TimeUnit, zone: str) -> NumericArray:
@@ -243,7 +144,7 @@ def to_times(times: object, unit: TimeUnit, zone: str) -> NumericArray:
     if type(times) is np.ndarray and times.dtype == np.int64 and times.ndim == 1:
         return np.ascontiguousarray(times, np.int64)
     if isinstance(times, pa.Int64Array) and not times.null_count:
-        return _numbers_at(times, np.int64)
+        return numbers_from_arrow(times, np.int64)
     array = arrow_array(times, "times")
     if pa.types.is_date(array.type):
         array = array.cast(pa.timestamp("ms"))

@@ -21,13 +21,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from saros_server.api.arrow import data_type_of
 from saros_shell.output.progress import counted
 from saros_shell.transfer.source_layout import BadRow, Layout, NewSeries, Series, SourceBatch
 from saros_shell.transfer.source_options import SourceError, SourceOptions
 from saros_shell.transfer.source_times import ISO
 from saros_shell.transfer.source_types import NUMBER
 from saros_shell.transfer.time_column import named_time_column
+from saros_storage.base.arrow import data_type_of
 from saros_storage.base.types import DataType
 
 #: A column's name, and its type after it, as IoTDB's tools write it: root.a.b.c(FLOAT).

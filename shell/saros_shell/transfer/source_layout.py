@@ -21,7 +21,6 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from saros_server.api.arrow import data_type_of
 from saros_shell.transfer.source_options import SourceError, SourceOptions
 from saros_shell.transfer.source_times import TimeReader
 from saros_shell.transfer.source_types import (
@@ -37,6 +36,7 @@ from saros_shell.transfer.source_types import (
     without_blank,
 )
 from saros_shell.transfer.time_column import find_time_column, unnamed_indexes
+from saros_storage.base.arrow import data_type_of
 from saros_storage.base.types import NUMERIC_TYPES, STRING_TYPES, TIME_UNITS, DataType
 
 

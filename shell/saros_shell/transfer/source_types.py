@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from saros_server.api.arrow import arrow_type, data_type_of
 from saros_shell.transfer.source_options import SourceError, SourceOptions
+from saros_storage.base.arrow import arrow_type, data_type_of
 from saros_storage.base.types import FLOATING_TYPES, STRING_TYPES, DataType, TimeUnit
 from saros_wire.client_values import arrow_array
 
@@ -38,6 +38,8 @@ _THOUSANDS = r"^[+-]?\d{1,3}([.,' ])\d{3}(?!\d)"
 #: From here on a DOUBLE does not hold every whole number; numbers from here on have at least so many digits.
 _EXACT_MAX = 2.0**53
 _LONG = r"^[+-]?\d{16,}$"
+#: The type of instants in texts.
+_INSTANT = pa.timestamp("ms", tz="UTC")
 #: Made this way, since `pa.scalar` loads pandas.
 NO_TEXT = pa.nulls(1, pa.string())[0]
 #: Columns up to this length are cast value by value once a value has failed.
@@ -75,7 +77,7 @@ def can_cast(source: pa.DataType, type_: DataType) -> bool:
     if type_ is DataType.TIMESTAMP:
         return bool(pa.types.is_integer(source) or pa.types.is_temporal(source))
     try:
-        pa.nulls(0, source).cast(arrow_type(type_, TimeUnit.MILLISECOND, "UTC"))
+        pa.nulls(0, source).cast(arrow_type(type_, _INSTANT))
     except pa.ArrowNotImplementedError:
         return False
     return True
@@ -89,10 +91,10 @@ def parse(column: pa.Array, type_: DataType, options: SourceOptions) -> pa.Array
     if type_ is DataType.BLOB:
         return _bytes_of(text)
     if type_ in (DataType.INT32, DataType.INT64):
-        return whole_numbers(options.plain_numbers(text), arrow_type(type_, TimeUnit.MILLISECOND, "UTC"))
+        return whole_numbers(options.plain_numbers(text), arrow_type(type_, _INSTANT))
     if type_ in FLOATING_TYPES:
-        return _floats(options.plain_numbers(text), arrow_type(type_, TimeUnit.MILLISECOND, "UTC"))
-    return cast_fitting(without_blank(text), arrow_type(type_, TimeUnit.MILLISECOND, "UTC"))
+        return _floats(options.plain_numbers(text), arrow_type(type_, _INSTANT))
+    return cast_fitting(without_blank(text), arrow_type(type_, _INSTANT))
 
 
 def without_blank(text: pa.Array) -> pa.Array:
@@ -171,7 +173,7 @@ def _cast_one(value: pa.Scalar, type_: pa.DataType) -> pa.Scalar:
 
 def cast(column: pa.Array, type_: DataType, unit: TimeUnit) -> pa.Array:
     """Values of a typed file as those of any type but TIMESTAMP; null where a value does not fit."""
-    target = arrow_type(type_, unit, "UTC")
+    target = arrow_type(type_, pa.timestamp(unit.suffix, tz="UTC"))
     if type_ not in FLOATING_TYPES:
         return cast_fitting(column, target)
     values = column.cast(target, safe=False)

@@ -17,23 +17,13 @@ import pyarrow as pa
 
 from saros_spark.base.errors import SourceError
 from saros_spark.base.options import TimeType
+from saros_storage.base.arrow import arrow_type
 from saros_storage.base.types import DataType, TimeUnit
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 INSTANT = pa.timestamp("us", tz="UTC")
-_ARROW: dict[DataType, pa.DataType] = {
-    DataType.BOOLEAN: pa.bool_(),
-    DataType.INT32: pa.int32(),
-    DataType.INT64: pa.int64(),
-    DataType.FLOAT: pa.float32(),
-    DataType.DOUBLE: pa.float64(),
-    DataType.TEXT: pa.string(),
-    DataType.STRING: pa.string(),
-    DataType.BLOB: pa.binary(),
-    DataType.DATE: pa.date32(),
-}
 _WIDER: dict[frozenset[DataType], DataType] = {
     frozenset({DataType.INT32, DataType.INT64}): DataType.INT64,
     frozenset({DataType.INT32, DataType.FLOAT}): DataType.DOUBLE,
@@ -49,11 +39,6 @@ def instant_type(time_type: TimeType, unit: TimeUnit) -> pa.DataType:
     if time_type == "auto":
         return pa.int64() if unit is TimeUnit.NANOSECOND else INSTANT
     return INSTANT if time_type == "timestamp" else pa.int64()
-
-
-def arrow_type(type_: DataType, instant: pa.DataType) -> pa.DataType:
-    """Arrow's type for a series, where instants are `instant`."""
-    return instant if type_ is DataType.TIMESTAMP else _ARROW[type_]
 
 
 def wider(one: DataType, other: DataType) -> DataType | None:

@@ -26,7 +26,7 @@ import pyarrow as pa
 from saros_spark.base.connecting import ELSEWHERE_S, addresses_of, connection_of, refuses
 from saros_spark.base.errors import SourceError
 from saros_spark.base.options import ScanOptions
-from saros_spark.base.types import arrow_type, common_type, field_of, instant_type, named_type
+from saros_spark.base.types import common_type, field_of, instant_type, named_type
 from saros_spark.base.worker_gc import collect_garbage
 from saros_spark.read.batches import conform, melt
 from saros_spark.read.catalogue import (
@@ -40,6 +40,7 @@ from saros_spark.read.catalogue import (
 )
 from saros_spark.read.dropped_series_check import DroppedSeriesCheck, refuse
 from saros_spark.read.planning import Sizes, Slice, duration, moment, plan_devices, plan_times, windows
+from saros_storage.base.arrow import arrow_type
 from saros_storage.base.paths import unquote_node
 from saros_storage.base.types import TimeUnit
 

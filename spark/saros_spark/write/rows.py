@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from saros_spark.base.errors import SourceError
 from saros_spark.base.options import Layout, WriteOptions
-from saros_spark.base.types import arrow_type
 from saros_spark.read.catalogue import canonical
+from saros_storage.base.arrow import arrow_type
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, split_path, split_series
 from saros_storage.base.types import FLOATING_TYPES, DataType

@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from saros_server.api.arrow import to_column, to_times
 from saros_spark.base.errors import SourceError
-from saros_spark.base.types import arrow_type
 from saros_spark.read.catalogue import unit_of
 from saros_spark.write.rows import Rows, describe_misfit
+from saros_storage.base.arrow import arrow_type
 from saros_storage.base.block import Column
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, split_path, split_series

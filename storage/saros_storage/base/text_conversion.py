@@ -1,11 +1,10 @@
-"""Values as text, for CAST, SELECT LAST and series that were changed to text; and text in Arrow's layout.
+"""Values as text, for CAST, SELECT LAST and series that were changed to text.
 
     1, 2.5f, 1e10      "1"  "2.5"  "1.0E10"       the shortest digits that read back as the same value, as Java prints
     true, 20240229     "true"  "2024-02-29"       BOOLEAN, DATE
     bytes              "0x6162"                   BLOB
 
-`TextArray` has Arrow's layout, so that neither direction copies data (only the mask is packed). Arrow is imported when
-it is first needed. Pure: any thread.
+Pure: any thread.
 """
 
 from __future__ import annotations
@@ -14,63 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from saros_storage.base.arrow import arrow_compute, numbers_to_arrow, text_from_arrow, text_to_arrow
 from saros_storage.base.block import Column, TextArray
-from saros_storage.base.types import FLOATING_TYPES, BoolArray, ByteArray, DataType, NumericArray
+from saros_storage.base.types import FLOATING_TYPES, ByteArray, DataType, NumericArray
 
-#: An Arrow array or a module of Arrow: it has no types of its own that mypy could see.
-Arrow = Any
-#: Bytes from here on are parts of characters. To look for them takes a twentieth of Arrow's cast, which looks closer.
-_NOT_ASCII = 128
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
-
-
-def arrow_compute() -> Arrow:
-    """The module of Arrow's kernels."""
-    import pyarrow.compute as pc
-
-    return pc
-
-
-def to_arrow(text: TextArray, valid: BoolArray | None = None, *, binary: bool = False) -> Arrow:
-    """The Arrow array that shares the text's buffers; UTF-8, or opaque bytes if `binary`.
-
-    What is not UTF-8 (a BLOB that was made TEXT, a foreign file's) shows U+FFFD where it is not, as Java reads it.
-    """
-    import pyarrow as pa
-
-    mask = None
-    if valid is not None:
-        mask = pa.py_buffer(np.packbits(valid, bitorder="little"))
-    offsets = pa.py_buffer(np.ascontiguousarray(text.offsets))
-    data = pa.py_buffer(np.ascontiguousarray(text.data))
-    ascii_only = not binary and text.data[text.offsets[0] : text.offsets[-1]].max(initial=0) < _NOT_ASCII
-    array = pa.Array.from_buffers(pa.string() if ascii_only else pa.binary(), len(text), [mask, offsets, data])
-    if binary or ascii_only:
-        return array
-    try:
-        return array.cast(pa.string())
-    except pa.ArrowInvalid:
-        # Rare by nature, so one by one.
-        texts = [None if value is None else value.decode("utf-8", "replace") for value in array.to_pylist()]
-        return pa.array(texts, pa.string())
-
-
-def numbers_to_arrow(values: NumericArray) -> Arrow:
-    """The Arrow array that shares the numbers' buffer; `pa.array` would look into pandas, and so load it."""
-    import pyarrow as pa
-
-    kind = pa.from_numpy_dtype(values.dtype)
-    raw = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(raw)])
-
-
-def from_arrow(array: Arrow) -> TextArray:
-    """The text of an Arrow string or binary array (its nulls become empty or any text: the mask is the caller's)."""
-    _, offsets, data = array.buffers()
-    if offsets is None:
-        return TextArray(np.zeros(len(array) + 1, np.int32), np.empty(0, np.uint8))
-    bounds = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
-    return TextArray(bounds, np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8))
 
 
 def format_column(column: Column) -> TextArray:
@@ -87,7 +34,7 @@ def format_column(column: Column) -> TextArray:
         return _floats(column.numbers)
     import pyarrow as pa
 
-    return from_arrow(numbers_to_arrow(column.numbers).cast(pa.string()))
+    return text_from_arrow(numbers_to_arrow(column.numbers).cast(pa.string()))
 
 
 def _floats(values: NumericArray) -> TextArray:
@@ -102,8 +49,8 @@ def _floats(values: NumericArray) -> TextArray:
     if not plain.all():
         # Rare by nature, so one by one.
         odd = [_java_float(value) for value in values[~plain]]
-        texts = compute.replace_with_mask(texts, numbers_to_arrow(~plain), to_arrow(TextArray.of(odd)))
-    return from_arrow(texts)
+        texts = compute.replace_with_mask(texts, numbers_to_arrow(~plain), text_to_arrow(TextArray.of(odd)))
+    return text_from_arrow(texts)
 
 
 def _java_float(value: np.floating[Any]) -> str:

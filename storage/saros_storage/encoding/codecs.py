@@ -6,6 +6,7 @@ from operator import le
 
 import numpy as np
 
+from saros_storage.base.arrow import text_from_arrow, text_to_arrow
 from saros_storage.base.block import TextArray, Values
 from saros_storage.base.types import (
     FLOATING_TYPES,
@@ -120,15 +121,10 @@ def _encode_text(values: TextArray) -> bytes:
 
 def _encode_dictionary(values: TextArray) -> bytes:
     """Words in order of first use, then the RLE of their numbers."""
-    import pyarrow as pa
-
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(values.offsets)), pa.py_buffer(values.data)]
-    indexed = pa.Array.from_buffers(pa.binary(), len(values), buffers).dictionary_encode()
-    words = indexed.dictionary
-    _, offsets, data = words.buffers()
-    text = TextArray(np.frombuffer(offsets, np.int32, len(words) + 1), np.frombuffer(data or b"", np.uint8))
+    indexed = text_to_arrow(values, binary=True).dictionary_encode()
+    words = text_from_arrow(indexed.dictionary)
     head = _varints(np.array([len(words)]))
-    return head + _encode_text(text) + _encode_rle(indexed.indices.to_numpy().astype(np.int64))
+    return head + _encode_text(words) + _encode_rle(indexed.indices.to_numpy().astype(np.int64))
 
 
 def _encode_rle(values: Int64Array) -> bytes:
