@@ -1,4 +1,22 @@
-"""Many nodes as one database: placement, Raft groups, routing, growth; see the room's README."""
+"""Many nodes as one database: placement, Raft groups, routing, growth; see the room's README.
+
+Public: the modules that other rooms may import, by package. `*`: all of the package. The engine and `saros sync` need
+the users, the facade and its errors; the rest is for the server, which builds a node from it.
+
+    users              *
+    node               *
+    meta               *
+    database           cluster_directory, database, partial_failure, read_index, synced_devices
+    placement          balancer, ring, slots, table
+    topology           commands, topology, transitions
+    reconfiguration    reconciler, unsafe_recovery
+    routing            merges, no_leader, proposer, replicas, routes, schema_view
+    remote             migration_sources, reader_open, reader_service, routed_view
+    multiraft          host, host_threads, peers, raft_log
+    raft               membership, messages, ready
+    transport          counters, grpc_peers, handshake
+    data               command, snapshots
+"""
 
 import logging
 

@@ -1,4 +1,26 @@
-"""Types, paths, TsFiles, the log, MemTables, partitions, the schema tree, series readers."""
+"""Types, paths, TsFiles, the log, MemTables, partitions, the schema tree, series readers.
+
+Public: the modules that other rooms may import, by package. `*`: all of the package; `(package)`: names of its
+`__init__`; `(room)`: the modules beside this one.
+
+    base          *
+    io            *
+    scan          *
+    folder        *
+    mutation      *
+    backup        *
+    schema        (package)
+    log           (package)
+    read          latest, latest_cache, row_ranges, view, window_statistics
+    checkpoint    checkpoint, checkpoint_set, fetch, registry
+    loading       content, loader, staging
+    tsfile        file_outline, reader, verifier, writer
+    kernels       jit, merge, time_gaps, windows
+    cache         chunk_cache
+    compaction    compactor
+    partition     partition_status
+    (room)        folder_check, region, store
+"""
 
 import logging
 

@@ -28,16 +28,16 @@ def module_of(path: Path) -> str:
 
 
 @cache
-def imports() -> Mapping[str, set[str]]:
-    """By module, the modules of ours that it imports, at its top or in a function, except for type checkers alone."""
+def imports(*, types: bool = False) -> Mapping[str, set[str]]:
+    """By module, the modules of ours that it imports, at its top or in a function; `types`: for type checkers, too."""
     known = {module_of(path) for path in SOURCES}
-    return {module_of(path): set(_imported(TREES[path], known)) - {module_of(path)} for path in SOURCES}
+    return {module_of(path): set(_imported(TREES[path], known, types)) - {module_of(path)} for path in SOURCES}
 
 
-def _imported(node: ast.AST, known: set[str]) -> Iterator[str]:
+def _imported(node: ast.AST, known: set[str], types: bool) -> Iterator[str]:
     for child in ast.iter_child_nodes(node):
         match child:
-            case ast.If(test=ast.Name("TYPE_CHECKING")):
+            case ast.If(test=ast.Name("TYPE_CHECKING")) if not types:
                 continue
             case ast.ImportFrom(module=str(module), names=names):
                 found = {name if (name := f"{module}.{alias.name}") in known else module for alias in names}
@@ -45,4 +45,4 @@ def _imported(node: ast.AST, known: set[str]) -> Iterator[str]:
             case ast.Import(names=names):
                 yield from (alias.name for alias in names if alias.name in known)
             case _:
-                yield from _imported(child, known)
+                yield from _imported(child, known, types)

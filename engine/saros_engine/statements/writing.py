@@ -39,8 +39,7 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, split_path
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, BoolArray, DataType, Int64Array
-from saros_storage.schema import CreateDatabase, DeviceSchema, SchemaChange, SeriesSchema
-from saros_storage.schema.ttl import Expiry
+from saros_storage.schema import CreateDatabase, DeviceSchema, Expiry, SchemaChange, SeriesSchema
 
 _TYPE_MISMATCH = 507
 _OUT_OF_TTL = 607

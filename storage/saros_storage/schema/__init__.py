@@ -29,6 +29,7 @@ from saros_storage.schema.model import (
     stored_encoding,
 )
 from saros_storage.schema.tree import SchemaTree
+from saros_storage.schema.ttl import Expiry
 from saros_storage.schema.ttl_rules import TtlRules
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "DeleteDatabase",
     "DeleteSeries",
     "DeviceSchema",
+    "Expiry",
     "SchemaChange",
     "SchemaTree",
     "SeriesSchema",

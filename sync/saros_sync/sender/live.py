@@ -36,7 +36,7 @@ from saros_storage.folder.layout import (
 from saros_storage.folder.manifest import Manifest, decode_manifest
 from saros_storage.folder.schema_file import load_schema
 from saros_storage.io.disk import Disk
-from saros_storage.log.record import Head, ReadPiece, heads, whole_record
+from saros_storage.log import Head, ReadPiece, heads, whole_record
 from saros_storage.mutation.mutation import MUTATION, decode_mutation, is_one_tablet
 from saros_storage.schema import SchemaTree
 
