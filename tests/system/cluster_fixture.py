@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
+from unittest import mock
 
 from free_ports import free_addresses
 from waiting import wait_until
@@ -14,6 +15,7 @@ from saros_cluster.node.cluster_file import ClusterFile, NodeAddress, save
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.transport.grpc_peers import GrpcPeers
 from saros_engine.base.session_context import SessionContext
+from saros_server.cluster import background
 from saros_server.config.configuration import Configuration, load
 from saros_server.node.node import Node
 from saros_storage.base.errors import StorageError
@@ -44,7 +46,16 @@ class Nodes:
         self.nodes: list[Node | None] = [None] * nodes
         for number in range(nodes):
             self.start(number)
+        wait_until(self._elects)
         self.wait_ready()
+
+    def _elects(self) -> bool:
+        """Let the first replica of each group that has no leader campaign; return whether all have one."""
+        hosts = [self.database(number)._parts.host for number in range(len(self.nodes))]
+        waiting = [group for host in hosts for group, status in host.statuses().items() if status.leader is None]
+        for group in set(waiting):
+            hosts[max(group, 1) - 1].campaign(group)
+        return not waiting
 
     def start(self, number: int) -> Node:
         node = self.nodes[number] = Node.open(str(self.folders[number]), self.configuration)
@@ -85,9 +96,10 @@ class Nodes:
         return run(self.node(number), text, consistency)
 
     def close(self) -> None:
-        for number, node in enumerate(self.nodes):
-            if node is not None:
-                self.stop(number)
+        with mock.patch.object(background, "_HAND_OVER_NS", 0):  # no node is left to lead
+            for number, node in enumerate(self.nodes):
+                if node is not None:
+                    self.stop(number)
 
 
 def run(node: Node, text: str, consistency: str = "strong") -> list[tuple[object, ...]]:
