@@ -9,7 +9,7 @@ NODES ?= 3
 FAULTS ?= 8
 RESTARTS ?= 200
 
-.PHONY: help run test lint types imports unit format parser proto bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming mutants clean
+.PHONY: help run test quick check-slow lint types imports unit format parser proto bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming mutants clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -24,6 +24,12 @@ run: .venv/.installed ## open the shell on an embedded database in ./data (or ru
 	@$(BIN)/saros shell ./data
 
 test: lint types imports unit ## everything that must hold
+
+quick: .venv/.installed ## the tests that take under a second each, without style and types: a first answer in two minutes
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 1 -m "not slow and not speed"
+
+check-slow: .venv/.installed ## fail tests over a second that are not marked slow; needs a quiet machine
+	@$(BIN)/python -m pytest --check-slow -m "not slow and not speed"
 
 lint: .venv/.installed ## style
 	@$(BIN)/ruff format --check .

@@ -1,6 +1,8 @@
-"""Options of the tests."""
+"""Options of the tests, and the check that slow ones are marked."""
 
 from __future__ import annotations
+
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -9,6 +11,25 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 
+#: A test that takes longer on a quiet machine is marked `slow`; `make quick` leaves it out.
+SLOW_S = 1.0
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write the outputs of scripts anew: look at the difference")
+    parser.addoption("--check-slow", action="store_true", help="fail tests over a second that are not marked slow")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    is_marked = any(item.get_closest_marker(name) for name in ("slow", "speed"))
+    if item.config.getoption("--check-slow") and report.passed and not is_marked and report.duration > SLOW_S:
+        report.outcome = "failed"
+        report.longrepr = (
+            f"the {report.when} phase took {report.duration:.1f} s: mark the test `slow`,"
+            " or its module if a fixture that it shares takes the time"
+        )
+    return report
