@@ -63,6 +63,7 @@ from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import DataType, Int64Array
+from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.scan.read_point import ReadPoint
 
 _INTERNAL = 2001
@@ -76,6 +77,7 @@ class _Question:
     parsed: ast.Parsed
     given: tuple[ast.Literal, ...]
     timeout_ms: int | None
+    request: WriteRequest
 
 
 @dataclass(slots=True)
@@ -149,10 +151,12 @@ class QueryEngine:
         parameters: Sequence[object] = (),
         *,
         timeout_ms: int | None = None,
+        request: WriteRequest = UNNUMBERED,
     ) -> Result:
         """Run one statement. Raises what is wrong with it: ParseError, UserMistake, EngineError, StorageError."""
         with self._counted(statements=1):
-            return self._execute(text, session, parameters, timeout_ms)
+            parsed = self._statements.get(text)
+            return self._execute(_Question(text, parsed, (), timeout_ms, request), session, parameters)
 
     @contextmanager
     def _counted(self, *, statements: int) -> Iterator[None]:
@@ -165,16 +169,13 @@ class QueryEngine:
                 self._counters.statements += statements
                 self._counters.failures += failed
 
-    def _execute(
-        self, text: str, session: SessionContext, parameters: Sequence[object], timeout_ms: int | None
-    ) -> Result:
-        parsed = self._statements.get(text)
-        question = _Question(text, parsed, (), timeout_ms)
+    def _execute(self, question: _Question, session: SessionContext, parameters: Sequence[object]) -> Result:
+        parsed = question.parsed
         if parsed.parameters or parameters:
             question = replace(question, given=tuple(self._binder.literals(parsed.statement, parameters)))
         if session.trail is None and session.access.unrestricted:
             return self._run(question, session)
-        with _recorded(session.trail, RULES[type(parsed.statement)].event, parsed.redacted or text):
+        with _recorded(session.trail, RULES[type(parsed.statement)].event, parsed.redacted or question.text):
             authorize(parsed.statement, self._authorization_request(session.access))
             return self._run(question, session)
 
@@ -194,6 +195,7 @@ class QueryEngine:
         *,
         aligned: bool | None = None,
         session: SessionContext | None = None,
+        request: WriteRequest = UNNUMBERED,
     ) -> int:
         """Write a batch of one device; see `writing.Writer.insert_columns`. A `session` of None is unrestricted."""
         with self._counted(statements=0):
@@ -201,7 +203,8 @@ class QueryEngine:
                 with _recorded(session.trail, None, f"columns for {device}"):
                     authorize_write(device, tuple(columns), self._authorization_request(session.access))
             self.mode.require_running()
-            return self._timed(partial(self._writer.insert_columns, device, times, columns, aligned=aligned))
+            insert = partial(self._writer.insert_columns, device, times, columns, aligned=aligned, request=request)
+            return self._timed(insert)
 
     def insert_together(self, batches: Sequence[ColumnBatch]) -> list[InsertExecutor | None]:
         """Begin to write batches, each by itself. Where it returns None, use `insert_columns`, which reports errors."""
@@ -269,10 +272,11 @@ class QueryEngine:
         statement = self._filled(parsed, question.given)
         match statement:
             case ast.Select():
-                return self._select_into(statement, session, text, timeout_ms)
+                return self._select_into(statement, session, text, timeout_ms, question.request)
             case ast.Insert():
                 moment = self._queries.moment(session)
-                return Result("", count=self._timed(partial(self._writer.insert, statement, moment)))
+                insert = partial(self._writer.insert, statement, moment, question.request)
+                return Result("", count=self._timed(insert))
             case ast.Explain():
                 return self._explain(statement, session, text, timeout_ms)
             case ast.Show():
@@ -288,24 +292,26 @@ class QueryEngine:
             case _ if isinstance(statement, ast.ClusterStatement):
                 return _optional_result(run_cluster_statement(statement, self._nodes()))
             case _:
-                return Result("", count=self._change(statement, session, text, timeout_ms))
+                return Result("", count=self._change(statement, session, question))
 
-    def _change(self, statement: ast.Statement, session: SessionContext, text: str, timeout_ms: int | None) -> int:
+    def _change(self, statement: ast.Statement, session: SessionContext, question: _Question) -> int:
         """Run a statement that returns no rows; returns how many things it changed."""
+        request = question.request
         match statement:
             case ast.DeleteData(paths, where):
                 times = time_range(where, self._queries.moment(session))
                 self._store.catch_up("strong")  # of which aliases and views there are
                 patterns, count = patterns_to_delete(self._store.schema, map(str, paths))
-                self._store.delete(patterns, times)
+                self._store.delete(patterns, times, request=request)
                 return count
             case ast.Load():
-                return load_files(self._store, statement, self._options.default_database_level, session.load_folders)
+                level = self._options.default_database_level
+                return load_files(self._store, statement, level, session.load_folders, request)
             case ast.Flush(databases):
                 self._store.flush([str(path) for path in databases] or None)
                 return 0
             case ast.Merge(databases, full):
-                with self._queries.merging(text, session.asker, timeout_ms) as merge:
+                with self._queries.merging(question.text, session.asker, question.timeout_ms) as merge:
                     merge.run([str(path) for path in databases] or None, full=full)
                 return 0
             case ast.ClearCache(local):
@@ -323,7 +329,7 @@ class QueryEngine:
             case _ if isinstance(statement, ast.SyncStatement):
                 return run_sync_statement(statement, self._sync)
             case _:
-                return self._schema.run(statement, session, text)
+                return self._schema.run(statement, session, question.text, request)
 
     # ------------------------------------------------------------------ SELECT
 
@@ -357,7 +363,9 @@ class QueryEngine:
         execution = self._queries.start(plan, question.text, session.asker, question.timeout_ms, point)
         return Result(execution.query, plan.fields, timed=plan.timed, rows=execution, point=point)
 
-    def _select_into(self, select: ast.Select, session: SessionContext, text: str, timeout_ms: int | None) -> Result:
+    def _select_into(
+        self, select: ast.Select, session: SessionContext, text: str, timeout_ms: int | None, request: WriteRequest
+    ) -> Result:
         point = self._store.catch_up(session.consistency)
         logical = plan_select(select, self._queries.context(session))
         self._store.finish_schema_read(point)
@@ -367,7 +375,8 @@ class QueryEngine:
         check_types(targets, logical.fields, self._store.schema)
 
         def write(device: str, times: Int64Array, columns: Mapping[str, Column], aligned: bool) -> None:
-            self._timed(partial(self._writer.insert_columns, device, times, columns, aligned=aligned or None))
+            insert = self._writer.insert_columns
+            self._timed(partial(insert, device, times, columns, aligned=aligned or None, request=request))
 
         plan = self._queries.physical(logical, session)
         execution = self._queries.start(plan, text, session.asker, timeout_ms, point)
@@ -389,7 +398,7 @@ class QueryEngine:
         select = query.select(moment)
         with self._counted(statements=1):
             authorize(select, self._authorization_request(access))
-            self._select_into(select, session, query.text, None).close()
+            self._select_into(select, session, query.text, None, UNNUMBERED).close()
 
     def _nodes(self) -> ClusterAdmin:
         if self._cluster is None:

@@ -26,6 +26,7 @@ from saros_storage.base.clock import Clock
 from saros_storage.base.errors import CorruptFile, DiskFull, LogFailed, StorageError, UserMistake
 from saros_storage.base.paths import parse_pattern
 from saros_storage.base.tablet import Tablet
+from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.cache.chunk_cache import ChunkCache
 from saros_storage.checkpoint.checkpoint_set import CheckpointSet
 from saros_storage.checkpoint.registry import CheckpointRegistry
@@ -147,7 +148,12 @@ class Store:
         """The options that the store was opened with."""
         return self._options
 
-    def change_schema(self, changes: Sequence[SchemaChange]) -> None:
+    def change_schema(
+        self,
+        changes: Sequence[SchemaChange],
+        *,
+        request: WriteRequest = UNNUMBERED,  # noqa: ARG002 (one log: repetitions are found before they get here)
+    ) -> None:
         """Apply changes, all or none; not for deletions (see `delete_series`). Raises UserMistake."""
         with self._lock:
             self._region.check_open()
@@ -158,7 +164,13 @@ class Store:
                 self.schema.dry_run(changes)
             self._commit(Mutation(changes))
 
-    def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = ()) -> None:
+    def write(
+        self,
+        tablets: Sequence[Tablet],
+        creates: Sequence[SchemaChange] = (),
+        *,
+        request: WriteRequest = UNNUMBERED,  # noqa: ARG002 (one log: repetitions are found before they get here)
+    ) -> None:
         """Write batches, all or none, after the schema changes that they need. Views taken afterwards show them.
 
         Raises UserMistake (unknown series 508, other type 507, time out of range 2007), DiskFull, LogFailed.
@@ -176,7 +188,7 @@ class Store:
             ticket = self._append(Mutation((), (), self._fitting.place(frames, self.schema)))
         self.await_ticket(ticket)
 
-    def submit_writes(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> list[QueuedBatch | None]:
+    def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> list[QueuedBatch | None]:
         """Queue each batch separately; None: `write` would refuse it, or cannot now. See `Database.submit_writes`."""
         frames = [_frame_of(tablet) for tablet, _ in writes]
         try:
@@ -193,14 +205,25 @@ class Store:
         except StorageError:
             return None
 
-    def delete(self, patterns: Sequence[str], time: TimeRange) -> None:
+    def delete(
+        self,
+        patterns: Sequence[str],
+        time: TimeRange,
+        *,
+        request: WriteRequest = UNNUMBERED,  # noqa: ARG002 (one log: repetitions are found before they get here)
+    ) -> None:
         """Delete the points in `time` of all series that match a pattern; later writes stay."""
         for pattern in patterns:
             parse_pattern(pattern)
         if patterns and not time.empty:
             self._commit(Mutation(deletions=[Deletion(tuple(patterns), time)]))
 
-    def delete_series(self, pattern: str) -> int:
+    def delete_series(
+        self,
+        pattern: str,
+        *,
+        request: WriteRequest = UNNUMBERED,  # noqa: ARG002 (one log: repetitions are found before they get here)
+    ) -> int:
         """Delete series and their points; returns the number of series."""
         with self._lock:
             count = len(self.schema.match_series(parse_pattern(pattern)))
@@ -208,7 +231,12 @@ class Store:
                 self._commit(Mutation([DeleteSeries(pattern)], [Deletion((pattern,), TimeRange())]))
             return count
 
-    def delete_database(self, path: str) -> None:
+    def delete_database(
+        self,
+        path: str,
+        *,
+        request: WriteRequest = UNNUMBERED,  # noqa: ARG002 (one log: repetitions are found before they get here)
+    ) -> None:
         """Delete a database and everything in it. Raises UserMistake 504."""
         with self._region.flusher.folders, self._lock:
             change = DeleteDatabase(path)
@@ -219,7 +247,13 @@ class Store:
         """See `Region.expire`."""
         self._region.expire()
 
-    def load(self, path: str, options: LoadOptions) -> int:
+    def load(
+        self,
+        path: str,
+        options: LoadOptions,
+        *,
+        request: WriteRequest = UNNUMBERED,  # noqa: ARG002 (one log: repetitions are found before they get here)
+    ) -> int:
         """Load a TsFile as if its points were written now, all or nothing; returns the number of files it became.
 
         Durable when it returns, whatever `durability` says. Raises UserMistake (2051 for the file; 507, 509, 511, 2007

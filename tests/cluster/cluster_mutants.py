@@ -87,7 +87,7 @@ def a_snapshot_brings_no_requests(plant: Plant):
 
 @mutant
 def every_attempt_is_a_request_of_its_own(plant: Plant):
-    plant(WriteCoordinator, "request", WriteCoordinator.own_request)
+    plant(WriteCoordinator, "numbered", WriteCoordinator.renumbered)
 
 
 # ---------------------------------------------------------------------- after a start

@@ -12,7 +12,7 @@ from saros_cluster.multiraft.peers import Unreachable
 from saros_cluster.multiraft.state_machine import Outcome
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown, leader_wait
+from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown
 from saros_cluster.routing.proposer import DEADLINE_SECONDS, Proposer
 from saros_cluster.topology.topology import META
 
@@ -57,7 +57,7 @@ class Cluster:
         self.sleep(timeout_s)
         raise Unreachable(node, "Deadline Exceeded")
 
-    def try_to_propose(self, group: GroupId = GROUP) -> None:
+    def try_to_propose(self, group: GroupId = GROUP, leaders_until_ns: int | None = None) -> None:
         proposer = Proposer(
             ONE,
             self,  # type: ignore[arg-type]
@@ -67,7 +67,7 @@ class Cluster:
             self.sleep,
             self.down.__contains__,
         )
-        proposer.propose(group, b"command")
+        proposer.propose(group, b"command", leaders_until_ns=leaders_until_ns)
 
 
 def refuse(node: NodeId, _: float) -> bytes:
@@ -119,7 +119,7 @@ def test_a_client_that_tries_elsewhere_shortens_the_wait_and_each_member_is_aske
 ) -> None:
     cluster = Cluster(refuse)
     until_ns = None if wait_s is None else int(wait_s * SECOND)
-    with leader_wait(until_ns), pytest.raises(NoLeader):
-        cluster.try_to_propose()
+    with pytest.raises(NoLeader):
+        cluster.try_to_propose(leaders_until_ns=until_ns)
     assert pytest.approx(expected_s, abs=0.03) == cluster.now_ns / SECOND
     assert {TWO, THREE} == set(cluster.asked)

@@ -13,7 +13,7 @@ from saros_cluster.database.partial_failure import PartialFailure
 from saros_cluster.database.write_coordinator import WriteCoordinator, raise_failures
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown, is_leader_wait_short, leader_wait
+from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown
 from saros_cluster.routing.routing import Routing
 from saros_cluster.topology.topology import Node, Topology
 from saros_storage.base.block import Column
@@ -21,6 +21,7 @@ from saros_storage.base.clock import SystemClock
 from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import DataType
+from saros_storage.base.write_request import WriteRequest
 from saros_storage.mutation.mutation import Deletion, Mutation, PlacedTablet
 from saros_storage.mutation.tablet_codec import encode_tablet
 from saros_storage.scan.reading import TimeRange
@@ -81,9 +82,10 @@ class Groups:
         self._slow = slow
         self.proposed: list[tuple[GroupId, bool]] = []
 
-    def propose(self, group: GroupId, _: bytes) -> None:
-        self.proposed.append((group, is_leader_wait_short()))
-        if group in self._slow and is_leader_wait_short():
+    def propose(self, group: GroupId, _: bytes, *, leaders_until_ns: int | None) -> None:
+        is_short = leaders_until_ns is not None
+        self.proposed.append((group, is_short))
+        if group in self._slow and is_short:
             raise NoLeader(group, "gone", [NodeId(group)])
 
 
@@ -93,9 +95,8 @@ def write_in(groups: Groups, *written: GroupId, before: Mapping[GroupId, Mutatio
     with ThreadPoolExecutor(3) as pool:
         entries = WriteCoordinator(7, groups, None, pool, SystemClock())  # type: ignore[arg-type]
         mutations = {group: rows(group) for group in written}
-        with leader_wait(SystemClock().monotonic_ns()):
-            routing = Routing(Topology.first(nodes, 1, 16), 100)
-            entries.propose_all(mutations, entries.own_request(), routing, 0, dict(before or {}))
+        request = WriteRequest(77, 1, leaders_until_ns=SystemClock().monotonic_ns())
+        entries.propose_all(mutations, request, Routing(Topology.first(nodes, 1, 16), 100), 0, dict(before or {}))
 
 
 def test_a_write_that_no_group_takes_fails_soon_and_names_group_and_database() -> None:

@@ -17,7 +17,6 @@ import numpy as np
 from cluster.history import Kind, Operation, Outcome
 from cluster.world_network import OUTSIDE, Endpoint
 
-from saros_cluster.data.command import request_scope
 from saros_cluster.multiraft.host import Busy, NotHere, NotLeader
 from saros_cluster.multiraft.peers import RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
@@ -26,6 +25,7 @@ from saros_cluster.routing.no_leader import NoLeader
 from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import StorageError, StoreClosed, UserMistake
 from saros_storage.base.types import DataType
+from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.scan.read_point import ReadHorizon, ReadPoint
 from saros_storage.scan.reading import ReadView, ScanRequest, Summaries, Summary, TimeRange, WindowGrid
 
@@ -153,7 +153,7 @@ class Probe:
         times = tuple(range(0, 3200, 100))
 
         def work(life: Life) -> dict[int, object]:
-            write(life, device, times, self._node)
+            write(life, device, times, self._node, UNNUMBERED)
             view = view_of(life, "strong")[0]
             try:
                 return read_points(view, device)
@@ -191,11 +191,12 @@ def asked(world: World, node: NodeId, name: str, work: Callable[[Life], object],
     return world.network.exchange(OUTSIDE, node, name, at_node, timeout_s)
 
 
-def write(life: Life, device: str, times: Sequence[int], value: int) -> int:
+def write(life: Life, device: str, times: Sequence[int], value: int, request: WriteRequest) -> int:
     """As the service does it."""
     assert life.writer is not None
     column = Column(DataType.INT64, np.full(len(times), value, np.int64))
-    return life.writer.insert_columns(device, np.array(times, np.int64), {MEASUREMENT: column}, aligned=None)
+    at = np.array(times, np.int64)
+    return life.writer.insert_columns(device, at, {MEASUREMENT: column}, aligned=None, request=request)
 
 
 def view_of(life: Life, consistency: str, horizon: ReadHorizon | None = None) -> tuple[ReadView, ReadPoint]:
@@ -252,11 +253,10 @@ class Client:
         value = self.number << 32 | self._sequence
         values: dict[tuple[str, int], int | None] = {(device, time): value for time in times}
         began = self.world.threads.now_ns
-        request = (self._client, self._sequence)
+        request = WriteRequest(self._client, self._sequence)
 
         def work(life: Life) -> int:
-            with request_scope(request):
-                return life.requests.run_once(request, lambda: write(life, device, times, value))
+            return life.requests.run_once(request.key, lambda: write(life, device, times, value, request))
 
         outcome = self._insist("write", work, only=len(times) == 1)
         self._tell(f"write {value} to {device} {times}", outcome)
@@ -266,17 +266,16 @@ class Client:
         first, last = sorted((self.random.randrange(420), self.random.randrange(420)))
         values: dict[tuple[str, int], int | None] = {(device, t): None for t in TIMES if first <= t < last}
         began = self.world.threads.now_ns
-        request = (self._client, self._sequence)
+        request = WriteRequest(self._client, self._sequence)
         pattern = self.random.choice((f"{device}.{MEASUREMENT}", f"{device}.*", f"{device}.**"))
 
         def work(life: Life) -> int:
             def delete() -> int:
                 life.node.database.catch_up("strong")
-                life.node.database.delete([pattern], TimeRange(first, last))
+                life.node.database.delete([pattern], TimeRange(first, last), request=request)
                 return 0
 
-            with request_scope(request):
-                return life.requests.run_once(request, delete)
+            return life.requests.run_once(request.key, delete)
 
         outcome = self._insist("delete", work, only=False)
         self._tell(f"delete {device} {first}..{last}", outcome)

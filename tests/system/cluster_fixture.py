@@ -19,6 +19,7 @@ from saros_server.cluster import background
 from saros_server.config.configuration import Configuration, load
 from saros_server.node.node import Node
 from saros_storage.base.errors import StorageError
+from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.io.disk import LocalDisk
 
 
@@ -91,9 +92,11 @@ class Nodes:
         assert isinstance(store, ClusterDatabase)
         return store
 
-    def run(self, number: int, text: str, consistency: str = "strong") -> list[tuple[object, ...]]:
+    def run(
+        self, number: int, text: str, consistency: str = "strong", request: WriteRequest = UNNUMBERED
+    ) -> list[tuple[object, ...]]:
         """A statement's rows (times first), from one node."""
-        return run(self.node(number), text, consistency)
+        return run(self.node(number), text, consistency, request)
 
     def close(self) -> None:
         with mock.patch.object(background, "_HAND_OVER_NS", 0):  # no node is left to lead
@@ -102,8 +105,10 @@ class Nodes:
                     self.stop(number)
 
 
-def run(node: Node, text: str, consistency: str = "strong") -> list[tuple[object, ...]]:
-    result = node.engine.execute(text, SessionContext(consistency=consistency))
+def run(
+    node: Node, text: str, consistency: str = "strong", request: WriteRequest = UNNUMBERED
+) -> list[tuple[object, ...]]:
+    result = node.engine.execute(text, SessionContext(consistency=consistency), request=request)
     rows: list[tuple[object, ...]] = []
     while (block := result.next_block()) is not None:
         columns: list[Sequence[object]] = [column.to_list() for column in block.columns]

@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from system.cluster_fixture import Nodes
 from waiting import wait_until
 
 import saros
-from saros_cluster.data.command import Request, decode_command, request_scope
+from saros_cluster.data.command import decode_command
 from saros_cluster.data.log_shipped_files import Abandon, Piece
 from saros_cluster.database import load_coordinator
 from saros_cluster.database.load_coordinator import LoadedInPart
@@ -26,6 +27,7 @@ from saros_cluster.routing.proposer import Proposer
 from saros_cluster.routing.routing import Routing
 from saros_cluster.topology.topology import META
 from saros_storage.base.errors import UserMistake
+from saros_storage.base.write_request import WriteRequest
 
 WEEK = 7 * 86_400_000
 SLICES = 3
@@ -124,9 +126,9 @@ def test_nodes_that_start_again_amid_a_load_come_to_the_same(cluster: Nodes, sou
     propose, amid, goes_on = Proposer.propose, threading.Event(), threading.Event()
     sent = 0
 
-    def proposing(self: Proposer, group: int, data: bytes, seconds: float | None = None) -> None:
+    def proposing(self: Proposer, group: int, data: bytes, *rest: Any, **options: Any) -> None:
         nonlocal sent
-        propose(self, group, data, seconds)  # type: ignore[arg-type]
+        propose(self, group, data, *rest, **options)  # type: ignore[arg-type]
         sent += group != META and isinstance(decode_command(data).shipping, Piece)
         if sent in (2, 5):
             amid.set()
@@ -161,23 +163,23 @@ def test_a_load_that_is_sent_again_does_what_is_missing_and_nothing_twice(
     rows = expected(source, tmp_path / "alone")
     store, propose, loads = cluster.database(0), Proposer.propose, 0
 
-    def failing(self: Proposer, group: int, data: bytes, seconds: float | None = None) -> None:
+    def failing(self: Proposer, group: int, data: bytes, *rest: Any, **options: Any) -> None:
         nonlocal loads
         if group != META and decode_command(data).mutation.loads:
             loads += 1
             if loads == 3:
                 raise NoLeader(group, "the test says so")  # type: ignore[arg-type]
-        propose(self, group, data, seconds)  # type: ignore[arg-type]
+        propose(self, group, data, *rest, **options)  # type: ignore[arg-type]
 
-    with pytest.MonkeyPatch.context() as patched, request_scope(Request(77, 1)):
+    request = WriteRequest(77, 1)
+    with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Proposer, "propose", failing)
         with pytest.raises(LoadedInPart, match=r"2 of 6 parts are, slice 2 of root\.other is not") as raised:
-            store.load(str(source), load_coordinator.LoadOptions())
+            store.load(str(source), load_coordinator.LoadOptions(), request=request)
         assert raised.value.code == 2020
     cluster.run(1, "insert into root.other.d(time, n) values (0, 7)")  # is newer than what was loaded
     rows[2][0] = (0, 7, rows[2][0][2])
-    with request_scope(Request(77, 1)):
-        assert 6 == store.load(str(source), load_coordinator.LoadOptions())
+    assert 6 == store.load(str(source), load_coordinator.LoadOptions(), request=request)
     wait_same(cluster, rows)
     wait_until(lambda: not staged(cluster))
 

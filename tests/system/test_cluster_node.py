@@ -16,7 +16,6 @@ from log_cutting import cut_log
 from system.cluster_fixture import Nodes
 from waiting import PATIENCE_S, wait_until
 
-from saros_cluster.data.command import request_scope
 from saros_cluster.data.region_apply import RegionMachine
 from saros_cluster.database import read_views
 from saros_cluster.database.drop_coordinator import DropCoordinator
@@ -33,6 +32,7 @@ from saros_shell.commands import verify
 from saros_storage.base.block import Column
 from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.types import DataType
+from saros_storage.base.write_request import WriteRequest
 from saros_storage.log import SegmentedLog
 
 WEEK = 604_800_000
@@ -158,8 +158,9 @@ def test_rows_that_were_written_with_a_series_and_dropped_with_it_have_not_faile
 
     monkeypatch.setattr(SchemaCoordinator, "create", create_and_lose)
     refused = pytest.raises(UserMistake, match=r"root\.a\.d.* does not exist")
-    with request_scope((7, 1)), nullcontext() if is_schema_group else refused:
-        cluster.run(0, f"insert into root.a.d(time, x) values ({week * WEEK}, 1.5)")
+    with nullcontext() if is_schema_group else refused:
+        insert = f"insert into root.a.d(time, x) values ({week * WEEK}, 1.5)"
+        cluster.run(0, insert, request=WriteRequest(7, 1))
     assert [] == cluster.run(0, "show timeseries root.a.**")
     cluster.run(0, "insert into root.a.d(time, x) values (5, 2.5)")
     assert [(5, 2.5)] == cluster.run(2, "select x from root.a.d")
@@ -171,24 +172,24 @@ def test_a_write_that_is_done_has_not_failed_if_its_series_cannot_be_seen(
     cluster.run(0, "create database root.a")
     propose, wait_visible, proposed = Proposer.propose, WriteCoordinator.wait_visible, threading.Event()
 
-    def propose_and_tell(self: Proposer, *arguments: Any) -> None:
-        propose(self, *arguments)
+    def propose_and_tell(self: Proposer, *arguments: Any, **options: Any) -> None:
+        propose(self, *arguments, **options)
         proposed.set()
 
-    def see_before(self: WriteCoordinator, groups: Collection[GroupId]) -> None:
+    def see_before(self: WriteCoordinator, groups: Collection[GroupId], *limit: Any) -> None:
         if proposed.is_set():
             raise NoLeader(next(iter(groups)), "the node is stopping")
-        wait_visible(self, groups)
+        wait_visible(self, groups, *limit)
 
     monkeypatch.setattr(Proposer, "propose", propose_and_tell)
     monkeypatch.setattr(WriteCoordinator, "wait_visible", see_before)
     insert = "insert into root.a.d(time, x) values (1, 1.5)"
-    with request_scope((7, 1)), pytest.raises(OutcomeUnknown, match="the node is stopping"):
-        cluster.run(0, insert)
+    request = WriteRequest(7, 1)
+    with pytest.raises(OutcomeUnknown, match="the node is stopping"):
+        cluster.run(0, insert, request=request)
     monkeypatch.undo()
     assert [(1, 1.5)] == cluster.run(2, "select x from root.a.d")
-    with request_scope((7, 1)):
-        cluster.run(1, insert)
+    cluster.run(1, insert, request=request)
 
 
 def test_mistakes_are_told_as_on_one_node(cluster: Nodes) -> None:

@@ -9,11 +9,11 @@ import pytest
 from system.town import WEEK, Served, Town, a_town
 from waiting import wait_until
 
-from saros_cluster.data.command import request_scope
 from saros_cluster.placement.ring import NodeId
 from saros_storage.base.block import Column
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import DataType
+from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 
 LEADER, OTHER = 0, 1
 
@@ -47,13 +47,14 @@ def devices(town: Town, count: int) -> list[str]:
 def test_all_of_several_groups_are_written_and_a_repetition_has_no_second_effect(town: Town) -> None:
     made = devices(town, 6)
     database = town.database_of(LEADER)
-    writings = database.submit_writes([(batch(device, 1.0, 2, 3), (77, n)) for n, device in enumerate(made, 1)])
+    writings = database.submit_writes(
+        [(batch(device, 1.0, 2, 3), WriteRequest(77, n)) for n, device in enumerate(made, 1)]
+    )
     for writing in writings:
         assert writing is not None
         wait_until(lambda w=writing: w.wait(1.0) is True)
     town.insert(OTHER, made[0], [2], [9.0], DataType.DOUBLE)
-    with request_scope((77, 1)):
-        database.write([batch(made[0], 1.0, 2, 3)])
+    database.write([batch(made[0], 1.0, 2, 3)], request=WriteRequest(77, 1))
     expected = {device: [(1, 0.0), (2, 1.0), (3, 1.0)] for device in made} | {made[0]: [(1, 0.0), (2, 9.0), (3, 1.0)]}
     for device, rows in expected.items():
         assert [rows] * 3 == town.on_all(f"select x from {device}")
@@ -61,9 +62,9 @@ def test_all_of_several_groups_are_written_and_a_repetition_has_no_second_effect
 
 def test_what_is_not_one_entry_of_a_group_that_is_led_here_is_left(town: Town) -> None:
     (device,) = devices(town, 1)
-    known, unnumbered = (batch(device, 1.0, 2), (78, 1)), (batch(device, 1.0, 3), (0, 0))
-    two_weeks = (batch(town_device(town), 1.0, 4, WEEK + 4), (78, 2))
-    unknown = (batch(f"{device}.e", 1.0, 5), (78, 3))
+    known, unnumbered = (batch(device, 1.0, 2), WriteRequest(78, 1)), (batch(device, 1.0, 3), UNNUMBERED)
+    two_weeks = (batch(town_device(town), 1.0, 4, WEEK + 4), WriteRequest(78, 2))
+    unknown = (batch(f"{device}.e", 1.0, 5), WriteRequest(78, 3))
     assert [None] * 3 == town.database_of(LEADER).submit_writes([unnumbered, two_weeks, unknown])
     town.on_all(f"select x from {device}")
     assert [None] == town.database_of(OTHER).submit_writes([known])
@@ -82,7 +83,6 @@ def test_a_node_that_has_handed_the_group_over_leaves_it_to_the_new_leader(town:
     group = town.routing().group_at(device.removesuffix(".d"), 0)
     town.host(LEADER).transfer(group, NodeId(OTHER + 1))
     wait_until(lambda: town.host(LEADER).leader_of(group) == NodeId(OTHER + 1))
-    assert [None] == town.database_of(LEADER).submit_writes([(batch(device, 1.0, 3), (79, 1))])
-    with request_scope((79, 1)):
-        town.database_of(LEADER).write([batch(device, 1.0, 3)])
+    assert [None] == town.database_of(LEADER).submit_writes([(batch(device, 1.0, 3), WriteRequest(79, 1))])
+    town.database_of(LEADER).write([batch(device, 1.0, 3)], request=WriteRequest(79, 1))
     assert [[(1, 0.0), (3, 1.0)]] * 3 == town.on_all(f"select x from {device}")

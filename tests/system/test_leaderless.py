@@ -15,7 +15,7 @@ from waiting import PATIENCE_S, wait_until
 import saros
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.routing.no_leader import NoLeader, leader_wait
+from saros_cluster.routing.no_leader import NoLeader
 from saros_cluster.routing.routing import Routing
 from saros_cluster.topology.topology import Node, Topology
 from saros_server.grpc.server import Server
@@ -102,8 +102,8 @@ def test_a_read_names_the_group_that_cannot_confirm_it_and_its_databases(tmp_pat
         wait_until(lambda: cluster.node(0).cluster.status.is_down(NodeId(3)))
         database = cluster.database(0)
         now_ns = database._parts.clock.monotonic_ns()
-        with leader_wait(now_ns), pytest.raises(NoLeader) as caught:
-            database.entries.wait_visible([GroupId(3)])
+        with pytest.raises(NoLeader) as caught:
+            database.entries.wait_visible([GroupId(3)], now_ns)
         assert f"{lost} (group 3: node 3) has no leader: node 3 does not answer" == str(caught.value)
     finally:
         cluster.close()

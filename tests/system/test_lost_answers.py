@@ -13,13 +13,13 @@ from system.town import WEEK, Served, Town, a_town
 from waiting import wait_until
 
 import saros
-from saros_cluster.data.command import request_scope
 from saros_cluster.database.read_index import CATCH_UP
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.routing import proposer
 from saros_cluster.routing.proposer import PROPOSE
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import DataType
+from saros_storage.base.write_request import WriteRequest
 
 LEADER, COORDINATOR = 0, 1
 
@@ -168,16 +168,15 @@ def test_a_request_that_comes_again_by_another_node_is_answered_as_done(town: To
     ]
     for sequence, statement in enumerate(statements, 1):
         for number in (COORDINATOR, LEADER, 2):
-            with request_scope((99, sequence)):
-                town.nodes.run(number, statement)
+            town.nodes.run(number, statement, request=WriteRequest(99, sequence))
             if "1, 1" in statement:
                 town.insert(2, f"{database}.d", [1], [9.0], DataType.DOUBLE)
     assert [[(1, 9.0), (WEEK, 1.0)]] * 3 == town.on_all(f"select x from {database}.d")
-    with pytest.raises(UserMistake) as caught, request_scope((99, 50)):
-        town.nodes.run(COORDINATOR, statements[1])
+    with pytest.raises(UserMistake) as caught:
+        town.nodes.run(COORDINATOR, statements[1], request=WriteRequest(99, 50))
     assert 503 == caught.value.code
-    with pytest.raises(UserMistake) as caught, request_scope((99, 51)):
-        town.nodes.run(COORDINATOR, statements[0])
+    with pytest.raises(UserMistake) as caught:
+        town.nodes.run(COORDINATOR, statements[0], request=WriteRequest(99, 51))
     assert 501 == caught.value.code
 
 

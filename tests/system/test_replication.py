@@ -20,7 +20,6 @@ import pytest
 from system.town import WEEK, Town, a_town, at_once
 from waiting import wait_until
 
-from saros_cluster.data.command import request_scope
 from saros_cluster.database import read_views, write_coordinator
 from saros_cluster.database.partial_failure import PartialFailure
 from saros_cluster.multiraft.peers import Unreachable
@@ -30,6 +29,7 @@ from saros_cluster.remote.errors import ReadLost
 from saros_cluster.routing import proposer
 from saros_storage.base.errors import StorageError
 from saros_storage.base.types import DataType
+from saros_storage.base.write_request import WriteRequest
 from saros_storage.scan.reading import TimeRange
 
 NO_LEADER, UNKNOWN, PARTLY = 2017, 2018, 2020
@@ -136,11 +136,10 @@ def test_two_replicas(tmp_path: Path) -> None:
         wait_until(lambda: town.host(town.running[0]).leader_of(going_on) != NodeId(2))
         for number in town.running:
             assert 1 == town.insert(number, devices[going_on], [2 + number], [2], DataType.INT64)
-        numbered = (77, 1)
+        numbered = WriteRequest(77, 1)
 
         def repeat(number: int, group: GroupId) -> int:
-            with request_scope(numbered):
-                return town.insert(number, devices[group], [9], [9], DataType.INT64)
+            return town.insert(number, devices[group], [9], [9], DataType.INT64, numbered)
 
         with hurried():
             refused = at_once(*(lambda n=n, g=g: repeat(n, g) for n in town.running for g in dead))
@@ -210,8 +209,7 @@ def test_what_is_sent_again_after_a_part_is_done_once(tmp_path: Path) -> None:
         town.nodes.stop(2)
 
         def first(number: int) -> int:
-            with request_scope((77, 5)):
-                return town.insert(number, device, [1, WEEK + 1], [1, 1], DataType.INT64)
+            return town.insert(number, device, [1, WEEK + 1], [1, 1], DataType.INT64, WriteRequest(77, 5))
 
         with hurried():
             assert PARTLY == is_refused(lambda: first(0)).code

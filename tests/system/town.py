@@ -32,6 +32,7 @@ from saros_server.node.node import Node
 from saros_storage.base.block import Column
 from saros_storage.base.errors import StorageError
 from saros_storage.base.types import DataType
+from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 
 WEEK = 604_800_000
 
@@ -167,10 +168,18 @@ class Town:
         result.close()
         return rows, stale
 
-    def insert(self, number: int, device: str, times: list[int], values: list[object], type_: DataType) -> int:
+    def insert(
+        self,
+        number: int,
+        device: str,
+        times: list[int],
+        values: list[object],
+        type_: DataType,
+        request: WriteRequest = UNNUMBERED,
+    ) -> int:
         """A batch of measurement x."""
         column = Column.of(type_, values)
-        return self.nodes.node(number).engine.insert_columns(device, np.array(times), {"x": column})
+        return self.nodes.node(number).engine.insert_columns(device, np.array(times), {"x": column}, request=request)
 
 
 def _of_writes(calls: Calls) -> Calls:

@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from saros_cluster.data import log_shipped_files
@@ -149,17 +147,3 @@ def _check_load(mutation: Mutation) -> None:
     log_shipped_files.check_name(name)
     if first.name != log_shipped_files.staged_name(name) or len(split_path(first.database)) < _DEPTH_MIN:
         raise CorruptFile("log", 0, f"{first.name!r} cannot be loaded for {first.database!r}")
-
-
-#: The client's request that this thread (or task) carries out. Without one, a node takes a number of its own.
-current_request: ContextVar[Request] = ContextVar("current_request", default=NO_REQUEST)
-
-
-@contextmanager
-def request_scope(request: tuple[int, int]) -> Iterator[None]:
-    """Attribute what this thread writes meanwhile to a client's request."""
-    token = current_request.set(Request(*request))
-    try:
-        yield
-    finally:
-        current_request.reset(token)

@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
 
-from saros_cluster.data.command import NO_REQUEST, Request, check_command, encode_command
+from saros_cluster.data.command import Request, check_command, encode_command
 from saros_cluster.database.drop_coordinator import DropCoordinator
 from saros_cluster.database.load_coordinator import LocalServices, abandon, load_file
 from saros_cluster.database.partial_failure import final_refusal
@@ -47,6 +47,7 @@ from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.paths import parse_pattern
 from saros_storage.base.tablet import Tablet
+from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.checkpoint.checkpoint_set import CheckpointSet
 from saros_storage.checkpoint.registry import CheckpointRegistry
 from saros_storage.compaction.compactor import CompactionCounters, Compactor
@@ -157,29 +158,33 @@ class ClusterDatabase:
 
     # ------------------------------------------------------------------ writing
 
-    def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = ()) -> None:
+    def write(
+        self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = (), *, request: WriteRequest = UNNUMBERED
+    ) -> None:
         """See `Database.write`. Raises PartialFailure."""
-        request = self.entries.request()
+        request = self.entries.numbered(request)
         frames = frames_of(tablets)
         devices = [*(frame.head.device for frame in frames), *devices_of(creates)]
         written: dict[GroupId, Mutation] = {}
         try:
-            self.drop_coordinator.retry_overtaken(lambda: self._write(request, frames, creates, written), devices)
+            self.drop_coordinator.retry_overtaken(
+                lambda: self._write(request, frames, creates, written), devices, request.leaders_until_ns
+            )
         except UserMistake as error:
             if written:
                 raise final_refusal(written, error) from error
             raise
 
-    def submit_writes(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> list[ProposedBatch | None]:
+    def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> list[ProposedBatch | None]:
         """See `Database.submit_writes`: those that are one entry of a group which is led here."""
         drops = self._parts.schema.visible_drops  # before the tree is looked at: what it says must show there
         tree, routing = self.schema, self.routing
-        ready = [self._ready(tablet, Request(*request), drops, tree, routing) for tablet, request in writes]
+        ready = [self._ready(tablet, request, drops, tree, routing) for tablet, request in writes]
         futures = iter(self._parts.host.propose_all([command for command in ready if command is not None]))
         return [None if command is None else ProposedBatch(next(futures)) for command in ready]
 
     def _ready(
-        self, tablet: Tablet, request: Request, drops: Mapping[GroupId, int], tree: SchemaTree, routing: Routing
+        self, tablet: Tablet, request: WriteRequest, drops: Mapping[GroupId, int], tree: SchemaTree, routing: Routing
     ) -> tuple[GroupId, bytes] | None:
         """The entry that a batch is; None if it is another number of entries, or not for this node to say."""
         try:
@@ -187,24 +192,25 @@ class ClusterDatabase:
         except UserMistake:
             return None
         parts = [part for whole in placed for part in routing.split_tablet(whole)]
-        if len(parts) != 1 or request == NO_REQUEST or sender_of(tree.device(tablet.device)) is not None:
+        if len(parts) != 1 or not request.is_numbered or sender_of(tree.device(tablet.device)) is not None:
             return None
         ((group, part),) = parts
         if self._parts.proposer.leader_of(group) != self._parts.node:
             return None
         self._note_written(tablet.device, group)
         seen = self.drop_coordinator.newest_visible_drop(drops, placed) if drops else 0
-        return group, encode_command(request, Mutation(tablets=[part]), seen, routing.table_version(group))
+        number = Request(*request.key)
+        return group, encode_command(number, Mutation(tablets=[part]), seen, routing.table_version(group))
 
     def _write(
         self,
-        request: Request,
+        request: WriteRequest,
         frames: Sequence[TabletFrame],
         creates: Sequence[SchemaChange],
         written: dict[GroupId, Mutation],
     ) -> None:
         if creates:
-            self._schema_coordinator.wait_remote_schema(creates)
+            self._schema_coordinator.wait_remote_schema(creates, request.leaders_until_ns)
         drops = self._parts.schema.visible_drops  # before the tree is looked at: what it says must show there
         tree = self.schema
         if creates:
@@ -238,17 +244,17 @@ class ClusterDatabase:
         group = self._written.get(device)
         return None if group is None else self._parts.proposer.leader_of(group)
 
-    def change_schema(self, changes: Sequence[SchemaChange]) -> None:
+    def change_schema(self, changes: Sequence[SchemaChange], *, request: WriteRequest = UNNUMBERED) -> None:
         """See `Database.change_schema`, and `schema_coordinator`. Raises PartialFailure."""
-        self._schema_coordinator.change(changes)
+        self._schema_coordinator.change(changes, request)
 
-    def load(self, path: str, options: LoadOptions) -> int:
+    def load(self, path: str, options: LoadOptions, *, request: WriteRequest = UNNUMBERED) -> int:
         """See `Database.load`, and `load_coordinator`. Raises LoadedInPart too."""
         parts = self._parts
         here = LocalServices(
             parts.staging, parts.disk, parts.clock, parts.options, parts.proposer, self.entries, self.drop_coordinator
         )
-        return load_file(path, options, self.entries.request(), self, here)
+        return load_file(path, options, self.entries.numbered(request), self, here)
 
     def abandon_loads(self, led: Iterable[GroupId]) -> None:
         """In the groups that this node leads, give up files that nobody has continued to send for long."""
@@ -264,27 +270,29 @@ class ClusterDatabase:
 
     # ------------------------------------------------------------------ deleting
 
-    def delete(self, patterns: Sequence[str], time: TimeRange) -> None:
+    def delete(self, patterns: Sequence[str], time: TimeRange, *, request: WriteRequest = UNNUMBERED) -> None:
         """See `Database.delete`."""
         for pattern in patterns:
             parse_pattern(pattern)
         if patterns and not time.empty:
             deletion = Mutation(deletions=[Deletion(tuple(patterns), time)])
-            self._schema_coordinator.broadcast(deletion, self.entries.request())
+            self._schema_coordinator.broadcast(deletion, self.entries.numbered(request))
 
-    def delete_series(self, pattern: str) -> int:
+    def delete_series(self, pattern: str, *, request: WriteRequest = UNNUMBERED) -> int:
         """See `Database.delete_series`. Raises PartialFailure; what is begun will be ended."""
+        leaders_until_ns = request.leaders_until_ns
         found = self.schema.match_series(parse_pattern(pattern))
         if found:
-            with self.entries.showing({self.routing.schema_group(device.database) for device, _ in found}):
-                self.drop_coordinator.drop(BeginDropSeries(pattern))
+            groups = {self.routing.schema_group(device.database) for device, _ in found}
+            with self.entries.showing(groups, leaders_until_ns):
+                self.drop_coordinator.drop(BeginDropSeries(pattern), leaders_until_ns)
         else:
-            self.drop_coordinator.wait_drops_applied(STRONG_SECONDS)
+            self.drop_coordinator.wait_drops_applied(STRONG_SECONDS, leaders_until_ns)
         return len(found)
 
-    def delete_database(self, path: str) -> None:
+    def delete_database(self, path: str, *, request: WriteRequest = UNNUMBERED) -> None:
         """See `Database.delete_database`. Raises PartialFailure; what is begun will be ended."""
-        self.drop_coordinator.drop(BeginDrop(path))
+        self.drop_coordinator.drop(BeginDrop(path), request.leaders_until_ns)
 
     # ------------------------------------------------------------------ the meta group
 

@@ -18,9 +18,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
-from saros_cluster.data.command import Request, encode_command, encode_shipping, request_scope
+from saros_cluster.data.command import Request, encode_command, encode_shipping
 from saros_cluster.data.drops import OVERTAKEN
 from saros_cluster.data.log_shipped_files import LOST, PIECE_BYTES, Abandon, Piece, shipment_name, staged_name
 from saros_cluster.database.drop_coordinator import DropCoordinator
@@ -33,6 +34,7 @@ from saros_cluster.routing.proposer import Proposer
 from saros_cluster.routing.routing import Routing
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import DiskFull, StorageError, UserMistake
+from saros_storage.base.write_request import WriteRequest
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import FULL_ERRNOS, Disk
 from saros_storage.loading.loader import FileLoad, LoadOptions
@@ -77,7 +79,7 @@ class Cluster(Protocol):
         """As of now: it may be another one the next time."""
         ...
 
-    def change_schema(self, changes: Sequence[SchemaChange]) -> None:
+    def change_schema(self, changes: Sequence[SchemaChange], *, request: WriteRequest) -> None:
         """Make what is missing."""
         ...
 
@@ -95,7 +97,7 @@ class LocalServices:
     drop_coordinator: DropCoordinator
 
 
-def load_file(path: str, options: LoadOptions, request: Request, cluster: Cluster, here: LocalServices) -> int:
+def load_file(path: str, options: LoadOptions, request: WriteRequest, cluster: Cluster, here: LocalServices) -> int:
     """Take in a file; how many files it became.
 
     Raises UserMistake (2051 the file; 507, 509, 511, 2007 what it holds), CorruptFile, UnsupportedFile, DiskFull,
@@ -116,7 +118,7 @@ def load_file(path: str, options: LoadOptions, request: Request, cluster: Cluste
 class _Load:
     """One file's LOAD."""
 
-    def __init__(self, path: str, load: FileLoad, request: Request, cluster: Cluster, here: LocalServices) -> None:
+    def __init__(self, path: str, load: FileLoad, request: WriteRequest, cluster: Cluster, here: LocalServices) -> None:
         self._path = path
         self._load = load
         self._request = request
@@ -148,32 +150,33 @@ class _Load:
             changes = self._load.changes(schema)
             if not changes:
                 return seen
-            with request_scope(self._local.entries.own_request()):
-                try:
-                    self._cluster.change_schema(changes)
-                except UserMistake as error:
-                    if error.code not in (_EXISTS, _SERIES_EXISTS):
-                        raise  # else somebody else was faster
+            try:
+                self._cluster.change_schema(changes, request=self._local.entries.renumbered(self._request))
+            except UserMistake as error:
+                if error.code not in (_EXISTS, _SERIES_EXISTS):
+                    raise  # otherwise another client was faster
         raise UserMistake(f"the series of {self._path} are dropped again and again: try later", code=OVERTAKEN)
 
     def _place(self, staged: StagedFile, seen: Mapping[GroupId, int]) -> Mapping[GroupId, int]:
         """Bring a staged file to where it belongs; the drops that the schema shows afterwards."""
-        request = part_of(self._request, self._path, staged)
+        part = part_of(self._request, self._path, staged)
         for _ in range(_ATTEMPTS_MAX):
             routing = self._cluster.routing
             try:
-                self._ship(staged, request, seen)
+                self._ship(staged, part, seen)
             except UserMistake as error:
                 refused = error
                 if error.code != LOST:
                     assert staged.known is not None
-                    self._local.drop_coordinator.prepare_retry(error, list(staged.known.devices), routing)
+                    self._local.drop_coordinator.prepare_retry(
+                        error, list(staged.known.devices), routing, self._request.leaders_until_ns
+                    )
                     seen = self._make_schema()
             else:
                 return seen
         raise refused
 
-    def _ship(self, staged: StagedFile, request: Request, seen: Mapping[GroupId, int]) -> None:
+    def _ship(self, staged: StagedFile, part: Request, seen: Mapping[GroupId, int]) -> None:
         """Send it to the group that owns its slice. Raises UserMistake if that has lost or refused it."""
         routing = self._cluster.routing
         group = routing.group_at(staged.database, staged.slice)
@@ -181,19 +184,19 @@ class _Load:
         data = self._local.disk.map(self._local.staging.path(staged.name))
         sent = StagedFile(staged.database, staged.slice, staged_name(name), staged.size, staged.crc32, 0)
         drop = seen.get(routing.schema_group(staged.database), 0)
-        propose = self._local.proposer.propose
+        propose = partial(self._local.proposer.propose, leaders_until_ns=self._request.leaders_until_ns)
         try:
             for offset in range(0, len(data), PIECE_BYTES):
                 propose(group, encode_shipping(Piece(name, offset, data[offset : offset + PIECE_BYTES])))
-            propose(group, encode_command(request, Mutation(loads=[sent]), drop, routing.table_version(group)))
+            propose(group, encode_command(part, Mutation(loads=[sent]), drop, routing.table_version(group)))
         except BaseException:
             abandon(self._local.proposer, group, name)
             raise
 
 
-def part_of(request: Request, path: str, staged: StagedFile) -> Request:
+def part_of(request: WriteRequest, path: str, staged: StagedFile) -> Request:
     """The request of one staged file: the same whenever the client's brings the same file."""
-    words = [*request, path, staged.database, staged.slice, staged.size, staged.crc32]
+    words = [*request.key, path, staged.database, staged.slice, staged.size, staged.crc32]
     digest = hashlib.blake2b(repr(words).encode(), digest_size=8).digest()
     return Request(int.from_bytes(digest, "little") >> 1 | 1, request.sequence)
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from saros_cluster.data.command import NO_REQUEST, Request, current_request
 from saros_cluster.database.drop_coordinator import DropCoordinator
 from saros_cluster.database.read_index import ReadBarrier
 from saros_cluster.database.write_coordinator import WriteCoordinator
@@ -25,6 +25,7 @@ from saros_cluster.routing.schema_view import ClusterSchema
 from saros_cluster.topology.topology import META
 from saros_storage import schema as changes_of
 from saros_storage.base.errors import UserMistake
+from saros_storage.base.write_request import WriteRequest
 from saros_storage.mutation.mutation import Mutation, PlacedTablet
 from saros_storage.schema import SchemaChange, SchemaTree
 
@@ -48,59 +49,60 @@ class SchemaCoordinator:
         self._drop_coordinator = drop_coordinator
         self._read_barrier = read_barrier
 
-    def change(self, changes: Sequence[SchemaChange]) -> None:
+    def change(self, changes: Sequence[SchemaChange], given: WriteRequest) -> None:
         """See `Database.change_schema`. Raises PartialFailure of what all groups are told."""
-        request = self._entries.request()
+        request, leaders_until_ns = self._entries.numbered(given), given.leaders_until_ns
         if any(isinstance(change, changes_of.OF_ALL_GROUPS) for change in changes):
             self._change_all(request, changes)
             return
         devices = devices_of(changes)
-        self._entries.wait_visible([META])
-        self._entries.wait_visible(self._drop_coordinator.schema_groups(devices))
+        self._entries.wait_visible([META], leaders_until_ns)
+        self._entries.wait_visible(self._drop_coordinator.schema_groups(devices), leaders_until_ns)
         if len(changes) > 1:  # a database that is made on the way may be there by now
             changes = [change for change in changes if not self._is_known_database(change)]
 
-        asked_before = itertools.chain([current_request.get() != NO_REQUEST], itertools.repeat(True))
+        asked_before = itertools.chain([given.is_numbered], itertools.repeat(True))
 
         def make() -> None:
             drops = self._schema.visible_drops
             tree = self._dry_run(changes, asked_before=next(asked_before))
             self.create(request, changes, {}, tree, drops, self._routes.now)
 
-        self._drop_coordinator.retry_overtaken(make, devices)
+        self._drop_coordinator.retry_overtaken(make, devices, leaders_until_ns)
 
-    def _change_all(self, request: Request, changes: Sequence[SchemaChange]) -> None:
+    def _change_all(self, request: WriteRequest, changes: Sequence[SchemaChange]) -> None:
         """Rules of TTL and the catalogue are known to all groups. Raises PartialFailure."""
-        self._entries.wait_visible(self._routes.now.groups)
+        self._entries.wait_visible(self._routes.now.groups, request.leaders_until_ns)
         numbered = self._schema.tree.numbered(changes)
         self._schema.tree.dry_run(numbered)
-        with self._entries.showing(self._routes.now.groups):
+        with self._entries.showing(self._routes.now.groups, request.leaders_until_ns):
             self.broadcast(Mutation(numbered), request)
 
-    def broadcast(self, mutation: Mutation, request: Request) -> None:
+    def broadcast(self, mutation: Mutation, request: WriteRequest) -> None:
         """Propose an entry in each group. One that meets a move of slots is sent to all again.
 
         What came too early for slots that were about to come, or too late for some that were gone, missed them. A
         deletion has its effect on these only: what was written elsewhere since the first time is to stay.
         """
-        again = itertools.repeat(request) if mutation.deletions else iter(self._entries.own_request, None)
-        requests = itertools.chain([request], again)
+        renumbered = iter(partial(self._entries.renumbered, request), None)
+        requests = itertools.chain([request], itertools.repeat(request) if mutation.deletions else renumbered)
 
         def attempt() -> None:
             routing = self._routes.now
             self._entries.propose_all(dict.fromkeys(routing.groups, mutation), next(requests), routing)
 
-        self._drop_coordinator.retry_overtaken(attempt, ())
+        self._drop_coordinator.retry_overtaken(attempt, (), request.leaders_until_ns)
 
-    def wait_remote_schema(self, creates: Sequence[SchemaChange]) -> None:
+    def wait_remote_schema(self, creates: Sequence[SchemaChange], leaders_until_ns: int | None) -> None:
         """Learn what others have made, where nothing tells this node; a database that is new has no series yet."""
         if not any(isinstance(change, changes_of.CreateDatabase) for change in creates):
             groups = self._drop_coordinator.schema_groups(devices_of(creates))
-            self._entries.wait_visible({group for group in groups if not self._read_barrier.is_local(group)})
+            remote = {group for group in groups if not self._read_barrier.is_local(group)}
+            self._entries.wait_visible(remote, leaders_until_ns)
 
     def create(
         self,
-        request: Request,
+        request: WriteRequest,
         changes: Sequence[SchemaChange],
         rows: dict[GroupId, list[PlacedTablet]],
         tree: SchemaTree,
@@ -115,9 +117,10 @@ class SchemaCoordinator:
         """
         made_databases = [c for c in changes if isinstance(c, changes_of.CreateDatabase)]
         devices = devices_of(changes)
-        self._drop_coordinator.finish_overlapping([*(c.path for c in made_databases), *devices])
+        paths = [*(c.path for c in made_databases), *devices]
+        self._drop_coordinator.finish_overlapping(paths, request.leaders_until_ns)
         for created in made_databases:
-            self._create_database(created.path, None if devices else request)
+            self._create_database(created.path, request, wanted=not devices)
         by_group: dict[GroupId, list[SchemaChange]] = {}
         for change in changes:
             if isinstance(change, changes_of.OF_ONE_DEVICE):
@@ -128,13 +131,13 @@ class SchemaCoordinator:
                 known += [change] if made in known else [made, change]
         mutations = {group: Mutation(found, (), rows.pop(group, ())) for group, found in by_group.items()}
         seen = min((drops.get(group, 0) for group in mutations), default=0)
-        with self._entries.showing(mutations):
+        with self._entries.showing(mutations, request.leaders_until_ns):
             self._entries.propose_all(mutations, request, routing, seen, written)
 
-    def _create_database(self, path: str, wanted: Request | None) -> None:
-        """Make a database; unless a request asked for it (`wanted`), it does not matter who made it."""
+    def _create_database(self, path: str, request: WriteRequest, *, wanted: bool) -> None:
+        """Make a database; unless the request asked for it (`wanted`), it does not matter if it was made before."""
         try:
-            self._entries.change_meta(CreateDatabase(path), wanted)
+            self._entries.change_meta(CreateDatabase(path), request if wanted else self._entries.renumbered(request))
         except UserMistake as error:
             if wanted or error.code != _EXISTS or not self._schema.tree.is_database(path):
                 raise

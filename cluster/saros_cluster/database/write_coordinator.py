@@ -19,10 +19,10 @@ import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from contextvars import copy_context
+from dataclasses import replace
 from functools import partial
 
-from saros_cluster.data.command import NO_REQUEST, Request, current_request, encode_command
+from saros_cluster.data.command import Request, encode_command
 from saros_cluster.data.drops import OVERTAKEN
 from saros_cluster.data.ownership import MOVED
 from saros_cluster.database.partial_failure import PartialFailure, Parts, databases_in
@@ -30,18 +30,13 @@ from saros_cluster.database.read_index import ReadBarrier
 from saros_cluster.meta.machine import encode_meta_entry
 from saros_cluster.meta.state import MetaCommand
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.routing.no_leader import (
-    NoLeader,
-    OutcomeUnknown,
-    is_leader_wait_short,
-    leader_deadline_ns,
-    leader_wait,
-)
+from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown, leader_deadline_ns
 from saros_cluster.routing.proposer import Proposer
 from saros_cluster.routing.routing import Routing
 from saros_cluster.topology.topology import META
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.mutation.mutation import Mutation
 
 #: What was written is waited for so long until it shows.
@@ -62,19 +57,23 @@ class WriteCoordinator:
         self._pool = pool
         self._clock = clock
 
-    def request(self) -> Request:
-        """The client's request, or one of this node's own."""
-        request = current_request.get()
-        return self.own_request() if request == NO_REQUEST else request
+    def numbered(self, request: WriteRequest) -> WriteRequest:
+        """The client's request, or, if it has no number, one of this node's own."""
+        return request if request.is_numbered else self.renumbered(request)
+
+    def renumbered(self, request: WriteRequest) -> WriteRequest:
+        """A new request of this node's, which waits for leaders as long as another one."""
+        client, sequence = self.own_request()
+        return replace(request, client=client, sequence=sequence)
 
     def own_request(self) -> Request:
-        """A new one of this node's."""
+        """A new number of this node's."""
         return Request(self._client, next(self._sequence))
 
     def propose_all(
         self,
         mutations: Parts,
-        request: Request,
+        request: WriteRequest,
         routing: Routing,
         seen: int = 0,
         written: dict[GroupId, Mutation] | None = None,
@@ -86,34 +85,38 @@ class WriteCoordinator:
         """
         written = {} if written is None else written
 
-        def propose(group: GroupId) -> None:
+        number = Request(*request.key)
+
+        def propose(group: GroupId, leaders_until_ns: int | None) -> None:
             mutation = mutations[group]
+            command = encode_command(number, mutation, seen, routing.table_version(group))
             try:
-                self._proposer.propose(group, encode_command(request, mutation, seen, routing.table_version(group)))
+                self._proposer.propose(group, command, leaders_until_ns=leaders_until_ns)
             except (NoLeader, OutcomeUnknown) as error:
                 raise error.named(databases_in(mutation)) from error
             if mutation.tablets:
                 written[group] = mutation
 
-        self.in_all(mutations, propose, written)
+        self.in_all(mutations, propose, request.leaders_until_ns, written)
 
     def in_all(
         self,
         mutations: Parts,
-        act: Callable[[GroupId], None],
+        act: Callable[[GroupId, int | None], None],
+        leaders_until_ns: int | None,
         done: Parts | None = None,
     ) -> None:
         """Carry out something in each group, at once; raises after all are over. `done`: what is, of the request.
 
-        If the wait for leaders is short, but a part of the request is done, the other groups get the full wait: a
-        request that is done in part (2020) is not sent again by the driver.
+        `act` is given the group and how long it may wait for its leader. If the request limits that wait, but a part of
+        it is done, the other groups get the full wait: a request that is done in part (2020) is not sent again by the
+        driver.
         """
-        failures = self._failures(mutations, act)
+        failures = self._failures(mutations, lambda group: act(group, leaders_until_ns))
         late = all(isinstance(error, (NoLeader, OutcomeUnknown)) for error in failures.values())
         partly = bool(done) or len(failures) < len(mutations)
-        if failures and late and partly and is_leader_wait_short():
-            with leader_wait(None):
-                failures = self._failures(failures, act)
+        if failures and late and partly and leaders_until_ns is not None:
+            failures = self._failures(failures, lambda group: act(group, None))
         raise_failures(mutations, failures, done or {})
 
     def _failures(self, groups: Collection[GroupId], act: Callable[[GroupId], None]) -> dict[GroupId, StorageError]:
@@ -121,21 +124,23 @@ class WriteCoordinator:
         if len(groups) == 1:
             results = {group: partial(act, group) for group in groups}
         else:
-            running = {group: self._pool.submit(copy_context().run, act, group) for group in groups}
+            running = {group: self._pool.submit(act, group) for group in groups}
             wait(running.values())
             results = {group: future.result for group, future in running.items()}
         return {group: error for group, result in results.items() if (error := _failure(result)) is not None}
 
-    def change_meta(self, command: MetaCommand, request: Request | None = None) -> None:
+    def change_meta(self, command: MetaCommand, request: WriteRequest = UNNUMBERED) -> None:
         """An entry of the meta group; it shows here when this returns.
 
         By default a command has a number of its own: one request may need several.
         """
-        with self.showing([META]):
-            self._proposer.propose(META, encode_meta_entry(request or self.own_request(), command))
+        numbered = self.numbered(request)
+        entry = encode_meta_entry(Request(*numbered.key), command)
+        with self.showing([META], request.leaders_until_ns):
+            self._proposer.propose(META, entry, leaders_until_ns=request.leaders_until_ns)
 
     @contextmanager
-    def showing(self, groups: Collection[GroupId]) -> Iterator[None]:
+    def showing(self, groups: Collection[GroupId], leaders_until_ns: int | None) -> Iterator[None]:
         """What is written to these groups meanwhile shows in this node's schema afterwards.
 
         Raises OutcomeUnknown if that cannot be seen: then it may be written all the same.
@@ -144,18 +149,18 @@ class WriteCoordinator:
             yield
         except StorageError:
             with suppress(NoLeader):
-                self.wait_visible(groups)
+                self.wait_visible(groups, leaders_until_ns)
             raise
         try:
-            with leader_wait(None):  # it is written: nothing is gained by giving up
-                self.wait_visible(groups)
+            self.wait_visible(groups)  # as long as it takes: it is written, so nothing is gained by giving up
         except NoLeader as error:
             raise error.unknown() from error
 
-    def wait_visible(self, groups: Iterable[GroupId]) -> None:
+    def wait_visible(self, groups: Iterable[GroupId], leaders_until_ns: int | None = None) -> None:
         """Wait until what was written to these groups before shows in this node's schema. Raises NoLeader."""
         now_ns = self._clock.monotonic_ns()
-        self._read_barrier.catch_up(groups, (leader_deadline_ns(now_ns, SEE_SECONDS) - now_ns) / 1e9)
+        deadline_ns = leader_deadline_ns(now_ns, SEE_SECONDS, leaders_until_ns)
+        self._read_barrier.catch_up(groups, (deadline_ns - now_ns) / 1e9)
 
 
 def _failure(result: Callable[[], object]) -> StorageError | None:

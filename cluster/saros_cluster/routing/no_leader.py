@@ -4,15 +4,13 @@
     OutcomeUnknown  2018  it may have been done, or may still be
 
 Both name the group, its nodes, those that are silent, and the databases that are concerned, if that is known:
-`root.plant (group 3: nodes 1, 2, 3) has no leader: 2 of 3 nodes do not answer (1, 3)`. A step waits as long as it likes
-for a leader, unless the client, which will try elsewhere, says for how long (`leader_wait`). Any thread.
+`root.plant (group 3: nodes 1, 2, 3) has no leader: 2 of 3 nodes do not answer (1, 3)`. A step waits for a leader for as
+long as it allows, unless the client, which will try elsewhere, sets a limit (`WriteRequest.leaders_until_ns`). Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Collection, Sequence
 from typing import Self
 
 from saros_cluster.placement.ring import NodeId
@@ -22,30 +20,14 @@ from saros_storage.base.errors import StorageError
 
 #: Databases that an error names.
 _NAMED_MAX = 5
-#: A step that begins when `leader_wait` is almost over has this long: enough to ask each member that answers.
+#: A step that begins when the request's wait for leaders is almost over has this long: enough to ask each member that
+#: answers.
 _LEFT_MIN_NS = 200_000_000
-#: Until when (monotonic, ns) this thread, or task, waits for groups; None: as long as each step likes.
-_leaders_until_ns: ContextVar[int | None] = ContextVar("leaders_until_ns", default=None)
 
 
-@contextmanager
-def leader_wait(until_ns: int | None) -> Iterator[None]:
-    """Shorten the waits for leaders; None: not."""
-    token = _leaders_until_ns.set(until_ns)
-    try:
-        yield
-    finally:
-        _leaders_until_ns.reset(token)
-
-
-def is_leader_wait_short() -> bool:
-    """Whether a caller has shortened the waits for leaders."""
-    return _leaders_until_ns.get() is not None
-
-
-def leader_deadline_ns(now_ns: int, seconds: float) -> int:
-    """The end of a wait for a leader that lasts so long, or of what `leader_wait` leaves of it."""
-    until_ns, full_ns = _leaders_until_ns.get(), now_ns + int(seconds * 1e9)
+def leader_deadline_ns(now_ns: int, seconds: float, until_ns: int | None) -> int:
+    """The end of a step's wait for a leader: after `seconds`, or, if that is earlier, at the request's limit."""
+    full_ns = now_ns + int(seconds * 1e9)
     return full_ns if until_ns is None else min(max(until_ns, now_ns + _LEFT_MIN_NS), full_ns)
 
 

@@ -5,8 +5,8 @@
     nobody knows             the members in turn
 
 A command carries its request, so that handing it over twice has one effect; therefore everything but an outcome is
-tried again until the deadline. Then: NoLeader if it surely had no effect, OutcomeUnknown if it may have. A caller that
-tries again elsewhere shortens the deadline (`leader_wait`).
+tried again until the deadline. Then: NoLeader if it surely had no effect, OutcomeUnknown if it may have. A request that
+will be sent elsewhere brings an earlier deadline (`WriteRequest.leaders_until_ns`).
 
 Thread-safe; runs on the caller's thread.
 """
@@ -89,16 +89,18 @@ class Proposer:
         """Who leads a group, as far as this node knows."""
         return self._host.leader_of(group) or self._leaders.get(group)
 
-    def propose(self, group: GroupId, data: bytes, seconds: float | None = None) -> None:
+    def propose(
+        self, group: GroupId, data: bytes, seconds: float | None = None, leaders_until_ns: int | None = None
+    ) -> None:
         """Return once the command had its effect. Raises UserMistake (it never will), NoLeader, OutcomeUnknown.
 
-        Gives up after some seconds, by default DEADLINE_SECONDS, and when `leader_wait` ends.
+        Gives up after some seconds, by default DEADLINE_SECONDS, and at the end of the request's wait for leaders.
         """
         if len(data) > ENTRY_BYTES_MAX:
             raise UserMistake(
                 f"{len(data)} bytes for one group are above {ENTRY_BYTES_MAX}: split the write", code=2006
             )
-        deadline_ns = leader_deadline_ns(self._clock.monotonic_ns(), seconds or DEADLINE_SECONDS)
+        deadline_ns = leader_deadline_ns(self._clock.monotonic_ns(), seconds or DEADLINE_SECONDS, leaders_until_ns)
         search = _Search(self.leader_of(group))
         for turn in itertools.count():
             left = (deadline_ns - self._clock.monotonic_ns()) / 1e9

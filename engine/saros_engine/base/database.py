@@ -2,7 +2,8 @@
 
     catch_up(consistency) -> ReadPoint     before a statement looks at the schema or at data
     schema, view(point)                    what it then sees
-    write, change_schema, delete ...       return when they are done as durably as promised
+    write, change_schema, delete ...       return when they are done as durably as promised; each names the client's
+                                           request that it belongs to
 
 `saros_storage.store.Store` and `saros_cluster.database.database.ClusterDatabase` are both one. Thread-safe.
 """
@@ -13,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from saros_storage.base.tablet import Tablet
+from saros_storage.base.write_request import WriteRequest
 from saros_storage.checkpoint.checkpoint_set import CheckpointSet
 from saros_storage.checkpoint.registry import CheckpointRegistry
 from saros_storage.compaction.compactor import CompactionCounters
@@ -72,35 +74,34 @@ class Database(Protocol):
         """A picture for many statements: all of it, on other nodes too, is of now; close it."""
         ...
 
-    def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = ()) -> None:
+    def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = (), *, request: WriteRequest) -> None:
         """Write batches after the schema changes that they need."""
         ...
 
-    def submit_writes(self, writes: Sequence[tuple[Tablet, tuple[int, int]]]) -> Sequence[Writing | None]:
+    def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> Sequence[Writing | None]:
         """Begin to write batches of series that are known, each by itself, without waiting for one after the other.
 
-        Each comes with its client's request (client, sequence), which `write` may repeat. None: that one must be
-        written by `write`.
+        Each comes with its client's request, which `write` may repeat. None: that one must be written by `write`.
         """
         ...
 
-    def change_schema(self, changes: Sequence[SchemaChange]) -> None:
+    def change_schema(self, changes: Sequence[SchemaChange], *, request: WriteRequest) -> None:
         """Carry out changes, not deletions."""
         ...
 
-    def delete(self, patterns: Sequence[str], time: TimeRange) -> None:
+    def delete(self, patterns: Sequence[str], time: TimeRange, *, request: WriteRequest) -> None:
         """Delete points."""
         ...
 
-    def delete_series(self, pattern: str) -> int:
+    def delete_series(self, pattern: str, *, request: WriteRequest) -> int:
         """Delete series and their points; answers how many series there were."""
         ...
 
-    def delete_database(self, path: str) -> None:
+    def delete_database(self, path: str, *, request: WriteRequest) -> None:
         """Delete a database with all in it."""
         ...
 
-    def load(self, path: str, options: LoadOptions) -> int:
+    def load(self, path: str, options: LoadOptions, *, request: WriteRequest) -> int:
         """Take in a TsFile, all of it or nothing; how many files it became."""
         ...
 

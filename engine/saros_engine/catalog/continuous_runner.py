@@ -17,6 +17,7 @@ from saros_engine.base.errors import EngineError, MemoryPoolExhausted
 from saros_engine.catalog.continuous_queries import ContinuousQuery, continuous_queries, last_run, ran
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.base.write_request import UNNUMBERED
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ class ContinuousRunner:
             logger.warning("a continuous query failed", extra={"query": query.name, "why": problem})
         except StorageError as error:
             return self._put_off(query, error.message)
-        self._store.change_schema([ran(query.name, moment, problem)])
+        self._store.change_schema([ran(query.name, moment, problem)], request=UNNUMBERED)
         return True
 
     def _put_off(self, query: ContinuousQuery, why: str) -> bool:

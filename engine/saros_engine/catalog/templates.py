@@ -24,6 +24,7 @@ from saros_grammar.syntax import ast
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import PathPattern, join_nodes, parse_pattern, split_path, split_series
 from saros_storage.base.types import Compressor, DataType, Encoding
+from saros_storage.base.write_request import WriteRequest
 from saros_storage.schema import (
     LEGAL_ENCODINGS,
     CreateSeries,
@@ -149,35 +150,35 @@ def given_by(schema: SchemaReader, device: DeviceSchema, measurement: str) -> st
 # ---------------------------------------------------------------------------------------------- changing
 
 
-def change_templates(store: Database, statement: ast.TemplateStatement) -> int:
+def change_templates(store: Database, statement: ast.TemplateStatement, request: WriteRequest) -> int:
     """Carry out a statement; how many things it changed. Raises UserMistake."""
     match statement:
         case ast.CreateTemplate():
-            return _create(store, statement)
+            return _create(store, statement, request)
         case ast.AlterTemplate():
-            return _alter(store, statement)
+            return _alter(store, statement, request)
         case ast.DropTemplate(name):
             template(store.schema, name)
             if places(store.schema, name):
                 where = ", ".join(places(store.schema, name))
                 raise UserMistake(f"template {name} is set to {where}: unset it before it is dropped", code=_METADATA)
-            store.change_schema([SetEntry(_TEMPLATE, name, None)])
+            store.change_schema([SetEntry(_TEMPLATE, name, None)], request=request)
         case ast.SetTemplate():
-            _set(store, statement)
+            _set(store, statement, request)
         case ast.UnsetTemplate():
-            _unset(store, statement)
+            _unset(store, statement, request)
         case ast.ActivateTemplate(path):
-            return _activate(store, path)
+            return _activate(store, path, request)
         case ast.DeactivateTemplate():
-            return _deactivate(store, statement)
+            return _deactivate(store, statement, request)
     return 1
 
 
-def _create(store: Database, statement: ast.CreateTemplate) -> int:
+def _create(store: Database, statement: ast.CreateTemplate, request: WriteRequest) -> int:
     if store.schema.catalogue.get(_TEMPLATE, statement.name) is not None:
         raise UserMistake(f"Duplicated template name: {statement.name}", code=_METADATA)
     made = Template(statement.name, statement.aligned, _series(statement.columns, aligned=statement.aligned))
-    store.change_schema([SetEntry(_TEMPLATE, made.name, made.text())])
+    store.change_schema([SetEntry(_TEMPLATE, made.name, made.text())], request=request)
     return 1
 
 
@@ -195,7 +196,7 @@ def _series(columns: Sequence[ast.SeriesColumn], *, aligned: bool) -> tuple[Seri
     return found
 
 
-def _alter(store: Database, statement: ast.AlterTemplate) -> int:
+def _alter(store: Database, statement: ast.AlterTemplate, request: WriteRequest) -> int:
     """More series, for the template and for the devices that use it."""
     old = template(store.schema, statement.name)
     added = _series(statement.columns, aligned=old.aligned)
@@ -204,9 +205,9 @@ def _alter(store: Database, statement: ast.AlterTemplate) -> int:
         raise UserMistake(f"template {old.name} has a measurement {known} already", code=_MEASUREMENT_EXISTS)
     new = Template(old.name, old.aligned, (*old.series, *added))
     devices = [device for place in places(store.schema, old.name) for device in _users(store, place, old)]
-    store.change_schema([SetEntry(_TEMPLATE, new.name, new.text())])
+    store.change_schema([SetEntry(_TEMPLATE, new.name, new.text())], request=request)
     if devices:
-        store.change_schema([_creation(device.path, new, device) for device in devices])
+        store.change_schema([_creation(device.path, new, device) for device in devices], request=request)
     return 1
 
 
@@ -221,7 +222,7 @@ def _users(store: Database, place: str, wanted: Template) -> list[DeviceSchema]:
     return [device for device in found if device is not None and wanted.is_used_by(device)]
 
 
-def _set(store: Database, statement: ast.SetTemplate) -> None:
+def _set(store: Database, statement: ast.SetTemplate, request: WriteRequest) -> None:
     schema, path = store.schema, str(statement.path)
     wanted = template(schema, statement.name)
     if schema.database_of(path) is None:
@@ -236,10 +237,10 @@ def _set(store: Database, statement: ast.SetTemplate) -> None:
     if taken is not None:
         message = f"{taken.path} has series already: a template is set where there are none yet"
         raise UserMistake(message, code=_INCOMPATIBLE)
-    store.change_schema([SetEntry(_PLACE, path, wanted.name)])
+    store.change_schema([SetEntry(_PLACE, path, wanted.name)], request=request)
 
 
-def _unset(store: Database, statement: ast.UnsetTemplate) -> None:
+def _unset(store: Database, statement: ast.UnsetTemplate, request: WriteRequest) -> None:
     path = str(statement.path)
     wanted = template(store.schema, statement.name)
     if store.schema.catalogue.get(_PLACE, path) != wanted.name:
@@ -248,17 +249,17 @@ def _unset(store: Database, statement: ast.UnsetTemplate) -> None:
     if users:
         message = f"template {wanted.name} is used by {users[0].path}: DEACTIVATE it there before"
         raise UserMistake(message, code=_IN_USE)
-    store.change_schema([SetEntry(_PLACE, path, None)])
+    store.change_schema([SetEntry(_PLACE, path, None)], request=request)
 
 
-def forget_places(store: Database, database: str) -> None:
+def forget_places(store: Database, database: str, request: WriteRequest) -> None:
     """Take templates back from a database that was dropped."""
     found = [path for path, _ in store.schema.catalogue.all_of(_PLACE) if f"{path}.".startswith(f"{database}.")]
     if found:
-        store.change_schema([SetEntry(_PLACE, path, None) for path in found])
+        store.change_schema([SetEntry(_PLACE, path, None) for path in found], request=request)
 
 
-def _activate(store: Database, path: ast.PathExpression) -> int:
+def _activate(store: Database, path: ast.PathExpression, request: WriteRequest) -> int:
     if path.has_wildcard:
         raise UserMistake(f"{path} is a pattern: a template is activated on one device", code=509)
     device = join_nodes(path.nodes)
@@ -274,11 +275,11 @@ def _activate(store: Database, path: ast.PathExpression) -> int:
     known = store.schema.device(device)
     if known is not None and wanted.is_used_by(known):
         raise UserMistake(f"template {wanted.name} is activated on {device} already", code=_IN_USE)
-    store.change_schema([_creation(device, wanted, known)])
+    store.change_schema([_creation(device, wanted, known)], request=request)
     return len(wanted.series)
 
 
-def _deactivate(store: Database, statement: ast.DeactivateTemplate) -> int:
+def _deactivate(store: Database, statement: ast.DeactivateTemplate, request: WriteRequest) -> int:
     """Drop the template's series, with their points, of the devices that use it."""
     schema = store.schema
     if statement.name is not None:
@@ -291,7 +292,7 @@ def _deactivate(store: Database, statement: ast.DeactivateTemplate) -> int:
                 continue
             count += 1
             for series in found.series:
-                store.delete_series(f"{device.path}.{series.measurement}")
+                store.delete_series(f"{device.path}.{series.measurement}", request=request)
     if not count:
         name = "a template" if statement.name is None else f"template {statement.name}"
         where = ", ".join(str(path) for path in statement.paths)

@@ -28,6 +28,7 @@ from saros_storage import schema
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, parse_pattern, split_path, split_series
 from saros_storage.base.types import DataType
+from saros_storage.base.write_request import WriteRequest
 
 Matched = tuple[schema.DeviceSchema, schema.SeriesSchema]
 _METADATA = 507
@@ -35,26 +36,26 @@ _METADATA = 507
 _TTL_MS_MAX = 9_000_000_000_000
 
 
-def create_database(store: Database, statement: CreateDatabase) -> int:
+def create_database(store: Database, statement: CreateDatabase, request: WriteRequest) -> int:
     """CREATE DATABASE."""
     if statement.path.has_wildcard:
         raise UserMistake(f"{statement.path} is a pattern: a database needs one path", code=509)
     if statement.ttl is not None:
         _check_ttl(statement.ttl)
-    store.change_schema([schema.CreateDatabase(str(statement.path))])
+    store.change_schema([schema.CreateDatabase(str(statement.path))], request=request)
     if statement.ttl is not None:
-        change_ttl(store, SetTtl(statement.path, statement.ttl))
+        change_ttl(store, SetTtl(statement.path, statement.ttl), request)
     return 1
 
 
-def alter_database(store: Database, statement: AlterDatabase) -> int:
+def alter_database(store: Database, statement: AlterDatabase, request: WriteRequest) -> int:
     """ALTER DATABASE."""
     if not store.schema.is_database(str(statement.path)):
         raise UserMistake(f"Path [{statement.path}] is not a database", code=504)
-    return 0 if statement.ttl is None else change_ttl(store, SetTtl(statement.path, statement.ttl))
+    return 0 if statement.ttl is None else change_ttl(store, SetTtl(statement.path, statement.ttl), request)
 
 
-def delete_databases(store: Database, statement: DeleteDatabases) -> int:
+def delete_databases(store: Database, statement: DeleteDatabases, request: WriteRequest) -> int:
     """DROP DATABASE; of none if one of the paths is not one."""
     databases: dict[str, None] = {}
     for path in statement.paths:
@@ -63,23 +64,23 @@ def delete_databases(store: Database, statement: DeleteDatabases) -> int:
             raise UserMistake(f"Path [{path}] is not a database", code=504)
         databases |= dict.fromkeys(found)
     for database in databases:
-        store.delete_database(database)
-        _forget_ttl(store, _patterns_of_database(database))
-        forget_places(store, database)
-        forget_views(store, database)
+        store.delete_database(database, request=request)
+        _forget_ttl(store, _patterns_of_database(database), request)
+        forget_places(store, database, request)
+        forget_views(store, database, request)
     return len(databases)
 
 
-def change_ttl(store: Database, statement: SetTtl | UnsetTtl) -> int:
+def change_ttl(store: Database, statement: SetTtl | UnsetTtl, request: WriteRequest) -> int:
     """SET TTL and UNSET TTL; a database stands for all below it, too."""
     path = str(statement.path)
     patterns = _patterns_of_database(path) if store.schema.is_database(path) else (path,)
     if isinstance(statement, UnsetTtl):
-        return _forget_ttl(store, patterns)
+        return _forget_ttl(store, patterns, request)
     milliseconds = statement.milliseconds
     if milliseconds is not None:
         _check_ttl(milliseconds)
-    store.change_schema([schema.SetTtl(pattern, milliseconds) for pattern in patterns])
+    store.change_schema([schema.SetTtl(pattern, milliseconds) for pattern in patterns], request=request)
     return 1
 
 
@@ -92,16 +93,16 @@ def _patterns_of_database(path: str) -> tuple[str, ...]:
     return path, f"{path}.**"
 
 
-def _forget_ttl(store: Database, patterns: tuple[str, ...]) -> int:
+def _forget_ttl(store: Database, patterns: tuple[str, ...], request: WriteRequest) -> int:
     """Take back the rules of these patterns; what has none is passed by."""
     known = dict(store.schema.ttl.live())
     found = [schema.UnsetTtl(pattern) for pattern in patterns if pattern in known]
     if found:
-        store.change_schema(found)
+        store.change_schema(found, request=request)
     return int(bool(found))
 
 
-def create_timeseries(store: Database, writer: Writer, statement: CreateTimeseries) -> int:
+def create_timeseries(store: Database, writer: Writer, statement: CreateTimeseries, request: WriteRequest) -> int:
     """CREATE [ALIGNED] TIMESERIES; the database too, if there is none. A device is aligned, or not, for good."""
     device = join_nodes(statement.device.nodes)
     if statement.device.has_wildcard:
@@ -112,11 +113,12 @@ def create_timeseries(store: Database, writer: Writer, statement: CreateTimeseri
     if known is not None and known.aligned is not statement.aligned:
         verb, example = ("", f"ALIGNED TIMESERIES {device}(s1 INT32)") if known.aligned else ("not ", "TIMESERIES")
         raise UserMistake(f"{device} is {verb}aligned: CREATE {example} adds series to it", code=511)
-    store.change_schema([*writer.database_for(device), schema.CreateSeries(device, statement.aligned, series)])
+    changes = [*writer.database_for(device), schema.CreateSeries(device, statement.aligned, series)]
+    store.change_schema(changes, request=request)
     return len(series)
 
 
-def delete_timeseries(store: Database, statement: DeleteTimeseries) -> int:
+def delete_timeseries(store: Database, statement: DeleteTimeseries, request: WriteRequest) -> int:
     """DROP TIMESERIES, of all that the patterns match but for those of device templates; of none if one has nothing."""
     found = [(path, store.schema.match_series(parse_pattern(str(path)))) for path in statement.paths]
     count = 0
@@ -124,12 +126,12 @@ def delete_timeseries(store: Database, statement: DeleteTimeseries) -> int:
         if any(given_by(store.schema, device, series.measurement) is None for device, series in matched):
             continue
         # What somebody else is dropping is gone everywhere when this has looked for it.
-        removed = 0 if matched else store.delete_series(str(path))
+        removed = 0 if matched else store.delete_series(str(path), request=request)
         if not removed:
             raise UserMistake(f"Timeseries [{path}] does not exist{_hint(store, path, matched)}", code=508)
         count += removed
     patterns = [pattern for path, matched in found for pattern in _own(store, path, matched)]
-    return count + sum(map(store.delete_series, patterns))
+    return count + sum(store.delete_series(pattern, request=request) for pattern in patterns)
 
 
 def patterns_to_delete(tree: SchemaReader, patterns: Iterable[str]) -> tuple[list[str], int]:
@@ -181,25 +183,24 @@ def _hint(store: Database, path: PathExpression, matched: Sequence[Matched]) -> 
     return ": it is a view, use DROP VIEW" if is_view(store.schema.catalogue, str(path)) else ""
 
 
-def alter_timeseries(store: Database, statement: AlterTimeseries) -> int:
+def alter_timeseries(store: Database, statement: AlterTimeseries, request: WriteRequest) -> int:
     """ALTER TIMESERIES, and ALTER VIEW of tags and attributes. Raises UserMistake."""
     if is_view(store.schema.catalogue, str(statement.path)):
-        return alter_view(store, statement)
+        return alter_view(store, statement, request)
     device, name = split_series(str(statement.path))
     known = store.schema.device(device)
     series = None if known is None else known.find(name)
     if known is None or series is None:
         raise UserMistake(f"Path [{statement.path}] does not exist", code=508)
     if statement.type_name is not None:
-        return _alter_type(store, known, series, declared_type(statement.type_name))
+        return _alter_type(store, known, series, declared_type(statement.type_name), request)
     changed = altered(series, statement)
-    store.change_schema(
-        [schema.AlterSeries(device, series.measurement, changed.alias, dict(changed.tags), dict(changed.attributes))]
-    )
+    change = schema.AlterSeries(device, series.measurement, changed.alias, dict(changed.tags), dict(changed.attributes))
+    store.change_schema([change], request=request)
     return 1
 
 
-def alter_storage(store: Database, statement: AlterStorage) -> int:
+def alter_storage(store: Database, statement: AlterStorage, request: WriteRequest) -> int:
     """SET STORAGE_PROPERTIES of all series that the patterns match, but for those of device templates."""
     encoding, compressor = declared_encoding(statement.encoding), declared_compressor(statement.compressor)
     found: dict[str, dict[str, None]] = {}
@@ -212,11 +213,13 @@ def alter_storage(store: Database, statement: AlterStorage) -> int:
             found.setdefault(device, {})[measurement] = None
     changes = [schema.AlterStorage(device, tuple(names), encoding, compressor) for device, names in found.items()]
     if changes:
-        store.change_schema(changes)
+        store.change_schema(changes, request=request)
     return sum(map(len, found.values()))
 
 
-def _alter_type(store: Database, device: schema.DeviceSchema, series: schema.SeriesSchema, type_: DataType) -> int:
+def _alter_type(
+    store: Database, device: schema.DeviceSchema, series: schema.SeriesSchema, type_: DataType, request: WriteRequest
+) -> int:
     """SET DATA TYPE; how it is declared otherwise stays, as far as it goes with the type."""
     if series.type is type_:
         return 0
@@ -225,5 +228,5 @@ def _alter_type(store: Database, device: schema.DeviceSchema, series: schema.Ser
         message = f"{device.path}.{series.measurement} has its type from template {given}: DEACTIVATE it there before"
         raise UserMistake(message, code=_METADATA)
     encoding = schema.encoding_as(series, type_)
-    store.change_schema([schema.AlterType(device.path, series.measurement, type_, encoding)])
+    store.change_schema([schema.AlterType(device.path, series.measurement, type_, encoding)], request=request)
     return 1

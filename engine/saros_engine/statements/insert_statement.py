@@ -14,6 +14,7 @@ from saros_engine.base.access import Access
 from saros_engine.base.database import Writing
 from saros_storage.base.block import Column
 from saros_storage.base.types import Int64Array
+from saros_storage.base.write_request import WriteRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +26,7 @@ class ColumnBatch:
     columns: Mapping[str, Column]
     aligned: bool | None
     access: Access
-    #: (client, sequence) as the client numbers its writes; (0, 0): it does not.
-    request: tuple[int, int]
+    request: WriteRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from saros_engine.base.database import Database
 from saros_engine.catalog.views import require_no_views
 from saros_grammar.syntax.ast import Load
 from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.base.write_request import WriteRequest
 from saros_storage.folder.layout import RESOURCE, FileName
 from saros_storage.loading.loader import LoadOptions
 
@@ -28,7 +29,9 @@ _SUFFIX = ".tsfile"
 _FAILURES_MAX = 5
 
 
-def load_files(store: Database, statement: Load, level: int, folders: Sequence[str] | None) -> int:
+def load_files(
+    store: Database, statement: Load, level: int, folders: Sequence[str] | None, request: WriteRequest
+) -> int:
     """Carry out a LOAD; how many files were loaded. `folders`: those that may be read; None: any.
 
     Raises UserMistake 2050, 2051, 503 (a view is where a series would be made), and what `Database.load` raises.
@@ -38,7 +41,7 @@ def load_files(store: Database, statement: Load, level: int, folders: Sequence[s
     failures: list[StorageError] = []
     for path in paths:
         try:
-            store.load(path, options)
+            store.load(path, options, request=request)
         except StorageError as error:
             if len(paths) == 1:
                 raise

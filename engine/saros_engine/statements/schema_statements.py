@@ -18,6 +18,7 @@ from saros_engine.statements.extension_statements import Installations, extensio
 from saros_engine.statements.view_statements import create_views, drop_views, planned_views, rename_view
 from saros_engine.statements.writing import Writer
 from saros_grammar.syntax import ast
+from saros_storage.base.write_request import WriteRequest
 
 
 class SchemaStatements:
@@ -38,59 +39,62 @@ class SchemaStatements:
         self._authorization_request = asked
         self._installations = installations
 
-    def run(self, statement: ast.Statement, session: SessionContext, text: str) -> int:
+    def run(self, statement: ast.Statement, session: SessionContext, text: str, request: WriteRequest) -> int:
         """Carry it out; how many things it changed. Raises what is wrong with it: UserMistake, EngineError."""
         store = self._store
         if not isinstance(statement, ast.CreateDatabase | ast.CreateTimeseries):  # what others change is looked up here
             store.catch_up("strong")
         match statement:
             case ast.CreateDatabase():
-                return ddl.create_database(store, statement)
+                return ddl.create_database(store, statement, request)
             case ast.AlterDatabase():
-                return ddl.alter_database(store, statement)
+                return ddl.alter_database(store, statement, request)
             case ast.DeleteDatabases():
-                return ddl.delete_databases(store, statement)
+                return ddl.delete_databases(store, statement, request)
             case ast.CreateTimeseries():
-                return ddl.create_timeseries(store, self._writer, statement)
+                return ddl.create_timeseries(store, self._writer, statement, request)
             case ast.DeleteTimeseries():
-                return ddl.delete_timeseries(store, statement)
+                return ddl.delete_timeseries(store, statement, request)
             case ast.AlterTimeseries():
-                return ddl.alter_timeseries(store, statement)
+                return ddl.alter_timeseries(store, statement, request)
             case ast.AlterStorage():
-                return ddl.alter_storage(store, statement)
+                return ddl.alter_storage(store, statement, request)
             case ast.SetTtl() | ast.UnsetTtl():
-                return ddl.change_ttl(store, statement)
+                return ddl.change_ttl(store, statement, request)
             case _ if isinstance(statement, ast.TemplateStatement):
-                return change_templates(store, statement)
+                return change_templates(store, statement, request)
             case _ if isinstance(statement, ast.ViewStatement):
-                return self._change_views(statement, session)
+                return self._change_views(statement, session, request)
             case ast.CreateContinuousQuery():
-                return self._create_continuous(statement, session, text)
+                return self._create_continuous(statement, session, text, request)
             case ast.DropContinuousQuery(name):
-                store.change_schema(removal(name, store.schema))
+                store.change_schema(removal(name, store.schema), request=request)
             case _ if isinstance(statement, ast.ExtensionStatement):
-                store.change_schema(extension_changes(statement, store.schema.catalogue, self._installations))
+                changes = extension_changes(statement, store.schema.catalogue, self._installations)
+                store.change_schema(changes, request=request)
             case _:
                 raise AssertionError(statement)
         return 1
 
-    def _change_views(self, statement: ast.ViewStatement, session: SessionContext) -> int:
+    def _change_views(self, statement: ast.ViewStatement, session: SessionContext, request: WriteRequest) -> int:
         match statement:
             case ast.CreateView():
                 views = planned_views(statement, self._queries.context(session))
                 authorize_views(views, self._authorization_request(session.access))
-                return create_views(self._store, self._writer, views, exist=statement.exists)
+                return create_views(self._store, self._writer, views, request, exist=statement.exists)
             case ast.RenameView():
-                return rename_view(self._store, statement)
+                return rename_view(self._store, statement, request)
             case ast.DropViews():
-                return drop_views(self._store, statement)
+                return drop_views(self._store, statement, request)
 
-    def _create_continuous(self, create: ast.CreateContinuousQuery, session: SessionContext, text: str) -> int:
+    def _create_continuous(
+        self, create: ast.CreateContinuousQuery, session: SessionContext, text: str, request: WriteRequest
+    ) -> int:
         moment = self._queries.moment(session)
         query = continuous_query(create, text, session.access.user, moment)
         # What is wrong with it shows now, and not when it runs.
         select = query.select(moment.now)
         authorize(select, self._authorization_request(session.access))
         targets_of(select, plan_select(select, self._queries.context(session)))
-        self._store.change_schema(creation(query, self._store.schema))
+        self._store.change_schema(creation(query, self._store.schema), request=request)
         return 1

@@ -28,6 +28,7 @@ from saros_grammar.syntax.ast import (
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, parse_pattern, split_path, split_series
 from saros_storage.base.types import DEFAULT_COMPRESSOR, DataType, Encoding
+from saros_storage.base.write_request import WriteRequest
 from saros_storage.schema import SeriesSchema, SetEntry
 
 _METADATA, _EXISTS, _MISSING = 507, 503, 508
@@ -70,7 +71,7 @@ def _by_own_names(expression: Expression, context: PlanContext) -> Expression:
     return with_paths(expression, names)
 
 
-def create_views(store: Database, writer: Writer, views: Sequence[View], *, exist: bool) -> int:
+def create_views(store: Database, writer: Writer, views: Sequence[View], request: WriteRequest, *, exist: bool) -> int:
     """CREATE VIEW and, if they `exist`, ALTER VIEW ... AS."""
     for view in views:
         if exist:
@@ -79,8 +80,8 @@ def create_views(store: Database, writer: Writer, views: Sequence[View], *, exis
             _check_place(store, view.path)
         changes = writer.database_for(split_series(view.path)[0])
         if changes:
-            store.change_schema(changes)
-    store.change_schema([SetEntry(KIND, view.path, _altered(store, view).text()) for view in views])
+            store.change_schema(changes, request=request)
+    store.change_schema([SetEntry(KIND, view.path, _altered(store, view).text()) for view in views], request=request)
     return len(views)
 
 
@@ -115,7 +116,7 @@ def _check_place(store: Database, path: str) -> None:
         raise UserMistake(f"Path [{path}] already exist, with series below it", code=_EXISTS)
 
 
-def rename_view(store: Database, statement: RenameView) -> int:
+def rename_view(store: Database, statement: RenameView, request: WriteRequest) -> int:
     """ALTER VIEW ... RENAME TO."""
     view = _require_view(store, str(statement.path))
     target = str(statement.to)
@@ -123,11 +124,11 @@ def rename_view(store: Database, statement: RenameView) -> int:
     _check_place(store, target)
     if store.schema.database_of(split_series(target)[0]) is None:
         raise UserMistake(f"{target} lies in no database: create one first", code=504)
-    store.change_schema([SetEntry(KIND, view.path, None), SetEntry(KIND, target, view.text())])
+    store.change_schema([SetEntry(KIND, view.path, None), SetEntry(KIND, target, view.text())], request=request)
     return 1
 
 
-def drop_views(store: Database, statement: DropViews) -> int:
+def drop_views(store: Database, statement: DropViews, request: WriteRequest) -> int:
     """DROP VIEW; of none if one of the paths has none."""
     dropped: dict[str, None] = {}
     for path in statement.paths:
@@ -136,18 +137,18 @@ def drop_views(store: Database, statement: DropViews) -> int:
         if not found:
             raise UserMistake(f"View [{path}] does not exist: look with SHOW VIEW", code=_MISSING)
         dropped |= dict.fromkeys(found)
-    store.change_schema([SetEntry(KIND, known, None) for known in dropped])
+    store.change_schema([SetEntry(KIND, known, None) for known in dropped], request=request)
     return len(dropped)
 
 
-def forget_views(store: Database, database: str) -> None:
+def forget_views(store: Database, database: str, request: WriteRequest) -> None:
     """Drop the views in a database that was dropped."""
     found = [path for path in texts_of_views(store.schema.catalogue) if path.startswith(f"{database}.")]
     if found:
-        store.change_schema([SetEntry(KIND, path, None) for path in found])
+        store.change_schema([SetEntry(KIND, path, None) for path in found], request=request)
 
 
-def alter_view(store: Database, statement: AlterTimeseries) -> int:
+def alter_view(store: Database, statement: AlterTimeseries, request: WriteRequest) -> int:
     """ALTER VIEW of tags and attributes."""
     view = _require_view(store, str(statement.path))
     if statement.type_name is not None:
@@ -162,5 +163,5 @@ def alter_view(store: Database, statement: AlterTimeseries) -> int:
     view = replace(view, tags=dict(changed.tags), attributes=dict(changed.attributes))
     if view.tags.keys() & view.attributes.keys():
         raise UserMistake("Tag and attribute shouldn't have the same property key", code=_METADATA)
-    store.change_schema([SetEntry(KIND, view.path, view.text())])
+    store.change_schema([SetEntry(KIND, view.path, view.text())], request=request)
     return 1

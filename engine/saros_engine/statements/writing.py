@@ -39,6 +39,7 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, split_path
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, BoolArray, DataType, Int64Array
+from saros_storage.base.write_request import WriteRequest
 from saros_storage.schema import CreateDatabase, DeviceSchema, Expiry, SchemaChange, SeriesSchema
 
 _TYPE_MISMATCH = 507
@@ -109,7 +110,13 @@ class Writer:
     # ------------------------------------------------------------------ batches
 
     def insert_columns(
-        self, device: str, times: Int64Array, columns: Mapping[str, Column], *, aligned: bool | None
+        self,
+        device: str,
+        times: Int64Array,
+        columns: Mapping[str, Column],
+        *,
+        aligned: bool | None,
+        request: WriteRequest,
     ) -> int:
         """Write a batch; `columns` are by canonical measurement or alias. Answers the points. Raises UserMistake."""
         rows = len(times)
@@ -124,7 +131,7 @@ class Writer:
             living = self._living(join_nodes(split_path(device)), times)
             if living is not None:
                 left = {name: column.compress(living) for name, column in columns.items()}
-                points = self.insert_columns(device, times[living], left, aligned=aligned)
+                points = self.insert_columns(device, times[living], left, aligned=aligned, request=request)
                 expired = _expired(times, living)
                 raise PartlyWritten(device, points, points_of(values), [expired], code=_OUT_OF_TTL)
         key = (device, names, tuple([c.type for c in values]), aligned)
@@ -132,9 +139,9 @@ class Writer:
         def write() -> None:
             shape = self._shapes.get(key)
             if shape is not None and shape.version == self._store.schema.version:
-                self._write(Tablet(shape.device, names, times, values, shape.aligned))
+                self._write(Tablet(shape.device, names, times, values, shape.aligned), request)
             else:
-                self._write_new_shape(key, times, values)
+                self._write_new_shape(key, times, values, request)
 
         self._creating(write)
         return points_of(values)
@@ -162,6 +169,7 @@ class Writer:
         key: tuple[str, tuple[str, ...], tuple[DataType, ...], bool | None],
         times: Int64Array,
         columns: Sequence[Column],
+        request: WriteRequest,
     ) -> None:
         text, names, _, asked = key
         path = join_nodes(split_path(text))
@@ -175,18 +183,18 @@ class Writer:
         fitted = [c if w is None else _fit(path, w, c) for c, w in zip(columns, wanted, strict=True)]
         own = tuple(n if s is None else s.measurement for n, s in zip(names, found, strict=True))
         _check_duplicates(own, names)
-        self._write(Tablet(path, own, times, tuple(fitted), aligned), self._creates(path, missing, aligned))
+        self._write(Tablet(path, own, times, tuple(fitted), aligned), request, self._creates(path, missing, aligned))
         if own == names and all(f is c for f, c in zip(fitted, columns, strict=True)):
             if len(self._shapes) >= _SHAPES_MAX:
                 self._shapes.clear()
             self._shapes[key] = _Shape(self._store.schema.version, path, aligned)
 
-    def _write(self, tablet: Tablet, creates: Sequence[SchemaChange] = ()) -> None:
+    def _write(self, tablet: Tablet, request: WriteRequest, creates: Sequence[SchemaChange] = ()) -> None:
         """Write a batch, and fire what is to be fired for it."""
         firing = self._triggers.firing(tablet)
         if firing is not None:
             firing.before()
-        self._store.write([tablet], creates)
+        self._store.write([tablet], creates, request=request)
         if firing is not None:
             firing.after()
 
@@ -218,7 +226,7 @@ class Writer:
 
     # ------------------------------------------------------------------ INSERT
 
-    def insert(self, statement: Insert, moment: TimeContext) -> int:
+    def insert(self, statement: Insert, moment: TimeContext, request: WriteRequest) -> int:
         """Carry out an INSERT whose parameters are bound. Answers the points.
 
         Raises PartlyWritten after a partial write: 507 if values do not fit, 607 if only expired rows were left out.
@@ -242,7 +250,7 @@ class Writer:
                 tablet = Tablet(path, tuple(outcome.names), times, tuple(outcome.columns), aligned)
                 if living is not None:
                     tablet = _compressed(tablet, living)
-                self._write(tablet, creates)
+                self._write(tablet, request, creates)
                 points = points_of(tablet.columns)
 
         if living is None or living.any():

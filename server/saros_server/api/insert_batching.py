@@ -14,7 +14,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,7 +22,7 @@ from saros_server.api.errors import refusal_of
 from saros_server.api.insert_request import read_insert
 from saros_server.api.session import EmbeddedSession
 from saros_server.node.node import Node
-from saros_server.node.request_dedup import NO_REQUEST, State
+from saros_server.node.request_dedup import State
 from saros_wire.generated import client_pb2
 
 #: What takes longer than this does not keep the others' answers any more.
@@ -65,11 +64,17 @@ class InsertBatcher:
         self._pool.shutdown()
 
     def insert(
-        self, parts: Sequence[client_pb2.InsertPart], session_of: Callable[[bytes], EmbeddedSession]
+        self,
+        parts: Sequence[client_pb2.InsertPart],
+        session_of: Callable[[bytes], EmbeddedSession],
+        leaders_until_ns: int | None = None,
     ) -> list[client_pb2.InsertOutcome]:
-        """Carry out all parts. `session_of`: the session of a token, which it may refuse."""
+        """Carry out all parts. `session_of`: the session of a token, which it may refuse.
+
+        `leaders_until_ns`: see `WriteRequest`.
+        """
         deadline = time.monotonic() + PATIENCE_SECONDS
-        read = [self._read(part, session_of) for part in parts]
+        read = [self._read(part, session_of, leaders_until_ns) for part in parts]
         begun = iter(self._begin([part for part in read if isinstance(part, _Part) and not part.runs]))
         under_way = [
             self._started(part, None if part.runs else next(begun)) if isinstance(part, _Part) else part
@@ -81,15 +86,18 @@ class InsertBatcher:
         ]
 
     def _read(
-        self, part: client_pb2.InsertPart, session_of: Callable[[bytes], EmbeddedSession]
+        self,
+        part: client_pb2.InsertPart,
+        session_of: Callable[[bytes], EmbeddedSession],
+        leaders_until_ns: int | None,
     ) -> _Part | client_pb2.InsertOutcome:
         """A part that is to be carried out, or what became of it."""
         try:
             session = session_of(part.session)
             insert = read_insert(part.columns)
-            request = session.numbered(insert.sequence)
+            request = session.numbered(insert.sequence, leaders_until_ns)
             batch = session.batch(insert.device, insert.times, insert.columns, aligned=insert.aligned, request=request)
-            found = self._node.requests.begin(request)
+            found = self._node.requests.begin(request.key)
         except Exception as error:  # noqa: BLE001 (the top of a part)
             return _refused(error)
         if isinstance(found, int):
@@ -101,20 +109,18 @@ class InsertBatcher:
             return self._node.engine.insert_together([part.batch for part in parts])
         except BaseException:
             for part in parts:
-                self._node.requests.end(part.batch.request, -1)
+                self._node.requests.end(part.batch.request.key, -1)
             raise
 
     def _started(self, part: _Part, inserting: InsertExecutor | None) -> _PendingInserts:
         """What was not handed over runs on a thread from now on."""
-        requests, request = self._node.requests, part.batch.request
+        requests, request = self._node.requests, part.batch.request.key
         if inserting is not None:
             return _PendingInserts(part, inserting)
         carry_out = requests.run_once if part.runs else requests.carry_out
-        return _PendingInserts(part, None, self._submit(carry_out, request, partial(part.session.write, part.batch)))
-
-    def _submit(self, act: Callable[..., int], *arguments: object) -> Future[int]:
-        """Carry out something on a thread, in this call's context: as long as the client waits for leaders."""
-        return self._pool.submit(copy_context().run, act, *arguments)
+        return _PendingInserts(
+            part, None, self._pool.submit(carry_out, request, partial(part.session.write, part.batch))
+        )
 
     def _outcome(self, found: _PendingInserts, deadline: float) -> client_pb2.InsertOutcome:
         """Wait for a part until then; for one without a number, until it is over."""
@@ -126,14 +132,14 @@ class InsertBatcher:
             if running is None:
                 assert found.inserting is not None
                 return self._done(batch, found.inserting.points)
-            wait([running], None if batch.request == NO_REQUEST else max(deadline - time.monotonic(), 0.0))
+            wait([running], max(deadline - time.monotonic(), 0.0) if batch.request.is_numbered else None)
             return self._done(batch, running.result()) if running.done() else client_pb2.InsertOutcome(pending=True)
         except Exception as error:  # noqa: BLE001 (the top of a part)
             return _refused(error)
 
     def _await_part(self, part: _Part, inserting: InsertExecutor, deadline: float) -> Future[int] | None:
         """Wait for what was handed over; None: it is written. Else it goes on on a thread."""
-        requests, request = self._node.requests, part.batch.request
+        requests, request = self._node.requests, part.batch.request.key
         try:
             written = inserting.wait(max(deadline - time.monotonic(), 0.0))
         except BaseException:
@@ -143,7 +149,7 @@ class InsertBatcher:
             requests.end(request, inserting.points)
             return None
         again = partial(_write, part, None if written is False else inserting)
-        return self._submit(requests.carry_out, request, again)
+        return self._pool.submit(requests.carry_out, request, again)
 
     def _done(self, batch: ColumnBatch, points: int) -> client_pb2.InsertOutcome:
         return client_pb2.InsertOutcome(points=points, leader=self._node.leader_elsewhere(batch.device))

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from saros_cluster.data.command import request_scope
 from saros_engine.base.access import Access, Trail
 from saros_engine.base.database import CONSISTENCIES
 from saros_engine.base.errors import EngineError
@@ -31,13 +30,13 @@ from saros_server.api.arrow import arrow_schema, to_arrow, to_column, to_times
 from saros_server.config.configuration import Configuration, ConfigurationError, configuration_file, load
 from saros_server.config.data_folder import cannot_open, check_not_foreign
 from saros_server.node.node import Node
-from saros_server.node.request_dedup import NO_REQUEST, Request
 from saros_server.node.uploads import Uploads
 from saros_server.process.interrupts import UninterruptibleSection
 from saros_server.process.server_file import serving
 from saros_storage.base.errors import FolderInUse, StoreClosed, UserMistake
 from saros_storage.base.paths import quote_node, unquote_node
 from saros_storage.base.types import TIME_UNITS, TimeUnit
+from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.checkpoint.checkpoint_set import CheckpointSet
 from saros_storage.scan.read_point import ReadHorizon
 from saros_sync.receiver.request_checks import Requester
@@ -160,9 +159,10 @@ class EmbeddedSession:
         """Set the session's privileges and audit trail; without them, it is unrestricted and unaudited."""
         self._context.access, self._context.trail = access, trail
 
-    def numbered(self, sequence: int) -> Request:
-        """A write of the session's client as the one of that number; without both it cannot be told from others."""
-        return (self.client_id, sequence) if self.client_id and sequence else NO_REQUEST
+    def numbered(self, sequence: int, leaders_until_ns: int | None = None) -> WriteRequest:
+        """The request of the session's client with that number; unless both have one, it is not numbered."""
+        client = self.client_id if sequence else 0
+        return WriteRequest(client, sequence if client else 0, leaders_until_ns)
 
     def execute(
         self,
@@ -171,7 +171,7 @@ class EmbeddedSession:
         timeout_s: float | None,
         *,
         at: KeptPoint | None = None,
-        request: Request = NO_REQUEST,
+        request: WriteRequest = UNNUMBERED,
     ) -> EmbeddedOutcome:
         """See the driver's `Session.execute`. A `request` that was carried out is not carried out again."""
         self._check_open()
@@ -182,12 +182,11 @@ class EmbeddedSession:
         results = []
 
         def run() -> int:
-            with request_scope(request):
-                results.append(self._node.engine.execute(text, context, parameters, timeout_ms=timeout_ms))
+            results.append(self._node.engine.execute(text, context, parameters, timeout_ms=timeout_ms, request=request))
             return results[0].update_count
 
         with UninterruptibleSection():
-            count = self._node.requests.run_once(request, run)
+            count = self._node.requests.run_once(request.key, run)
         return EmbeddedOutcome(results[0] if results else Result("", count=count), self)
 
     def hold(self, name: str, lease_s: float, like: KeptPoint | None) -> KeptPoint:
@@ -209,15 +208,15 @@ class EmbeddedSession:
         columns: Mapping[str, object],
         *,
         aligned: bool | None,
-        request: Request = NO_REQUEST,
+        request: WriteRequest = UNNUMBERED,
     ) -> int:
         """See the driver's `Session.insert`. A `request` that was carried out is not carried out again."""
         batch = self.batch(device, times, columns, aligned=aligned, request=request)
         with UninterruptibleSection():
-            return self._node.requests.run_once(request, lambda: self.write(batch))
+            return self._node.requests.run_once(request.key, lambda: self.write(batch))
 
     def batch(
-        self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None, request: Request
+        self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None, request: WriteRequest
     ) -> ColumnBatch:
         """A batch as the engine takes it. Raises what `to_column`, `to_times` do."""
         self._check_open()
@@ -229,10 +228,14 @@ class EmbeddedSession:
 
     def write(self, batch: ColumnBatch) -> int:
         """Write a batch of this session, as its request; answers the points."""
-        with request_scope(batch.request):
-            return self._node.engine.insert_columns(
-                batch.device, batch.times, batch.columns, aligned=batch.aligned, session=self._context
-            )
+        return self._node.engine.insert_columns(
+            batch.device,
+            batch.times,
+            batch.columns,
+            aligned=batch.aligned,
+            session=self._context,
+            request=batch.request,
+        )
 
     def uploads(self) -> Uploads:
         """Where files go that LOAD shall read. Raises NoPermission."""

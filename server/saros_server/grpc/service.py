@@ -19,7 +19,6 @@ from urllib.parse import unquote
 
 import grpc
 
-from saros_cluster.routing.no_leader import leader_wait
 from saros_server.api.client_sessions import ClientSessions
 from saros_server.api.errors import BadMessage, refusal_of
 from saros_server.api.insert_batching import InsertBatcher
@@ -29,6 +28,7 @@ from saros_server.auth.audit import AuditLog
 from saros_server.auth.login import LoginGate
 from saros_server.auth.passwords import Cost
 from saros_server.grpc.admin_calls import OTHER_CALLS, OTHER_STREAMS
+from saros_server.grpc.leader_wait import leaders_until_ns
 from saros_server.grpc.statements import Statements
 from saros_server.grpc.sync_calls import SYNC_CALLS
 from saros_server.node.node import Node
@@ -41,8 +41,6 @@ from saros_wire.status import ErrorClass, status_of
 
 #: Calls of clients at a time; there are as many threads for streams.
 CALLS_MAX = 256
-#: Of a wait in milliseconds: more than a day.
-_WAIT_DIGITS = 9
 #: Of reads, if the client does not say.
 _CONSISTENCY = "strong"
 _GRPC_STATUS = {
@@ -176,27 +174,16 @@ class ClientService:
                     case Policy.ANYONE:
                         return method(request, context)
                     case Policy.SESSION:
-                        metadata = _metadata(context)
-                        session = self._sessions.find(_token(metadata), _host(context))
-                        with leader_wait(self._leaders_until_ns(metadata)):
-                            return method(request, context, session)
+                        session = self._sessions.find(_token(_metadata(context)), _host(context))
+                        return method(request, context, session)
                     case Policy.PARTS:
                         host = _host(context)
-                        with leader_wait(self._leaders_until_ns(_metadata(context))):
-                            return method(request, lambda token: self._sessions.find(token, host))
+                        find = self._sessions.find
+                        return method(request, context, lambda token: find(token, host))
             except Exception as error:  # noqa: BLE001 (the top of a call)
                 _refuse(context, error)
 
         return run
-
-    def _leaders_until_ns(self, metadata: Mapping[str, object]) -> int | None:
-        """Until when the client lets the node look for leaders; None: it did not say. Raises BadMessage."""
-        text = metadata.get(protocol.LEADER_WAIT_KEY)
-        if text is None:
-            return None
-        if not (isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= _WAIT_DIGITS):
-            raise BadMessage(f"{protocol.LEADER_WAIT_KEY} {text!r}: not a number of milliseconds")
-        return self._clock.monotonic_ns() + int(text) * 1_000_000
 
     # ------------------------------------------------------------------ sessions
 
@@ -266,23 +253,30 @@ class ClientService:
 
     # ------------------------------------------------------------------ writes
 
-    def _insert(self, message: bytes, _: grpc.ServicerContext, session: EmbeddedSession) -> client_pb2.InsertReply:
+    def _insert(
+        self, message: bytes, context: grpc.ServicerContext, session: EmbeddedSession
+    ) -> client_pb2.InsertReply:
+        until_ns = leaders_until_ns(context, self._clock.monotonic_ns())
         insert = read_insert(message)
         points = session.insert(
             insert.device,
             insert.times,
             insert.columns,
             aligned=insert.aligned,
-            request=session.numbered(insert.sequence),
+            request=session.numbered(insert.sequence, until_ns),
         )
         return client_pb2.InsertReply(points=points, leader=self.node.leader_elsewhere(insert.device))
 
     def _insert_together(
-        self, request: client_pb2.InsertTogetherRequest, session_of: Callable[[bytes], EmbeddedSession]
+        self,
+        request: client_pb2.InsertTogetherRequest,
+        context: grpc.ServicerContext,
+        session_of: Callable[[bytes], EmbeddedSession],
     ) -> client_pb2.InsertTogetherReply:
         if len(request.parts) > protocol.TOGETHER_MAX:
             raise BadMessage(f"{len(request.parts)} inserts in one call: more than {protocol.TOGETHER_MAX}")
-        return client_pb2.InsertTogetherReply(outcomes=self._together.insert(request.parts, session_of))
+        until_ns = leaders_until_ns(context, self._clock.monotonic_ns())
+        return client_pb2.InsertTogetherReply(outcomes=self._together.insert(request.parts, session_of, until_ns))
 
 
 def _metadata(context: grpc.ServicerContext) -> dict[str, object]:

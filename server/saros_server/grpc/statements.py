@@ -24,6 +24,7 @@ from saros_server.api.errors import BadMessage
 from saros_server.api.result_cursors import CursorGone, ResultCursor, ResultCursors
 from saros_server.api.session import EmbeddedSession
 from saros_server.grpc.admin_calls import named_point
+from saros_server.grpc.leader_wait import leaders_until_ns
 from saros_server.process.logs import shape_of
 from saros_storage.base.clock import Clock
 from saros_wire import protocol
@@ -72,7 +73,7 @@ class Statements:
         self, request: client_pb2.ExecuteRequest, context: grpc.ServicerContext, session: EmbeddedSession
     ) -> client_pb2.Answer:
         """The call Ask. Raises what the statement raises until the answer goes, and TooManyResults."""
-        sending = self._begun(request, session)
+        sending = self._begun(request, context, session)
         try:
             answer = client_pb2.Answer(head=_head(sending))
             whole = self._fill_answer(sending, answer)
@@ -123,22 +124,25 @@ class Statements:
     ) -> Iterator[bytes]:
         """The call Execute. Raises what the statement raises up to its first rows, and TooManyResults."""
         self._check_room()
-        return self._stream(self._begun(request, session), context, headed=True)
+        return self._stream(self._begun(request, context, session), context, headed=True)
 
     def close(self) -> None:
         """Close what waits for clients."""
         self._rests.close()
 
-    def _begun(self, request: client_pb2.ExecuteRequest, session: EmbeddedSession) -> ResultCursor:
+    def _begun(
+        self, request: client_pb2.ExecuteRequest, context: grpc.ServicerContext, session: EmbeddedSession
+    ) -> ResultCursor:
         if session.horizon is not None:
             session.horizon.note(_shown(request))
         started = self._clock.monotonic_ns()
+        until_ns = leaders_until_ns(context, started)
         outcome = session.execute(
             request.statement,
             protocol.decode_values(request.parameters),
             request.timeout_ms / 1_000 if request.timeout_ms else None,
             at=named_point(request.read_point) if request.HasField("read_point") else None,
-            request=session.numbered(request.sequence),
+            request=session.numbered(request.sequence, until_ns),
         )
         return ResultCursor(outcome, session, request.statement, started)
 

@@ -24,6 +24,7 @@ from saros_cluster.remote.routed_view import RoutedView
 from saros_cluster.topology.topology import META, NodeState
 from saros_storage.base.errors import StorageError
 from saros_storage.base.tablet import Tablet
+from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.loading.loader import LoadOptions
 from saros_storage.read.view import LocalReadView
 from saros_storage.scan.read_point import ReadPoint
@@ -205,12 +206,14 @@ class SyncedCluster(ClusterDatabase):
 
     # ------------------------------------------------------------------ writing
 
-    def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = ()) -> None:
+    def write(
+        self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = (), *, request: WriteRequest = UNNUMBERED
+    ) -> None:
         """See `ClusterDatabase.write`. Raises SentElsewhere for a sender's device."""
         self._guard.refuse(tablet.device for tablet in tablets)
-        super().write(tablets, creates)
+        super().write(tablets, creates, request=request)
 
-    def change_schema(self, changes: Sequence[SchemaChange]) -> None:
+    def change_schema(self, changes: Sequence[SchemaChange], *, request: WriteRequest = UNNUMBERED) -> None:
         """See `ClusterDatabase.change_schema`. Raises SentElsewhere for a sender's device, and for its mark."""
         self._guard.refuse_changes(changes)
         for change in changes:
@@ -220,35 +223,35 @@ class SyncedCluster(ClusterDatabase):
                 )
                 if any(SENDER in attributes for attributes in given):
                     raise SentElsewhere(f"{change.device}: the attribute {SENDER} is given by senders alone")
-        super().change_schema(changes)
+        super().change_schema(changes, request=request)
 
     def change_own_schema(self, changes: Sequence[SchemaChange]) -> None:
         """For the receiver: changes of senders' devices."""
         super().change_schema(changes)
 
-    def delete(self, patterns: Sequence[str], time: TimeRange) -> None:
+    def delete(self, patterns: Sequence[str], time: TimeRange, *, request: WriteRequest = UNNUMBERED) -> None:
         """See `ClusterDatabase.delete`. Raises SentElsewhere if a sender's series matches."""
         self._guard.refuse_patterns(patterns)
-        super().delete(patterns, time)
+        super().delete(patterns, time, request=request)
 
-    def delete_series(self, pattern: str) -> int:
+    def delete_series(self, pattern: str, *, request: WriteRequest = UNNUMBERED) -> int:
         """See `ClusterDatabase.delete_series`. Raises SentElsewhere if a sender's series matches."""
         self._guard.refuse_patterns([pattern])
-        return super().delete_series(pattern)
+        return super().delete_series(pattern, request=request)
 
     def delete_own_series(self, pattern: str) -> None:
         """For the receiver: senders' series."""
         super().delete_series(pattern)
 
-    def delete_database(self, path: str) -> None:
+    def delete_database(self, path: str, *, request: WriteRequest = UNNUMBERED) -> None:
         """See `ClusterDatabase.delete_database`. Raises SentElsewhere if a sender's device lies in it."""
         self._guard.refuse_patterns([f"{path}.**"])
-        super().delete_database(path)
+        super().delete_database(path, request=request)
 
-    def load(self, path: str, options: LoadOptions) -> int:
+    def load(self, path: str, options: LoadOptions, *, request: WriteRequest = UNNUMBERED) -> int:
         """See `ClusterDatabase.load`. Raises SentElsewhere if the file has a sender's device."""
         self._guard.refuse_file(path, self._parts.disk)
-        return super().load(path, options)
+        return super().load(path, options, request=request)
 
     @property
     def _guard(self) -> WriteGuard:

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from saros_storage.base.clock import Clock
 from saros_storage.base.tablet import Tablet
+from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import Disk
 from saros_storage.io.folder_lock import FolderLock
@@ -75,49 +76,51 @@ class SyncedStore(Store):
 
     # ------------------------------------------------------------------ writing
 
-    def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = ()) -> None:
+    def write(
+        self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = (), *, request: WriteRequest = UNNUMBERED
+    ) -> None:
         """See `Store.write`. Raises SentElsewhere for a sender's device."""
         if not creates:
             self._guard.refuse(tablet.device for tablet in tablets)
-            super().write(tablets)
+            super().write(tablets, request=request)
             return
         with self.receiver.lock:
             self._guard.refuse(tablet.device for tablet in tablets)
             self._guard.refuse_changes(creates)
-            super().write(tablets, creates)
+            super().write(tablets, creates, request=request)
 
-    def change_schema(self, changes: Sequence[SchemaChange]) -> None:
+    def change_schema(self, changes: Sequence[SchemaChange], *, request: WriteRequest = UNNUMBERED) -> None:
         """See `Store.change_schema`. Raises SentElsewhere for a sender's device."""
         with self.receiver.lock:
             self._guard.refuse_changes(changes)
-            super().change_schema(changes)
+            super().change_schema(changes, request=request)
 
     def change_own_schema(self, changes: Sequence[SchemaChange]) -> None:
         """For the receiver: changes of senders' devices."""
         super().change_schema(changes)
 
-    def delete(self, patterns: Sequence[str], time: TimeRange) -> None:
+    def delete(self, patterns: Sequence[str], time: TimeRange, *, request: WriteRequest = UNNUMBERED) -> None:
         """See `Store.delete`. Raises SentElsewhere if a sender's series matches."""
         self._guard.refuse_patterns(patterns)
-        super().delete(patterns, time)
+        super().delete(patterns, time, request=request)
 
-    def delete_series(self, pattern: str) -> int:
+    def delete_series(self, pattern: str, *, request: WriteRequest = UNNUMBERED) -> int:
         """See `Store.delete_series`. Raises SentElsewhere if a sender's series matches."""
         with self.receiver.lock:
             self._guard.refuse_patterns([pattern])
-            return super().delete_series(pattern)
+            return super().delete_series(pattern, request=request)
 
-    def delete_database(self, path: str) -> None:
+    def delete_database(self, path: str, *, request: WriteRequest = UNNUMBERED) -> None:
         """See `Store.delete_database`. Raises SentElsewhere if a sender's device lies in it."""
         with self.receiver.lock:
             self._guard.refuse_patterns([f"{path}.**"])
-            super().delete_database(path)
+            super().delete_database(path, request=request)
 
-    def load(self, path: str, options: LoadOptions) -> int:
+    def load(self, path: str, options: LoadOptions, *, request: WriteRequest = UNNUMBERED) -> int:
         """See `Store.load`. Raises SentElsewhere if the file has a sender's device."""
         with self.receiver.lock:
             self._guard.refuse_file(path, self._disk)
-            return super().load(path, options)
+            return super().load(path, options, request=request)
 
     @property
     def _guard(self) -> WriteGuard:

@@ -1,0 +1,35 @@
+"""The client's request that a write belongs to. It is passed with the write from the client interface down to the log.
+
+A numbered request has one effect, however often and wherever it is sent again. A write without a number cannot be
+told from others. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """A client's number, the number of its request, and how long the request waits for leaders."""
+
+    #: 0: the client has no number.
+    client: int = 0
+    #: 0: the request has no number.
+    sequence: int = 0
+    #: Until when (monotonic, ns) the request waits for groups without a leader; None: as long as each step allows.
+    leaders_until_ns: int | None = None
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether a repetition can be recognized."""
+        return bool(self.client and self.sequence)
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """(client, sequence): equal for repetitions of one request."""
+        return self.client, self.sequence
+
+
+#: A write whose repetition cannot be recognized, and which waits for leaders as long as each step allows.
+UNNUMBERED = WriteRequest()
