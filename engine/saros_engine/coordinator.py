@@ -376,7 +376,7 @@ class QueryEngine:
 
         def write(device: str, times: Int64Array, columns: Mapping[str, Column], aligned: bool) -> None:
             insert = self._writer.insert_columns
-            self._timed(partial(insert, device, times, columns, aligned=aligned or None, request=request))
+            self._timed(partial(insert, device, times, columns, aligned=aligned or None, request=request.unnumbered))
 
         plan = self._queries.physical(logical, session)
         execution = self._queries.start(plan, text, session.asker, timeout_ms, point)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from system.cluster_fixture import Nodes
 from waiting import wait_equal, wait_until
+
+from saros_storage.base.write_request import WriteRequest
 
 
 def test_a_template_reaches_all_nodes_and_survives_a_restart(tmp_path: Path) -> None:
@@ -58,3 +63,33 @@ def test_one_node_runs_a_continuous_query_after_a_restart_too(tmp_path: Path) ->
         wait_until(lambda: copied(2))
     finally:
         cluster.close()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Nodes]:
+    nodes = Nodes(tmp_path, 2, 2)
+    yield nodes
+    nodes.close()
+
+
+def test_each_write_of_a_numbered_statement_has_its_effect(cluster: Nodes) -> None:
+    """A driver numbers a statement once; several of its writes go to the log of one group."""
+    requests = (WriteRequest(77, sequence) for sequence in itertools.count(1))
+
+    def run(statement: str) -> None:
+        cluster.run(1, statement, request=next(requests))
+
+    run("insert into root.w.d(time, x, y) values (1, 7, 8)")
+    run("select x, y into root.w.e(x), root.w.f(y) from root.w.d")
+    assert [(1, 7.0, 8.0)] == cluster.run(0, "select e.x, f.y from root.w")
+    run("create device template t (x int32)")
+    run("set device template t to root.w.t")
+    run("create timeseries using device template on root.w.t.d")
+    run("alter device template t add (z int32)")
+    assert [("root.w.t.d.x",), ("root.w.t.d.z",)] == [row[:1] for row in cluster.run(0, "show timeseries root.w.t.**")]
+    run("create view root.v1.d.x, root.v2.d.x as select x, y from root.w.d")
+    assert [("root.v1",), ("root.v2",)] == [row[:1] for row in cluster.run(0, "show databases root.v*")]
+    run("set ttl to root.v1.** 1000000000")
+    run("drop database root.v1")
+    run("create database root.v1")
+    assert [] == cluster.run(0, "show timeseries root.v1.**")

@@ -207,7 +207,8 @@ def _alter(store: Database, statement: ast.AlterTemplate, request: WriteRequest)
     devices = [device for place in places(store.schema, old.name) for device in _users(store, place, old)]
     store.change_schema([SetEntry(_TEMPLATE, new.name, new.text())], request=request)
     if devices:
-        store.change_schema([_creation(device.path, new, device) for device in devices], request=request)
+        creations = [_creation(device.path, new, device) for device in devices]
+        store.change_schema(creations, request=request.unnumbered)
     return 1
 
 

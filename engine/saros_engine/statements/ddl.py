@@ -65,9 +65,9 @@ def delete_databases(store: Database, statement: DeleteDatabases, request: Write
         databases |= dict.fromkeys(found)
     for database in databases:
         store.delete_database(database, request=request)
-        _forget_ttl(store, _patterns_of_database(database), request)
-        forget_places(store, database, request)
-        forget_views(store, database, request)
+        _forget_ttl(store, _patterns_of_database(database), request.unnumbered)
+        forget_places(store, database, request.unnumbered)
+        forget_views(store, database, request.unnumbered)
     return len(databases)
 
 

@@ -80,7 +80,7 @@ def create_views(store: Database, writer: Writer, views: Sequence[View], request
             _check_place(store, view.path)
         changes = writer.database_for(split_series(view.path)[0])
         if changes:
-            store.change_schema(changes, request=request)
+            store.change_schema(changes, request=request.unnumbered)
     store.change_schema([SetEntry(KIND, view.path, _altered(store, view).text()) for view in views], request=request)
     return len(views)
 

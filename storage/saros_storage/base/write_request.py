@@ -1,12 +1,13 @@
 """The client's request that a write belongs to. It is passed with the write from the client interface down to the log.
 
 A numbered request has one effect, however often and wherever it is sent again. A write without a number cannot be
-told from others. Pure: any thread.
+told from others. A group of a cluster takes a second write with the same number for a repetition, so a statement that
+writes several times gives the number to one of them at most (`unnumbered`). Pure: any thread.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,11 @@ class WriteRequest:
     def key(self) -> tuple[int, int]:
         """(client, sequence): equal for repetitions of one request."""
         return self.client, self.sequence
+
+    @property
+    def unnumbered(self) -> WriteRequest:
+        """The same without a number: for further writes of a statement, which do no harm when they are repeated."""
+        return replace(self, client=0, sequence=0)
 
 
 #: A write whose repetition cannot be recognized, and which waits for leaders as long as each step allows.
