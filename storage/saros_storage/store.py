@@ -180,13 +180,18 @@ class Store:
             return
         self._region.wait_for_memory()
         with self._lock:
-            self._region.check_open()
             if creates:
+                self._region.check_open()
                 after = self.schema.dry_run(creates, [frame.head.device for frame in frames])
                 self._commit(Mutation(creates, (), self._fitting.place(frames, after)))
                 return
-            ticket = self._append(Mutation((), (), self._fitting.place(frames, self.schema)))
+            ticket = self._enqueue(frames)
         self.await_ticket(ticket)
+
+    def _enqueue(self, frames: Sequence[TabletFrame]) -> tuple[int, int]:
+        """Check rows of known series, and put them into the log's queue; under the lock. Raises StorageError."""
+        self._region.check_open()
+        return self._append(Mutation((), (), self._fitting.place(frames, self.schema)))
 
     def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> list[QueuedBatch | None]:
         """Queue each batch separately; None: `write` would refuse it, or cannot now. See `Database.submit_writes`."""
@@ -200,8 +205,7 @@ class Store:
 
     def _submit(self, frame: TabletFrame) -> QueuedBatch | None:
         try:
-            self._region.check_open()
-            return QueuedBatch(self, self._append(Mutation((), (), self._fitting.place([frame], self.schema))))
+            return QueuedBatch(self, self._enqueue([frame]))
         except StorageError:
             return None
 

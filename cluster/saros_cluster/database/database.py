@@ -23,7 +23,7 @@ from saros_cluster.database.partial_failure import final_refusal
 from saros_cluster.database.read_index import ReadBarrier
 from saros_cluster.database.read_views import STRONG_SECONDS, ReadViews
 from saros_cluster.database.schema_coordinator import SchemaCoordinator, devices_of
-from saros_cluster.database.synced_devices import refuse_synced, sender_of
+from saros_cluster.database.synced_devices import refuse_synced
 from saros_cluster.database.write_coordinator import WriteCoordinator
 from saros_cluster.meta.machine import decode_meta_entry, encode_meta_entry
 from saros_cluster.meta.metadata_kv import Notes, PutNotes
@@ -188,19 +188,29 @@ class ClusterDatabase:
     ) -> tuple[GroupId, bytes] | None:
         """The entry that a batch is; None if it is another number of entries, or not for this node to say."""
         try:
-            placed = self._fitting.place(frames_of([tablet]), tree)
+            rows, seen = self._routed(frames_of([tablet]), drops, tree, routing)
         except UserMistake:
             return None
-        parts = [part for whole in placed for part in routing.split_tablet(whole)]
-        if len(parts) != 1 or not request.is_numbered or sender_of(tree.device(tablet.device)) is not None:
+        if len(rows) != 1 or not request.is_numbered:
             return None
-        ((group, part),) = parts
+        ((group, parts),) = rows.items()
         if self._parts.proposer.leader_of(group) != self._parts.node:
             return None
-        self._note_written(tablet.device, group)
-        seen = self.drop_coordinator.newest_visible_drop(drops, placed) if drops else 0
         number = Request(*request.key)
-        return group, encode_command(number, Mutation(tablets=[part]), seen, routing.table_version(group))
+        return group, encode_command(number, Mutation(tablets=parts), seen, routing.table_version(group))
+
+    def _routed(
+        self, frames: Sequence[TabletFrame], drops: Mapping[GroupId, int], tree: SchemaTree, routing: Routing
+    ) -> tuple[dict[GroupId, list[PlacedTablet]], int]:
+        """The rows of each group, and the newest drop that they take into account. Raises UserMistake."""
+        refuse_synced(tree, (frame.head.device for frame in frames))
+        placed = self._fitting.place(frames, tree)
+        rows: dict[GroupId, list[PlacedTablet]] = {}
+        for frame, tablet in zip(frames, placed, strict=True):
+            for group, part in routing.split_tablet(tablet):
+                rows.setdefault(group, []).append(part)
+                self._note_written(frame.head.device, group)
+        return rows, self.drop_coordinator.newest_visible_drop(drops, placed) if drops else 0
 
     def _write(
         self,
@@ -215,15 +225,8 @@ class ClusterDatabase:
         tree = self.schema
         if creates:
             tree = tree.dry_run(creates, [frame.head.device for frame in frames])
-        refuse_synced(tree, (frame.head.device for frame in frames))
-        placed = self._fitting.place(frames, tree)
-        seen = self.drop_coordinator.newest_visible_drop(drops, placed) if drops else 0
-        rows: dict[GroupId, list[PlacedTablet]] = {}
         routing = self.routing
-        for frame, tablet in zip(frames, placed, strict=True):
-            for group, part in routing.split_tablet(tablet):
-                rows.setdefault(group, []).append(part)
-                self._note_written(frame.head.device, group)
+        rows, seen = self._routed(frames, drops, tree, routing)
         if creates:
             self._schema_coordinator.create(request, creates, rows, tree, drops, routing, written)
             # What was created may have been dropped since: rows that went with it are gone too, others are refused.

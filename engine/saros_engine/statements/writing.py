@@ -88,6 +88,25 @@ def _with_points(columns: Mapping[str, Column]) -> Mapping[str, Column]:
     return {name: column for name, column in columns.items() if name not in absent} if absent else columns
 
 
+#: Of a batch: its device as given, measurements, types, and whether it is to be aligned.
+_Key = tuple[str, tuple[str, ...], tuple[DataType, ...], bool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """A batch that was checked: its columns have a value for each of its rows, and points."""
+
+    key: _Key
+    times: Int64Array
+    columns: Mapping[str, Column]
+    #: Which rows are not expired; None: all.
+    living: BoolArray | None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.columns or not len(self.times)
+
+
 @dataclass(frozen=True, slots=True)
 class _Shape:
     """What a batch's device, names and types came to at one version of the schema."""
@@ -105,7 +124,7 @@ class Writer:
         self._triggers = triggers
         self._clock = clock
         self._level = level
-        self._shapes: dict[tuple[str, tuple[str, ...], tuple[DataType, ...], bool | None], _Shape] = {}
+        self._shapes: dict[_Key, _Shape] = {}
 
     # ------------------------------------------------------------------ batches
 
@@ -119,29 +138,21 @@ class Writer:
         request: WriteRequest,
     ) -> int:
         """Write a batch; `columns` are by canonical measurement or alias. Answers the points. Raises UserMistake."""
-        rows = len(times)
-        for name, column in columns.items():
-            if len(column.values) != rows:
-                raise UserMistake(f"column {name} has {len(column)} values for {rows} times", code=2003)
-        columns = _with_points(columns)
-        if not columns or not rows:
+        batch = self._checked(device, times, columns, aligned)
+        if batch.is_empty:
             return 0
-        names, values = tuple(columns), tuple(columns.values())
-        if self._store.schema.ttl:
-            living = self._living(join_nodes(split_path(device)), times)
-            if living is not None:
-                left = {name: column.compress(living) for name, column in columns.items()}
-                points = self.insert_columns(device, times[living], left, aligned=aligned, request=request)
-                expired = _expired(times, living)
-                raise PartlyWritten(device, points, points_of(values), [expired], code=_OUT_OF_TTL)
-        key = (device, names, tuple([c.type for c in values]), aligned)
+        values, living = tuple(batch.columns.values()), batch.living
+        if living is not None:
+            left = {name: column.compress(living) for name, column in batch.columns.items()}
+            points = self.insert_columns(device, times[living], left, aligned=aligned, request=request)
+            raise PartlyWritten(device, points, points_of(values), [_expired(times, living)], code=_OUT_OF_TTL)
 
         def write() -> None:
-            shape = self._shapes.get(key)
-            if shape is not None and shape.version == self._store.schema.version:
-                self._write(Tablet(shape.device, names, times, values, shape.aligned), request)
+            tablet = self._tablet_of_known_shape(batch)
+            if tablet is not None:
+                self._write(tablet, request)
             else:
-                self._write_new_shape(key, times, values, request)
+                self._write_new_shape(batch.key, times, values, request)
 
         self._creating(write)
         return points_of(values)
@@ -150,23 +161,36 @@ class Writer:
         self, device: str, times: Int64Array, columns: Mapping[str, Column], *, aligned: bool | None
     ) -> Tablet | None:
         """The batch as it is written, if its shape was seen before, all of it is written, and no trigger fires."""
+        try:
+            batch = self._checked(device, times, columns, aligned)
+        except UserMistake:
+            return None
+        if batch.is_empty or batch.living is not None:
+            return None
+        tablet = self._tablet_of_known_shape(batch)
+        return tablet if tablet is not None and self._triggers.firing(tablet) is None else None
+
+    def _checked(self, device: str, times: Int64Array, columns: Mapping[str, Column], aligned: bool | None) -> _Batch:
+        """The batch without columns of nulls only. Raises UserMistake if a column has not one value for each row."""
         rows = len(times)
-        if any(len(column.values) != rows for column in columns.values()):
-            return None
+        for name, column in columns.items():
+            if len(column.values) != rows:
+                raise UserMistake(f"column {name} has {len(column)} values for {rows} times", code=2003)
         columns = _with_points(columns)
-        names, values = tuple(columns), tuple(columns.values())
-        shape = self._shapes.get((device, names, tuple([c.type for c in values]), aligned))
-        schema = self._store.schema
-        if shape is None or shape.version != schema.version or not rows:
+        key = (device, tuple(columns), tuple([column.type for column in columns.values()]), aligned)
+        has_ttl = self._store.schema.ttl and columns and rows
+        return _Batch(key, times, columns, self._living(join_nodes(split_path(device)), times) if has_ttl else None)
+
+    def _tablet_of_known_shape(self, batch: _Batch) -> Tablet | None:
+        """The tablet of a batch whose shape was written before, under the schema as it is; None: it was not."""
+        shape = self._shapes.get(batch.key)
+        if shape is None or shape.version != self._store.schema.version:
             return None
-        if schema.ttl and self._living(shape.device, times) is not None:
-            return None
-        tablet = Tablet(shape.device, names, times, values, shape.aligned)
-        return tablet if self._triggers.firing(tablet) is None else None
+        return Tablet(shape.device, batch.key[1], batch.times, tuple(batch.columns.values()), shape.aligned)
 
     def _write_new_shape(
         self,
-        key: tuple[str, tuple[str, ...], tuple[DataType, ...], bool | None],
+        key: _Key,
         times: Int64Array,
         columns: Sequence[Column],
         request: WriteRequest,
