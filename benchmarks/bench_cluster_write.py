@@ -30,8 +30,8 @@ import saros
 from saros_cluster.node.cluster_file import ClusterFile, NodeAddress, save
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import SLOTS
-from saros_server.grpc.server import Server
 from saros_server.process.server_file import serving
+from saros_server.server import Server
 from saros_shell.commands import bench
 from saros_storage.io.disk import LocalDisk
 

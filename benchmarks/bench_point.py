@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 import saros
-from saros_server.grpc.server import Server
+from saros_server.server import Server
 from saros_storage.base.clock import SystemClock
 
 ROWS, ROUNDS, WARM = 100_000, 1_500, 100

@@ -39,8 +39,8 @@ from system.tcp_proxy import HOST, TcpProxy, Weather
 import saros
 from saros.base.target import parse_target
 from saros.transport.sync_client import RemoteReceiver
-from saros_server.grpc.server import Server
 from saros_server.process.warm_up import WarmUp
+from saros_server.server import Server
 from saros_storage.io.disk import LocalDisk
 from saros_storage.tsfile.verifier import check_tsfile
 from saros_sync.sender.folder import ReceiverOptions, SenderFolder

@@ -67,8 +67,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def serve(options: argparse.Namespace) -> int:
     """Serve in this process. Return as `main`."""
-    from saros_server.grpc.server import Server
     from saros_server.process.logs import write_json_lines
+    from saros_server.server import Server
 
     try:
         prepared = prepare(options)

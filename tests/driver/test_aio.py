@@ -12,7 +12,7 @@ import pytest
 import saros
 from saros import aio
 from saros.aio.aio import THREADS
-from saros_server.grpc.server import Server
+from saros_server.server import Server
 
 
 def test_write_and_read(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from system.cluster_fixture import make_folders
 
 import saros
-from saros_server.grpc.server import Server
+from saros_server.server import Server
 
 
 @pytest.fixture

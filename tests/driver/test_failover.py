@@ -23,10 +23,12 @@ from waiting import PATIENCE_S
 import saros
 from saros.transport import channels, remote, retry_policy
 from saros.transport.remote import Sequences
+from saros_server.api.client_api import ClientApi
 from saros_server.grpc import statements
-from saros_server.grpc.server import OPTIONS, Server
-from saros_server.grpc.service import ClientService
+from saros_server.grpc.listener import OPTIONS
+from saros_server.grpc.service import GrpcService
 from saros_server.node.request_dedup_runner import Requests
+from saros_server.server import Server
 from saros_storage.base.clock import SystemClock
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
@@ -38,7 +40,8 @@ class Node(grpc.ServerInterceptor):
     def __init__(
         self, folder: Path, port: int | None = None, credentials: grpc.ServerCredentials | None = None
     ) -> None:
-        self.service = ClientService(str(folder), SystemClock())
+        self.api = ClientApi(str(folder), SystemClock())
+        self.service = GrpcService(self.api)
         self.calls: Counter[str] = Counter()
         #: Called with a reply; what it returns is sent. It may raise `Lost`.
         self.change: dict[str, Callable] = {}
@@ -92,7 +95,7 @@ class Node(grpc.ServerInterceptor):
     @property
     def points(self) -> int:
         """Points that were written, each time one was."""
-        return self.service.node.engine.counters().points_written
+        return self.api.node.engine.counters().points_written
 
     def kill(self) -> None:
         """End at once."""
@@ -111,7 +114,7 @@ def nodes(tmp_path: Path) -> Iterator[list[Node]]:
     """Three nodes that do not know of each other, with a device of the same name and different values."""
     made = [Node(tmp_path / f"n{i}") for i in range(3)]
     for number, node in enumerate(made):
-        node.service._own.insert("root.a.d", [1], {"x": [float(number)]}, aligned=None)
+        node.api._own.insert("root.a.d", [1], {"x": [float(number)]}, aligned=None)
     yield made
     for node in made:
         node.kill()
@@ -208,7 +211,7 @@ def test_a_node_that_does_not_know_ask_is_asked_by_a_stream(nodes: list[Node]) -
 
 
 def test_a_query_that_breaks_after_its_first_rows_is_an_error_not_a_short_result(nodes: list[Node]) -> None:
-    nodes[0].service._own.insert("root.a.e", np.arange(400_000), {"x": np.arange(400_000.0)}, aligned=None)
+    nodes[0].api._own.insert("root.a.e", np.arange(400_000), {"x": np.arange(400_000.0)}, aligned=None)
     messages = []
 
     def lose_third(message: bytes) -> bytes:
@@ -279,7 +282,7 @@ def test_the_time_zone_survives(nodes: list[Node]) -> None:
         connection.execute("set time zone 'Asia/Tokyo'")
         for _ in range(2):
             assert [("Asia/Tokyo",)] == connection.execute("show time zone").fetchall()
-            nodes[which(connection)].service._sessions._clients.clear()  # the session is lost
+            nodes[which(connection)].api._services.sessions._clients.clear()  # the session is lost
         nodes[which(connection)].kill()
         assert [("Asia/Tokyo",)] == connection.execute("show time zone").fetchall()
 
@@ -319,7 +322,7 @@ def test_a_lost_answer_of_an_insert_is_asked_for_again_and_the_points_are_writte
 
 def test_a_retried_write_does_not_undo_a_newer_one(nodes: list[Node]) -> None:
     def newer() -> None:
-        nodes[0].service._own.insert("root.a.e", [1], {"x": [2.0]}, aligned=None)
+        nodes[0].api._own.insert("root.a.e", [1], {"x": [2.0]}, aligned=None)
 
     with connect(nodes[0]) as connection:
         nodes[0].lose(protocol.INSERT, then=newer)
@@ -341,17 +344,17 @@ def test_a_lost_answer_of_a_statement_is_asked_for_again(nodes: list[Node]) -> N
 
 def test_a_write_whose_session_is_lost_was_not_carried_out_and_is_sent_again(nodes: list[Node]) -> None:
     with connect(nodes[0]) as connection:
-        nodes[0].service._sessions._clients.clear()
-        nodes[0].service.node.requests = Requests()
+        nodes[0].api._services.sessions._clients.clear()
+        nodes[0].api.node.requests = Requests()
         assert 1 == connection.insert("root.a.e", [1], {"x": [1.0]})
-        nodes[0].service._sessions._clients.clear()
+        nodes[0].api._services.sessions._clients.clear()
         assert 1 == connection.execute("insert into root.a.e(time, x) values (2, 2.0)").rowcount
 
 
 def test_a_lost_write_is_unknown_when_the_node_forgot(nodes: list[Node]) -> None:
     def restart() -> None:
-        nodes[0].service._sessions._clients.clear()
-        nodes[0].service.node.requests = Requests()
+        nodes[0].api._services.sessions._clients.clear()
+        nodes[0].api.node.requests = Requests()
 
     with connect(nodes[0]) as connection:
         nodes[0].lose(protocol.INSERT, then=restart)
@@ -471,7 +474,7 @@ def test_many_threads_write_while_answers_are_lost_and_sessions_end(nodes: list[
     def trouble(reply: client_pb2.InsertReply) -> client_pb2.InsertReply:
         number = next(numbers)
         if number % 31 == 0:
-            node.service._sessions._clients.clear()
+            node.api._services.sessions._clients.clear()
         if number % 7 == 0:
             raise Lost(0)
         return reply

@@ -19,7 +19,7 @@ from waiting import PATIENCE_S
 import saros
 from saros.base.target import parse_target
 from saros.transport import channels, uploads
-from saros_server.grpc import server
+from saros_server import server
 from saros_wire import protocol
 
 SILENT = "the node at {} has not answered for"
@@ -27,7 +27,7 @@ SILENT = "the node at {} has not answered for"
 BUSY_S = 6
 BUSY = f"""
 import ctypes, sys
-from saros_server.grpc.server import Server
+from saros_server.server import Server
 from saros_server.api.session import EmbeddedSession
 execute, clock = EmbeddedSession.execute, ctypes.PyDLL(None)
 def busy(self, text, *arguments, **options):

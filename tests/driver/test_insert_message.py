@@ -8,7 +8,7 @@ import pytest
 
 from saros.errors import ProgrammingError
 from saros.transport.insert_message import Plain, batch_of, message, parts_of
-from saros_wire import protocol
+from saros_wire import payload, protocol
 from saros_wire.client_values import TooManyBytes, UnreadableValues
 
 TIMES = np.arange(6) * 1_000
@@ -31,7 +31,7 @@ def test_plain_columns_make_the_message_that_arrow_makes(columns: dict[str, np.n
     read = pa.ipc.open_stream(expected).read_next_batch()
     read.validate(full=True)
     assert ["", *columns] == read.schema.names
-    assert b"root.a.d" == read.schema.metadata[protocol.DEVICE_KEY]
+    assert b"root.a.d" == read.schema.metadata[payload.DEVICE_KEY]
     for name, values in columns.items():
         np.testing.assert_array_equal(values, read.column(name).to_numpy())
 

@@ -11,7 +11,7 @@ import pytest
 from waiting import wait_until
 
 import saros
-from saros_server.grpc.server import Server
+from saros_server.server import Server
 
 ROWS = 1_000_000
 #: More than may wait for a client.
@@ -78,7 +78,7 @@ def test_a_call_that_waits_is_broken_off_the_query_ends_and_the_connection_goes_
         assert child.stdin is not None
         assert child.stdout is not None
         said = [child.stdout.readline() for _ in range(3)]
-        wait_until(lambda: server._service.node.engine.open_queries == 0)
+        wait_until(lambda: server.api.node.engine.open_queries == 0)
         child.stdin.close()
     assert said[0].startswith("interrupted after ")
     assert float(said[0].split()[2]) < 5

@@ -17,7 +17,7 @@ from system.cluster_fixture import make_folders
 
 import saros
 import saros.alchemy
-from saros_server.grpc.server import Server
+from saros_server.server import Server
 from saros_shell.transfer import importer
 
 TYPES = ("BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE", "TEXT", "STRING", "BLOB", "TIMESTAMP", "DATE")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import saros
-from saros_server.grpc.server import Server
+from saros_server.server import Server
 from saros_storage.base.clock import SystemClock
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import saros
-from saros_server.grpc.server import Server
+from saros_server.server import Server
 
 
 @pytest.fixture(params=["embedded", "remote"])

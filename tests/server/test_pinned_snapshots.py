@@ -11,9 +11,9 @@ from system.cluster_fixture import Nodes, run
 
 import saros
 from saros_engine.base.session_context import SessionContext
-from saros_server.grpc.server import Server
 from saros_server.node.node import Node
 from saros_server.node.pinned_snapshots import KEPT_MAX, NoSuchReadPoint, PinnedSnapshots
+from saros_server.server import Server
 from saros_storage.base.errors import UserMistake
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import LocalDisk

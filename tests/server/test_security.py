@@ -44,18 +44,21 @@ from saros_server.auth.passwords import (
 )
 from saros_server.auth.security import Security, check_host, set_administrator
 from saros_server.config.configuration import ConfigurationError
-from saros_server.grpc.server import Server
-from saros_server.grpc.service import POLICIES, Policy
+from saros_server.grpc.rpcs import STREAMS, UNARY
 from saros_server.pki.certificate_files import CertificateFiles
 from saros_server.process.server_file import serving
+from saros_server.server import Server
 from saros_shell.commands import audit as audit_command
 from saros_shell.commands import shell as shell_command
 from saros_shell.commands import user as user_command
 from saros_storage.base.errors import CorruptFile, StorageError, UserMistake
 from saros_storage.io.disk import LocalDisk
 from saros_sync.round import Content
-from saros_wire import protocol
+from saros_wire import payload, protocol
 from saros_wire.generated import client_pb2
+
+#: The calls that need a session: all but those that anyone may make, and the one whose parts have sessions.
+SESSION_CALLS = sorted({*UNARY, *STREAMS} - {protocol.OPEN, protocol.PING, protocol.INSERT_TOGETHER})
 
 SAROS = str(Path(sys.executable).with_name("saros"))
 CHEAP = Cost(10)
@@ -89,7 +92,7 @@ class Secured:
         self.clock = FakeClock()
         self.server = Server(str(folder), host, 0, clock=self.clock, security=security)
         self.server.start()
-        found = self.server._service.node.directory
+        found = self.server.api.node.directory
         assert found is not None
         self.directory = found
 
@@ -133,7 +136,7 @@ def request_of(name: str, token: bytes | None = None) -> bytes:
         part = client_pb2.InsertPart(session=token or b"", columns=request_of(protocol.INSERT))
         return client_pb2.InsertTogetherRequest(parts=[part]).SerializeToString()
     if name == protocol.INSERT:
-        metadata = {protocol.DEVICE_KEY: b"root.proof.d", protocol.ALIGNED_KEY: b"none"}
+        metadata = {payload.DEVICE_KEY: b"root.proof.d", payload.ALIGNED_KEY: b"none"}
         batch = pa.record_batch([pa.array([1]), pa.array([1.0])], names=["", "s"]).replace_schema_metadata(metadata)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:
@@ -163,14 +166,14 @@ def old(secured: Secured) -> bytes:
     token = secured.open("root", ROOT)
     for _ in range(client_sessions.LIFE_SECONDS // client_sessions.IDLE_SECONDS + 1):
         secured.clock.ns += client_sessions.IDLE_SECONDS * SECOND
-        for client in secured.server._service._sessions._clients.values():
+        for client in secured.server.api._services.sessions._clients.values():
             client.used_ns = secured.clock.ns
     return token
 
 
 def elsewhere(secured: Secured) -> bytes:
     token = secured.open("root", ROOT)
-    secured.server._service._sessions._clients[token].host = "ipv4:192.0.2.1"
+    secured.server.api._services.sessions._clients[token].host = "ipv4:192.0.2.1"
     return token
 
 
@@ -202,7 +205,7 @@ def test_a_sender_with_a_wrong_password_is_told_so_each_time(secured: Secured) -
         assert 801 == refused.value.code
 
 
-@pytest.mark.parametrize("name", [name for name, policy in POLICIES.items() if policy is Policy.SESSION])
+@pytest.mark.parametrize("name", SESSION_CALLS)
 @pytest.mark.parametrize(
     "token_of",
     [no_token, random_token, idle, old, elsewhere, with_a_new_password, dropped, closed],
@@ -213,10 +216,10 @@ def test_a_call_without_a_good_session_is_refused(secured: Secured, name: str, t
     with pytest.raises(grpc.RpcError, match="no such session") as caught:
         secured.call(name, request_of(name), token)
     assert 2014 == code_of(caught.value)
-    assert [] == secured.server._service.node.store.schema.databases()
+    assert [] == secured.server.api.node.store.schema.databases()
 
 
-@pytest.mark.parametrize("name", [name for name, policy in POLICIES.items() if policy is Policy.SESSION])
+@pytest.mark.parametrize("name", SESSION_CALLS)
 def test_the_same_call_with_a_good_session_is_carried_out(secured: Secured, name: str) -> None:
     token = secured.open("root", ROOT)
     if name == protocol.FETCH:
@@ -235,7 +238,7 @@ def test_the_same_call_with_a_good_session_is_carried_out(secured: Secured, name
         secured.call(name, request_of(name), token)
     assert (
         ["root.proof"] if name in (protocol.EXECUTE, protocol.ASK, protocol.INSERT) else []
-    ) == secured.server._service.node.store.schema.databases()
+    ) == secured.server.api.node.store.schema.databases()
 
 
 GOOD_AND_BAD = [no_token, random_token, idle, old, elsewhere, with_a_new_password, dropped, closed]
@@ -253,14 +256,14 @@ def together(secured: Secured, *tokens: bytes | None) -> list[client_pb2.InsertO
 def test_a_part_without_a_good_session_is_refused(secured: Secured, token_of: object) -> None:
     (outcome,) = together(secured, token_of(secured))  # type: ignore[operator]
     assert (2014, 0) == (outcome.code, outcome.points)
-    assert [] == secured.server._service.node.store.schema.databases()
+    assert [] == secured.server.api.node.store.schema.databases()
 
 
 def test_a_session_in_the_metadata_is_not_that_of_the_parts(secured: Secured) -> None:
     request = request_of(protocol.INSERT_TOGETHER, None)
     reply = secured.call(protocol.INSERT_TOGETHER, request, secured.open("root", ROOT))
     assert [2014] == [o.code for o in client_pb2.InsertTogetherReply.FromString(reply).outcomes]
-    assert [] == secured.server._service.node.store.schema.databases()
+    assert [] == secured.server.api.node.store.schema.databases()
 
 
 def test_each_part_may_what_its_own_session_may(secured: Secured) -> None:
@@ -269,13 +272,13 @@ def test_each_part_may_what_its_own_session_may(secured: Secured) -> None:
         outcomes = together(secured, ann, root, None, ann)
         assert [(803, 0), (0, 1), (2014, 0), (803, 0)] == [(o.code, o.points) for o in outcomes], known
         assert [("denied", "ann")] * 2 == [(e["event"], e["user"]) for e in secured.trail()[-2:]]
-    assert 2 == secured.server._service.node.engine.counters().points_written
+    assert 2 == secured.server.api.node.engine.counters().points_written
     assert 4 == [entry["event"] for entry in secured.trail()].count("denied")
 
 
 def test_more_parts_than_allowed_are_refused(secured: Secured) -> None:
     with pytest.raises(grpc.RpcError, match="more than 64") as caught:
-        together(secured, *[None] * (protocol.TOGETHER_MAX + 1))
+        together(secured, *[None] * (payload.TOGETHER_MAX + 1))
     assert 2003 == code_of(caught.value)
 
 
@@ -296,7 +299,7 @@ def test_the_same_call_of_a_user_who_may_not_is_denied(secured: Secured, name: s
     with pytest.raises(grpc.RpcError, match="No permission") as caught:
         secured.call(name, request_of(name), secured.open("ann", ANN))
     assert 803 == code_of(caught.value)
-    assert [] == secured.server._service.node.store.schema.databases()
+    assert [] == secured.server.api.node.store.schema.databases()
     assert ("denied", "ann") == (secured.trail()[-1]["event"], secured.trail()[-1]["user"])
 
 
@@ -456,14 +459,14 @@ def test_a_thousand_wrong_logins_are_few_that_are_looked_at(secured: Secured) ->
     for number in range(1_000):
         secured.clock.ns += SECOND // 10
         with pytest.raises(Exception, match=r"wrong user|too many") as caught:
-            secured.server._service._gate.enter("ann", f"wrong {number}", "ipv4:192.0.2.7")
+            secured.server.api._services.gate.enter("ann", f"wrong {number}", "ipv4:192.0.2.7")
         looked_at += "wrong user" in str(caught.value)
     assert looked_at <= FAILURES_MAX
     secured.open("ann", ANN)
     with pytest.raises(Exception, match="too many attempts failed: try again in"):
-        secured.server._service._gate.enter("ann", ANN, "ipv4:192.0.2.7")
+        secured.server.api._services.gate.enter("ann", ANN, "ipv4:192.0.2.7")
     secured.clock.ns += LOCK_NS
-    assert "ann" == secured.server._service._gate.enter("ann", ANN, "ipv4:192.0.2.7").user
+    assert "ann" == secured.server.api._services.gate.enter("ann", ANN, "ipv4:192.0.2.7").user
 
 
 @pytest.mark.speed

@@ -21,15 +21,16 @@ import grpc
 import numpy as np
 import pytest
 from free_ports import free_ports
+from server.test_security import SESSION_CALLS
 from waiting import PATIENCE_S, wait_until
 
 import saros
 from saros_server.config.configuration import ConfigurationError
-from saros_server.grpc.server import Server, check_host
-from saros_server.grpc.service import POLICIES, Policy
+from saros_server.grpc.rpcs import STREAMS, UNARY
 from saros_server.http.metrics import METRICS
 from saros_server.process.logs import JsonLines, shape_of
 from saros_server.process.server_file import serving
+from saros_server.server import Server, check_host
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 
@@ -173,7 +174,7 @@ def code_of(error: grpc.RpcError) -> str:
     return dict(error.trailing_metadata())[protocol.CODE_KEY]
 
 
-@pytest.mark.parametrize("name", [name for name, policy in POLICIES.items() if policy is Policy.SESSION])
+@pytest.mark.parametrize("name", SESSION_CALLS)
 @pytest.mark.parametrize("token", [None, b"", b"x" * 32], ids=["none", "empty", "random"])
 def test_a_call_without_a_session_is_refused(server: Server, name: str, token: bytes | None) -> None:
     with pytest.raises(grpc.RpcError, match="no such session") as caught:
@@ -212,9 +213,10 @@ CALLS = (
 )
 
 
-def test_every_call_of_the_service_has_a_policy() -> None:
+def test_every_call_of_the_protocol_is_served() -> None:
     names = {value for name, value in vars(protocol).items() if name in CALLS}
-    assert names == set(POLICIES)
+    assert names == {*UNARY, *STREAMS}
+    assert protocol.STREAMS == set(STREAMS)
 
 
 def test_an_old_client_is_told_so(server: Server) -> None:
@@ -349,7 +351,7 @@ def test_metric_is_documented(name: str) -> None:
 
 _SIGNALLED = """
 import signal, sys, threading, time
-from saros_server.grpc import server
+from saros_server import server
 from saros_server.process.server_file import serving
 
 server._COLD_SECONDS = 0.1  # the main thread waits without end after it

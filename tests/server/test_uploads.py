@@ -13,8 +13,8 @@ from server.test_security import SECOND, FakeClock
 import saros
 from saros.base.target import parse_target
 from saros.transport.uploads import Uploads as Sender
-from saros_server.grpc.server import Server
 from saros_server.node.uploads import UploadRefused, Uploads
+from saros_server.server import Server
 from saros_storage.io.disk import LocalDisk
 
 DATA = bytes(range(256)) * 40

@@ -15,7 +15,7 @@ from waiting import wait_until
 import saros
 from saros.base.target import parse_target
 from saros.transport.captures import RemoteCaptures
-from saros_server.grpc.server import Server
+from saros_server.server import Server
 from saros_shell.commands import backup
 from saros_storage.base.clock import SystemClock
 from saros_wire import protocol

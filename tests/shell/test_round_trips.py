@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import saros
-from saros_server.grpc.server import Server
+from saros_server.server import Server
 from saros_shell.repl.copy import copy_command
 from saros_shell.transfer import exporter, importer
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from saros_server.grpc.server import Server
+from saros_server.server import Server
 
 SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",

@@ -18,8 +18,8 @@ from waiting import wait_until
 
 import saros
 from saros_server.auth.security import Security
-from saros_server.grpc.server import Server
 from saros_server.pki.certificate_files import CertificateFiles
+from saros_server.server import Server
 from saros_spark.base.connecting import _connection
 from saros_spark.base.errors import SourceError
 from saros_spark.base.options import scan_options
@@ -464,10 +464,10 @@ def test_the_moment_of_a_job_goes_when_nobody_reads(tmp_path: Path) -> None:
         url = f"saros://{server.address}"
         made, tasks, schema = job(url, a_device(url, "g"), snapshotLease=1)
         collected(made, tasks, schema)
-        points = server._service.node.read_points
+        points = server.api.node.read_points
         assert 1 == points.count
         wait_until(lambda: points.count == 0)
-        assert 0 == server._service.node.store.status().views
+        assert 0 == server.api.node.store.status().views
     finally:
         _connection.cache_clear()
         server.stop()

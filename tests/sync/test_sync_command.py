@@ -17,7 +17,7 @@ from waiting import wait_until
 import saros
 from saros.base.target import parse_target
 from saros.transport.sync_client import RemoteReceiver
-from saros_server.grpc.server import Server
+from saros_server.server import Server
 from saros_shell.main import main
 from saros_storage.io.disk import LocalDisk
 from saros_storage.io.folder_lock import FolderLock

@@ -19,6 +19,7 @@ from server.test_security import (
     ANN,
     CHEAP,
     ROOT,
+    SESSION_CALLS,
     FakeClock,
     Secured,
     closed,
@@ -46,11 +47,10 @@ from saros_cluster.users.commands import CreateUser
 from saros_server.auth.passwords import hash_password, is_outdated
 from saros_server.cluster import node as cluster_node
 from saros_server.config.configuration import ConfigurationError, load
-from saros_server.grpc.server import Server
-from saros_server.grpc.service import POLICIES, Policy
 from saros_server.node.node import Node
 from saros_server.pki.certificate_making import make_certificates
 from saros_server.pki.peer_certificates import PeerFiles, peer_credentials
+from saros_server.server import Server
 from saros_shell.commands import user as user_command
 from saros_storage.base.clock import SystemClock
 from saros_storage.base.errors import StorageError, UserMistake
@@ -92,7 +92,7 @@ class Cluster:
     def node(self, number: int) -> Node:
         server = self.servers[number]
         assert server is not None
-        return server._service.node
+        return server.api.node
 
     def connect(self, number: int, user: str, password: str) -> saros.Connection:
         server = self.servers[number]
@@ -275,7 +275,7 @@ def test_who_was_known_logs_in_without_a_leader_and_nothing_can_be_changed(
     alone = Server(str(nodes[0]), "", 0)
     alone.start()
     try:
-        directory = alone._service.node.directory
+        directory = alone.api.node.directory
         before = directory.users()
         saros.connect(f"saros://{alone.address}", user="root", password=ROOT).close()
         with pytest.raises(saros.OperationalError):
@@ -297,9 +297,9 @@ def test_an_older_hash_is_made_anew_at_login(tmp_path: Path) -> None:
     server = Server(str(folder), "", 0)
     server.start()
     try:
-        wait_until(lambda: reads(server._service.node))
+        wait_until(lambda: reads(server.api.node))
         saros.connect(f"saros://{server.address}", user="root", password=ROOT).close()
-        assert not is_outdated(server._service.node.directory.users().user("root").hash, replace(CHEAP, ln=11))
+        assert not is_outdated(server.api.node.directory.users().user("root").hash, replace(CHEAP, ln=11))
         saros.connect(f"saros://{server.address}", user="root", password=ROOT).close()
     finally:
         server.stop()
@@ -380,7 +380,7 @@ class SecuredNode(Secured):
         self.clock = FakeClock()
         self.server = Server(str(self.folder), "", 0, clock=self.clock)
         self.server.start()
-        node = self.server._service.node
+        node = self.server.api.node
         wait_until(lambda: reads(node))
         self.directory = node.directory
         self.directory.change(CreateUser("ann", hash_password(ANN, CHEAP)))
@@ -393,7 +393,7 @@ def secured(tmp_path: Path) -> Iterator[Secured]:
     made.server.stop()
 
 
-@pytest.mark.parametrize("name", [name for name, policy in POLICIES.items() if policy is Policy.SESSION])
+@pytest.mark.parametrize("name", SESSION_CALLS)
 @pytest.mark.parametrize(
     "token_of",
     [no_token, random_token, idle, old, elsewhere, with_a_new_password, dropped, closed],
@@ -404,7 +404,7 @@ def test_a_call_without_a_good_session_is_refused(secured: Secured, name: str, t
     with pytest.raises(grpc.RpcError, match="no such session") as caught:
         secured.call(name, request_of(name), token)
     assert 2014 == code_of(caught.value)
-    assert [] == secured.server._service.node.store.schema.databases()
+    assert [] == secured.server.api.node.store.schema.databases()
 
 
 @pytest.mark.parametrize("name", [protocol.EXECUTE, protocol.ASK, protocol.INSERT])
@@ -412,9 +412,9 @@ def test_the_same_call_with_a_good_session_needs_the_right(secured: Secured, nam
     with pytest.raises(grpc.RpcError, match="No permission") as caught:
         secured.call(name, request_of(name), secured.open("ann", ANN))
     assert 803 == code_of(caught.value)
-    assert [] == secured.server._service.node.store.schema.databases()
+    assert [] == secured.server.api.node.store.schema.databases()
     secured.call(name, request_of(name), secured.open("root", ROOT))
-    assert ["root.proof"] == secured.server._service.node.store.schema.databases()
+    assert ["root.proof"] == secured.server.api.node.store.schema.databases()
 
 
 # ---------------------------------------------------------------------------------------------- certificates

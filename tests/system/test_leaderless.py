@@ -18,7 +18,7 @@ from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.no_leader import NoLeader
 from saros_cluster.routing.routing import Routing
 from saros_cluster.topology.topology import Node, Topology
-from saros_server.grpc.server import Server
+from saros_server.server import Server
 from saros_wire import protocol
 
 

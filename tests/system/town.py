@@ -27,8 +27,8 @@ from saros_cluster.routing.routing import Routing
 from saros_cluster.topology.topology import META
 from saros_engine.base.session_context import SessionContext
 from saros_server.cluster.leader_balancing import LeaderBalancing
-from saros_server.grpc.server import Server
 from saros_server.node.node import Node
+from saros_server.server import Server
 from saros_storage.base.block import Column
 from saros_storage.base.errors import StorageError
 from saros_storage.base.types import DataType
@@ -48,7 +48,7 @@ class Served(Nodes):
         (self.folders[number] / "saros.toml").write_text('durability = "os"\nworker_threads = 1\n')
         server = self.servers[number] = Server(str(self.folders[number]), "127.0.0.1", 0)
         server.start()
-        node = self.nodes[number] = server._service.node
+        node = self.nodes[number] = server.api.node
         return node
 
     def stop(self, number: int) -> None:

@@ -58,16 +58,11 @@ DEFAULT_PORT = 6667
 KEEPALIVE_MS, KEEPALIVE_TIMEOUT_MS = 2_000, 2_500
 #: Contents that an answer to SyncBegin or SyncCommit names as lacking, and devices that it names as refused.
 SYNC_WANTS_MAX, SYNC_CONFLICTS_MAX = 10_000, 1_000
-#: Largest message either way: a batch of rows, or of columns; the driver splits what is longer.
-MESSAGE_BYTES_MAX = 16 << 20
 #: Columns of a write go in messages of about this size.
 INSERT_BYTES = 8 << 20
-#: Inserts that travel together: so many, and of so many bytes unless it is one. A node refuses more of them.
-TOGETHER_MAX, TOGETHER_BYTES = 64, 4 << 20
 SESSION_KEY, CODE_KEY, END_KEY = "saros-session-bin", "saros-code", "saros-end-bin"
 #: How long a node of a cluster waits, at an insert, for a group to have a leader and to confirm; absent: as it likes.
 LEADER_WAIT_KEY = "saros-leader-wait-ms"
-DEVICE_KEY, ALIGNED_KEY, SEQUENCE_KEY = b"saros.device", b"saros.aligned", b"saros.sequence"
 _INT64 = 1 << 63
 _NANOSECONDS = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -17,12 +17,12 @@ from grpc.experimental import ChannelOptions
 from saros.errors import InterfaceError
 from saros.transport.insert_batching import InsertBatcher
 from saros.transport.retry_policy import CONNECT_MS
-from saros_wire import protocol
+from saros_wire import payload, protocol
 from saros_wire.fork_local import ForkLocal
 
 OPTIONS = [
-    ("grpc.max_receive_message_length", protocol.MESSAGE_BYTES_MAX),
-    ("grpc.max_send_message_length", protocol.MESSAGE_BYTES_MAX),
+    ("grpc.max_receive_message_length", payload.MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", payload.MESSAGE_BYTES_MAX),
     # A node that came back is found within a second; one that is frozen or gone is given up after three.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", CONNECT_MS),

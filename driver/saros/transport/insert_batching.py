@@ -25,7 +25,7 @@ from typing import Any
 
 import grpc
 
-from saros_wire import protocol
+from saros_wire import payload, protocol
 from saros_wire.generated import client_pb2
 
 #: With one, more gathers than with two; that is worth more to a node than to have the next call at hand.
@@ -196,10 +196,10 @@ class InsertBatcher:
         parts: list[_Part] = []
         size = 0
         now = time.monotonic()
-        while self._waiting and len(parts) < protocol.TOGETHER_MAX:
+        while self._waiting and len(parts) < payload.TOGETHER_MAX:
             part = self._waiting[0]
             size += len(part.columns)
-            if parts and size > protocol.TOGETHER_BYTES:
+            if parts and size > payload.TOGETHER_BYTES:
                 break
             self._waiting.popleft()
             if part.deadline > now:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from saros.errors import database_error
-from saros_wire import protocol
+from saros_wire import payload, protocol
 from saros_wire.client_values import arrow_array
 
 #: Shapes of batches (names and types) whose Arrow schema is kept.
@@ -108,8 +108,8 @@ def split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 def message(part: pa.RecordBatch | Plain, device: str, sequence: int, *, aligned: bool | None) -> bytes:
     """The request of an Insert: an Arrow IPC stream without its end mark. `sequence` 0: none."""
-    metadata = {protocol.DEVICE_KEY: device.encode(), protocol.ALIGNED_KEY: str(aligned).lower().encode()}
+    metadata = {payload.DEVICE_KEY: device.encode(), payload.ALIGNED_KEY: str(aligned).lower().encode()}
     if sequence:
-        metadata[protocol.SEQUENCE_KEY] = str(sequence).encode()
+        metadata[payload.SEQUENCE_KEY] = str(sequence).encode()
     schema = part.schema.with_metadata(metadata).serialize()
     return b"".join((schema, *part.buffers) if isinstance(part, Plain) else (schema, part.serialize()))

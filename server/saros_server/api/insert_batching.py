@@ -19,11 +19,10 @@ from functools import partial
 
 from saros_engine.statements.insert_statement import ColumnBatch, InsertExecutor
 from saros_server.api.errors import refusal_of
-from saros_server.api.insert_request import read_insert
+from saros_server.api.insert_request import Columns, read_insert
 from saros_server.api.session import EmbeddedSession
 from saros_server.node.node import Node
 from saros_server.node.request_dedup import State
-from saros_wire.generated import client_pb2
 
 #: What takes longer than this does not keep the others' answers any more.
 PATIENCE_SECONDS = 0.5
@@ -31,6 +30,29 @@ PATIENCE_SECONDS = 0.5
 _HANDED_OVER_SECONDS = 2.0
 #: Parts that cannot be handed over, at once; more wait.
 _THREADS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class InsertPart:
+    """An insert of one of the sessions."""
+
+    #: The token of its session.
+    token: bytes
+    columns: Columns
+
+
+@dataclass(frozen=True, slots=True)
+class InsertOutcome:
+    """The outcome of an insert."""
+
+    points: int = 0
+    #: host:port of the node that led the write, if it is another: the next one may go there.
+    leader: str = ""
+    #: The status code of a refused part, and why it was refused; 0: it was not.
+    code: int = 0
+    message: str = ""
+    #: The part takes longer than the others: ask for it by an insert of the same number.
+    pending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +87,10 @@ class InsertBatcher:
 
     def insert(
         self,
-        parts: Sequence[client_pb2.InsertPart],
+        parts: Sequence[InsertPart],
         session_of: Callable[[bytes], EmbeddedSession],
         leaders_until_ns: int | None = None,
-    ) -> list[client_pb2.InsertOutcome]:
+    ) -> list[InsertOutcome]:
         """Carry out all parts. `session_of`: the session of a token, which it may refuse.
 
         `leaders_until_ns`: see `WriteRequest`.
@@ -80,20 +102,14 @@ class InsertBatcher:
             self._started(part, None if part.runs else next(begun)) if isinstance(part, _Part) else part
             for part in read
         ]
-        return [
-            found if isinstance(found, client_pb2.InsertOutcome) else self._outcome(found, deadline)
-            for found in under_way
-        ]
+        return [found if isinstance(found, InsertOutcome) else self._outcome(found, deadline) for found in under_way]
 
     def _read(
-        self,
-        part: client_pb2.InsertPart,
-        session_of: Callable[[bytes], EmbeddedSession],
-        leaders_until_ns: int | None,
-    ) -> _Part | client_pb2.InsertOutcome:
+        self, part: InsertPart, session_of: Callable[[bytes], EmbeddedSession], leaders_until_ns: int | None
+    ) -> _Part | InsertOutcome:
         """A part that is to be carried out, or what became of it."""
         try:
-            session = session_of(part.session)
+            session = session_of(part.token)
             insert = read_insert(part.columns)
             request = session.numbered(insert.sequence, leaders_until_ns)
             batch = session.batch(insert.device, insert.times, insert.columns, aligned=insert.aligned, request=request)
@@ -122,7 +138,7 @@ class InsertBatcher:
             part, None, self._pool.submit(carry_out, request, partial(part.session.write, part.batch))
         )
 
-    def _outcome(self, found: _PendingInserts, deadline: float) -> client_pb2.InsertOutcome:
+    def _outcome(self, found: _PendingInserts, deadline: float) -> InsertOutcome:
         """Wait for a part until then; for one without a number, until it is over."""
         batch = found.part.batch
         running = found.running
@@ -133,7 +149,7 @@ class InsertBatcher:
                 assert found.inserting is not None
                 return self._done(batch, found.inserting.points)
             wait([running], max(deadline - time.monotonic(), 0.0) if batch.request.is_numbered else None)
-            return self._done(batch, running.result()) if running.done() else client_pb2.InsertOutcome(pending=True)
+            return self._done(batch, running.result()) if running.done() else InsertOutcome(pending=True)
         except Exception as error:  # noqa: BLE001 (the top of a part)
             return _refused(error)
 
@@ -151,8 +167,8 @@ class InsertBatcher:
         again = partial(_write, part, None if written is False else inserting)
         return self._pool.submit(requests.carry_out, request, again)
 
-    def _done(self, batch: ColumnBatch, points: int) -> client_pb2.InsertOutcome:
-        return client_pb2.InsertOutcome(points=points, leader=self._node.leader_elsewhere(batch.device))
+    def _done(self, batch: ColumnBatch, points: int) -> InsertOutcome:
+        return InsertOutcome(points=points, leader=self._node.leader_elsewhere(batch.device))
 
 
 def _write(part: _Part, inserting: InsertExecutor | None) -> int:
@@ -162,6 +178,6 @@ def _write(part: _Part, inserting: InsertExecutor | None) -> int:
     return part.session.write(part.batch)
 
 
-def _refused(error: Exception) -> client_pb2.InsertOutcome:
+def _refused(error: Exception) -> InsertOutcome:
     code, message = refusal_of(error)
-    return client_pb2.InsertOutcome(code=code, message=message)
+    return InsertOutcome(code=code, message=message)

@@ -1,38 +1,48 @@
-"""The request of an Insert: columns of a device as an Arrow IPC stream. Pure: any thread."""
+"""The request of an insert: columns of a device, as values or as an Arrow IPC stream. Pure: any thread."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from saros_server.api.arrow import columns_of
 from saros_server.api.errors import BadMessage
-from saros_storage.base.block import Column
-from saros_wire import protocol
+from saros_wire import payload
 
 
 @dataclass(frozen=True, slots=True)
 class InsertRequest:
-    """What is to be written. `sequence`: its number among the client's writes; 0: none."""
+    """Rows of one device; times and columns are anything that the driver's `insert` takes."""
 
     device: str
+    #: None: as the device is.
     aligned: bool | None
+    #: The number among the client's writes, for one effect however often it is sent; 0: none.
     sequence: int
-    times: pa.Array
-    columns: dict[str, Column | pa.Array]
+    times: object
+    columns: Mapping[str, object]
 
 
-def read_insert(message: bytes) -> InsertRequest:
-    """The request in a message, whose offsets and lengths are checked. Raises BadMessage."""
+#: A request, or the Arrow IPC stream of one batch that contains it: see `saros_wire.payload`.
+Columns = InsertRequest | bytes | memoryview
+
+
+def read_insert(columns: Columns) -> InsertRequest:
+    """Return the request; offsets and lengths of a message are checked. Raises BadMessage."""
+    return columns if isinstance(columns, InsertRequest) else _read(columns)
+
+
+def _read(message: bytes | memoryview) -> InsertRequest:
     try:
         batch = pa.ipc.open_stream(message).read_next_batch()
         batch.validate(full=True)
         metadata = batch.schema.metadata or {}
         return InsertRequest(
-            metadata.get(protocol.DEVICE_KEY, b"").decode(),
-            {b"true": True, b"false": False}.get(metadata.get(protocol.ALIGNED_KEY, b"")),
-            int(metadata.get(protocol.SEQUENCE_KEY, b"0")),
+            metadata.get(payload.DEVICE_KEY, b"").decode(),
+            {b"true": True, b"false": False}.get(metadata.get(payload.ALIGNED_KEY, b"")),
+            int(metadata.get(payload.SEQUENCE_KEY, b"0")),
             batch.column(0),
             columns_of(batch),
         )

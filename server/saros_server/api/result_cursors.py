@@ -40,7 +40,7 @@ class ResultCursor:
     statement: str
     started_ns: int
     #: Messages of rows that were taken already and not sent.
-    left: list[bytes] = field(default_factory=list)
+    left: list[memoryview] = field(default_factory=list)
 
 
 class ResultCursors:

@@ -1,9 +1,6 @@
-"""The gRPC protocol: calls and messages to and from the client API.
+"""The gRPC protocol: an adapter between its messages and the client API.
 
-server         the listener, with TLS
-service        the table of calls, each with its policy
-statements     SELECTs and other statements
-admin_calls    backups and similar
-leader_wait    how long a call waits for leaders
-sync_calls     the calls of `saros sync`
+listener    the port: addresses, TLS, threads
+service     the handlers of the calls: contexts to peers and cancel tokens, errors to statuses
+rpcs        each call: its message to an operation's request, and the answer back
 """

@@ -1,6 +1,6 @@
 """The server's log: one JSON object a line, on standard error, where the service manager or `server.log` takes it.
 
-    {"time": "2026-01-01T00:00:00.000Z", "level": "INFO", "logger": "saros_server.grpc.server", "event": "serving", ...}
+    {"time": "2026-01-01T00:00:00.000Z", "level": "INFO", "logger": "saros_server.server", "event": "serving", ...}
 
 A record's `extra` fields stand beside the event. Values of statements never appear: what is logged of a statement is
 its text with `?` for every literal (`shape_of`).

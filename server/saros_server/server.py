@@ -1,41 +1,36 @@
-"""A node behind a port: gRPC on top of the service, and what tells other processes about it.
+"""A server: the composition root of a node's client API, the listeners of its protocols, and metrics.
 
-While it runs, the folder says who serves it (`server_file`). With a certificate, clients speak TLS; then it also names
-a socket without, which only this machine can reach, for `saros status`. What a server needs to listen on which address
-is decided by `security`.
+This is the only module that names protocols. While a server runs, the folder says where it is served (`server_file`).
+The rules for the address that it may listen on, and for login and TLS there, are in `security`.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import secrets
 import signal
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-
-import grpc
+from collections.abc import Sequence
+from typing import Protocol
 
 from saros_cluster.node.cluster_file import load as load_cluster_file
+from saros_server.api.client_api import ClientApi
 from saros_server.auth.security import Security, check_folder, check_host, has_users, warning
 from saros_server.config.configuration import ConfigurationError
-from saros_server.grpc.service import CALLS_MAX, ClientService
+from saros_server.grpc.listener import GrpcListener
 from saros_server.http.metrics import MetricsServer, NodeCollector
 from saros_server.pki.certificate_files import WatchedFiles
 from saros_server.process.server_file import Serving, announce, withdraw
 from saros_server.process.warm_up import WarmUp
 from saros_storage.base.clock import Clock, SystemClock
 from saros_storage.io.disk import LocalDisk
-from saros_wire import protocol
 from saros_wire.addresses import is_loopback
 from saros_wire.port_check import check_address
 
 logger = logging.getLogger(__name__)
 
-#: Calls, but streams, that are carried out at once; more wait.
-_THREADS = 32
 #: How long running calls may go on after the server was told to stop.
 _GRACE_SECONDS = 5.0
 #: How long a thread that computes in Python may keep others waiting. A write goes through ten threads on three nodes,
@@ -47,35 +42,27 @@ _COLD_SECONDS = 3.0
 _JOINING_SECONDS, _POLL_SECONDS = 10.0, 0.05
 #: A signal that another thread was given does not wake the main one: it looks so often whether there was one.
 _LOOK_SECONDS = 0.5
-#: Of the gRPC server.
-OPTIONS = [
-    ("grpc.max_receive_message_length", protocol.MESSAGE_BYTES_MAX),
-    ("grpc.max_send_message_length", protocol.MESSAGE_BYTES_MAX),
-    ("grpc.so_reuseport", 0),
-    # gRPC closes connections that ping more often than this, or while they carry no call. The last ping of a call may
-    # arrive after the call's end.
-    ("grpc.http2.min_ping_interval_without_data_ms", protocol.KEEPALIVE_MS // 2),
-    ("grpc.keepalive_permit_without_calls", 1),
-]
 
 
-def server_credentials(files: WatchedFiles) -> grpc.ServerCredentials:
-    """Return TLS credentials for `add_secure_port`; at each handshake gRPC asks for changed files.
+class Listener(Protocol):
+    """A port at which clients speak one protocol. It is bound when it is made."""
 
-    TLS versions below 1.2 are refused by gRPC itself. Thread-safe.
-    """
+    @property
+    def address(self) -> str:
+        """The host:port that clients connect to."""
+        ...
 
-    def configuration() -> grpc.ServerCertificateConfiguration:
-        certificate, key = files.contents
-        return grpc.ssl_server_certificate_configuration([(key, certificate)])
+    def start(self) -> None:
+        """Accept clients."""
+        ...
 
-    return grpc.dynamic_ssl_server_credentials(
-        configuration(), lambda: configuration() if files.reload_if_changed() else None
-    )
+    def stop(self, grace_s: float) -> None:
+        """Refuse new calls, end running ones after `grace_s` at the latest, and return when all have ended."""
+        ...
 
 
 class Server:
-    """See the module. `start`, then `wait` or `stop`."""
+    """A node that listens: `start`, then `run_until_signalled` or `stop`."""
 
     def __init__(
         self,
@@ -101,73 +88,64 @@ class Server:
         check_folder(folder)
         self._folder = folder
         self._warning = warning(host, security, authenticated=authenticated, clustered=cluster is not None)
-        self._service = ClientService(folder, clock or SystemClock(), authentication=authenticated)
-        self._server = grpc.server(
-            ThreadPoolExecutor(_THREADS, thread_name_prefix="saros-rpc"),
-            options=OPTIONS,
-            maximum_concurrent_rpcs=CALLS_MAX,
-        )
-        self._server.add_generic_rpc_handlers((self._service.handlers(),))
-        self._local = ""
+        #: The operations that clients may ask for.
+        self.api = ClientApi(folder, clock or SystemClock(), authentication=authenticated)
         try:
-            bound = self._bind(host, port, security)
+            client_port = GrpcListener(self.api, host, port, self._certificate(security))
+            self._listeners: Sequence[Listener] = [client_port]
+            bound = int(client_port.address.rpartition(":")[2])
             self.metrics = None if metrics_port is None else self._serve_metrics(host, metrics_port, bound)
         except BaseException:
-            self._service.close()
+            self.api.close()
             raise
         #: Whether clients must log in.
         self.authenticated = authenticated
-        #: host:port that clients connect to.
-        self.address = f"{host}:{bound}"
+        #: host:port that drivers connect to, and the same without TLS, on this machine only.
+        self.address, self._local = client_port.address, client_port.local_address
         self._stopped = threading.Event()
 
-    def _bind(self, host: str, port: int, security: Security) -> int:
-        """Listen; the port. Raises ConfigurationError (address, certificate)."""
-        try:
-            check_address(host, port)
-            if security.tls is None:
-                return int(self._server.add_insecure_port(f"{host}:{port}"))
-            files = WatchedFiles((security.tls.certificate, security.tls.key))
-            self._service.node.certificates.append(files)
-            bound = int(self._server.add_secure_port(f"{host}:{port}", server_credentials(files)))
-            self._local = f"unix-abstract:saros-{secrets.token_hex(16)}"
-            self._server.add_insecure_port(self._local)
-        except RuntimeError as error:
-            raise ConfigurationError(f"cannot listen on {host}:{port}: {error}") from error
-        return bound
+    def _certificate(self, security: Security) -> WatchedFiles | None:
+        """Return the certificate of the listeners. Raises ConfigurationError."""
+        if security.tls is None:
+            return None
+        files = WatchedFiles((security.tls.certificate, security.tls.key))
+        self.api.node.certificates.append(files)
+        return files
 
     def _serve_metrics(self, host: str, port: int, taken: int) -> MetricsServer:
-        """On this machine only: who scrapes does not log in. Raises ConfigurationError."""
+        """Serve metrics, on this machine only: a scraper does not log in. Raises ConfigurationError."""
         host = host if is_loopback(host) else "127.0.0.1"
-        service = self._service
-        collector = NodeCollector(service.node, lambda: service.sessions, lambda: service.uptime_s, self._folder)
+        api = self.api
+        collector = NodeCollector(api.node, lambda: api.sessions, lambda: api.uptime_s, self._folder)
         try:
             check_address(host, port)
-            return MetricsServer(host, port, service.node, collector)
+            return MetricsServer(host, port, api.node, collector)
         except (OSError, RuntimeError) as error:
             why = "clients have this port: choose another one" if port == taken else error
             raise ConfigurationError(f"cannot listen on {host}:{port} for metrics: {why}") from error
 
     def start(self) -> None:
         """Serve, and say so in the folder."""
-        self._server.start()
+        for listener in self._listeners:
+            listener.start()
         announce(self._folder, Serving(os.getpid(), self.address, self._local))
         level = logging.WARNING if self._warning else logging.INFO
         extra = {"address": self.address, "folder": self._folder}
         logger.log(level, "serving", extra=extra | ({"access": self._warning} if self._warning else {}))
-        for problem in self._service.node.problems():
+        for problem in self.api.node.problems():
             logger.warning("a problem", extra={"problem": problem})
 
     def stop(self) -> None:
         """Let running calls end, close the database. Idempotent."""
         if self._stopped.is_set():
             return
-        logger.info("stopping", extra={"sessions": self._service.sessions})
-        self._server.stop(_GRACE_SECONDS).wait()
+        logger.info("stopping", extra={"sessions": self.api.sessions})
+        for listener in self._listeners:
+            listener.stop(_GRACE_SECONDS)
         if self.metrics is not None:
             self.metrics.close()
         withdraw(self._folder)
-        self._service.close()
+        self.api.close()
         self._stopped.set()
         logger.info("stopped")
 
@@ -178,7 +156,7 @@ class Server:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: asked.set())
         warming = WarmUp()
-        if self._service.is_joining:
+        if self.api.is_joining:
             warming.start()
             limit = time.monotonic() + _JOINING_SECONDS
             while warming.is_under_way and time.monotonic() < limit and not asked.wait(_POLL_SECONDS):

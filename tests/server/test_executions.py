@@ -15,11 +15,10 @@ from waiting import wait_until
 
 import saros
 import saros.aio
-from saros_server.api import result_cursors
+from saros_server.api import executions, result_cursors
 from saros_server.api.result_cursors import CursorGone, ResultCursor, ResultCursors
 from saros_server.api.session import open_session
-from saros_server.grpc import statements
-from saros_server.grpc.server import Server
+from saros_server.server import Server
 from saros_storage.base.clock import SystemClock
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
@@ -85,7 +84,7 @@ def table_of(schema: bytes, messages: list[bytes]) -> pa.Table:
 
 
 def open_queries(server: Server) -> int:
-    return server._service.node.engine.open_queries
+    return server.api.node.engine.open_queries
 
 
 def test_a_small_result_comes_by_one_call_and_a_large_one_by_two(server: Server, calls: Counter[str]) -> None:
@@ -101,8 +100,8 @@ def test_a_small_result_comes_by_one_call_and_a_large_one_by_two(server: Server,
 
 @pytest.mark.parametrize("limit", [0, 1, 10_000, 1 << 20, 3 << 20])
 def test_answer_and_rest_are_what_a_stream_brings(server: Server, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statements, "_ANSWER_BYTES", limit)
-    monkeypatch.setattr(statements, "_ANSWER_SECONDS", 60.0)
+    monkeypatch.setattr(executions, "_ANSWER_BYTES", limit)
+    monkeypatch.setattr(executions, "_ANSWER_SECONDS", 60.0)
     token, text = opened(server), "select y, x from root.a.d order by time desc"
     request = client_pb2.ExecuteRequest(statement=text).SerializeToString()
     head, *messages = raw(server, protocol.EXECUTE, request, token)
@@ -118,7 +117,7 @@ def test_answer_and_rest_are_what_a_stream_brings(server: Server, limit: int, mo
 
 
 def test_a_rest_belongs_to_its_session_and_is_sent_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statements, "_ANSWER_BYTES", 0)
+    monkeypatch.setattr(executions, "_ANSWER_BYTES", 0)
     token, other = opened(server), opened(server)
     number = asked(server, token, "select x from root.a.d where time < 10").rest
     request = client_pb2.RestRequest(rest=number).SerializeToString()
@@ -135,7 +134,7 @@ def test_a_query_whose_client_does_not_come_for_the_rest_is_ended(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(result_cursors, "LEASE_SECONDS", 0.05)
-    monkeypatch.setattr(statements, "_ANSWER_BYTES", 0)
+    monkeypatch.setattr(executions, "_ANSWER_BYTES", 0)
     token = opened(server)
     answers = [asked(server, token, LARGE) for _ in range(3)]
     assert [1, 2, 3] == [answer.rest for answer in answers]
@@ -143,7 +142,7 @@ def test_a_query_whose_client_does_not_come_for_the_rest_is_ended(
 
 
 def test_results_that_nobody_reads_leave_the_node_to_others(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statements, "RESULTS_MAX", 3, raising=False)
+    monkeypatch.setattr(executions, "RESULTS_MAX", 3, raising=False)
     with saros.connect(f"saros://{server.address}") as connection:
         unread = [connection.execute(LARGE) for _ in range(3)]
         with pytest.raises(saros.OperationalError, match=r"3 results wait on this node .* fetch or close") as refused:
@@ -170,8 +169,8 @@ def test_results_that_nobody_reads_leave_the_node_to_others(server: Server, monk
 def test_a_query_that_takes_longer_can_be_cancelled_after_a_moment(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(statements, "_ANSWER_SECONDS", 0.0)
-    monkeypatch.setattr(statements, "_ANSWER_BYTES", 1)
+    monkeypatch.setattr(executions, "_ANSWER_SECONDS", 0.0)
+    monkeypatch.setattr(executions, "_ANSWER_BYTES", 1)
     with saros.connect(f"saros://{server.address}") as connection:
         cursor = connection.execute(LARGE)
         cursor.fetchone()
@@ -210,7 +209,7 @@ def test_large_results_that_wait_for_their_clients_keep_no_call_waiting(
     with saros.connect(f"saros://{server.address}") as connection:
         cursors = [connection.execute(LARGE) for _ in range(40)]
         assert connection.execute("show version").fetchone() is not None
-        wait_until(lambda: not server._service._statements._rests._waiting)
+        wait_until(lambda: not server.api._services.executions._cursors._waiting)
         assert [ROWS] * 40 == [cursor.fetch_arrow().num_rows for cursor in cursors]
 
 
@@ -226,7 +225,7 @@ def test_an_error_amid_a_query_is_told_and_leaves_nothing(server: Server) -> Non
     with saros.connect(f"saros://{server.address}") as connection:
         for seconds in (0.0, 60.0):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(statements, "_ANSWER_SECONDS", seconds)
+                patch.setattr(executions, "_ANSWER_SECONDS", seconds)
                 with pytest.raises(saros.DatabaseError, match="zero") as caught:
                     connection.execute("select y % z from root.a.d").fetchall()
                 assert 751 == caught.value.code

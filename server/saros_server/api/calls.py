@@ -1,0 +1,120 @@
+"""A call of a client: an operation, whether its caller may use it, and what it works with.
+
+An operation is a name, a policy and a function. There is none without a policy, and only `ClientApi.call`, which
+applies the policy, can give a function the `Services` that it needs.
+
+Thread-safe.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Generic, TypeVar
+
+from saros_server.api.cancellation import CancelToken
+from saros_server.api.client_sessions import ClientSessions
+from saros_server.api.executions import Executions
+from saros_server.api.insert_batching import InsertBatcher
+from saros_server.api.session import EmbeddedSession
+from saros_server.auth.login import LoginGate
+from saros_server.node.node import Node
+from saros_storage.base.clock import Clock
+from saros_storage.base.write_request import WriteRequest
+
+_Request = TypeVar("_Request")
+_Answer = TypeVar("_Answer")
+
+
+class Policy(Enum):
+    """The callers that may use an operation."""
+
+    ANYONE = "anyone who can reach the port"
+    SESSION = "the holder of a session"
+    PARTS = "each part by itself: the holder of a session"
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The machine that a call comes from, without the port."""
+
+    #: `ipv4:192.0.2.1`, `ipv6:[2001:db8::1]`, or `unix`. Tokens of sessions are bound to it.
+    host: str
+    #: The peer is this machine.
+    is_local: bool
+
+    @classmethod
+    def at(cls, address: str) -> Peer:
+        """Return the peer at an IP address, as a socket gives it. Raises ValueError."""
+        found = ipaddress.ip_address(address.partition("%")[0])
+        if isinstance(found, ipaddress.IPv6Address):
+            if found.ipv4_mapped is None:
+                return cls(f"ipv6:[{found}]", found.is_loopback)
+            found = found.ipv4_mapped
+        return cls(f"ipv4:{found}", found.is_loopback)
+
+    @property
+    def address(self) -> str:
+        """The host as users write it."""
+        return self.host.removeprefix("ipv4:").removeprefix("ipv6:").strip("[]")
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The state of a node's client API, which its operations share."""
+
+    folder: str
+    node: Node
+    clock: Clock
+    started_ns: int
+    gate: LoginGate
+    sessions: ClientSessions
+    inserts: InsertBatcher
+    executions: Executions
+
+    @property
+    def uptime_s(self) -> float:
+        """Seconds since the API was made."""
+        return (self.clock.monotonic_ns() - self.started_ns) / 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call whose caller satisfies the operation's policy."""
+
+    services: Services
+    peer: Peer
+    cancel: CancelToken
+    _session: EmbeddedSession | None
+    #: See `WriteRequest`.
+    leaders_until_ns: int | None = None
+
+    @property
+    def session(self) -> EmbeddedSession:
+        """The caller's session; only for operations whose policy is SESSION."""
+        assert self._session is not None
+        return self._session
+
+    def numbered(self, sequence: int) -> WriteRequest:
+        """Return the request of the caller with a number, and with the call's limit of the wait for leaders."""
+        return self.session.numbered(sequence, self.leaders_until_ns)
+
+    def session_of(self, token: bytes) -> EmbeddedSession:
+        """Return the session that a part of the request names. Raises NoSession."""
+        return self.services.sessions.find(token, self.peer.host)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Generic[_Request, _Answer]):
+    """Something that a client may ask a node for."""
+
+    name: str
+    policy: Policy
+    function: Callable[[Call, _Request], _Answer]
+
+    def __post_init__(self) -> None:
+        """Raise TypeError if the policy is none."""
+        if not isinstance(self.policy, Policy):
+            raise TypeError(f"operation {self.name} has no policy")

@@ -1,0 +1,124 @@
+"""The client API: all that remote clients may ask a node for, in any protocol.
+
+    protocol: message, connection --> call(operation, peer, token, request)
+                                          policy: is the caller the holder of a session?
+                                          function --> answer, or an exception with a `code` (`errors.refusal_of`)
+
+Remote clients are served by the same sessions as embedded callers. A protocol translates between its messages and the
+values of `operations`, and cancels the call's token when its client goes away. Calls run on the protocol's threads.
+
+Thread-safe.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from saros_server.api.calls import Call, Operation, Peer, Policy, Services
+from saros_server.api.cancellation import CancelToken
+from saros_server.api.client_sessions import ClientSessions
+from saros_server.api.executions import Executions
+from saros_server.api.insert_batching import InsertBatcher
+from saros_server.api.operations import OPERATIONS
+from saros_server.api.session import EmbeddedSession, open_session
+from saros_server.auth.audit import AuditLog
+from saros_server.auth.login import LoginGate
+from saros_server.auth.passwords import Cost
+from saros_server.node.node import Node
+from saros_storage.base.clock import Clock
+from saros_storage.io.disk import LocalDisk
+
+#: Calls of clients at a time, for each protocol.
+CALLS_MAX = 256
+
+_Request = TypeVar("_Request")
+_Answer = TypeVar("_Answer")
+
+
+class ClientApi:
+    """The operations on the database in `folder`; keeps it open in this process until `close`."""
+
+    def __init__(self, folder: str, clock: Clock, *, authentication: bool = False) -> None:
+        """Open the database. Without `authentication`, all clients are let in with all rights. Raises StorageError."""
+        #: Keeps the node open.
+        self._own = open_session(folder, time_zone=None, options={})
+        try:
+            node = self._own.node
+            audit = AuditLog(folder, LocalDisk(), clock)
+            directory = node.directory if authentication else None
+            gate = LoginGate(directory, audit, clock, Cost(node.configuration.password_cost))
+            self._services = Services(
+                folder=folder,
+                node=node,
+                clock=clock,
+                started_ns=clock.monotonic_ns(),
+                gate=gate,
+                sessions=ClientSessions(gate, clock),
+                inserts=InsertBatcher(node),
+                executions=Executions(clock),
+            )
+        except BaseException:
+            self._own.close()
+            raise
+
+    def call(
+        self,
+        operation: Operation[_Request, _Answer],
+        peer: Peer,
+        token: bytes,
+        request: _Request,
+        *,
+        cancel: CancelToken | None = None,
+        leader_wait_ms: int | None = None,
+    ) -> _Answer:
+        """Apply the operation's policy to the caller, and run the operation. Raises NoSession, and its errors.
+
+        `token`: of the caller's session; empty: it has none.
+        `leader_wait_ms`: how long the client lets the node wait for leaders; None: as the node likes.
+        """
+        if OPERATIONS.get(operation.name) is not operation:
+            raise TypeError(f"operation {operation.name} is not registered")
+        session = self._admitted(operation.policy, peer, token)
+        until_ns = self._until_ns(leader_wait_ms)
+        return operation.function(Call(self._services, peer, cancel or CancelToken(), session, until_ns), request)
+
+    def _until_ns(self, wait_ms: int | None) -> int | None:
+        return None if wait_ms is None else self._services.clock.monotonic_ns() + wait_ms * 1_000_000
+
+    def _admitted(self, policy: Policy, peer: Peer, token: bytes) -> EmbeddedSession | None:
+        """Return the caller's session if the policy asks for one. Raises NoSession."""
+        match policy:
+            case Policy.SESSION:
+                return self._services.sessions.find(token, peer.host)
+            case Policy.ANYONE | Policy.PARTS:
+                return None
+
+    @property
+    def node(self) -> Node:
+        """The node that is served."""
+        return self._services.node
+
+    @property
+    def sessions(self) -> int:
+        """Open sessions of clients."""
+        return len(self._services.sessions)
+
+    @property
+    def uptime_s(self) -> float:
+        """Seconds since the API was made."""
+        return self._services.uptime_s
+
+    @property
+    def is_joining(self) -> bool:
+        """The node is joining a cluster, and is not a member yet."""
+        cluster = self.node.cluster
+        return cluster is not None and not cluster.status.is_in
+
+    def close(self) -> None:
+        """Close all sessions; the node closes with the last."""
+        services = self._services
+        services.executions.close()
+        services.sessions.close()
+        services.inserts.close()
+        services.gate.close()
+        self._own.close()

@@ -1,0 +1,312 @@
+"""Statements of clients: a session executes them, and their results go back.
+
+    execute  -> an answer: all of a small result; of a large or slow one the rows that there are, and a cursor for
+    fetch    -> a stream of the other rows; discard -> the cursor is closed
+    stream   -> a stream of all rows
+
+A stream costs each side half as much again as an answer does, so a result that fits goes into an answer. The holder of
+a result closes it: the complete answer, the stream, or `result_cursors` if no client came for it. A cancelled token
+ends a stream at once, and an answer after `_ANSWER_SECONDS` at the latest.
+
+Rows travel as Arrow IPC messages, which are views of Arrow's memory: a protocol copies them only if it must.
+Thread-safe.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+import pyarrow as pa
+
+from saros_engine.base.errors import QueryKilled
+from saros_server.api.cancellation import CancelToken
+from saros_server.api.errors import BadMessage
+from saros_server.api.result_cursors import CursorGone, ResultCursor, ResultCursors
+from saros_server.api.session import EmbeddedSession
+from saros_server.process.logs import shape_of
+from saros_storage.base.clock import Clock
+from saros_storage.base.write_request import WriteRequest
+from saros_wire.payload import MESSAGE_BYTES_MAX
+from saros_wire.read_point import ReadPoint
+
+logger = logging.getLogger(__name__)
+
+#: A statement whose rows took longer, including the time its client took to read them, is logged.
+SLOW_MS = 1_000
+#: An answer waits for more rows until it has this many bytes, and never has more than twice as many: an answer is
+#: copied more often than the messages of a stream.
+_ANSWER_BYTES = 1 << 20
+#: An answer waits for rows for this long: the client cannot cancel before, and for a result that takes longer the cost
+#: of a stream does not matter. Not less, since on a busy machine small queries take some ten milliseconds as well.
+_ANSWER_SECONDS = 0.1
+#: Results that clients have not read to the end. Each has one of the node's 256 calls; the others are for short calls,
+#: of which 32 at a time may find the same last place free.
+RESULTS_MAX = 192
+#: More than a cluster has groups; each may be named twice, for its data and its schema.
+_GROUPS_MAX = 4_096
+
+
+class TooManyResults(Exception):
+    """The node holds as many unread results as it may."""
+
+    code = 2031
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"{RESULTS_MAX} results wait on this node for clients that have not read them to the end, which is as many "
+            "as may: fetch or close those that you have"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement as a client sends it."""
+
+    text: str
+    #: Values of its `?`.
+    parameters: Sequence[object] = ()
+    #: 0: as the node is configured.
+    timeout_ms: int = 0
+    #: Its number among the client's writes, for one effect however often it is sent; 0: none.
+    sequence: int = 0
+    #: Log positions that the session has been shown by any node, by group, for reads that are not strong.
+    shown: Mapping[int, int] = field(default_factory=dict)
+    #: The read point at which a SELECT reads; None: its own.
+    read_point: ReadPoint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultHead:
+    """The description of a result, known before its rows."""
+
+    #: Empty for statements that are not queries.
+    query_id: str
+    #: Arrow IPC; empty: the result has no rows.
+    schema: bytes
+    type_names: Sequence[str]
+    update_count: int
+    #: It is already known that the rows may be stale.
+    stale: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ResultEnd:
+    """The facts known after the last row of a read that is not strong."""
+
+    stale: bool
+    #: By group of the cluster: the log position up to which the session was shown it.
+    shown: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A complete small result, or the beginning of a large one."""
+
+    head: ResultHead
+    #: Record batches as Arrow IPC.
+    messages: Sequence[memoryview]
+    #: The cursor from which the other rows are fetched, within `LEASE_SECONDS`; 0: there are none.
+    cursor: int = 0
+    #: Set if the result is complete, of a read that is not strong.
+    end: ResultEnd | None = None
+
+
+class ResultStream:
+    """A result whose messages are produced while it is iterated over; one thread, `close` from any.
+
+    Iteration raises the error that ends the query, QueryKilled if the stream is closed before its end, and closes the
+    stream.
+    """
+
+    def __init__(self, cursor: ResultCursor, cancel: CancelToken, on_close: Callable[[], None]) -> None:
+        self._cursor = cursor
+        self._lock = threading.Lock()
+        #: None: the stream is closed.
+        self._on_close: Callable[[], None] | None = on_close
+        #: Set after the last message, of a read that is not strong.
+        self.end: ResultEnd | None = None
+        if not cancel.on_cancel(self.close):
+            self.close()
+
+    @property
+    def head(self) -> ResultHead:
+        """The description of the result."""
+        return _head(self._cursor)
+
+    def __iter__(self) -> Iterator[memoryview]:
+        """Yield the record batches as Arrow IPC messages."""
+        try:
+            for message in self._messages():
+                self._check_open()
+                yield message
+            if self._cursor.outcome.names is not None:
+                self._check_open()
+            self.end = _end(self._cursor)
+        finally:
+            self.close()
+
+    def _messages(self) -> Iterator[memoryview]:
+        yield from self._cursor.left
+        outcome = self._cursor.outcome
+        while outcome.names is not None and (batch := outcome.next_batch()) is not None:
+            yield from _messages(batch)
+
+    def _check_open(self) -> None:
+        """Raise QueryKilled if the stream was closed: its end would look like that of the result."""
+        if self._on_close is None:
+            raise _cancelled()
+
+    def close(self) -> None:
+        """End the query if it still runs, and free the result's place. Idempotent."""
+        with self._lock:
+            on_close, self._on_close = self._on_close, None
+        if on_close is not None:
+            on_close()
+
+
+class Executions:
+    """The statements in progress and the results that clients have not read to the end."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._cursors = ResultCursors(clock)
+        self._lock = threading.Lock()
+        #: Open streams.
+        self._streams = 0
+
+    def execute(
+        self, session: EmbeddedSession, statement: Statement, request: WriteRequest, cancel: CancelToken
+    ) -> Answer:
+        """Execute a statement; `request` is that of its writes.
+
+        Raises the errors of the statement until the answer is returned, and TooManyResults.
+        """
+        result = self._start(session, statement, request)
+        try:
+            head = _head(result)
+            messages, complete = self._first_messages(result, len(head.schema))
+            if not complete:
+                if cancel.cancelled:
+                    raise _cancelled()
+                self._check_room()
+                return Answer(head, messages, self._cursors.put(result))
+            answer = Answer(head, messages, 0, _end(result))
+        except BaseException:
+            self._close_result(result)
+            raise
+        self._close_result(result)
+        return answer
+
+    def stream(
+        self, session: EmbeddedSession, statement: Statement, request: WriteRequest, cancel: CancelToken
+    ) -> ResultStream:
+        """As `execute`. Raises the errors of the statement up to its first rows, and TooManyResults."""
+        self._check_room()
+        return self._stream_of(self._start(session, statement, request), cancel)
+
+    def fetch(self, session: EmbeddedSession, cursor: int, cancel: CancelToken) -> ResultStream:
+        """Return the rest of a result, which can be fetched once. Raises CursorGone."""
+        return self._stream_of(self._cursors.take(cursor, session), cancel)
+
+    def discard(self, session: EmbeddedSession, cursor: int) -> None:
+        """Close a cursor. One that was fetched is closed by its stream."""
+        with suppress(CursorGone):
+            self._close_result(self._cursors.take(cursor, session))
+
+    def close(self) -> None:
+        """Close the results that wait for clients."""
+        self._cursors.close()
+
+    def _start(self, session: EmbeddedSession, statement: Statement, request: WriteRequest) -> ResultCursor:
+        if session.horizon is not None:
+            session.horizon.note(_shown(statement))
+        started = self._clock.monotonic_ns()
+        outcome = session.execute(
+            statement.text,
+            statement.parameters,
+            statement.timeout_ms / 1_000 if statement.timeout_ms else None,
+            at=statement.read_point,
+            request=request,
+        )
+        return ResultCursor(outcome, session, statement.text, started)
+
+    def _first_messages(self, result: ResultCursor, size: int) -> tuple[list[memoryview], bool]:
+        """Return messages for an answer that has `size` bytes so far, and whether these are all."""
+        outcome, messages = result.outcome, list[memoryview]()
+        if outcome.names is None:
+            return messages, True
+        until = self._clock.monotonic_ns() + round(_ANSWER_SECONDS * 1e9)
+        while size < _ANSWER_BYTES and outcome.wait((until - self._clock.monotonic_ns()) / 1e9):
+            batch = outcome.next_batch()
+            if batch is None:
+                return messages, True
+            for message in _messages(batch):
+                size += len(message)
+                (messages if size <= 2 * _ANSWER_BYTES else result.left).append(message)
+        return messages, False
+
+    def _stream_of(self, result: ResultCursor, cancel: CancelToken) -> ResultStream:
+        with self._lock:
+            self._streams += 1
+        return ResultStream(result, cancel, partial(self._on_stream_closed, result))
+
+    def _on_stream_closed(self, result: ResultCursor) -> None:
+        with self._lock:
+            self._streams -= 1
+        self._close_result(result)
+
+    def _close_result(self, result: ResultCursor) -> None:
+        """Close a result of which nothing more will be sent; log its statement if it was slow."""
+        result.outcome.close()
+        elapsed_ms = (self._clock.monotonic_ns() - result.started_ns) // 1_000_000
+        if elapsed_ms >= SLOW_MS:
+            extra = {"ms": elapsed_ms, "query": result.outcome.query_id, "statement": shape_of(result.statement)}
+            logger.warning("slow statement", extra=extra)
+
+    def _check_room(self) -> None:
+        with self._lock:
+            streams = self._streams
+        if streams + len(self._cursors) >= RESULTS_MAX:
+            raise TooManyResults
+
+
+def _head(result: ResultCursor) -> ResultHead:
+    outcome = result.outcome
+    if outcome.names is None:
+        return ResultHead(outcome.query_id, b"", (), outcome.update_count, outcome.stale)
+    schema = outcome.schema.serialize().to_pybytes()
+    return ResultHead(outcome.query_id, schema, outcome.type_names, outcome.update_count, outcome.stale)
+
+
+def _end(result: ResultCursor) -> ResultEnd | None:
+    """Return the end record of a result whose rows are all read; None: it needs none."""
+    outcome, horizon = result.outcome, result.session.horizon
+    if horizon is None or outcome.names is None:
+        return None
+    return ResultEnd(outcome.stale, horizon.shown)
+
+
+def _cancelled() -> QueryKilled:
+    return QueryKilled("the client cancelled the statement")
+
+
+def _shown(statement: Statement) -> dict[int, int]:
+    """Return the positions that a client says it was shown."""
+    if len(statement.shown) > _GROUPS_MAX:
+        raise BadMessage(f"a session was shown {len(statement.shown)} groups: more than {_GROUPS_MAX}")
+    return dict(statement.shown)
+
+
+def _messages(batch: pa.RecordBatch) -> Iterator[memoryview]:
+    """Yield the batch as Arrow IPC messages, none above the limit."""
+    if batch.nbytes > MESSAGE_BYTES_MAX // 2 and batch.num_rows > 1:
+        half = batch.num_rows // 2
+        yield from _messages(batch.slice(0, half))
+        yield from _messages(batch.slice(half))
+    else:
+        yield memoryview(batch.serialize())

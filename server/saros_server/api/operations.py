@@ -1,0 +1,330 @@
+"""The operations of the client API, each with its policy, and their requests and answers.
+
+    sessions     OPEN CLOSE PING
+    statements   EXECUTE FETCH DISCARD STREAM CANCEL
+    read points  HOLD RELEASE
+    writes       INSERT INSERT_MANY
+    files        UPLOAD FINISH_UPLOAD DISCARD_UPLOADS: for a LOAD
+    backups      CREATE_CHECKPOINT READ_CHECKPOINT RELEASE_CHECKPOINTS
+    sync tool    SYNC_BEGIN SYNC_CHUNK SYNC_COMMIT
+
+A protocol gives an operation to `ClientApi.call`. Requests and answers are plain values. Thread-safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from saros_server.api.calls import Call, Operation, Policy
+from saros_server.api.errors import BadMessage
+from saros_server.api.executions import Answer, ResultStream, Statement
+from saros_server.api.insert_batching import InsertOutcome, InsertPart
+from saros_server.api.insert_request import Columns, read_insert
+from saros_server.api.session import open_session
+from saros_server.process.version import RELEASE as _VERSION
+from saros_storage.checkpoint.checkpoint_set import encode_checkpoint_set
+from saros_sync.round import Content
+from saros_sync.transport import BeginReply
+from saros_wire.payload import TOGETHER_MAX
+from saros_wire.read_point import ReadPoint
+
+#: Consistency of reads, if the client does not say.
+_CONSISTENCY = "strong"
+
+# ---------------------------------------------------------------------------------------------- sessions
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A client that wants a session."""
+
+    user: str = ""
+    password: str = ""
+    #: Empty: as the node is configured.
+    time_zone: str = ""
+    #: strong, mid or weak; empty: strong.
+    consistency: str = ""
+    #: Random, kept over reconnections: writes are told apart by it and their number; 0: none.
+    client_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSession:
+    """A session of a client."""
+
+    #: A secret: whoever has it, at the same host, uses the session.
+    token: bytes
+    #: ms, us or ns.
+    time_unit: str
+    #: Version of the node.
+    server: str
+    #: host:port of all nodes that clients may connect to, this one's first; empty without a cluster.
+    addresses: Sequence[str]
+    #: Identifies the memory of write numbers; 0: the cluster's log.
+    memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHealth:
+    """The state of a node, as far as the peer may know it."""
+
+    server: str
+    uptime_ms: int = 0
+    sessions: int = 0
+    queries: int = 0
+    problems: Sequence[str] = ()
+
+
+def _open(call: Call, login: Login) -> OpenedSession:
+    services, peer = call.services, call.peer
+    services.sessions.close_idle()
+    client = services.gate.enter(login.user, login.password, peer.host)
+    session = open_session(
+        services.folder,
+        time_zone=login.time_zone or None,
+        options={},
+        consistency=login.consistency or _CONSISTENCY,
+        files=False,
+        host=peer.address,
+    )
+    session.client_id = login.client_id
+    token = services.sessions.add(session, peer.host, client)
+    node = services.node
+    addresses = [] if node.cluster is None else node.cluster.status.client_addresses()
+    memory = node.requests.memory if node.cluster is None else 0
+    return OpenedSession(token, session.time_unit.suffix, _VERSION, addresses, memory)
+
+
+def _close(call: Call, _: None) -> None:
+    call.services.sessions.remove(call.session)
+
+
+def _ping(call: Call, _: None) -> NodeHealth:
+    """Return the node's health. A peer elsewhere of a node with users learns only that the node is there."""
+    services = call.services
+    if not services.gate.is_open and not call.peer.is_local:
+        return NodeHealth(_VERSION)
+    node = services.node
+    uptime_ms = int(services.uptime_s * 1_000)
+    return NodeHealth(_VERSION, uptime_ms, len(services.sessions), node.engine.open_queries, node.problems())
+
+
+# ---------------------------------------------------------------------------------------------- statements
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A read point to hold: now, unless the node holds one of this name, which then is meant."""
+
+    name: str
+    #: The node process that must hold it; 0: any.
+    instance: int
+    #: It is released after no read for this long.
+    lease_ms: int
+
+
+def _execute(call: Call, statement: Statement) -> Answer:
+    request = call.numbered(statement.sequence)
+    return call.services.executions.execute(call.session, statement, request, call.cancel)
+
+
+def _fetch(call: Call, cursor: int) -> ResultStream:
+    return call.services.executions.fetch(call.session, cursor, call.cancel)
+
+
+def _discard(call: Call, cursor: int) -> None:
+    call.services.executions.discard(call.session, cursor)
+
+
+def _stream(call: Call, statement: Statement) -> ResultStream:
+    request = call.numbered(statement.sequence)
+    return call.services.executions.stream(call.session, statement, request, call.cancel)
+
+
+def _cancel(call: Call, query_id: str) -> None:
+    """End a query that the session's user may see. Raises QueryNotFound."""
+    quoted = query_id.replace("'", "''")
+    call.session.execute(f"kill query '{quoted}'", (), None).close()
+
+
+def _hold(call: Call, hold: Hold) -> int:
+    """Return the instance of the process that holds the read point."""
+    wanted = ReadPoint(hold.name, 0.0, "", hold.instance)
+    return call.session.hold(hold.name, hold.lease_ms / 1_000, wanted).instance
+
+
+def _release(call: Call, name: str) -> None:
+    call.session.let_go(ReadPoint(name, 0.0, "", 0))
+
+
+# ---------------------------------------------------------------------------------------------- writes
+
+
+@dataclass(frozen=True, slots=True)
+class UploadChunk:
+    """A chunk of a file that a LOAD is to read."""
+
+    job: str
+    name: str
+    offset: int
+    #: Of the data.
+    crc32: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class UploadEnd:
+    """The end of a file, all of which was sent."""
+
+    job: str
+    name: str
+    size: int
+    #: Of the file.
+    crc32: int
+
+
+def _insert(call: Call, columns: Columns) -> InsertOutcome:
+    insert = read_insert(columns)
+    points = call.session.insert(
+        insert.device,
+        insert.times,
+        insert.columns,
+        aligned=insert.aligned,
+        request=call.numbered(insert.sequence),
+    )
+    return InsertOutcome(points, call.services.node.leader_elsewhere(insert.device))
+
+
+def _insert_many(call: Call, parts: Sequence[InsertPart]) -> list[InsertOutcome]:
+    if len(parts) > TOGETHER_MAX:
+        raise BadMessage(f"{len(parts)} inserts in one call: more than {TOGETHER_MAX}")
+    return call.services.inserts.insert(parts, call.session_of, call.leaders_until_ns)
+
+
+def _upload(call: Call, chunk: UploadChunk) -> int:
+    """Return how many bytes of the file are there."""
+    return call.session.uploads().receive(chunk.job, chunk.name, chunk.offset, chunk.crc32, chunk.data)
+
+
+def _finish_upload(call: Call, end: UploadEnd) -> str:
+    """Return the path of the file, for LOAD."""
+    return call.session.uploads().finish(end.job, end.name, end.size, end.crc32)
+
+
+def _discard_uploads(call: Call, job: str) -> None:
+    call.session.uploads().discard(job)
+
+
+# ---------------------------------------------------------------------------------------------- backups
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFile:
+    """A file of a checkpoint, from an offset on."""
+
+    checkpoint: bytes
+    number: int
+    offset: int
+
+
+def _create_checkpoint(call: Call, since: int | None) -> bytes:
+    """Return the JSON of a checkpoint set."""
+    created = call.session.create_checkpoint(since)
+    if call.cancel.cancelled:  # the client cannot release it
+        call.session.release_checkpoints(created.ids)
+    return encode_checkpoint_set(created)
+
+
+def _read_checkpoint(call: Call, file: CheckpointFile) -> Iterator[bytes]:
+    return call.session.read_captured(file.checkpoint, file.number, file.offset)
+
+
+def _release_checkpoints(call: Call, ids: Sequence[bytes]) -> None:
+    call.session.release_checkpoints(ids)
+
+
+# ---------------------------------------------------------------------------------------------- the sync tool
+
+
+@dataclass(frozen=True, slots=True)
+class SyncBegin:
+    """A round that a sender begins."""
+
+    sender: str
+    name: str
+    number: int
+    document: Content
+
+
+@dataclass(frozen=True, slots=True)
+class SyncChunk:
+    """Bytes of a content of a round, from an offset on."""
+
+    sender: str
+    number: int
+    sha256: str
+    offset: int
+    #: Of the data.
+    crc32: int
+    data: memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class SyncCommit:
+    """A round whose contents are all there."""
+
+    sender: str
+    number: int
+
+
+def _sync_begin(call: Call, begin: SyncBegin) -> BeginReply:
+    receiver, requester = call.session.receive()
+    return receiver.begin(requester, begin.sender, begin.name, begin.number, begin.document)
+
+
+def _sync_chunk(call: Call, chunk: SyncChunk) -> int:
+    """Return how many bytes of the content are there, from its start."""
+    receiver, requester = call.session.receive()
+    return receiver.chunk(requester, chunk.sender, chunk.number, chunk.sha256, chunk.offset, chunk.crc32, chunk.data)
+
+
+def _sync_commit(call: Call, commit: SyncCommit) -> BeginReply:
+    receiver, requester = call.session.receive("sync")
+    return receiver.commit(requester, commit.sender, commit.number)
+
+
+# ---------------------------------------------------------------------------------------------- the table
+
+OPEN = Operation("open", Policy.ANYONE, _open)
+PING = Operation("ping", Policy.ANYONE, _ping)
+CLOSE = Operation("close", Policy.SESSION, _close)
+EXECUTE = Operation("execute", Policy.SESSION, _execute)
+FETCH = Operation("fetch", Policy.SESSION, _fetch)
+DISCARD = Operation("discard", Policy.SESSION, _discard)
+STREAM = Operation("stream", Policy.SESSION, _stream)
+CANCEL = Operation("cancel", Policy.SESSION, _cancel)
+HOLD = Operation("hold", Policy.SESSION, _hold)
+RELEASE = Operation("release", Policy.SESSION, _release)
+INSERT = Operation("insert", Policy.SESSION, _insert)
+INSERT_MANY = Operation("insert many", Policy.PARTS, _insert_many)
+UPLOAD = Operation("upload", Policy.SESSION, _upload)
+FINISH_UPLOAD = Operation("finish upload", Policy.SESSION, _finish_upload)
+DISCARD_UPLOADS = Operation("discard uploads", Policy.SESSION, _discard_uploads)
+CREATE_CHECKPOINT = Operation("create checkpoint", Policy.SESSION, _create_checkpoint)
+READ_CHECKPOINT = Operation("read checkpoint", Policy.SESSION, _read_checkpoint)
+RELEASE_CHECKPOINTS = Operation("release checkpoints", Policy.SESSION, _release_checkpoints)
+SYNC_BEGIN = Operation("sync begin", Policy.SESSION, _sync_begin)
+SYNC_CHUNK = Operation("sync chunk", Policy.SESSION, _sync_chunk)
+SYNC_COMMIT = Operation("sync commit", Policy.SESSION, _sync_commit)
+
+#: All operations, by name.
+OPERATIONS: dict[str, Operation[Any, Any]] = {
+    operation.name: operation
+    for operation in (
+        *(OPEN, PING, CLOSE, EXECUTE, FETCH, DISCARD, STREAM, CANCEL, HOLD, RELEASE, INSERT, INSERT_MANY),
+        *(UPLOAD, FINISH_UPLOAD, DISCARD_UPLOADS, CREATE_CHECKPOINT, READ_CHECKPOINT, RELEASE_CHECKPOINTS),
+        *(SYNC_BEGIN, SYNC_CHUNK, SYNC_COMMIT),
+    )
+}
