@@ -151,6 +151,41 @@ def test_classes_have_names_of_the_field() -> None:
     assert [] == bad
 
 
+def test_the_client_api_knows_no_protocol() -> None:
+    protocols = ("grpc", "google.protobuf", "saros_wire.generated", "saros_wire.protocol", "saros_server.grpc")
+    bad = {
+        relative(path): found
+        for path, tree in TREES.items()
+        if module_of(path).startswith("saros_server.api")
+        and (
+            found := [name for name in imported_names(tree) if f"{name}.".startswith(tuple(f"{p}." for p in protocols))]
+        )
+    }
+    assert {} == bad
+
+
+def test_one_module_names_the_protocols_of_a_server() -> None:
+    protocols = ("saros_server.grpc",)
+    importers = {
+        module
+        for module, imported in imports().items()
+        if any(name.startswith(protocols) for name in imported) and not module.startswith(protocols)
+    }
+    assert {"saros_server.server"} == importers
+
+
+def imported_names(tree: ast.Module) -> list[str]:
+    """The modules that a module imports, with the names that it takes from them."""
+    names = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=aliases):
+                names += [alias.name for alias in aliases]
+            case ast.ImportFrom(module=str(module), names=aliases):
+                names += [f"{module}.{alias.name}" for alias in aliases]
+    return names
+
+
 def test_no_module_is_named_by_a_text() -> None:
     """A text that names a module of another room would hide an import from the rules about layers."""
     modules = {module_of(path) for path in SOURCES if "." in module_of(path)}

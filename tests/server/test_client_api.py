@@ -1,0 +1,150 @@
+"""The operations of the client API: none without a policy, none without a session that its policy asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from saros_engine.base.errors import QueryKilled, QueryNotFound
+from saros_server.api import executions, operations
+from saros_server.api.calls import Call, Operation, Peer, Policy
+from saros_server.api.cancellation import CancelToken
+from saros_server.api.client_api import ClientApi
+from saros_server.api.client_sessions import NoSession
+from saros_server.api.executions import ResultHead, Statement
+from saros_server.api.insert_batching import InsertOutcome, InsertPart
+from saros_server.api.insert_request import InsertRequest
+from saros_server.api.operations import Login
+from saros_server.api.result_cursors import CursorGone
+from saros_storage.base.clock import SystemClock
+
+HERE = Peer.at("127.0.0.1")
+SELECT = Statement("select x from root.a.d")
+NEED_A_SESSION = sorted(set(operations.OPERATIONS) - {"open", "ping", "insert many"})
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[ClientApi]:
+    made = ClientApi(str(tmp_path / "data"), SystemClock())
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def token(api: ClientApi) -> bytes:
+    return api.call(operations.OPEN, HERE, b"", Login()).token
+
+
+def rows_of(device: str, *times: int) -> InsertRequest:
+    return InsertRequest(device, None, 0, list(times), {"x": [time / 2 for time in times]})
+
+
+def count(call: Call, _: None) -> int:
+    return len(call.services.sessions)
+
+
+def test_an_operation_without_a_policy_cannot_be_made() -> None:
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'policy'"):
+        Operation(name="count", function=count)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="operation count has no policy"):
+        Operation("count", None, count)  # type: ignore[arg-type]
+
+
+def test_an_operation_that_is_not_in_the_table_is_not_called(api: ClientApi) -> None:
+    for name in ("count", "open"):
+        with pytest.raises(TypeError, match=f"operation {name} is not registered"):
+            api.call(Operation(name, Policy.ANYONE, count), HERE, b"", None)
+
+
+@pytest.mark.parametrize("name", NEED_A_SESSION)
+def test_operations_need_a_session_of_the_same_host(api: ClientApi, token: bytes, name: str) -> None:
+    operation = operations.OPERATIONS[name]
+    for peer, tried in ((HERE, b""), (HERE, b"x" * 32), (Peer.at("192.0.2.1"), token)):
+        with pytest.raises(NoSession):
+            api.call(operation, peer, tried, None)
+
+
+def test_parts_of_an_insert_need_sessions_of_their_own(api: ClientApi, token: bytes) -> None:
+    parts = [InsertPart(token, rows_of("root.a.d", 1, 2)), InsertPart(b"", rows_of("root.a.e", 1))]
+    written, refused = api.call(operations.INSERT_MANY, HERE, token, parts)
+    assert (InsertOutcome(points=2), (2014, 0)) == (written, (refused.code, refused.points))
+
+
+def test_a_result_consists_of_its_head_its_messages_and_a_cursor(
+    api: ClientApi, token: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert InsertOutcome(points=3) == api.call(operations.INSERT, HERE, token, rows_of("root.a.d", 1, 2, 3))
+    small = api.call(operations.EXECUTE, HERE, token, SELECT)
+    schema = pa.ipc.read_schema(pa.py_buffer(small.head.schema))
+    assert ResultHead(small.head.query_id, small.head.schema, ["TIMESTAMP", "DOUBLE"], -1, stale=False) == small.head
+    assert (0, None) == (small.cursor, small.end)
+    monkeypatch.setattr(executions, "_ANSWER_BYTES", 0)
+    large = api.call(operations.EXECUTE, HERE, token, SELECT)
+    assert [] == large.messages
+    rest = list(api.call(operations.FETCH, HERE, token, large.cursor))
+    for messages in (small.messages, rest):
+        batches = [pa.ipc.read_record_batch(pa.py_buffer(message), schema) for message in messages]
+        assert [0.5, 1.0, 1.5] == pa.Table.from_batches(batches, schema).column(1).to_pylist()
+
+
+def test_the_end_of_a_result_that_is_not_read_strongly_says_what_was_shown(api: ClientApi) -> None:
+    token = api.call(operations.OPEN, HERE, b"", Login(consistency="weak")).token
+    api.call(operations.INSERT, HERE, token, rows_of("root.a.d", 1))
+    stream = api.call(operations.STREAM, HERE, token, SELECT)
+    assert stream.end is None
+    assert 1 == len(list(stream))
+    assert stream.end == api.call(operations.EXECUTE, HERE, token, SELECT).end is not None
+
+
+def test_a_cancelled_call_ends_its_query(api: ClientApi, token: bytes) -> None:
+    api.call(operations.INSERT, HERE, token, rows_of("root.a.d", 1))
+    for before in (False, True):
+        cancel = CancelToken()
+        if before:
+            cancel.cancel()
+        stream = api.call(operations.STREAM, HERE, token, SELECT, cancel=cancel)
+        cancel.cancel()
+        assert 0 == api.node.engine.open_queries
+        with pytest.raises(QueryKilled):
+            list(stream)
+
+
+def test_a_discarded_result_ends_its_query(api: ClientApi, token: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executions, "_ANSWER_BYTES", 0)
+    api.call(operations.INSERT, HERE, token, rows_of("root.a.d", 1))
+    cursor = api.call(operations.EXECUTE, HERE, token, SELECT).cursor
+    api.call(operations.DISCARD, HERE, token, cursor)
+    assert 0 == api.node.engine.open_queries
+    with pytest.raises(CursorGone):
+        api.call(operations.FETCH, HERE, token, cursor)
+
+
+def test_a_query_can_be_cancelled_by_its_id(api: ClientApi, token: bytes) -> None:
+    with pytest.raises(QueryNotFound, match="no query it's mine is running"):
+        api.call(operations.CANCEL, HERE, token, "it's mine")
+
+
+def test_peers_have_one_name_for_each_address() -> None:
+    assert ("ipv4:127.0.0.1", True, "127.0.0.1") == described("127.0.0.1") == described("::ffff:127.0.0.1")
+    assert ("ipv4:192.0.2.1", False, "192.0.2.1") == described("192.0.2.1")
+    assert ("ipv6:[::1]", True, "::1") == described("::1")
+    assert ("ipv6:[fe80::1]", False, "fe80::1") == described("fe80::1%eth0")
+
+
+def described(address: str) -> tuple[str, bool, str]:
+    peer = Peer.at(address)
+    return peer.host, peer.is_local, peer.address
+
+
+def test_callbacks_are_called_once_and_not_after_the_cancellation() -> None:
+    token, called = CancelToken(), []
+    assert not token.cancelled
+    assert token.on_cancel(lambda: called.append("first"))
+    token.cancel()
+    token.cancel()
+    assert (["first"], True) == (called, token.cancelled)
+    assert not token.on_cancel(lambda: called.append("second"))
+    assert ["first"] == called
