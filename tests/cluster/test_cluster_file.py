@@ -129,6 +129,7 @@ def test_a_file_made_in_the_process_is_checked_too() -> None:
         replace(FILE, replicas=4)
 
 
+@pytest.mark.slow
 @given(
     st.binary(max_size=200)
     | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps).map(str.encode)

@@ -169,6 +169,7 @@ def assert_settled(topology: Topology, replicas: int) -> None:
     assert not topology.table.previous
 
 
+@pytest.mark.slow
 @given(
     st.integers(2, 5),
     st.integers(1, 3),
@@ -324,6 +325,7 @@ def test_a_member_that_is_lost_in_the_midst_of_a_change_does_not_keep_it_from_it
     assert_settled(log.now, 3)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 60), st.integers(0, 1 << 30))
 @settings(max_examples=60)
 def test_who_was_to_leave_a_group_stays_for_a_lost_joiner_only_with_all_that_has_arrived(when: int, seed: int) -> None:

@@ -281,6 +281,7 @@ class Pipe:
                     target.sendall(data)
 
 
+@pytest.mark.slow
 def test_a_connection_that_nothing_comes_through_is_given_up(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     hurried = {
         "grpc.keepalive_time_ms": 100,
@@ -962,6 +963,7 @@ class Renewed:
         return self.found
 
 
+@pytest.mark.slow
 def test_new_connections_have_the_new_certificate(town: Town, authorities: tuple[Authority, Authority]) -> None:
     """Of either side: one that is wrong is refused until it is replaced, and a right one replaces a right one."""
     ours, theirs = authorities

@@ -89,6 +89,7 @@ def random_history(rng: random.Random, *, deletes: bool, honest: bool) -> list[O
     return [drawn[i] for i in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("check", "deletes"), [(linearizable_unique, False), (linearizable_small, False), (linearizable_small, True)]
 )
@@ -247,6 +248,7 @@ def write_applied_twice(register: list[Operation], number: int) -> None:
             register[i] = replace(register[i], value=register[number].value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deletes", [False, True])
 @pytest.mark.parametrize("change", [dropped_write, stale_read, write_applied_twice])
 def test_planted_faults_are_found_and_shown(change: Callable, deletes: bool) -> None:

@@ -245,6 +245,7 @@ def commands_of(sender: Sender, step: Step, number: int, index: int) -> list[byt
     raise AssertionError(step)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(st.lists(STEP, max_size=30))
 @example([("send all", 0), ("save",), ("load", 0, 1), ("flush",), ("restart",), ("send all", 0), ("load", 0, 2)])

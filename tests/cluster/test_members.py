@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,6 +33,7 @@ def test_the_first_groups_follow_the_ring(nodes: list[NodeId], replicas: int) ->
     assert {node: ring.group(node, replicas) for node in nodes} == first_members(nodes, replicas, NO_RACKS)
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=12), REPLICAS)
 @settings(max_examples=300)
 def test_a_group_is_in_as_many_racks_as_there_are(racks: list[int], replicas: int) -> None:
@@ -50,6 +52,7 @@ def test_racks_of_one_size_share_evenly(count: int, size: int, data: st.DataObje
     assert max(shares.values()) - min(shares.values()) <= 1
 
 
+@pytest.mark.slow
 @given(NODES, REPLICAS)
 @settings(max_examples=200)
 def test_a_node_that_joins_gets_its_share_from_as_few_groups_as_that_needs(nodes: list[NodeId], replicas: int) -> None:
@@ -62,6 +65,7 @@ def test_a_node_that_joins_gets_its_share_from_as_few_groups_as_that_needs(nodes
     assert (len(nodes) if short else replicas - 1) == len(changed(before, after))
 
 
+@pytest.mark.slow
 @given(NODES, REPLICAS, st.randoms(use_true_random=False))
 def test_who_was_chosen_by_hand_stays(nodes: list[NodeId], replicas: int, random: Sequence[NodeId]) -> None:
     size = min(replicas, len(nodes))
@@ -76,6 +80,7 @@ def test_who_was_chosen_by_hand_stays(nodes: list[NodeId], replicas: int, random
     assert all(min(replicas, len(nodes) - 1) == len(set(after[head])) for head in nodes)
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0, 100), min_size=8, max_size=60), st.integers(1, 5), st.randoms(use_true_random=False))
 @settings(max_examples=300)
 def test_by_load_nobody_gets_worse_and_no_slot_moves_in_vain(weights: list[float], heads: int, random: object) -> None:

@@ -28,6 +28,7 @@ LIMITS: dict[DataType, st.SearchStrategy[int | float | None]] = {
 }
 
 
+@pytest.mark.slow
 @given(st.data(), st.lists(st.sampled_from(sorted(NUMERIC_TYPES)), min_size=1, max_size=3), st.integers(1, 20))
 def test_rows_within_bounds_are_those_that_python_keeps(data: st.DataObject, types: list[DataType], rows: int) -> None:
     values = [data.draw(st.lists(VALUES[type_], min_size=rows, max_size=rows)) for type_ in types]

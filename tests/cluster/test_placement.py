@@ -43,6 +43,7 @@ def counts(table: PartitionTable) -> list[int]:
     return [len(table.slots_of(head)) for head in table.groups]
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.integers(1, 7), min_size=1, max_size=300),
     st.sets(st.integers(1, 9).map(NodeId), min_size=1),

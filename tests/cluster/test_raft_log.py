@@ -571,6 +571,7 @@ class Walk:
         assert holder is None or needed[holder] == min(needed.values())
 
 
+@pytest.mark.slow
 @given(st.sampled_from([Durability.FSYNC, Durability.OS]), st.lists(STEP, min_size=30, max_size=80))
 @settings(max_examples=250)
 def test_any_steps_leave_what_a_dictionary_says(durability: Durability, steps: list[tuple[str, int, int]]) -> None:

@@ -17,6 +17,8 @@ from storage.crash_disk import CrashDisk, Picture
 from saros_cluster.multiraft.raft_log import RaftLog
 from saros_storage.log import Durability, LogOptions
 
+pytestmark = pytest.mark.slow
+
 #: So small that a few writes fill a segment.
 SEGMENT_BYTES = 260
 #: Of the different disks that a crash leaves, one of so many goes on and crashes again.

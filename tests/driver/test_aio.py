@@ -76,6 +76,7 @@ def test_a_cancelled_task_cancels_its_statement(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_cancelling_many_tasks_waits_for_none_of_their_statements(tmp_path: Path) -> None:
     async def run() -> None:
         async with await aio.connect(str(tmp_path), options={"durability": "os"}) as connection:

@@ -320,6 +320,7 @@ def test_rows_are_written_and_deleted(engine: sa.Engine) -> None:
         assert [(1.5,), (4.5,)] == connection.execute(sa.select(d.c.a)).all()
 
 
+@pytest.mark.slow
 def test_many_rows_are_one_statement(engine: sa.Engine) -> None:
     d = reflected(engine)
     sent: list[str] = []

@@ -13,6 +13,8 @@ from system.cluster_fixture import make_folders
 import saros
 from saros_server.server import Server
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def servers(tmp_path: Path, monkeypatch) -> Iterator[list[Server]]:

@@ -18,6 +18,8 @@ import saros
 from saros_server.server import Server
 from saros_storage.base.clock import SystemClock
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import os, sys
 import numpy as np
@@ -72,7 +74,6 @@ def lines(target: str) -> list[str]:
     return ran.stdout.splitlines()
 
 
-@pytest.mark.slow
 def test_children_of_a_client_connect_by_themselves_and_no_write_is_lost(tmp_path: Path) -> None:
     server = Server(str(tmp_path), "127.0.0.1", 0, clock=SystemClock())
     server.start()
@@ -85,7 +86,6 @@ def test_children_of_a_client_connect_by_themselves_and_no_write_is_lost(tmp_pat
     assert refused + written == printed
 
 
-@pytest.mark.slow
 def test_a_folder_stays_with_the_process_that_opened_it(tmp_path: Path) -> None:
     printed = lines(str(tmp_path / "data"))
     assert ["2014 2014 2014 2014 2014 2012"] * 3 + ["root.f.parent 20"] == printed
@@ -131,7 +131,6 @@ asyncio.run(end(connection))
 """
 
 
-@pytest.mark.slow
 def test_a_child_is_refused_what_its_parent_awaits(tmp_path: Path) -> None:
     command = [sys.executable, "-c", ASYNC_PROGRAM, str(tmp_path)]
     ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)

@@ -22,6 +22,8 @@ from saros.transport import channels, uploads
 from saros_server import server
 from saros_wire import protocol
 
+pytestmark = pytest.mark.slow
+
 SILENT = "the node at {} has not answered for"
 #: A node that holds the interpreter's lock, longer than a silent one would be given.
 BUSY_S = 6
@@ -58,7 +60,6 @@ def test_a_node_does_not_take_the_pings_of_drivers_for_an_attack() -> None:
     assert 1 == of(server.OPTIONS, "keepalive_permit_without_calls")
 
 
-@pytest.mark.slow
 def test_a_node_whose_threads_all_compute_is_not_silent(tmp_path: Path) -> None:
     assert BUSY_S * 1_000 > protocol.KEEPALIVE_MS + protocol.KEEPALIVE_TIMEOUT_MS
     words = [sys.executable, "-c", BUSY, str(tmp_path / "data")]
@@ -101,7 +102,6 @@ def error_of(call: Callable[[], object]) -> saros.Error:
     return caught.value
 
 
-@pytest.mark.slow
 def test_all_calls_to_a_frozen_server_end_with_an_error_that_names_it(single: LocalCluster, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"content")
@@ -147,7 +147,6 @@ def _write_in_bulk(connection: saros.Connection) -> None:
         writer.add("root.a.e", [3], {"x": [3]})
 
 
-@pytest.mark.slow
 def test_a_write_to_a_frozen_server_has_one_effect_when_it_goes_on(single: LocalCluster) -> None:
     with connect(single, failover_s=PATIENCE_S) as connection:
         connection.insert("root.a.d", [1], {"x": [1]})
@@ -161,7 +160,6 @@ def test_a_write_to_a_frozen_server_has_one_effect_when_it_goes_on(single: Local
         assert [(2,)] == connection.execute("select count(x) from root.a.d").fetchall()
 
 
-@pytest.mark.slow
 def test_calls_to_a_frozen_node_of_a_cluster_go_to_the_others(three: LocalCluster) -> None:
     with connect(three, failover_s=PATIENCE_S) as reads, connect(three, failover_s=PATIENCE_S) as writes:
         assert 1 == reads.insert("root.a.d", [1], {"x": [1]})

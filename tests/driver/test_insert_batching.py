@@ -252,6 +252,7 @@ def test_what_waits_long_goes_past_a_call_that_hangs(
         assert 2 == hung.result(60)
 
 
+@pytest.mark.slow
 def test_nobody_waits_beyond_its_own_time(node: Node, pool: ThreadPoolExecutor) -> None:
     with connect(node) as patient, connect(node, failover_s=0.2) as hasty:
         held = Held(node)
@@ -275,6 +276,7 @@ def test_a_node_of_before_gets_each_by_itself(node: Node, pool: ThreadPoolExecut
     assert (20, 0) == counts(node)
 
 
+@pytest.mark.slow
 def test_many_threads_write_while_answers_are_lost_and_nothing_is_lost_or_written_twice(node: Node) -> None:
     numbers = iter(range(1, 1_000_000))
 

@@ -13,6 +13,8 @@ from waiting import wait_until
 import saros
 from saros_server.server import Server
 
+pytestmark = pytest.mark.slow
+
 ROWS = 1_000_000
 #: More than may wait for a client.
 LARGE = f"select {', '.join(f'x + {i}' for i in range(24))} from root.a.d"

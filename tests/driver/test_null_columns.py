@@ -106,6 +106,7 @@ def assert_only_values_are_stored(connection: saros.Connection) -> None:
         connection.execute(f"delete from {device}.*")
 
 
+@pytest.mark.slow
 def test_nulls_of_any_kind_are_absent(target: str) -> None:
     with saros.connect(target) as connection:
         doors: list[Callable[[str, dict[str, Any]], None]] = [
@@ -193,6 +194,7 @@ def test_a_bulk_writer_gives_a_series_the_type_of_its_first_value(target: str) -
             assert [(4,)] == connection.execute(f"select count(y) from root.b.{device}").fetchall()
 
 
+@pytest.mark.slow
 def test_nulls_of_any_kind_are_absent_in_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SAROS_DURABILITY", "os")
     servers = [Server(str(folder), "127.0.0.1", 0) for folder in make_folders(tmp_path, 3, 3)]

@@ -66,6 +66,7 @@ def assert_nothing_is_left(engine: Engine, execution: QueryExecution) -> None:
     assert all(driver.root.finished for driver in execution.drivers)
 
 
+@pytest.mark.slow
 def test_a_finished_query_leaves_nothing(engine: Engine) -> None:
     execution = execution_of(engine, HEAVY)
     assert 200_000 == drain(execution)
@@ -132,6 +133,7 @@ def test_memory_is_bounded_per_query(tmp_path: Path) -> None:
     small.close()
 
 
+@pytest.mark.slow
 def test_very_many_series_side_by_side_are_read_in_small_parts(tmp_path: Path) -> None:
     """Together they are several times as large as what the query may hold."""
     series, rows = 300, 20_000

@@ -75,6 +75,7 @@ def test_a_process_that_wants_it_off_or_more_seldom_is_left_alone(chosen: tuple[
     assert gc.get_threshold() == chosen
 
 
+@pytest.mark.slow
 def test_a_wide_query_is_hardly_looked_at_and_leaves_the_collector_as_it_was(tmp_path: Path) -> None:
     looks: list[str] = []
 

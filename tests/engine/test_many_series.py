@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from engine import many_series
 
+pytestmark = pytest.mark.slow
+
 #: What such a statement may take above the idle process.
 BYTES_MAX = 400 << 20
 COUNT, ALIGN = "select count(*) from root.**", "select * from root.**"

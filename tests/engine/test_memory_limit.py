@@ -82,6 +82,7 @@ DESCENDING = "select count(n), avg(n) from root.a.d where n >= 0 group by ([0, 4
 LINEAR = "select n, edges, edges + n, n, n, n from root.a.d fill(linear)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

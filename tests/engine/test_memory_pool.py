@@ -179,6 +179,7 @@ def test_one_that_cannot_be_ended_does_not_keep_the_others_from_it(caplog: pytes
     blocked.result(PATIENCE_S)
 
 
+@pytest.mark.slow
 def test_what_a_collected_account_held_comes_back() -> None:
     pool = CountingPool(64 * MIB)
     made, _ = account(pool)
@@ -192,6 +193,7 @@ def test_what_a_collected_account_held_comes_back() -> None:
     assert blocked.done()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_threads_that_take_wait_and_end_leave_nothing(seed: int) -> None:
     """Eight at a time, each of which may want half of all: those that are told to end do so, the others get all."""

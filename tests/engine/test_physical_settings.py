@@ -133,6 +133,7 @@ def same(a: object, b: object) -> bool:
     return a == b
 
 
+@pytest.mark.slow
 def test_answers_do_not_depend_on_layout_and_parallelism(engines: dict[str, Engine]) -> None:
     chance = Random(SEED)
     rows_seen = 0

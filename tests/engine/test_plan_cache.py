@@ -88,6 +88,7 @@ def outcome(parsed: Parsed, given: Sequence[Literal], cache: PlanCache | None, m
         return f"{error.code} {error}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_plan_that_is_used_again_is_the_one_that_would_be_made(seed: int) -> None:
     chance, statements, cache = random.Random(seed), StatementCache(), PlanCache(1_000)

@@ -154,6 +154,7 @@ def test_a_query_alone_that_needs_more_than_all_may_have_is_told_so(engine: Engi
     assert_nothing_is_left(engine)
 
 
+@pytest.mark.slow
 def test_heavy_queries_at_once_end_with_their_rows_or_by_the_rule(engine: Engine) -> None:
     """Eight that want 30 MiB each of the 64 that all may have; the machine decides how many work at a time."""
     expected = read(execution_of(engine, HEAVY)).columns[0].to_list()
@@ -217,6 +218,7 @@ def test_a_writer_puts_one_block_at_a_time_while_memory_is_short(engine: Engine)
     assert_nothing_is_left(engine)
 
 
+@pytest.mark.slow
 def test_rows_that_nobody_will_read_are_gone_with_their_result(engine: Engine) -> None:
     """No thread that ran the query keeps them."""
     execution = execution_of(engine, "select n from root.a.d")
@@ -227,6 +229,7 @@ def test_rows_that_nobody_will_read_are_gone_with_their_result(engine: Engine) -
     assert_nothing_is_left(engine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_random_queries_kills_and_failures_leave_nothing(engine: Engine, seed: int) -> None:
     patience(engine, 50_000_000)

@@ -187,6 +187,7 @@ TEXTS = (
 )
 
 
+@pytest.mark.slow
 def test_answers_do_not_depend_on_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view_module, "_CUT_BYTES_MIN", 1)
     options = StoreOptions(durability="os", time_partition_interval=100, page_rows=7, compaction=False)

@@ -250,6 +250,7 @@ def test_cached_statements_equal_fresh_ones(text, seed):
         assert answer(parse, other) == answer(SHARED.get, other)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(st.integers(0, 2**32))
 def test_sentences_of_the_grammar_with_other_paths_equal_fresh_ones(seed):

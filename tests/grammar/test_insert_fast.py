@@ -86,6 +86,7 @@ VALUES = st.one_of(
 GAPS = st.sampled_from(["", " ", "\n", "  "])
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(st.data())
 def test_random_inserts_equal_antlrs(data):

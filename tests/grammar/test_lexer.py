@@ -43,6 +43,7 @@ def test_tokens_of_statements() -> None:
         assert told(exact_tokens_of(text)) == told(tokens_of(text)), text
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
 def test_tokens_of_any_text(text) -> None:

@@ -43,6 +43,7 @@ def test_a_text_beyond_the_limit_is_too_large():
     assert str(STATEMENT_CHARACTERS_MAX) in error.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("opening", "closing"), [("(", ")"), ("abs(", ")"), ("case when ", " then 1 end"), ("-(", ")"), ("not (", ")")]
 )
@@ -70,6 +71,7 @@ def test_long_chains_parse_up_to_the_height_limit(word):
     assert str(EXPRESSION_HEIGHT_MAX) in error.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", ["-", "!", "not ", "+ "])
 def test_many_signs_are_bounded(sign):
     parse(f"select {sign * 150}s1 from root.a" if sign != "-" else f"select {'- ' * 150}s1 from root.a")

@@ -46,6 +46,7 @@ def test_what_telegraf_writes_comes_in(tmp_path: Path, monkeypatch: pytest.Monke
     assert [(1_704_067_200_000, 98.5, 4)] == found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["README.md", "docs/driver.md"])
 def test_examples_run(page: str, words: dict[str, object]) -> None:
     for text in examples(page):

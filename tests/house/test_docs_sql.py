@@ -49,6 +49,7 @@ OF_CLUSTERS = boxes("sql cluster")
 OF_SENDERS = boxes("sql senders")
 
 
+@pytest.mark.slow
 def test_every_statement_of_the_reference_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_example(monkeypatch, tmp_path / "installed")
     (tmp_path / "files").mkdir()
@@ -75,6 +76,7 @@ def test_statements_about_senders_name_one_that_is_there(text: str, tmp_path: Pa
         connection.execute(text)
 
 
+@pytest.mark.slow
 def test_statements_fail_as_the_reference_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_example(monkeypatch, tmp_path / "installed")
     with saros.connect(str(tmp_path / "data"), options={"durability": "os"}) as connection:

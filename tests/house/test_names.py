@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
 from house.source_tree import ROOT, SOURCES, TREES, relative
+
+pytestmark = pytest.mark.slow
 
 #: Names of others' code, and what names of ours are made of.
 NOT_OURS = {"compareTo", "create_engine", "dataSize", "host_port", "pushFilters", "yyyymmdd"}

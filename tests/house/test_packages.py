@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 
+import pytest
 from house.source_tree import SOURCES, TREES, imports, is_package, module_of, relative
 
 MODULES_MAX = 15
@@ -104,6 +105,7 @@ def cycle_in(graph: Mapping[str, set[str]]) -> list[str]:
     return []
 
 
+@pytest.mark.slow
 def test_modules_have_no_import_cycle() -> None:
     assert [] == cycle_in(imports())
 
@@ -186,6 +188,7 @@ def imported_names(tree: ast.Module) -> list[str]:
     return names
 
 
+@pytest.mark.slow
 def test_no_module_is_named_by_a_text() -> None:
     """A text that names a module of another room would hide an import from the rules about layers."""
     modules = {module_of(path) for path in SOURCES if "." in module_of(path)}

@@ -10,7 +10,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from house.source_tree import ROOT, SOURCES, TREES
+
+pytestmark = pytest.mark.slow
 
 MARKERS = tuple(
     map(

@@ -56,6 +56,7 @@ print("loaded", [m for m in {heavy!r} if m in sys.modules])
     assert done.stdout.splitlines()[-1] == "loaded []"
 
 
+@pytest.mark.slow
 def test_an_embedded_database_speaks_to_no_network(tmp_path: Path) -> None:
     code = f"""
 import saros, sys
@@ -67,6 +68,7 @@ print([m for m in ("grpc", "saros_server.grpc.service", "saros_server.http.metri
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_reading_and_writing_loads_no_pandas(tmp_path: Path) -> None:
     """It takes half a second, and whoever does not have it installed does not miss it."""
     code = f"""

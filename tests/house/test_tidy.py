@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from house.source_tree import ROOMS, ROOT, SOURCES, TREES, relative
 
 #: Modules that decide and never act: `now` and events in, values out. They may not reach for the world themselves.
@@ -107,6 +108,7 @@ def test_files_are_short() -> None:
     assert {} == {name: count for name, count in lines.items() if count > FILE_LINES_MAX}
 
 
+@pytest.mark.slow
 def test_functions_are_short() -> None:
     lines = {f"{relative(path)}: {node.name}": (node.end_lineno or 0) - node.lineno + 1 for path, node in functions()}
     assert {} == {name: count for name, count in lines.items() if count > FUNCTION_LINES_MAX}
@@ -182,6 +184,7 @@ def test_the_readme_of_a_room_names_its_modules() -> None:
     assert {} == {room: names for room, names in missing.items() if names}
 
 
+@pytest.mark.slow
 def test_the_readme_of_a_room_names_the_rooms_that_it_imports() -> None:
     unsaid = {}
     for room in ROOMS:

@@ -38,6 +38,7 @@ def administrator(password: str) -> Administrator:
     return Administrator("root", hash_password(password, Cost(10)), must_change=False)
 
 
+@pytest.mark.slow
 def test_a_running_cluster_gets_an_administrator_and_keeps_its_data(tmp_path: Path, password: Path) -> None:
     directory = tmp_path / "cluster"
     try:
@@ -70,6 +71,7 @@ def test_a_running_cluster_gets_an_administrator_and_keeps_its_data(tmp_path: Pa
     assert {"root", "ann"} == state.users.users.keys()
 
 
+@pytest.mark.slow
 def test_a_one_time_password_is_shown_and_kept_nowhere(directory: Path) -> None:
     done = call("secure", "--dir", str(directory))
     assert 0 == done.returncode, done.stderr
@@ -113,6 +115,7 @@ def test_what_was_interrupted_starts_nothing_and_goes_on(directory: Path, writte
     assert bootstrap_admin.begun(cluster_in(directory), DISK) is None
 
 
+@pytest.mark.slow
 def test_a_call_that_goes_on_keeps_the_administrator_that_it_began_with(directory: Path) -> None:
     first = administrator("the-first-secret")
     (directory / local_cluster.SECURING_FILE).write_bytes(bootstrap_admin.encode(first))

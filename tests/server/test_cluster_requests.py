@@ -62,6 +62,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     nodes.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(3))
 def test_any_node_shows_what_lies_on_every_disk(cluster: Nodes, number: int) -> None:
     """A node that has much else to do may be taken for silent at first."""

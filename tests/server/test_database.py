@@ -97,6 +97,7 @@ def test_a_value_that_does_not_fit_is_named_and_the_rest_is_written(connection: 
     assert [(2,)] == rows(connection, "select count(x) from root.a.d")
 
 
+@pytest.mark.slow
 def test_too_many_columns_are_refused_before_anything_is_written(connection: saros.Connection) -> None:
     wide = {f"s{number}": [number] for number in range(65_536)}
     with pytest.raises(saros.Error, match="65,536 columns: at most 65,535 are allowed; split it") as caught:
@@ -198,6 +199,7 @@ def test_a_query_past_its_time_out_ends_with_its_cause(tmp_path: Path) -> None:
         assert [] == rows(patient, "show queries")
 
 
+@pytest.mark.slow
 def test_another_thread_may_cancel(connection: saros.Connection) -> None:
     connection.insert("root.a.d", np.arange(2_000_000), {"x": np.arange(2_000_000.0)})
     cursor = connection.execute("select " + ", ".join(f"sin(x + {i})" for i in range(50)) + " from root.a.d")

@@ -23,6 +23,8 @@ from saros_storage.base.clock import SystemClock
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 
+pytestmark = pytest.mark.slow
+
 ROWS = 100_000
 #: Its rows are more than may wait for a client, so that it does not come to its end by itself.
 LARGE = f"select {', '.join(f'x + {i}' for i in range(24))} from root.a.d"

@@ -137,6 +137,7 @@ print("lost", len(set(written) - found), flush=True)
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_again_and_again_breaks_nothing(tmp_path: Path) -> None:
     told = tmp_path / "stop"
     told.write_text("")

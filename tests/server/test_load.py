@@ -72,6 +72,7 @@ def answers(folder: Path) -> list[list[tuple[Any, ...]]]:
         return [rows(connection, text) for text in QUERIES]
 
 
+@pytest.mark.slow
 def test_an_exported_file_loaded_into_an_empty_folder_gives_the_same_answers(plant: Path, tmp_path: Path) -> None:
     file = export(plant, tmp_path / "plant.tsfile")
     if importlib.util.find_spec("tsfile") is not None:

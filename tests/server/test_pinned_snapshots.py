@@ -179,6 +179,7 @@ def test_a_name_has_bounds(points: PinnedSnapshots, name: str) -> None:
         points.hold(name, 0, 1_000, "strong")
 
 
+@pytest.mark.slow
 def test_on_a_cluster_all_groups_are_of_the_moment_before_any_of_them_is_read(tmp_path: Path) -> None:
     nodes = Nodes(tmp_path, 3, 1)
     try:

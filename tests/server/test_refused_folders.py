@@ -123,6 +123,7 @@ def test_what_only_reads_works_where_nothing_can_be_written(
         assert expected == connection.execute(query).fetchall()
 
 
+@pytest.mark.slow
 def test_what_only_reads_works_for_who_can_keep_no_compiled_code_anywhere(data: Path) -> None:
     with saros.connect(data) as connection:
         connection.execute("insert into root.a.d(time, x) values (1, 1.5), (2, 2.5)")
@@ -161,6 +162,7 @@ def test_a_folder_that_is_not_there_is_served_by_nobody(tmp_path: Path, capsys: 
     assert f"nobody serves {tmp_path / 'typo'}: there is no such folder\n" == capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_an_address_that_is_none_is_named_once_with_the_reason(tmp_path: Path) -> None:
     where = ["--data", str(tmp_path), "--host", "nowhere.invalid", "--port", "0", "--insecure"]
     command = [sys.executable, "-m", "saros_shell", "start", *where]

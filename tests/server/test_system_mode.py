@@ -155,6 +155,7 @@ def test_all_nodes_or_the_one_that_is_asked_only_read(cluster: Nodes) -> None:
     assert [True] * 3 == [writes(cluster, number) for number in range(3)]
 
 
+@pytest.mark.slow
 def test_a_node_that_does_not_answer_is_named(cluster: Nodes) -> None:
     cluster.stop(2)
     with pytest.raises(StorageError, match=r"set on the other nodes; node 3 does not answer") as caught:

@@ -10,6 +10,8 @@ import pytest
 
 import saros
 
+pytestmark = pytest.mark.slow
+
 OPEN = "import saros; saros.connect('data').close()"
 ASK = "import logging; logging.basicConfig(); " + OPEN
 

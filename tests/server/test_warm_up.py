@@ -22,12 +22,14 @@ def frozen_is_let_go() -> Iterator[None]:
     gc.unfreeze()
 
 
+@pytest.mark.slow
 def test_the_steps_parse_and_compile() -> None:
     WarmUp().run()
     kernels = (window_sums, gorilla_decode, ts2diff_decode, text_decode, lz4_decode, plain_decode)
     assert [] == [kernel.__name__ for kernel in kernels if kernel._run is None]
 
 
+@pytest.mark.slow
 def test_what_is_loaded_is_not_looked_at_for_garbage_again() -> None:
     WarmUp().run()
     assert all(found is not WarmUp for found in gc.get_objects())

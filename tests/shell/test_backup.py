@@ -46,6 +46,7 @@ def test_backups_lie_in_a_folder_outside_of_the_data(tmp_path: Path, capsys: pyt
     assert not (data / "backups").exists()
 
 
+@pytest.mark.slow
 def test_a_folder_is_backed_up_and_restored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, backups = tmp_path / "data", tmp_path / "backups"
     with saros.connect(str(data), options={"durability": "os"}) as connection:
@@ -116,6 +117,7 @@ def test_a_flipped_byte_is_found_and_refused(tmp_path: Path, capsys: pytest.Capt
     assert not (tmp_path / "restored").exists()
 
 
+@pytest.mark.slow
 def test_a_server_is_backed_up_while_it_is_written_to(tmp_path: Path) -> None:
     """Every acknowledged row before the backup is there, and no row that is there lacks one before it."""
     data, backups = tmp_path / "data", tmp_path / "backups"
@@ -200,6 +202,7 @@ def test_captures_of_another_are_not_guessed(tmp_path: Path) -> None:
         server.stop()
 
 
+@pytest.mark.slow
 def test_a_node_of_a_cluster_becomes_a_store_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of three nodes with three replicas each has everything; what is restored is a store, and nobody's replica."""
     cluster = Served(tmp_path / "cluster", 3, 3)

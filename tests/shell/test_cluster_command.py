@@ -106,6 +106,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     assert 0 == done.returncode
 
 
+@pytest.mark.slow
 def test_every_node_of_a_new_cluster_answers(directory: Path) -> None:
     one = file_of(directory, ONE)
     assert (3, [1, 2, 3]) == (one.replicas, sorted(one.nodes))
@@ -115,6 +116,7 @@ def test_every_node_of_a_new_cluster_answers(directory: Path) -> None:
             assert "Leader" in connection.execute("show regions").fetch_arrow()["Role"].to_pylist()
 
 
+@pytest.mark.slow
 def test_status_shows_nodes_and_groups(directory: Path) -> None:
     done = well(directory)
     for node, pid in pids(directory).items():
@@ -123,6 +125,7 @@ def test_status_shows_nodes_and_groups(directory: Path) -> None:
     assert "none" not in done.stdout
 
 
+@pytest.mark.slow
 def test_up_again_changes_nothing(directory: Path) -> None:
     before = pids(directory), file_of(directory, ONE)
     done = run("up", "--nodes", "3", "--replicas", "3", "--dir", str(directory))
@@ -130,6 +133,7 @@ def test_up_again_changes_nothing(directory: Path) -> None:
     assert before == (pids(directory), file_of(directory, ONE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--nodes", "--replicas"])
 def test_a_cluster_stays_as_it_was_made(directory: Path, option: str) -> None:
     done = call("up", option, "2", "--dir", str(directory))
@@ -137,6 +141,7 @@ def test_a_cluster_stays_as_it_was_made(directory: Path, option: str) -> None:
     assert f"was made with {option} 3, and cannot be changed to 2: leave {option} away" in done.stderr
 
 
+@pytest.mark.slow
 def test_one_node_goes_down_and_comes_back(directory: Path) -> None:
     before = pids(directory)
     done = call("down", "--node", "2", "--dir", str(directory))
@@ -153,6 +158,7 @@ def test_one_node_goes_down_and_comes_back(directory: Path) -> None:
     assert after[TWO] not in (None, before[TWO])
 
 
+@pytest.mark.slow
 def test_a_killed_node_is_down_until_up_starts_it(directory: Path) -> None:
     before = pids(directory)
     assert before[THREE] is not None
@@ -165,6 +171,7 @@ def test_a_killed_node_is_down_until_up_starts_it(directory: Path) -> None:
     assert after[THREE] not in (None, before[THREE])
 
 
+@pytest.mark.slow
 def test_data_and_identity_outlive_a_stop_of_all(directory: Path) -> None:
     cluster = cluster_in(directory)
     with saros.connect(f"saros://{cluster.address(ONE)}") as connection:
@@ -180,6 +187,7 @@ def test_data_and_identity_outlive_a_stop_of_all(directory: Path) -> None:
         assert [(1, 1.5)] == connection.execute("select x from root.a.d").fetchall()
 
 
+@pytest.mark.slow
 def test_a_node_joins_and_leaves(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = ["--dir", str(directory)]
     monkeypatch.setenv("SAROS_LOG_LEVEL", "DEBUG")
@@ -220,6 +228,7 @@ def join(directory: Path, folder: Path, peer: str, client: str, *more: str) -> s
     return run("join", "--data", str(folder), "--to", to, "--peer", peer, "--client", client, *more)
 
 
+@pytest.mark.slow
 def test_a_folder_elsewhere_joins(directory: Path, tmp_path: Path) -> None:
     """And may be asked to do so again; then another one takes its place, which is lost."""
     second = tmp_path.with_name(f"{tmp_path.name}-second")
@@ -259,6 +268,7 @@ def test_a_folder_elsewhere_joins(directory: Path, tmp_path: Path) -> None:
                 os.kill(pid, signal.SIGTERM)
 
 
+@pytest.mark.slow
 def test_a_node_on_another_machine_needs_a_certificate_before_it_starts(directory: Path, tmp_path: Path) -> None:
     told = []
     for _ in range(2):
@@ -276,6 +286,7 @@ def test_a_node_on_another_machine_needs_a_certificate_before_it_starts(director
     assert (1, True) == (done.returncode, "'here' is no address" in done.stderr), done.stderr
 
 
+@pytest.mark.slow
 def test_a_node_that_is_needed_does_not_leave(directory: Path) -> None:
     done = run("remove-node", "--dir", str(directory), "--node", "3")
     assert 0 != done.returncode
@@ -285,6 +296,7 @@ def test_a_node_that_is_needed_does_not_leave(directory: Path) -> None:
     assert THREE in cluster_in(directory).nodes
 
 
+@pytest.mark.slow
 def test_a_node_whose_port_is_taken_says_so(tmp_path: Path) -> None:
     cluster = make(str(tmp_path), 1, 1, base_port() + 6, DISK)
     with listening(int(cluster.address(ONE).rpartition(":")[2])):
@@ -308,6 +320,7 @@ def interrupted_up(directory: Path, port: int) -> str:
     return told
 
 
+@pytest.mark.slow
 def test_interrupted_while_it_waits(tmp_path: Path) -> None:
     """The server that it launched is the one that `up` waits for when it is called again: there is no second one."""
     told = interrupted_up(tmp_path, base_port() + 8)
@@ -323,6 +336,7 @@ def test_interrupted_while_it_waits(tmp_path: Path) -> None:
     assert [] == servers_of(tmp_path)
 
 
+@pytest.mark.slow
 def test_down_ends_also_what_is_just_coming_up(tmp_path: Path) -> None:
     interrupted_up(tmp_path, base_port() + 8)
     assert 1 == len(servers_of(tmp_path))
@@ -347,6 +361,7 @@ def servers_of(directory: Path) -> list[int]:
 # ---------------------------------------------------------------------------------------------- users
 
 
+@pytest.mark.slow
 def test_a_cluster_with_users_shows_its_groups_to_who_logs_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """1. a one-time password, once; 2. without a login: processes; 3. with one: groups; 4. a wrong one."""
     monkeypatch.setenv("SAROS_PASSWORD_COST", "10")
@@ -536,6 +551,7 @@ def test_init_writes_one_nodes_file_once(tmp_path: Path) -> None:
     assert file == load(str(folder), DISK)
 
 
+@pytest.mark.slow
 def test_init_takes_the_hash_of_an_administrator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "password").write_text("a-lasting-secret\n")
     assert 0 == user_command.main(["hash", "--password-file", str(tmp_path / "password")])

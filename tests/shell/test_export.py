@@ -69,6 +69,7 @@ def test_parquet_keeps_types_and_nulls(folder: str, tmp_path: Path) -> None:
     assert ["a", None, "ä"] == table.column("t").to_pylist()
 
 
+@pytest.mark.slow
 def test_tsfile_holds_all_devices_as_they_are(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "all.tsfile"
     assert 0 == export("root.**", "-d", folder, "-o", str(target))

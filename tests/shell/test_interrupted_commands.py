@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from waiting import wait_until
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -33,6 +34,7 @@ def interrupted(process: subprocess.Popen[str]) -> tuple[int, str]:
         return process.returncode, told
 
 
+@pytest.mark.slow
 def test_a_benchmark(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "saros_shell", "bench", "-d", str(tmp_path / "data"), "--clients", "3"]
     process = subprocess.Popen(

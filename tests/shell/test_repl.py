@@ -21,6 +21,8 @@ from waiting import PATIENCE_S
 
 import saros
 
+pytestmark = pytest.mark.slow
+
 COLUMNS, LINES = 60, 20
 
 
@@ -81,14 +83,12 @@ def banner(folder: Path) -> str:
         os.close(made.end)
 
 
-@pytest.mark.slow
 def test_a_database_that_is_new_is_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert f"on {tmp_path / 'dta'}, a new database." in banner(tmp_path / "dta")
     assert f"on {tmp_path / 'dta'}." in banner(tmp_path / "dta")
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("less") is None, reason="there is no less")
 def test_a_table_wider_than_the_terminal_is_cut_and_can_be_moved(terminal: Terminal) -> None:
     terminal.type("select * from root.plant.pump1;\r")
@@ -108,7 +108,6 @@ def test_a_table_wider_than_the_terminal_is_cut_and_can_be_moved(terminal: Termi
     terminal.until("saros>")
 
 
-@pytest.mark.slow
 def test_a_short_table_wider_than_the_terminal_is_shown_as_blocks(terminal: Terminal) -> None:
     terminal.type("select * from root.plant.pump1 limit 1;\r")
     shown = terminal.until("(1 row)")
@@ -117,7 +116,6 @@ def test_a_short_table_wider_than_the_terminal_is_shown_as_blocks(terminal: Term
     terminal.until("saros>")
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("less") is None, reason="there is no less")
 def test_ctrl_c_in_the_pager_leaves_the_terminal_to_it(terminal: Terminal) -> None:
     terminal.type("select * from root.plant.pump1;\r")

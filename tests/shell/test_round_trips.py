@@ -14,6 +14,8 @@ from saros_server.server import Server
 from saros_shell.repl.copy import copy_command
 from saros_shell.transfer import exporter, importer
 
+pytestmark = pytest.mark.slow
+
 TEXTS = ["00123", "true", "1e5", "NaN", "null", "2024-01-01", "0x00ff", "", " lead", "end ", 'a,"b"', "l\nm", "l\r\nm"]
 TEXTS += ["\r", "läuft", "'", ";", "\t"]
 FLOATS = [0.1, -0.0, 0.0, float("nan"), float("inf"), float("-inf"), 1e-45, 3.4028234663852886e38, 16777217.0, 1.5]

@@ -34,7 +34,7 @@ SETTINGS = {
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that start Spark or a server for it."""
     for item in items:
-        if {"spark", "url"} & set(getattr(item, "fixturenames", ())):
+        if item.path.parent == Path(__file__).parent and {"spark", "url"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
 
 

@@ -112,6 +112,7 @@ def plant(tmp_path: Path) -> Iterator[Plant]:
     made.store.close()
 
 
+@pytest.mark.slow
 def test_what_is_restored_is_what_was_there(plant: Plant) -> None:
     plant.write("root.a.d", 1, 2, 150, value=1)
     plant.store.flush()
@@ -204,6 +205,7 @@ def test_a_full_backup_mends_what_was_damaged(plant: Plant) -> None:
     assert {1: 1, 150: 1} == plant.restore("restored", AtIndex(plant.repository.catalogs()[0].reached))["root.a.d"]
 
 
+@pytest.mark.slow
 def test_every_point_between_two_backups_can_be_restored(plant: Plant) -> None:
     plant.write("root.a.d", 1)
     plant.back_up()

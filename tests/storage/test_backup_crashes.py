@@ -28,6 +28,7 @@ from saros_storage.region import Region
 from saros_storage.scan.snapshot import Chosen
 
 
+@pytest.mark.slow
 def test_a_backup_that_is_cut_off_anywhere() -> None:
     figures = crash_backups(STORY, one_of=12)
     assert {"create", "write", "sync", "rename", "make"} <= figures.kinds
@@ -40,6 +41,7 @@ def test_a_restore_that_is_cut_off_anywhere() -> None:
     assert figures.different > 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "failing", "start"), [(errno.EIO, 1, 3), (errno.ENOSPC, 3, 12)])
 def test_an_operation_of_a_backup_that_fails(number: int, failing: int, start: int) -> None:
     assert fail_backups(STORY, number, failing=failing, step=29, start=start).failures > 2

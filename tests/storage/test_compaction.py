@@ -166,6 +166,7 @@ def act(store: Store, model: Model, step: tuple) -> None:
         store.merge(full=step[1])
 
 
+@pytest.mark.slow
 @given(st.lists(STEP, min_size=3, max_size=25), st.booleans())
 @settings(max_examples=150)
 def test_answers_stay_the_same_whatever_is_merged_and_when(steps: list[tuple], eager: bool) -> None:
@@ -267,6 +268,7 @@ MEANWHILE = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(STEP.filter(lambda s: s[0] not in ("merge", "reopen")), min_size=4, max_size=16), MEANWHILE)
 @settings(max_examples=80)
 def test_what_happens_while_a_job_runs_is_not_lost(steps: list[tuple], meanwhile: list[tuple]) -> None:
@@ -732,6 +734,7 @@ class FailingFile:
         self._file.sync()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
 @pytest.mark.parametrize("dead", [False, True])
 def test_a_failure_at_any_step_leaves_the_old_files_or_the_new_ones(tmp_path: Path, number: int, dead: bool) -> None:
@@ -810,6 +813,7 @@ def values_of(rows: list[object]) -> list[tuple[int, Scalar]]:
     return [(t, v) for t, v in rows]  # type: ignore[misc]
 
 
+@pytest.mark.slow
 def test_the_other_reader_reads_a_merged_file(tmp_path: Path) -> None:
     pytest.importorskip("tsfile")
     from storage.test_tsfile_interop import dumped

@@ -16,6 +16,8 @@ from saros_storage.io.disk import LocalDisk
 from saros_storage.tsfile.verifier import check_tsfile
 from saros_storage.tsfile.writer import TsFileWriter
 
+pytestmark = pytest.mark.slow
+
 if importlib.util.find_spec("tsfile") is None:
     pytest.skip("the package tsfile is not installed", allow_module_level=True)
 

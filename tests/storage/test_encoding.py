@@ -135,6 +135,7 @@ def test_rle_of_int64_reads_javas_big_endian_runs() -> None:
     assert [258] * 8 == decode(Encoding.RLE, DataType.INT64, page, 8).tolist()
 
 
+@pytest.mark.slow
 @given(st.sampled_from([*PAIRS, (Encoding.ZIGZAG, DataType.INT32)]), st.binary(max_size=200), st.integers(0, 300))
 @settings(max_examples=300)
 def test_random_bytes_never_do_more_than_fail(pair: tuple[Encoding, DataType], data: bytes, count: int) -> None:

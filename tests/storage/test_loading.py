@@ -356,6 +356,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
 APACHE = pytest.mark.skipif(importlib.util.find_spec("tsfile") is None, reason="the package tsfile is not installed")
 
 
+@pytest.mark.slow
 @APACHE
 def test_an_apache_file_answers_with_its_content(tmp_path: Path) -> None:
     from storage.test_tsfile_interop import WRITTEN, apache, as_json, sample

@@ -158,6 +158,7 @@ def wanted_series(draw: st.DrawFn) -> ScanRequest:
     return request(*names, time=time, descending=draw(st.booleans()), block_rows=draw(st.sampled_from([1, 4, 1_000])))
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=150)
 def test_series_together_and_what_is_left_apart_give_what_the_model_holds(data: st.DataObject) -> None:
@@ -203,6 +204,7 @@ def pieces_by_series(reader: LocalSeriesReader, count: int) -> list[list[object]
     return found
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=200)
 def test_series_in_step_give_what_each_gives_by_itself_piece_by_piece(data: st.DataObject) -> None:

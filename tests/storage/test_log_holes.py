@@ -104,6 +104,7 @@ def test_a_batch_that_was_fsynced_with_the_bad_record_does_not_tell_but_the_next
         payloads_of(two[:bad] + b"\xff" * 4 + two[bad + 4 :])
 
 
+@pytest.mark.slow
 def test_after_so_many_without_a_fsync_nothing_is_known() -> None:
     drafts = [PendingRecord.of(3, 7, [b"%d" % n]) for n in range(65_600)]
     parts = [b"".join(draft.encode(index, 0)) for index, draft in enumerate(drafts, 1)]

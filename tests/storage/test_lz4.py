@@ -38,6 +38,7 @@ def decoded(blocks: list[bytes], sizes: list[int], decode=lz4_decode) -> tuple[i
     return whole, [room[64 + end - size : 64 + end].tobytes() for end, size in zip(ends.tolist(), sizes, strict=True)]
 
 
+@pytest.mark.slow
 @given(st.lists(texts.filter(bool), min_size=1, max_size=4))
 @quick
 def test_blocks_come_out_as_they_went_in(blocks: list[bytes]) -> None:
@@ -71,6 +72,7 @@ def more(length: int) -> bytes:
     return b"" if length < 15 else b"\xff" * ((length - 15) // 255) + bytes(((length - 15) % 255,))
 
 
+@pytest.mark.slow
 @given(texts.filter(bool), st.data())
 @quick
 def test_what_is_damaged_is_told_and_nothing_else_is_touched(text: bytes, chance: st.DataObject) -> None:

@@ -81,6 +81,7 @@ def looking_seconds(count: int) -> float:
     return took
 
 
+@pytest.mark.slow
 def test_what_a_flush_looks_at_grows_with_the_series_and_not_with_their_square() -> None:
     """Of so many more series, eight times the work, where all pairs of them are sixty-four times."""
     many, few = (min(looking_seconds(count) for _ in range(3)) for count in (4_000, 500))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from storage.metamorphic import Metamorphic, Tally
 
+pytestmark = pytest.mark.slow
+
 SEEDS = 12
 OPERATIONS = 30
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, SEEDS, 6))
 def test_a_store_answers_as_dictionaries_do_whatever_the_settings_and_plans(first: int) -> None:
     tally = Tally()

@@ -376,6 +376,7 @@ def add(found: Windows, key: tuple[int, int], piece: tuple) -> None:
 # ---------------------------------------------------------------------------------------------- against the model
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=50)
 def test_a_reader_gives_what_the_model_holds(data: st.DataObject) -> None:
@@ -715,6 +716,7 @@ def test_partitions_follow_one_another() -> None:
     assert [21, 20, 11, 10] == [t for t, _ in points(read(taken, request(back=True))[0])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("back", [False, True])
 def test_blocks_and_memory_stay_bounded_however_long_the_overlap(back: bool) -> None:
     """Two files that overlap from end to end: pages are loaded as the merge comes to them."""

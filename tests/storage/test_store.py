@@ -160,6 +160,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(STEPS, ranges(), st.booleans())
 @settings(max_examples=60)
 def test_a_store_holds_what_a_dictionary_holds(steps: list[tuple], time: TimeRange, back: bool) -> None:

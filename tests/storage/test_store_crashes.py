@@ -31,6 +31,8 @@ from saros_storage.base.errors import StorageError
 from saros_storage.folder.layout import NODE_FILE
 from saros_storage.schema import CreateDatabase
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _quiet(caplog: pytest.LogCaptureFixture) -> None:
@@ -79,7 +81,6 @@ def test_a_flush_makes_durable_what_is_in_no_file() -> None:
 _WIDE = [write_rows("root.a.d1", range(2 * SLICE, 10 * SLICE, SLICE), 1), flush()]
 
 
-@pytest.mark.slow
 def test_no_crash_and_no_full_disk_takes_what_many_partitions_flush_together() -> None:
     figures = enumerate_crashes(_WIDE, [], one_of=100, chance=Random(4))
     print(figures)
@@ -89,7 +90,6 @@ def test_no_crash_and_no_full_disk_takes_what_many_partitions_flush_together() -
     assert figures.failures > 2
 
 
-@pytest.mark.slow
 def test_a_clock_that_was_set_back_gives_no_load_the_name_of_one_that_the_log_still_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -105,7 +105,6 @@ def test_a_clock_that_was_set_back_gives_no_load_the_name_of_one_that_the_log_st
     assert figures.different > 10
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("durability", "one_of"), [("fsync", 37), ("os", 97)])
 def test_no_crash_loses_what_was_acknowledged(durability: str, one_of: int) -> None:
     options = replace(OPTIONS, durability=durability)
@@ -115,7 +114,6 @@ def test_no_crash_loses_what_was_acknowledged(durability: str, one_of: int) -> N
     assert figures.second > 500
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("told", "start"), [(story, 6), (merging_story, 4), (loading_story, 2)])
 def test_what_a_start_after_a_kill_relied_upon_no_power_cut_takes_back(
     told: Callable[[], list[Operation]], start: int
@@ -125,14 +123,12 @@ def test_what_a_start_after_a_kill_relied_upon_no_power_cut_takes_back(
     assert figures.second > 10
 
 
-@pytest.mark.slow
 def test_no_crash_loses_what_is_merged() -> None:
     figures = enumerate_crashes(merging_story(), afterwards(), one_of=17, chance=Random(2))
     print(figures)
     assert figures.different > 100
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("told", "one_of"), [(loading_story, 59), (expiring_story, 61)])
 def test_no_crash_loses_what_is_loaded_or_shows_what_is_expired(
     told: Callable[[], list[Operation]], one_of: int
@@ -143,7 +139,6 @@ def test_no_crash_loses_what_is_loaded_or_shows_what_is_expired(
     assert figures.second > 500
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC], ids=lambda n: errno.errorcode[n])
 def test_whichever_operation_fails_what_was_acknowledged_stays(number: int) -> None:
     """A compactor in the background makes the operations come in another order each time."""

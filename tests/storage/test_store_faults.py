@@ -155,6 +155,7 @@ print(seen(open_store(folder, LocalDisk())))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("durability", ["fsync", "os"])
 def test_a_limit_of_the_size_of_files_is_as_a_full_disk(tmp_path: Path, durability: str) -> None:
     command = [sys.executable, "-c", LIMITED, str(tmp_path), durability, str(Path(__file__).parents[1])]

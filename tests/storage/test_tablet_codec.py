@@ -34,6 +34,7 @@ def same(a: Tablet, b: Tablet) -> bool:
     ) and [(c.type, c.to_list()) for c in a.columns] == [(c.type, c.to_list()) for c in b.columns]
 
 
+@pytest.mark.slow
 @given(st.data(), st.integers(0, 20), st.booleans())
 @settings(max_examples=50)
 def test_a_tablet_comes_back_from_its_frame(data: st.DataObject, rows: int, aligned: bool) -> None:
@@ -81,6 +82,7 @@ def of_zeros(device: str, names: list[str]) -> Tablet:
     return Tablet(device, tuple(names), zeros, tuple(Column(DataType.INT64, zeros) for _ in names))
 
 
+@pytest.mark.slow
 def test_a_frame_has_so_many_columns_and_no_more() -> None:
     widest = of_zeros("root.a.d", [f"s{number}" for number in range(COLUMNS_MAX)])
     assert same(widest, decode_tablet(encode_tablet(widest)))

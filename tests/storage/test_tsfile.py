@@ -411,6 +411,7 @@ def groups(draw: st.DrawFn) -> list[dict[str, tuple[DataType, list[Scalar]]]]:
     return made
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(groups(), st.integers(1, 5))
 def test_any_chunk_groups_come_back(written: list[dict[str, tuple[DataType, list[Scalar]]]], page_rows: int) -> None:

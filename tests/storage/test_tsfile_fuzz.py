@@ -120,6 +120,7 @@ def test_the_valid_file_is_read_whole() -> None:
     assert read_all(VALID) == series + 3 * (series + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_random_flips_are_survived(seed: int) -> None:
     chance = random.Random(seed)
@@ -146,6 +147,7 @@ def test_missing_bytes_are_survived(start: int, size: int) -> None:
     survives(VALID[:start] + VALID[start + size :])
 
 
+@pytest.mark.slow
 def test_flips_in_the_index_do_not_allocate_much() -> None:
     chance = random.Random(7)
     tracemalloc.start()

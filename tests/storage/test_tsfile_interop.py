@@ -25,6 +25,8 @@ from saros_storage.tsfile.file_outline import survey
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 
+pytestmark = pytest.mark.slow
+
 if importlib.util.find_spec("tsfile") is None:
     pytest.skip("the package tsfile is not installed", allow_module_level=True)
 

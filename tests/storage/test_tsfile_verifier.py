@@ -95,6 +95,7 @@ def test_a_file_that_is_none_is_told_so() -> None:
         assert 1 == len(check_tsfile("f", memoryview(data)).problems)
 
 
+@pytest.mark.slow
 def test_most_single_flips_are_found() -> None:
     """No checksum, so not all: what is lost is bits of padding, and values that no statistics tell of."""
     data, source = valid_file(), random.Random(7)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from storage.single_summaries import statistics_at
@@ -61,6 +62,7 @@ def window(block: Block, grid: WindowGrid, time: int) -> Block:
     return block.compress(np.array([grid.same_window(time, other) for other in block.times.tolist()]))
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(blocks(), GRIDS, st.booleans())
 def test_a_summary_of_rows_is_what_a_file_would_store(block: Block, grid: WindowGrid, descending: bool) -> None:

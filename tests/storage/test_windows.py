@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -76,6 +77,7 @@ def test_deviations_of_large_numbers_are_not_lost() -> None:
 WHOLE = st.integers(-(2**63), 2**63 - 1) | st.integers(2**53, 2**53 + 4)
 
 
+@pytest.mark.slow
 @given(hnp.arrays(np.int64, st.integers(1, 20), elements=WHOLE), st.data())
 def test_runs_of_like_values_are_those_of_the_twins(whole: Int64Array, data: st.DataObject) -> None:
     mask = data.draw(hnp.arrays(np.bool_, len(whole) if data.draw(st.booleans()) else 0))

@@ -27,6 +27,8 @@ from saros_sync.receiver.request_checks import Requester
 from saros_sync.round import Content
 from saros_sync.transport import Answer, BeginReply
 
+pytestmark = pytest.mark.slow
+
 PLACES = 3
 DEVICES = ("root.a.d1", "root.a.d2", "root.b.c.d1")
 

@@ -26,6 +26,8 @@ from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 from saros_sync.sender.process import Sender, Worker, load_status
 from saros_sync.transport import Answer, BeginReply
 
+pytestmark = pytest.mark.slow
+
 POINTS = 200_000
 
 

@@ -30,6 +30,8 @@ from saros_sync.clustered.content_store import ARRIVING
 from saros_sync.receiver.checking import Executor
 from saros_sync.receiver.mirror import FOLDER as SYNC
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _quiet(caplog: pytest.LogCaptureFixture) -> None:

@@ -92,6 +92,7 @@ def test_rows_travel_for_what_needs_them(cluster: Nodes, statement: str) -> None
     assert max(remote_bytes(cluster, number, statement) for number in range(3)) > ROW_BYTES // 3
 
 
+@pytest.mark.slow
 def test_many_series_are_all_there(cluster: Nodes) -> None:
     devices, times = 40, np.arange(5) * WEEK
     for number in range(devices):

@@ -12,6 +12,8 @@ from waiting import wait_equal, wait_until
 
 from saros_storage.base.write_request import WriteRequest
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_template_reaches_all_nodes_and_survives_a_restart(tmp_path: Path) -> None:
     cluster = Nodes(tmp_path, 3, 2)

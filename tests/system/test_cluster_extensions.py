@@ -15,6 +15,7 @@ from saros_server.cluster.extension_check import INSTALLED, ExtensionCheck, serv
 from saros_storage.base.errors import StorageError, UserMistake
 
 
+@pytest.mark.slow
 def test_every_node_calls_what_one_has_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_example(monkeypatch, tmp_path / "installed")
     cluster = Nodes(tmp_path, 3, 3)

@@ -29,6 +29,8 @@ from saros_cluster.topology.topology import META
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.write_request import WriteRequest
 
+pytestmark = pytest.mark.slow
+
 WEEK = 7 * 86_400_000
 SLICES = 3
 #: Of each slice, and of each device.

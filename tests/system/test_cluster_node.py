@@ -45,6 +45,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Nodes]:
     nodes.close()
 
 
+@pytest.mark.slow
 def test_any_node_takes_any_statement(cluster: Nodes) -> None:
     cluster.run(0, "insert into root.a.d(time, x, y) values (1, 1.5, 'one'), (2, 2.5, 'two')")
     cluster.run(1, f"insert into root.a.d(time, x) values ({WEEK + 5}, 3.5), ({9 * WEEK}, 4.5)")
@@ -63,6 +64,7 @@ def test_any_node_takes_any_statement(cluster: Nodes) -> None:
         ]
 
 
+@pytest.mark.slow
 def test_columns_over_many_slices_reach_their_groups(cluster: Nodes) -> None:
     times = np.arange(0, 40 * WEEK, WEEK // 7)
     values = Column(DataType.DOUBLE, np.arange(len(times), dtype=np.float64))
@@ -215,6 +217,7 @@ def test_a_batch_that_is_too_large_for_an_entry_is_refused_at_once(cluster: Node
     assert [] == cluster.run(0, "select * from root.a.d")
 
 
+@pytest.mark.slow
 def test_everything_is_there_after_a_restart_of_all(cluster: Nodes) -> None:
     for week in range(8):
         cluster.run(week % 3, f"insert into root.a.d(time, x) values ({week * WEEK}, {week})")
@@ -284,6 +287,7 @@ def _leaders(cluster: Nodes, number: int) -> int:
     return sum(status.leader is not None for status in opened.chores.host.statuses().values())
 
 
+@pytest.mark.slow
 def test_a_minority_refuses_strong_reads_and_writes_and_flags_what_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -307,6 +311,7 @@ def test_a_minority_refuses_strong_reads_and_writes_and_flags_what_it_shows(
         cluster.close()
 
 
+@pytest.mark.slow
 def test_a_node_that_was_away_for_long_gets_snapshots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_node, "RAFT_OPTIONS", RaftOptions(retained_bytes=1))
     cluster = Nodes(tmp_path, 3, 3)
@@ -384,6 +389,7 @@ def test_nobody_is_told_that_a_write_is_done_which_a_snapshot_overtook(
         nodes.close()
 
 
+@pytest.mark.slow
 def test_merge_reaches_every_node(cluster: Nodes) -> None:
     for start in range(3):
         for database in ("a", "b"):

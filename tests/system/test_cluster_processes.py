@@ -16,6 +16,8 @@ from system.local_cluster import LocalCluster, missing_module
 
 import saros
 
+pytestmark = pytest.mark.slow
+
 CAMPAIGN = Path(__file__).resolve().parents[2] / "benchmarks" / "campaign_cluster.py"
 MISSING = missing_module()
 needs_cluster = pytest.mark.skipif(
@@ -30,7 +32,6 @@ def campaign(*words: str) -> None:
     assert "nothing lost, nothing wrong, no strong read was old" in done.stdout
 
 
-@pytest.mark.slow
 def test_a_node_is_killed_stopped_and_comes_back(tmp_path: Path) -> None:
     with LocalCluster(tmp_path, 1, 1) as cluster:
         cluster.start()
@@ -56,12 +57,10 @@ def test_a_node_is_killed_stopped_and_comes_back(tmp_path: Path) -> None:
         assert "stopped" in cluster.last_log_line(1)
 
 
-@pytest.mark.slow
 def test_a_server_alone_loses_nothing() -> None:
     campaign("--nodes", "1", "--cycles", "1", "--faults", "kill")
 
 
-@pytest.mark.slow
 @needs_cluster
 def test_three_nodes_lose_nothing_and_no_strong_read_is_old() -> None:
     campaign("--nodes", "3", "--cycles", "2", "--faults", "kill")

@@ -152,6 +152,7 @@ def test_a_node_that_was_only_admitted_says_what_lets_it_join(three: Three) -> N
     assert ["this node has not joined the cluster: ADD NODE 1 lets it"] == three.status.problems()
 
 
+@pytest.mark.slow
 def test_a_node_tells_of_its_groups_and_of_nodes_that_are_down(tmp_path: Path) -> None:
     cluster = Nodes(tmp_path, 3, 3)
     try:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
 from system.cluster_fixture import Nodes
+
+pytestmark = pytest.mark.slow
 
 WEEK_MS = 7 * 24 * 3_600_000
 

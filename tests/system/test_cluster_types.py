@@ -11,6 +11,8 @@ from system.town import WEEK
 
 from saros_storage.base.errors import StorageError, UserMistake
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_series_of_several_groups_changes_its_type_at_any_node(tmp_path: Path) -> None:
     """Points lie in slices of many groups, which are not told: some in files, some in memory, some come afterwards."""

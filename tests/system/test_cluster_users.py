@@ -130,6 +130,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     made.close()
 
 
+@pytest.mark.slow
 def test_a_user_made_at_one_node_logs_in_at_all(cluster: Cluster) -> None:
     with cluster.connect(0, "root", ROOT) as root:
         for turn in range(5):
@@ -212,6 +213,7 @@ def call(cluster: Cluster, number: int, name: str, request: bytes, token: bytes 
 # ---------------------------------------------------------------------------------------------- what stays
 
 
+@pytest.mark.slow
 def test_users_survive_a_restart_of_all_and_a_snapshot_of_the_meta_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -328,6 +330,7 @@ def test_a_one_time_password_sets_another_one_for_all_nodes(tmp_path: Path) -> N
         cluster.close()
 
 
+@pytest.mark.slow
 def test_a_cluster_without_an_administrator_keeps_no_users(tmp_path: Path) -> None:
     nodes = Nodes(tmp_path, 1, 1)
     try:
@@ -437,6 +440,7 @@ def opened(folder: Path, options: dict[str, object]) -> Node:
     return Node.open(str(folder), load(overrides={"durability": "os", "worker_threads": 1, **options}).values)
 
 
+@pytest.mark.slow
 def test_nodes_with_certificates_take_in_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes 1 and 2 are a majority; node 3 tries with one wrong thing after the other, and then with the right one."""
     folders = make_folders(tmp_path / "data", 3, 3)
@@ -560,6 +564,7 @@ class HandClock(SystemClock):
         return self.monotonic_s * 1_000_000_000
 
 
+@pytest.mark.slow
 def test_other_machines_reach_no_node_without_certificates(tmp_path: Path) -> None:
     (folder,) = make_folders(tmp_path, 1, 1)
     path = folder / "cluster.json"

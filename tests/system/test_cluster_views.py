@@ -11,6 +11,8 @@ from waiting import wait_until
 
 from saros_storage.base.errors import UserMistake
 
+pytestmark = pytest.mark.slow
+
 
 def test_views_on_a_cluster(tmp_path: Path) -> None:
     with connect(tmp_path / "source") as connection:

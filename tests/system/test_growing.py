@@ -39,6 +39,8 @@ from saros_storage.mutation.mutation import Mutation
 from saros_storage.region import Region
 from saros_storage.tsfile import pages
 
+pytestmark = pytest.mark.slow
+
 WEEK = 7 * 86_400_000
 SLICES = 12
 

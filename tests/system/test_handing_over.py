@@ -15,6 +15,8 @@ from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import DataType
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 
+pytestmark = pytest.mark.slow
+
 LEADER, OTHER = 0, 1
 
 

@@ -21,6 +21,8 @@ from saros_cluster.topology.topology import Node, Topology
 from saros_server.server import Server
 from saros_wire import protocol
 
+pytestmark = pytest.mark.slow
+
 
 def kept_by(group: int, slots: int) -> str:
     """A database whose schema, and first slice, group `group` of three owns."""
@@ -38,7 +40,6 @@ def three(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LocalClust
         yield made
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("three", "killed", "expected"),
     [
@@ -82,7 +83,6 @@ def _write_in_bulk(connection: saros.Connection, device: str) -> None:
         writer.add(device, [4], {"x": [1.0]})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("three", [1], indirect=True)
 def test_a_call_without_fail_over_reaches_the_leader_wherever_it_is(three: LocalCluster) -> None:
     with saros.connect(f"saros://{three.address(1)}", failover_s=PATIENCE_S) as patient:

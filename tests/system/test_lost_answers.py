@@ -21,6 +21,8 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import DataType
 from saros_storage.base.write_request import WriteRequest
 
+pytestmark = pytest.mark.slow
+
 LEADER, COORDINATOR = 0, 1
 
 

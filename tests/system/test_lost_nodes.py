@@ -13,6 +13,8 @@ from saros_cluster.placement.ring import NodeId
 from saros_cluster.topology.topology import NodeState
 from saros_storage.base.errors import StorageError, UserMistake
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def three(tmp_path: Path) -> Iterator[Growing]:

@@ -65,6 +65,8 @@ from saros_storage.io.disk import LocalDisk
 from saros_storage.log import LogOptions
 from saros_storage.scan.snapshot import MemorySource
 
+pytestmark = pytest.mark.slow
+
 #: Of the flows: node 1. The meta group is led by node 2.
 COORDINATOR = 0
 LEADS, FOLLOWS, OUTSIDE = "leads", "follows", "is outside"

@@ -32,6 +32,8 @@ from saros_storage.base.types import DataType
 from saros_storage.base.write_request import WriteRequest
 from saros_storage.scan.reading import TimeRange
 
+pytestmark = pytest.mark.slow
+
 NO_LEADER, UNKNOWN, PARTLY = 2017, 2018, 2020
 #: For what is bound to fail.
 HURRIED_SECONDS = 2.0
