@@ -23,8 +23,8 @@ from waiting import PATIENCE_S
 import saros
 from saros.transport import channels, remote, retry_policy
 from saros.transport.remote import Sequences
+from saros_server.api import executions
 from saros_server.api.client_api import ClientApi
-from saros_server.grpc import statements
 from saros_server.grpc.listener import OPTIONS
 from saros_server.grpc.service import GrpcService
 from saros_server.node.request_dedup_runner import Requests
@@ -182,7 +182,7 @@ def test_a_query_is_asked_elsewhere_until_its_first_rows_came(nodes: list[Node])
 def test_a_query_whose_rows_are_a_rest_is_asked_elsewhere_until_the_first_came(
     nodes: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(statements, "_ANSWER_BYTES", 0)
+    monkeypatch.setattr(executions, "_ANSWER_BYTES", 0)
     with connect(*nodes[:2]) as connection:
         home = which(connection)
         assert 1 == nodes[home].calls[protocol.REST]

@@ -192,7 +192,7 @@ def test_one_whose_session_has_ended_opens_another_and_the_others_do_not_notice(
         insert(connection, 1)
         before = node.points
         token = ended._session._opened[node.address]._token
-        node.service._sessions._clients.pop(token).session.close()
+        node.api._services.sessions._clients.pop(token).session.close()
         opens = node.calls[protocol.OPEN]
         both = gathered(node, pool, lambda: insert(ended, 0), lambda: insert(connection, 1))
         assert [2, 2] == [done.result(60) for done in both]
