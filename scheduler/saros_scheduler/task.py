@@ -1,7 +1,7 @@
 """The interface between the scheduler and what it runs: driver ids, the `Driver` protocol, futures.
 
 The scheduler knows a driver only as something that runs for a quantum and then says whether it is finished, runnable,
-or blocked on a future. Everything here is plain data or a protocol.
+or blocked on a future. Pure: everything here is plain data or a protocol.
 """
 
 from __future__ import annotations

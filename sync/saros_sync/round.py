@@ -9,7 +9,7 @@ A file is its content: what the sender's compaction makes is another file, and a
 a round after a compaction replaces what it compacted, at once, and one that comes again changes nothing. Ranks order
 files and tombstones of one sender only; see docs/decisions/sync.md.
 
-What `decode_round` lets pass is bounded and well-formed, whoever sent it. Values; pure: any thread.
+What `decode_round` lets pass is bounded and well-formed, whoever sent it. Values. Pure: any thread.
 """
 
 from __future__ import annotations

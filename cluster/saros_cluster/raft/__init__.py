@@ -1,4 +1,4 @@
-"""Raft, pure: `RaftNode` is one member of one group. Events go in, a `Ready` comes out; time is counted in ticks.
+"""Raft: `RaftNode` is one member of one group. Pure: events go in, a `Ready` comes out; time is counted in ticks.
 
 node, membership, reads                           the member; joint configurations; ReadIndex
 leadership, progress                              what a leader knows of the others

@@ -6,7 +6,7 @@ A path is allowed if it is granted exactly, or if one of the paths above it is g
 per node, whatever the number of grants. An administrator may everything.
 
 Paths are canonical texts. A cut at a dot inside back-quotes gives a text that is no path, so looking at every dot is
-looking at every node. Immutable: any thread.
+looking at every node. Immutable. Pure: any thread.
 """
 
 from __future__ import annotations

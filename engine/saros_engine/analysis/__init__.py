@@ -3,4 +3,6 @@
 scope      paths and wildcards to devices and series
 binding    expressions to typed expressions
 sources    what a SELECT reads
+
+Pure: any thread.
 """

@@ -4,7 +4,7 @@ An `Access` is an immutable value: the rights of a user at one version. The sess
 rights have changed. Sessions of an embedded database have `UNRESTRICTED`. Statements are checked in one place,
 `authorization`; a plan is kept for equal `key`s only.
 
-Immutable: any thread.
+Immutable. Pure: any thread.
 """
 
 from __future__ import annotations

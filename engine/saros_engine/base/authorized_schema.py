@@ -5,7 +5,7 @@
 So wildcards expand to what may be read, and nothing tells a series that may not be read from one that does not exist.
 A database, an inner node or a device shows if something in it was granted.
 
-A picture of nothing: every call looks at the tree as it is. Any thread, as the tree.
+Pure: every call looks at the tree as it is, from any thread that may use the tree.
 """
 
 from __future__ import annotations

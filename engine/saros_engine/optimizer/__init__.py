@@ -6,7 +6,7 @@
     push_value_bounds     comparisons with constants let scans skip pages by their statistics
     keep_top_rows         ORDER BY with LIMIT keeps only so many rows
 
-Each rule is a pure function from plan to plan, in a module of its own.
+Pure: each rule is a function from plan to plan, in a module of its own.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ by_device    ALIGN BY DEVICE: a body per device, one after the other
 last         SELECT LAST
 query_core   what by_time and by_device share: scans, filter, aggregation, expressions
 post_processing   what comes after: FILL, ORDER BY, LIMIT
+
+Pure, but for what loading user-defined functions imports: any thread.
 """
 
 from __future__ import annotations

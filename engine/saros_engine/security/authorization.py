@@ -9,7 +9,7 @@ than what may be read (`schema_for`), so their rules are about names that are gi
 checked once more when it is made. What deletes needs the privilege on all that its pattern can match, be it there or
 not: so the answer tells nothing of what is there, and nothing slips in between question and deletion.
 
-Rules also say which statements an audit trail remembers. Any thread.
+Rules also say which statements an audit trail remembers. Pure: any thread.
 """
 
 from __future__ import annotations

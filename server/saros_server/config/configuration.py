@@ -7,7 +7,7 @@ Every value is checked when it is read; a bad key or value is an error that name
 allowed. `Configuration` is frozen: options are fixed while a node runs. Options of a data folder (`time_unit`,
 `time_partition_interval_ms`) are fixed for the folder's life: opening it with others is refused by the store.
 
-Pure apart from `load`, which reads the files and the environment it is given.
+Only `load` reads files and the environment, unless it is given one.
 """
 
 from __future__ import annotations

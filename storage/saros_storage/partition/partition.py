@@ -16,8 +16,8 @@ A partition that moves here from another region starts with the data that is sti
 below everything that is written here. When all of its files have arrived, they replace the underlay in one step
 (`partition_import`). Until then every tombstone is still needed.
 
-`flushed` is the log index up to which this partition no longer needs the log. Belongs to the store, under its lock;
-only `folder`, `key` and the manifest (a value) may be read without it.
+`flushed` is the log index up to which this partition no longer needs the log. Pure: does no I/O. Belongs to the store,
+under its lock; only `folder`, `key` and the manifest (a value) may be read without it.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 A partition skips an entry that its files already contain (`flushed`), and an entry from before the partition was made.
 So a replay may start anywhere before the first entry that some partition still needs.
 
-Belongs to the store, under its lock. Does no I/O.
+Pure: does no I/O. Belongs to the store, under its lock.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ Ranks: where two sources have the same time of a series, the value of the higher
 never hides a value. What a reader yields is already merged, filtered by time, and free of deleted points.
 
 A reader belongs to one thread at a time; a view may be shared. Not here: value predicates (the engine filters exactly;
-`bounds` only lets a reader skip pages that cannot match).
+`bounds` only lets a reader skip pages that cannot match). Pure: values and protocols.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Ranks order everything: the higher one wins. A MemTable's rank is the version th
 MemTable is made. A tombstone's rank is the newest one below the active MemTable, from which the deleted rows are
 removed at once: so rows that arrive later are not hidden.
 
-Snapshots are immutable values; the partition keeps the files of a pinned snapshot on disk. Any thread.
+Snapshots are immutable values; the partition keeps the files of a pinned snapshot on disk. Pure: any thread.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     {"senders": {"a45b...": {"number": 7, "document": ["9f...", 812], "devices": [...], ...}}}
 
-Values; pure: any thread.
+Values. Pure: any thread.
 """
 
 from __future__ import annotations
