@@ -19,7 +19,7 @@ from waiting import PATIENCE_S
 import saros
 from saros.base.target import parse_target
 from saros.transport import channels, uploads
-from saros_server import server
+from saros_server.grpc import listener
 from saros_wire import protocol
 
 pytestmark = pytest.mark.slow
@@ -56,8 +56,8 @@ def test_a_silent_node_is_given_up_within_five_seconds() -> None:
 
 
 def test_a_node_does_not_take_the_pings_of_drivers_for_an_attack() -> None:
-    assert of(server.OPTIONS, "http2.min_ping_interval_without_data_ms") < of(channels.OPTIONS, "keepalive_time_ms")
-    assert 1 == of(server.OPTIONS, "keepalive_permit_without_calls")
+    assert of(listener.OPTIONS, "http2.min_ping_interval_without_data_ms") < of(channels.OPTIONS, "keepalive_time_ms")
+    assert 1 == of(listener.OPTIONS, "keepalive_permit_without_calls")
 
 
 def test_a_node_whose_threads_all_compute_is_not_silent(tmp_path: Path) -> None:
