@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Self
@@ -37,6 +37,7 @@ from saros_storage.folder.schema_file import load_schema, save_schema
 from saros_storage.folder.store_options import StoreOptions, parse_durability
 from saros_storage.io.disk import FULL_ERRNOS, Disk
 from saros_storage.io.folder_lock import FolderLock
+from saros_storage.layers import ViewLayer, WriteGuard, change_locks, layer_problems, layered_hold, layered_view
 from saros_storage.loading.loader import FileLoad, LoadOptions
 from saros_storage.log import Durability, LogOptions, LogSyncer, Record, SegmentedLog
 from saros_storage.log.archive import LogArchive
@@ -46,10 +47,11 @@ from saros_storage.mutation.tablet_codec import TabletFrame
 from saros_storage.mutation.tablet_validation import TabletValidator, frames_of
 from saros_storage.partition.partition_status import PartitionStatus
 from saros_storage.read.latest_cache import LatestCache
+from saros_storage.read.view import LocalReadView
 from saros_storage.region import Region, StoreStatus
 from saros_storage.scan.read_point import HERE, ReadHorizon, ReadPoint
 from saros_storage.scan.reading import ReadView, TimeRange
-from saros_storage.scan.snapshot import everything
+from saros_storage.scan.snapshot import PartitionSnapshot, everything
 from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaChange, SchemaTree
 
 #: The group of a store's entries in the log.
@@ -82,6 +84,9 @@ class Store:
         self._disk = disk
         self._clock = clock
         self._owner = owner
+        #: See `layers`.
+        self.write_guards: Sequence[WriteGuard] = ()
+        self.view_layers: Sequence[ViewLayer] = ()
         #: Entries that are in the log's queue or in the log, and have not taken effect.
         self._pending: deque[tuple[tuple[int, int], Mutation]] = deque()
         self._fitting = TabletValidator()
@@ -155,6 +160,13 @@ class Store:
         request: WriteRequest = UNNUMBERED,  # noqa: ARG002 (one log: repetitions are found before they get here)
     ) -> None:
         """Apply changes, all or none; not for deletions (see `delete_series`). Raises UserMistake."""
+        with change_locks(self.write_guards):
+            for guard in self.write_guards:
+                guard.check_changes(changes)
+            self.change_schema_unguarded(changes)
+
+    def change_schema_unguarded(self, changes: Sequence[SchemaChange]) -> None:
+        """The same for a room whose guard would refuse it."""
         with self._lock:
             self._region.check_open()
             changes = self.schema.numbered(changes)
@@ -179,18 +191,29 @@ class Store:
         if not frames and not creates:
             return
         self._region.wait_for_memory()
+        if creates:
+            self._create_and_write(frames, creates)
+            return
         with self._lock:
-            if creates:
-                self._region.check_open()
-                after = self.schema.dry_run(creates, [frame.head.device for frame in frames])
-                self._commit(Mutation(creates, (), self._fitting.place(frames, after)))
-                return
             ticket = self._enqueue(frames)
         self.await_ticket(ticket)
 
+    def _create_and_write(self, frames: Sequence[TabletFrame], creates: Sequence[SchemaChange]) -> None:
+        with change_locks(self.write_guards), self._lock:
+            self._check_rows(frames)
+            for guard in self.write_guards:
+                guard.check_changes(creates)
+            after = self.schema.dry_run(creates, [frame.head.device for frame in frames])
+            self._commit(Mutation(creates, (), self._fitting.place(frames, after)))
+
+    def _check_rows(self, frames: Sequence[TabletFrame]) -> None:
+        self._region.check_open()
+        for guard in self.write_guards:
+            guard.check_rows([frame.head.device for frame in frames])
+
     def _enqueue(self, frames: Sequence[TabletFrame]) -> tuple[int, int]:
         """Check rows of known series, and put them into the log's queue; under the lock. Raises StorageError."""
-        self._region.check_open()
+        self._check_rows(frames)
         return self._append(Mutation((), (), self._fitting.place(frames, self.schema)))
 
     def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> list[QueuedBatch | None]:
@@ -217,6 +240,8 @@ class Store:
         request: WriteRequest = UNNUMBERED,  # noqa: ARG002 (one log: repetitions are found before they get here)
     ) -> None:
         """Delete the points in `time` of all series that match a pattern; later writes stay."""
+        for guard in self.write_guards:
+            guard.check_deletion(patterns)
         for pattern in patterns:
             parse_pattern(pattern)
         if patterns and not time.empty:
@@ -229,7 +254,9 @@ class Store:
         request: WriteRequest = UNNUMBERED,  # noqa: ARG002 (one log: repetitions are found before they get here)
     ) -> int:
         """Delete series and their points; returns the number of series."""
-        with self._lock:
+        with change_locks(self.write_guards), self._lock:
+            for guard in self.write_guards:
+                guard.check_deletion([pattern])
             count = len(self.schema.match_series(parse_pattern(pattern)))
             if count:
                 self._commit(Mutation([DeleteSeries(pattern)], [Deletion((pattern,), TimeRange())]))
@@ -242,7 +269,9 @@ class Store:
         request: WriteRequest = UNNUMBERED,  # noqa: ARG002 (one log: repetitions are found before they get here)
     ) -> None:
         """Delete a database and everything in it. Raises UserMistake 504."""
-        with self._region.flusher.folders, self._lock:
+        with change_locks(self.write_guards), self._region.flusher.folders, self._lock:
+            for guard in self.write_guards:
+                guard.check_deletion([f"{path}.**"])
             change = DeleteDatabase(path)
             self.schema.check(change)
             self._commit(Mutation([change]))
@@ -265,6 +294,12 @@ class Store:
         """
         with self._lock:
             self._region.check_open()
+        with change_locks(self.write_guards):
+            for guard in self.write_guards:
+                guard.check_file(path)
+            return self._load(path, options)
+
+    def _load(self, path: str, options: LoadOptions) -> int:
         with _disk_errors(path):
             load = FileLoad(path, options, self._region.staging, self._disk, self._options, self._clock.now_ns())
             try:
@@ -434,17 +469,23 @@ class Store:
 
     def view(self, point: ReadPoint = HERE) -> ReadView:  # noqa: ARG002
         """A snapshot of the store; the caller closes it."""
-        return self._region.view()
+        return layered_view(self.view_layers, self._region.view)
 
-    def hold(self, point: ReadPoint = HERE) -> ReadView:
+    def hold(self, point: ReadPoint = HERE) -> ReadView:  # noqa: ARG002
         """See `Database.hold`: a view is a snapshot of the moment at which it is made."""
-        return self.view(point)
+        return layered_hold(self.view_layers, self._region.view)
+
+    def view_of(self, partitions: Mapping[str, Sequence[PartitionSnapshot]], scope: Hashable) -> ReadView:
+        """A view of partitions that are not the store's, with its caches and TTL. `scope`: see `LocalReadView`."""
+        expiry = self._region.expiry()
+        return LocalReadView(partitions, self._cache, _nothing, expiry, latest=self._latest, scope=scope)
 
     def status(self) -> StoreStatus:
         """Current figures."""
         found = self._region.status(self._log.size_bytes)
         problem = self._compactor.problem
-        return found if problem is None else replace(found, problems=(*found.problems, problem))
+        problems = (*found.problems, *(() if problem is None else (problem,)), *layer_problems(self.view_layers))
+        return replace(found, problems=problems)
 
     @property
     def compaction(self) -> CompactionCounters:
@@ -481,6 +522,10 @@ class Store:
             self._log.close()
         finally:
             self._owner.release()
+
+
+def _nothing() -> None:
+    """Files that are not the store's stay for as long as they are open."""
 
 
 def _frame_of(tablet: Tablet) -> TabletFrame | None:

@@ -121,13 +121,13 @@ class Place:
         self.places.notes = self.notes = self.places.notes.put(PutNotes(version, texts), self.places.notes.version + 1)
         self.places.meanwhile("put")
 
-    def change_own_schema(self, changes: Sequence[SchemaChange]) -> None:
+    def change_schema_unguarded(self, changes: Sequence[SchemaChange]) -> None:
         self.schema.dry_run(changes)
         for change in changes:
             self.schema.apply(change)
         self.places.meanwhile("schema")
 
-    def delete_own_series(self, pattern: str) -> None:
+    def delete_series_unguarded(self, pattern: str) -> None:
         self.schema.apply(DeleteSeries(pattern))
         self.places.meanwhile("schema")
 

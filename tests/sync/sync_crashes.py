@@ -73,7 +73,7 @@ def centre_crashes(
         _go_on_with_centre(f"{picture.operation}, {how}", found, known, chance, share, depth)
         tried += 1
     edge.store.close()
-    centre.store.close()
+    centre.close()
     return tried
 
 
@@ -100,7 +100,7 @@ def _go_on_with_centre(context: str, disk: CrashDisk, known: Known, chance: Rand
         check(f"{context}, after the next round", devices_of(centre.store), (known.after,))
         centre.check_nothing_left(context)
     finally:
-        centre.store.close()
+        centre.close()
     if deeper:
         for picture, how, found in crashes(disk, chance, share):
             again = picture.note
@@ -127,7 +127,7 @@ def sender_crashes(rounds: Rounds, chance: Random, share: float = 1.0) -> int:
             _go_on_with_edge(f"{picture.operation}, {how}", found, picture.note, (before, after), after)
             tried += 1
     edge.store.close()
-    centre.store.close()
+    centre.close()
     return tried
 
 
@@ -147,7 +147,7 @@ def _go_on_with_edge(context: str, disk: CrashDisk, other: Picture, allowed: tup
         check_sender_clean(context, disk)
     finally:
         store.close()
-        centre.store.close()
+        centre.close()
 
 
 def centre_failures(rounds: Rounds, number: int, failing: int, step: int = 1, start: int = 0) -> int:

@@ -21,13 +21,14 @@ from saros_storage.base.errors import CorruptFile
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import Disk
 from saros_storage.io.folder_lock import FolderLock
+from saros_storage.store import Store
 from saros_sync.receiver import incoming
 from saros_sync.receiver.catalog import Catalog
 from saros_sync.receiver.checking import Executor, InlineExecutor
 from saros_sync.receiver.mirror import MirrorFolder, load_document
 from saros_sync.receiver.receiver import Receiver
 from saros_sync.receiver.request_checks import Requester
-from saros_sync.receiver.synced_store import SyncedStore
+from saros_sync.receiver.synced_store import open_receiver
 from saros_sync.round import Content, content_of
 from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 from saros_sync.sender.live import LiveFolder, ReadAt
@@ -93,11 +94,17 @@ class _Unheard(Future[T]):
 CHORES = (InlineExecutor(), Late(), Unheard())
 
 
-def open_centre(disk: CrashDisk, options: StoreOptions = OPTIONS, chores: Executor | None = None) -> SyncedStore:
+def open_centre(
+    disk: CrashDisk, options: StoreOptions = OPTIONS, chores: Executor | None = None
+) -> tuple[Store, Receiver]:
     disk.make_folder(FOLDER)
-    return SyncedStore(
-        FOLDER, options, disk, CountingClock(), cast("FolderLock", _Nobody()), chores or InlineExecutor()
-    )
+    clock = CountingClock()
+    store = Store(FOLDER, options, disk, clock, cast("FolderLock", _Nobody()))
+    try:
+        return store, open_receiver(store, FOLDER, disk, clock, chores or InlineExecutor())
+    except BaseException:
+        store.close()
+        raise
 
 
 class Direct:
@@ -177,18 +184,14 @@ class Centre:
     def __init__(self, disk: CrashDisk | None = None, chores: Executor | None = None) -> None:
         self.disk = disk or CrashDisk()
         self.chores = chores
-        self.store = open_centre(self.disk, chores=chores)
-
-    @property
-    def receiver(self) -> Receiver:
-        return self.store.receiver
+        self.store, self.receiver = open_centre(self.disk, chores=chores)
 
     def restart(self) -> None:
-        self.store.close()
-        self.store = open_centre(self.disk, chores=self.chores)
+        self.close()
+        self.store, self.receiver = open_centre(self.disk, chores=self.chores)
 
     def line(self, speaker: Requester | None = None) -> Direct:
-        return Direct(lambda: self.store.receiver, speaker)
+        return Direct(lambda: self.receiver, speaker)
 
     @property
     def catalog(self) -> Catalog:
@@ -211,6 +214,7 @@ class Centre:
             check_kept(context, self.disk, f"{FOLDER}/sync-receiver/{sender}", mirror.document)
 
     def close(self) -> None:
+        self.receiver.close()
         self.store.close()
 
 
@@ -234,7 +238,7 @@ def check_kept(context: str, disk: CrashDisk, path: str, document: Content, may_
             raise Wrong(f"{context}: {file} is not what its name says")
 
 
-def devices_of(store: SyncedStore | object) -> State:
+def devices_of(store: object) -> State:
     """What a store has, whatever empty databases there are."""
     found = read_store(store)  # type: ignore[arg-type]
     return replace(found, databases=frozenset())

@@ -18,7 +18,7 @@ from saros_cluster.placement.ring import NodeId
 from saros_cluster.reconfiguration.reconciler import Reconciler
 from saros_cluster.topology.commands import GrowthCommand, Regrouped
 from saros_storage.base.errors import StorageError
-from saros_sync.clustered.database import SyncedCluster
+from saros_sync.clustered.cluster_sync import ClusterSync
 from saros_sync.clustered.receiver import ClusterReceiver
 from saros_sync.clustered.replica_sets import keepers
 from saros_sync.clustered.replica_store import ReplicaStore
@@ -48,10 +48,10 @@ def thin(tmp_path: Path) -> Iterator[Nodes]:
     made.close()
 
 
-def database(cluster: Nodes, number: int) -> SyncedCluster:
-    store = cluster.node(number).store
-    assert isinstance(store, SyncedCluster)
-    return store
+def synced(cluster: Nodes, number: int) -> ClusterSync:
+    node = cluster.node(number).cluster
+    assert node is not None
+    return node.synced
 
 
 class Line:
@@ -67,7 +67,7 @@ class Line:
 
     @property
     def _receiver(self) -> ClusterReceiver:
-        return database(self.cluster, self.node).receiver
+        return synced(self.cluster, self.node).receiver
 
     def begin(self, sender: str, name: str, number: int, document: Content) -> BeginReply:
         return self._receiver.begin(Requester(), sender, name, number, document)
@@ -96,7 +96,7 @@ def wait_for_files(cluster: Nodes, sender: str, nodes: set[int]) -> None:
         found = set()
         for number, node in enumerate(cluster.nodes):
             if node is not None:
-                store = database(cluster, number)
+                store = synced(cluster, number)
                 entry = store.receiver.catalog.senders.get(sender)
                 if entry is not None and store.replica_store.mirror(sender, entry.document) is not None:
                     found.add(number)
@@ -156,14 +156,14 @@ def test_a_round_goes_on_at_another_node_with_what_has_arrived_and_counts_once(c
     edge.sync()
     for node in range(PLACES):
         assert [*range(2_000), 5_000] == times(cluster, node, "root.a.d1")
-    (entry,) = database(cluster, 0).receiver.catalog.senders.values()
+    (entry,) = synced(cluster, 0).receiver.catalog.senders.values()
     assert [1, 2] == [past.number for past in entry.history]
     wait_until(lambda: not [p for f in cluster.folders for p in f.glob("sync-receiver/arriving/*/data/*")])
 
 
 def test_who_keeps_a_sender_has_its_files_before_the_commit(cluster: Nodes) -> None:
     for node in range(PLACES):
-        database(cluster, node).receiver._ahead_bytes = 1
+        synced(cluster, node).receiver._ahead_bytes = 1
     edge = Edge(line := Line(cluster))
     edge.tell(write_rows("root.a.d1", range(100), 1), write_rows("root.b.c.d1", range(100), 1))
 
@@ -195,7 +195,7 @@ def test_a_late_question_of_an_earlier_round_changes_nothing(cluster: Nodes) -> 
 
     line.begin = begin  # type: ignore[method-assign]
     edge.sync()
-    database(cluster, 1).stop()  # nobody tidies up
+    synced(cluster, 1).stop()  # nobody tidies up
     edge.tell(delete_points(["root.a.d1.*"], 0, 5), write_rows("root.a.d1", [7], 1))
     edge.sync()
     with pytest.raises(BeginAgain):
@@ -267,7 +267,7 @@ def test_a_node_that_has_not_heard_of_the_sender_takes_no_rows_of_its_device(
     cluster: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its meta group lags, and so does its schema: the series' own group tells it."""
-    late = database(cluster, 2)
+    late = synced(cluster, 2)
     known = late.ledger.now
     edge = Edge(Line(cluster))
     edge.tell(write_rows("root.a.d1", [1], 1))
@@ -309,7 +309,7 @@ def test_one_node_keeps_what_the_others_read_from_it(thin: Nodes) -> None:
         thin.start(node)
     thin.wait_ready()
     for edge in edges:
-        replica_store = keepers(database(thin, 0)._halves(edge.id))
+        replica_store = keepers(synced(thin, 0)._halves(edge.id))
         wait_for_files(thin, edge.id, {node - 1 for node in replica_store})
     for node in range(PLACES):
         for number in range(PLACES):
@@ -409,7 +409,7 @@ def test_a_node_that_leaves_was_not_the_last_one_that_had_what_a_sender_sent(
         joined = (cluster.add(tmp_path / "cluster" / "node3"),)
         cluster.change(joined, (NodeId(2),))
         for number in (0, 2):
-            store = database(cluster, number)
+            store = synced(cluster, number)
             for entry in store.receiver.catalog.senders.values():
                 assert store.replica_store.mirror(entry.id, entry.document) is not None
     finally:
@@ -418,5 +418,5 @@ def test_a_node_that_leaves_was_not_the_last_one_that_had_what_a_sender_sent(
 
 def cluster_member(cluster: Nodes, edge: Edge) -> NodeId:
     """The one node that keeps a sender."""
-    (node,) = keepers(database(cluster, 0)._halves(edge.id))
+    (node,) = keepers(synced(cluster, 0)._halves(edge.id))
     return node

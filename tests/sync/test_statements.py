@@ -15,7 +15,7 @@ from saros_cluster.users.privileges import Privilege
 from saros_engine.base.access import Access, NoPermission
 from saros_server.api.session import EmbeddedSession, open_session
 from saros_storage.io.disk import LocalDisk
-from saros_sync.receiver.synced_store import SyncedStore
+from saros_sync.receiver.receiver import Receiver
 from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 
 
@@ -36,9 +36,9 @@ def ask(session: EmbeddedSession, statement: str) -> list[dict[str, object]]:
 
 
 def edge_to(session: EmbeddedSession) -> Edge:
-    store = session.node.store
-    assert isinstance(store, SyncedStore)
-    return Edge(Direct(lambda: store.receiver))
+    receiver = session.node.receiver
+    assert isinstance(receiver, Receiver)
+    return Edge(Direct(lambda: receiver))
 
 
 def test_who_sent_what_is_shown_and_changes_hands(session: EmbeddedSession) -> None:

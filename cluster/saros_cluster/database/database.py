@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
+from functools import partial
 
 from saros_cluster.data.command import Request, check_command, encode_command
 from saros_cluster.database.drop_coordinator import DropCoordinator
@@ -29,7 +30,7 @@ from saros_cluster.meta.machine import decode_meta_entry, encode_meta_entry
 from saros_cluster.meta.metadata_kv import Notes, PutNotes
 from saros_cluster.meta.state import BeginDrop, BeginDropSeries, ChangeUsers, Grow
 from saros_cluster.multiraft.host import Busy, GroupHost, NotHere, NotLeader
-from saros_cluster.multiraft.peers import CallHandler, Peers
+from saros_cluster.multiraft.peers import CallHandler, Peers, Unreachable
 from saros_cluster.multiraft.state_machine import Outcome, ProposalLost, ReplacedBySnapshot
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
@@ -53,6 +54,7 @@ from saros_storage.checkpoint.registry import CheckpointRegistry
 from saros_storage.compaction.compactor import CompactionCounters, Compactor
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import Disk
+from saros_storage.layers import ViewLayer, WriteGuard, change_locks, layer_problems, layered_hold, layered_view
 from saros_storage.loading.loader import LoadOptions
 from saros_storage.loading.staging import Staging
 from saros_storage.mutation.mutation import Deletion, Mutation, PlacedTablet
@@ -126,6 +128,9 @@ class ClusterDatabase:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        #: See `saros_storage.layers`.
+        self.write_guards: Sequence[WriteGuard] = ()
+        self.view_layers: Sequence[ViewLayer] = ()
         self._fitting = TabletValidator()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="saros-groups")
         #: By device: the group of its newest rows.
@@ -164,6 +169,8 @@ class ClusterDatabase:
         """See `Database.write`. Raises PartialFailure."""
         request = self.entries.numbered(request)
         frames = frames_of(tablets)
+        for guard in self.write_guards if creates else ():
+            guard.check_changes(creates)
         devices = [*(frame.head.device for frame in frames), *devices_of(creates)]
         written: dict[GroupId, Mutation] = {}
         try:
@@ -203,6 +210,8 @@ class ClusterDatabase:
         self, frames: Sequence[TabletFrame], drops: Mapping[GroupId, int], tree: SchemaTree, routing: Routing
     ) -> tuple[dict[GroupId, list[PlacedTablet]], int]:
         """The rows of each group, and the newest drop that they take into account. Raises UserMistake."""
+        for guard in self.write_guards:
+            guard.check_rows([frame.head.device for frame in frames])
         refuse_synced(tree, (frame.head.device for frame in frames))
         placed = self._fitting.place(frames, tree)
         rows: dict[GroupId, list[PlacedTablet]] = {}
@@ -249,6 +258,13 @@ class ClusterDatabase:
 
     def change_schema(self, changes: Sequence[SchemaChange], *, request: WriteRequest = UNNUMBERED) -> None:
         """See `Database.change_schema`, and `schema_coordinator`. Raises PartialFailure."""
+        with change_locks(self.write_guards):
+            for guard in self.write_guards:
+                guard.check_changes(changes)
+            self.change_schema_unguarded(changes, request=request)
+
+    def change_schema_unguarded(self, changes: Sequence[SchemaChange], *, request: WriteRequest = UNNUMBERED) -> None:
+        """The same for a room whose guard would refuse it."""
         self._schema_coordinator.change(changes, request)
 
     def load(self, path: str, options: LoadOptions, *, request: WriteRequest = UNNUMBERED) -> int:
@@ -257,7 +273,10 @@ class ClusterDatabase:
         here = LocalServices(
             parts.staging, parts.disk, parts.clock, parts.options, parts.proposer, self.entries, self.drop_coordinator
         )
-        return load_file(path, options, self.entries.numbered(request), self, here)
+        with change_locks(self.write_guards):
+            for guard in self.write_guards:
+                guard.check_file(path)
+            return load_file(path, options, self.entries.numbered(request), self, here)
 
     def abandon_loads(self, led: Iterable[GroupId]) -> None:
         """In the groups that this node leads, give up files that nobody has continued to send for long."""
@@ -275,6 +294,8 @@ class ClusterDatabase:
 
     def delete(self, patterns: Sequence[str], time: TimeRange, *, request: WriteRequest = UNNUMBERED) -> None:
         """See `Database.delete`."""
+        for guard in self.write_guards:
+            guard.check_deletion(patterns)
         for pattern in patterns:
             parse_pattern(pattern)
         if patterns and not time.empty:
@@ -283,6 +304,13 @@ class ClusterDatabase:
 
     def delete_series(self, pattern: str, *, request: WriteRequest = UNNUMBERED) -> int:
         """See `Database.delete_series`. Raises PartialFailure; what is begun will be ended."""
+        with change_locks(self.write_guards):
+            for guard in self.write_guards:
+                guard.check_deletion([pattern])
+            return self.delete_series_unguarded(pattern, request=request)
+
+    def delete_series_unguarded(self, pattern: str, *, request: WriteRequest = UNNUMBERED) -> int:
+        """The same for a room whose guard would refuse it."""
         leaders_until_ns = request.leaders_until_ns
         found = self.schema.match_series(parse_pattern(pattern))
         if found:
@@ -295,7 +323,10 @@ class ClusterDatabase:
 
     def delete_database(self, path: str, *, request: WriteRequest = UNNUMBERED) -> None:
         """See `Database.delete_database`. Raises PartialFailure; what is begun will be ended."""
-        self.drop_coordinator.drop(BeginDrop(path), request.leaders_until_ns)
+        with change_locks(self.write_guards):
+            for guard in self.write_guards:
+                guard.check_deletion([f"{path}.**"])
+            self.drop_coordinator.drop(BeginDrop(path), request.leaders_until_ns)
 
     # ------------------------------------------------------------------ the meta group
 
@@ -351,11 +382,23 @@ class ClusterDatabase:
 
     def view(self, point: ReadPoint) -> ReadView:
         """See `Database.view`."""
-        return self.views.view(point)
+        return layered_view(self.view_layers, partial(self.views.view, point))
 
     def hold(self, point: ReadPoint) -> ReadView:
         """See `Database.hold`: the holders of all groups are asked."""
-        return self.views.hold(point)
+        return layered_hold(self.view_layers, partial(self.views.hold, point))
+
+    # ------------------------------------------------------------------ other nodes
+
+    def others(self) -> Sequence[NodeId]:
+        """All other nodes."""
+        return [node for node in self._parts.routes.now.nodes if node != self._parts.node]
+
+    def ask(self, node: NodeId, name: str, request: bytes, seconds: float) -> bytes:
+        """Ask another node. Raises Unreachable, RemoteError."""
+        if self._parts.is_down(node):
+            raise Unreachable(node, "it has not answered lately", sent=False)
+        return self._parts.peers.call(node, name, request, seconds)
 
     # ------------------------------------------------------------------ the rest
 
@@ -386,7 +429,9 @@ class ClusterDatabase:
     def status(self) -> StoreStatus:
         """Figures of this node's regions; databases and devices of the cluster."""
         here = self._parts.replicas.status()
-        return replace(here, databases=len(self.schema.databases()), devices=self.schema.device_count)
+        problems = (*here.problems, *layer_problems(self.view_layers))
+        schema = self.schema
+        return replace(here, databases=len(schema.databases()), devices=schema.device_count, problems=problems)
 
     @property
     def shelf(self) -> CheckpointRegistry:

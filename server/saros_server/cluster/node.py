@@ -24,7 +24,7 @@ from functools import partial
 
 from saros_cluster.data import snapshots
 from saros_cluster.database.cluster_directory import ClusterDirectory
-from saros_cluster.database.database import Parts
+from saros_cluster.database.database import ClusterDatabase, Parts
 from saros_cluster.meta.machine import MetaMachine
 from saros_cluster.meta.state import MetaState
 from saros_cluster.multiraft.host import GroupHost
@@ -74,7 +74,7 @@ from saros_storage.io.folder_lock import FolderLock
 from saros_storage.loading.staging import Staging
 from saros_storage.log import Durability, LogOptions, LogSyncer
 from saros_storage.read.latest_cache import LatestCache
-from saros_sync.clustered.database import SyncedCluster
+from saros_sync.clustered.cluster_sync import ClusterSync
 from saros_wire.addresses import host_and_port
 
 logger = logging.getLogger(__name__)
@@ -105,7 +105,8 @@ class ClusterNode:
 
     def __init__(
         self,
-        database: SyncedCluster,
+        database: ClusterDatabase,
+        synced: ClusterSync,
         directory: ClusterDirectory,
         status: ClusterStatus,
         chores: BackgroundTasks,
@@ -119,6 +120,8 @@ class ClusterNode:
         #: Reaches the other nodes.
         self.peers = peers
         self.database = database
+        #: What senders have sent to the cluster.
+        self.synced = synced
         #: What it does for the engine above it.
         self.services = Cluster(status, admin, installations, others)
         self.others = others
@@ -234,20 +237,21 @@ class _Opening:
         groups.open(self._routes.now.topology)
         status = ClusterStatus(identity, self._routes, host, replicas, peers, self._schema, self._inflow, self._clock)
         proposer = Proposer(file.node, host, peers, self._clock, self._routes.members, time.sleep, status.is_down)
-        database, merges = self._database(life, host, peers, proposer, replicas, status.is_down, shelf)
-        readers = ReaderService(opener(host, replicas, self._clock, database.named_view), self._clock)
+        database, synced, merges = self._database(life, host, peers, proposer, replicas, status.is_down, shelf)
+        readers = ReaderService(opener(host, replicas, self._clock, synced.named_view), self._clock)
         self._closing.callback(readers.close)
         threads = HostThreads(host, self._clock)
-        desk = ClusterSyncAdmin(self._folder, disk, database.receiver, database.others, database.ask)
+        desk = ClusterSyncAdmin(self._folder, disk, synced.receiver, database.others, database.ask)
         others = OtherNodes(database.others, database.ask)
         meter = LoadMeter(lambda: replicas.machines, file.slots, self._clock)
         balancing = Balancing(meter, self._routes, database.others, database.ask, database.grow, self._clock, balance)
-        worker = self._worker(groups, replicas, host, peers, proposer, database, shelf)
+        worker = self._worker(groups, replicas, host, peers, proposer, database, synced, shelf)
         peers.start(
             *host_and_port(file.address.peer),
             receive=partial(self._receive, host),
             calls={
                 **database.call_handlers(),
+                **synced.call_handlers(),
                 **readers.call_handlers(),
                 **status.call_handlers(),
                 INSTALLED: serve_installed,
@@ -259,12 +263,12 @@ class _Opening:
                 _FLUSH: _flush_handler(replicas),
                 MERGE: merges.handler(),
             },
-            streams={**database.stream_handlers(), **readers.stream_handlers()},
+            streams={**synced.stream_handlers(), **readers.stream_handlers()},
         )
         threads.start()
         self._closing.callback(threads.stop)
-        database.start()
-        self._closing.callback(database.stop)
+        synced.start()
+        self._closing.callback(synced.stop)
         chores = BackgroundTasks(
             self._clock, log, host, meta, replicas, readers, database, status, shelf, self._options, meter, balancing
         )
@@ -274,7 +278,9 @@ class _Opening:
         directory = ClusterDirectory(database, lambda: meta.state.users)
         admin = Administration(file, database, self._routes, worker.rescue, balancing, status.answers)
         installed = ExtensionCheck(file.node, self._routes, peers)
-        return ClusterNode(database, directory, status, chores, admin, installed, others, desk, peers, self._closing)
+        return ClusterNode(
+            database, synced, directory, status, chores, admin, installed, others, desk, peers, self._closing
+        )
 
     def _database(
         self,
@@ -285,34 +291,34 @@ class _Opening:
         replicas: Replicas,
         is_down: Callable[[NodeId], bool],
         shelf: CheckpointRegistry,
-    ) -> tuple[SyncedCluster, Merges]:
-        database = SyncedCluster(
-            Parts(
-                self._file.node,
-                life,
-                self._routes,
-                host,
-                peers,
-                proposer,
-                replicas,
-                self._schema,
-                self._options,
-                self._clock,
-                is_down,
-                lambda databases: self._flush_all(replicas, peers, databases),
-                lambda databases, full, stopped: self._merge_all(merges, peers, databases, stopped, full=full),
-                self._compactor,
-                shelf,
-                self._disk,
-                self._staging(),
-                lambda: self._notes,
-            ),
-            self._folder,
+    ) -> tuple[ClusterDatabase, ClusterSync, Merges]:
+        parts = Parts(
+            self._file.node,
+            life,
+            self._routes,
+            host,
+            peers,
+            proposer,
+            replicas,
+            self._schema,
+            self._options,
+            self._clock,
+            is_down,
+            lambda databases: self._flush_all(replicas, peers, databases),
+            lambda databases, full, stopped: self._merge_all(merges, peers, databases, stopped, full=full),
+            self._compactor,
+            shelf,
+            self._disk,
+            self._staging(),
+            lambda: self._notes,
         )
+        database = ClusterDatabase(parts)
         self._closing.callback(database.close)
+        synced = ClusterSync(database, parts, self._folder)
+        self._closing.callback(synced.close)
         merges = Merges(replicas.merge, self._clock)
         self._closing.callback(merges.close)
-        return database, merges
+        return database, synced, merges
 
     def _receive(self, host: GroupHost, sender: NodeId, messages: Sequence[Message]) -> None:
         """Who is lost for good is not heard: the others go on without it, and it may not know."""
@@ -359,7 +365,8 @@ class _Opening:
         host: GroupHost,
         peers: GrpcPeers,
         proposer: Proposer,
-        database: SyncedCluster,
+        database: ClusterDatabase,
+        synced: ClusterSync,
         shelf: CheckpointRegistry,
     ) -> Reconciler:
         return Reconciler(
@@ -378,8 +385,8 @@ class _Opening:
             self._schema,
             shelf,
             self._inflow,
-            database.replica_store.has_arrived,
-            database.have_sender_data,
+            synced.replica_store.has_arrived,
+            synced.have_sender_data,
         )
 
     def _staging(self) -> Staging:

@@ -42,7 +42,8 @@ from saros_storage.base.types import TIME_UNITS
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import Disk, LocalDisk
 from saros_storage.kernels.jit import use_cache_folder
-from saros_sync.receiver.synced_store import SyncedStore
+from saros_storage.store import Store
+from saros_sync.receiver.synced_store import open_receiver
 
 if TYPE_CHECKING:
     from saros_server.cluster.node import ClusterNode
@@ -171,9 +172,11 @@ def _open(folder: str, configuration: Configuration, disk: Disk, clock: Clock, c
     options = store_options(configuration)
     file = load_cluster_file(folder, disk)
     if file is None:
-        store = SyncedStore.open(folder, options, disk, clock)
+        store = Store.open(folder, options, disk, clock)
         closing.callback(store.close)
-        return _Storage(store, FileDirectory(folder, disk), store.receiver)
+        receiver = open_receiver(store, folder, disk, clock)
+        closing.callback(receiver.close)
+        return _Storage(store, FileDirectory(folder, disk), receiver)
     from saros_cluster.transport.grpc_peers import CannotListen
     from saros_server.cluster.node import ClusterNode
 
@@ -186,7 +189,7 @@ def _open(folder: str, configuration: Configuration, disk: Disk, clock: Clock, c
         raise ConfigurationError(str(error)) from error
     closing.callback(node.close)
     certificates = [] if credentials is None else [credentials.files]
-    return _Storage(node.database, node.directory, node.database.receiver, certificates, node)
+    return _Storage(node.database, node.directory, node.synced.receiver, certificates, node)
 
 
 def _balance_options(configuration: Configuration) -> BalanceOptions:

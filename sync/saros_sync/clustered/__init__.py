@@ -6,5 +6,5 @@ content_store   what of all senders lies in this node's folder, by name
 replica_store   this node's share: fetched from the others, let go of when nobody needs it here; what they ask
 receiver        rounds: begin, chunk, commit; transfer, drop
 schema          a sender's devices in the schema of the cluster
-database        the cluster's database, which shows it
+cluster_sync    lets the cluster's database show it, and refuse writes to it
 """

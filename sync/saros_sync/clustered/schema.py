@@ -40,11 +40,11 @@ class Cluster(Protocol):
         """Wait until all of it that was acknowledged shows here."""
         ...
 
-    def change_own_schema(self, changes: Sequence[SchemaChange]) -> None:
+    def change_schema_unguarded(self, changes: Sequence[SchemaChange]) -> None:
         """Make or alter series, senders' too."""
         ...
 
-    def delete_own_series(self, pattern: str) -> None:
+    def delete_series_unguarded(self, pattern: str) -> int:
         """Drop series, senders' too."""
         ...
 
@@ -99,7 +99,7 @@ def give(
             return
         for change in changes.drops:
             assert isinstance(change, DeleteSeries)
-            cluster.delete_own_series(change.pattern)
+            cluster.delete_series_unguarded(change.pattern)
         try:
             _create(cluster, changes.creates)
         except UserMistake as error:
@@ -113,4 +113,4 @@ def give(
 
 def _create(cluster: Cluster, changes: Sequence[SchemaChange]) -> None:
     for start in range(0, len(changes), _BATCH):
-        cluster.change_own_schema(changes[start : start + _BATCH])
+        cluster.change_schema_unguarded(changes[start : start + _BATCH])

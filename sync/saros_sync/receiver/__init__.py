@@ -6,5 +6,6 @@ catalog        who has sent what, and whose each device is: the file that is the
 incoming       contents that arrive piece by piece; the journal of the round in hand
 mirror         one sender's round, as its partitions are read
 receiver       rounds of all senders: begin, chunk, commit, recovery; transfer, drop
-synced_store   a store that shows it; views by device
+write_guard    refuses writes to what senders' data shows
+synced_store   lets a store show it; views by device
 """

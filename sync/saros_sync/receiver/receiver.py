@@ -70,7 +70,7 @@ class Host(Protocol):
         """Its unit of time."""
         ...
 
-    def change_own_schema(self, changes: Sequence[SchemaChange]) -> None:
+    def change_schema_unguarded(self, changes: Sequence[SchemaChange]) -> None:
         """Carry out changes, all or none, of devices that are senders' too."""
         ...
 
@@ -274,7 +274,7 @@ class Receiver:
         """Devices that are to be nobody's leave the store's schema; before the commit, since a start gives it back."""
         drops = repair(self._host.schema, (), sorted(lost)).drops
         if drops:
-            self._host.change_own_schema(drops)
+            self._host.change_schema_unguarded(drops)
 
     def _give_schema(self, mirror: Mirror, granted: frozenset[str]) -> None:
         """Let the store's schema have the granted devices as the sender has them."""
@@ -282,7 +282,7 @@ class Receiver:
         changes = repair(self._host.schema, wanted, ())
         for part in (changes.drops, changes.creates):
             if part:
-                self._host.change_own_schema(part)
+                self._host.change_schema_unguarded(part)
 
     def _save(self, catalog: Catalog) -> None:
         self._disk.make_folder(self._root)

@@ -10,127 +10,57 @@ for both. What is captured for backups, flushed, merged and counted is the store
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable
 
 from saros_storage.base.clock import Clock
-from saros_storage.base.tablet import Tablet
-from saros_storage.base.write_request import UNNUMBERED, WriteRequest
-from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import Disk
-from saros_storage.io.folder_lock import FolderLock
-from saros_storage.loading.loader import LoadOptions
-from saros_storage.read.view import LocalReadView
-from saros_storage.region import StoreStatus
-from saros_storage.scan.read_point import HERE, ReadPoint
-from saros_storage.scan.reading import ReadView, TimeRange
-from saros_storage.schema import SchemaChange
+from saros_storage.scan.reading import ReadView
 from saros_storage.store import Store
 from saros_sync.receiver.checking import Executor, ThreadExecutor
 from saros_sync.receiver.mirror import Mirror
 from saros_sync.receiver.receiver import Receiver
 from saros_sync.receiver.synced_view import SyncedView
-from saros_sync.receiver.write_guard import WriteGuard
+from saros_sync.receiver.write_guard import SenderGuard, Senders
 
 
-class SyncedStore(Store):
-    """See the module. Made by `open`."""
+def open_receiver(store: Store, folder: str, disk: Disk, clock: Clock, chores: Executor | None = None) -> Receiver:
+    """Open the store's receiver, and let the store show what it has; close it before the store.
 
-    def __init__(
-        self,
-        folder: str,
-        options: StoreOptions,
-        disk: Disk,
-        clock: Clock,
-        owner: FolderLock,
-        chores: Executor | None = None,
-    ) -> None:
-        """See `Store`; raises CorruptFile too for `sync-receiver/device_owner`."""
-        super().__init__(folder, options, disk, clock, owner)
-        self.receiver = Receiver(folder, disk, clock, self, chores or ThreadExecutor())
-        try:
-            self.receiver.open()
-        except BaseException:
-            super().close()
-            raise
+    Raises CorruptFile for `sync-receiver/device_owner`, OSError.
+    """
+    receiver = Receiver(folder, disk, clock, store, chores or ThreadExecutor())
+    receiver.open()
+    store.write_guards = (
+        SenderGuard(
+            lambda: Senders(receiver.catalog, receiver.owners), lambda: store.schema, disk, change_lock=receiver.lock
+        ),
+    )
+    store.view_layers = (MirrorLayer(store, receiver),)
+    return receiver
 
-    # ------------------------------------------------------------------ reading
 
-    def view(self, point: ReadPoint = HERE) -> ReadView:
-        """See `Store.view`."""
-        shown = self.receiver.shown
-        own = super().view(point)
+class MirrorLayer:
+    """Senders' mirrors over a store's view. Implements storage's `ViewLayer`."""
+
+    def __init__(self, store: Store, receiver: Receiver) -> None:
+        self._store = store
+        self._receiver = receiver
+
+    def view(self, below: Callable[[], ReadView]) -> ReadView:
+        """See `ViewLayer.view`."""
+        shown = self._receiver.shown
+        own = below()
         if not shown.owners:
             return own
         return SyncedView(own, shown.owners, lambda owner: self._mirror_view(shown.mirrors[owner]))
 
+    def hold(self, below: Callable[[], ReadView]) -> ReadView:
+        """See `ViewLayer.hold`: a view is of the moment at which it is made."""
+        return self.view(below)
+
+    def problems(self) -> tuple[str, ...]:
+        """See `ViewLayer.problems`."""
+        return tuple(self._receiver.problems())
+
     def _mirror_view(self, mirror: Mirror) -> ReadView:
-        scope = (mirror.round.sender, mirror.document.sha256)
-        expiry = self._region.expiry()
-        return LocalReadView(mirror.partitions, self._cache, _nothing, expiry, latest=self._latest, scope=scope)
-
-    def status(self) -> StoreStatus:
-        """See `Store.status`."""
-        found = super().status()
-        return replace(found, problems=(*found.problems, *self.receiver.problems()))
-
-    # ------------------------------------------------------------------ writing
-
-    def write(
-        self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = (), *, request: WriteRequest = UNNUMBERED
-    ) -> None:
-        """See `Store.write`. Raises SentElsewhere for a sender's device."""
-        if not creates:
-            self._guard.refuse(tablet.device for tablet in tablets)
-            super().write(tablets, request=request)
-            return
-        with self.receiver.lock:
-            self._guard.refuse(tablet.device for tablet in tablets)
-            self._guard.refuse_changes(creates)
-            super().write(tablets, creates, request=request)
-
-    def change_schema(self, changes: Sequence[SchemaChange], *, request: WriteRequest = UNNUMBERED) -> None:
-        """See `Store.change_schema`. Raises SentElsewhere for a sender's device."""
-        with self.receiver.lock:
-            self._guard.refuse_changes(changes)
-            super().change_schema(changes, request=request)
-
-    def change_own_schema(self, changes: Sequence[SchemaChange]) -> None:
-        """For the receiver: changes of senders' devices."""
-        super().change_schema(changes)
-
-    def delete(self, patterns: Sequence[str], time: TimeRange, *, request: WriteRequest = UNNUMBERED) -> None:
-        """See `Store.delete`. Raises SentElsewhere if a sender's series matches."""
-        self._guard.refuse_patterns(patterns)
-        super().delete(patterns, time, request=request)
-
-    def delete_series(self, pattern: str, *, request: WriteRequest = UNNUMBERED) -> int:
-        """See `Store.delete_series`. Raises SentElsewhere if a sender's series matches."""
-        with self.receiver.lock:
-            self._guard.refuse_patterns([pattern])
-            return super().delete_series(pattern, request=request)
-
-    def delete_database(self, path: str, *, request: WriteRequest = UNNUMBERED) -> None:
-        """See `Store.delete_database`. Raises SentElsewhere if a sender's device lies in it."""
-        with self.receiver.lock:
-            self._guard.refuse_patterns([f"{path}.**"])
-            super().delete_database(path, request=request)
-
-    def load(self, path: str, options: LoadOptions, *, request: WriteRequest = UNNUMBERED) -> int:
-        """See `Store.load`. Raises SentElsewhere if the file has a sender's device."""
-        with self.receiver.lock:
-            self._guard.refuse_file(path, self._disk)
-            return super().load(path, options, request=request)
-
-    @property
-    def _guard(self) -> WriteGuard:
-        return WriteGuard(self.receiver.catalog, self.receiver.owners, self.schema)
-
-    def close(self) -> None:
-        """See `Store.close`."""
-        self.receiver.close()
-        super().close()
-
-
-def _nothing() -> None:
-    """A mirror's files stay as long as anybody has them open."""
+        return self._store.view_of(mirror.partitions, (mirror.round.sender, mirror.document.sha256))

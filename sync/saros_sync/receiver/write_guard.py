@@ -1,14 +1,14 @@
-"""What may not be changed here, since a sender's data shows it: the one look of every database that shows senders.
+"""The write guard of every database that shows senders' data: what a sender's data shows may not be changed here.
 
-A statement on one device of a sender is refused as a whole (2061), with whom it comes from. A value; pure but for
-`refuse_file`, which reads a file.
+A statement on one device of a sender is refused as a whole (2061), with whom it comes from. Thread-safe.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from saros_storage.base.errors import CorruptFile, UnsupportedFile
 from saros_storage.base.paths import parse_pattern
@@ -19,33 +19,44 @@ from saros_sync.errors import SentElsewhere
 from saros_sync.receiver.catalog import Catalog
 
 
-@dataclass(frozen=True, slots=True)
-class WriteGuard:
-    """See the module. Methods raise SentElsewhere."""
+class Senders(NamedTuple):
+    """Who sends at one moment."""
 
     catalog: Catalog
     #: The sender of each device that has one.
     owners: Mapping[str, str]
-    schema: SchemaTree
 
-    def refuse(self, devices: Iterable[str]) -> None:
-        """Rows, series: of these devices."""
-        for device in devices if self.owners else ():
-            if device in self.owners:
-                owner = self.catalog.name_of(self.owners[device])
-                raise SentElsewhere(f"{device} comes from {owner}: change it there, and it changes here")
 
-    def refuse_changes(self, changes: Iterable[SchemaChange]) -> None:
-        """Series that are to be made or altered."""
-        self.refuse(change.device for change in changes if isinstance(change, OF_ONE_DEVICE))
+@dataclass(frozen=True, slots=True)
+class SenderGuard:
+    """Implements storage's `WriteGuard`. The checks raise SentElsewhere."""
 
-    def refuse_patterns(self, patterns: Sequence[str]) -> None:
-        """Deletions: of all series that match."""
-        for pattern in patterns if self.owners else ():
-            self.refuse(device.path for device, _ in self.schema.match_series(parse_pattern(pattern)))
+    senders: Callable[[], Senders]
+    schema: Callable[[], SchemaTree]
+    disk: Disk
+    #: See `WriteGuard.change_lock`.
+    change_lock: AbstractContextManager[object] = field(default_factory=nullcontext)
 
-    def refuse_file(self, path: str, disk: Disk) -> None:
-        """A file that is to be loaded; one that cannot be read is left to the LOAD, which says it better."""
-        if self.owners:
+    def check_rows(self, devices: Iterable[str]) -> None:
+        """See `WriteGuard`."""
+        senders = self.senders()
+        for device in devices if senders.owners else ():
+            owner = senders.owners.get(device)
+            if owner is not None:
+                name = senders.catalog.name_of(owner)
+                raise SentElsewhere(f"{device} comes from {name}: change it there, and it changes here")
+
+    def check_changes(self, changes: Iterable[SchemaChange]) -> None:
+        """See `WriteGuard`."""
+        self.check_rows(change.device for change in changes if isinstance(change, OF_ONE_DEVICE))
+
+    def check_deletion(self, patterns: Sequence[str]) -> None:
+        """See `WriteGuard`: of all series that match."""
+        for pattern in patterns if self.senders().owners else ():
+            self.check_rows(device.path for device, _ in self.schema().match_series(parse_pattern(pattern)))
+
+    def check_file(self, path: str) -> None:
+        """See `WriteGuard`. A file that cannot be read is left to the LOAD, whose message is better."""
+        if self.senders().owners:
             with suppress(OSError, CorruptFile, UnsupportedFile):
-                self.refuse(TsFileReader(path, disk.map(path)).devices())
+                self.check_rows(TsFileReader(path, self.disk.map(path)).devices())

@@ -1,4 +1,4 @@
-"""The database of a cluster's node that shows, beside the cluster's own data, what senders have sent to any node.
+"""A cluster's node as receiver: its database shows, beside the cluster's own data, what senders have sent to any node.
 
     device      owner      scans read                                           rows of clients, deletions, schema
     root.a      nobody     the groups of its slices                             as ever
@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager, nullcontext
 
 from saros_cluster.database.database import ClusterDatabase, Parts
 from saros_cluster.database.synced_devices import SENDER
@@ -23,12 +24,8 @@ from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.routed_view import RoutedView
 from saros_cluster.topology.topology import META, NodeState
 from saros_storage.base.errors import StorageError
-from saros_storage.base.tablet import Tablet
-from saros_storage.base.write_request import UNNUMBERED, WriteRequest
-from saros_storage.loading.loader import LoadOptions
 from saros_storage.read.view import LocalReadView
-from saros_storage.scan.read_point import ReadPoint
-from saros_storage.scan.reading import ReadView, TimeRange
+from saros_storage.scan.reading import ReadView
 from saros_storage.schema import AlterSeries, CreateSeries, SchemaChange
 from saros_sync.clustered.catalog import ClusterCatalog
 from saros_sync.clustered.content_store import Contents
@@ -39,7 +36,7 @@ from saros_sync.errors import SentElsewhere
 from saros_sync.receiver.checking import ThreadExecutor
 from saros_sync.receiver.mirror import Mirror
 from saros_sync.receiver.synced_view import SyncedView
-from saros_sync.receiver.write_guard import WriteGuard
+from saros_sync.receiver.write_guard import SenderGuard, Senders
 from saros_sync.round import Content, is_sender
 
 logger = logging.getLogger(__name__)
@@ -47,12 +44,42 @@ logger = logging.getLogger(__name__)
 _STEP_SECONDS = 1.0
 
 
-class SyncedCluster(ClusterDatabase):
-    """See the module. `start` begins its thread, `stop` ends it."""
+class MarkGuard:
+    """Reserves the mark of senders' series for the receiver. Implements storage's `WriteGuard`."""
 
-    def __init__(self, parts: Parts, folder: str) -> None:
-        """See `ClusterDatabase`; `folder`: the node's. Raises CorruptFile, OSError."""
-        super().__init__(parts)
+    #: See `WriteGuard.change_lock`.
+    change_lock: AbstractContextManager[object] = nullcontext()
+
+    def check_rows(self, devices: Iterable[str]) -> None:
+        """See `WriteGuard`: rows have no marks."""
+
+    def check_changes(self, changes: Iterable[SchemaChange]) -> None:
+        """See `WriteGuard`. Raises SentElsewhere for a series that a client marks as a sender's."""
+        for change in changes:
+            match change:
+                case AlterSeries():
+                    given: list[Mapping[str, str]] = [change.attributes]
+                case CreateSeries():
+                    given = [series.attributes for series in change.series]
+                case _:
+                    continue
+            if any(SENDER in attributes for attributes in given):
+                raise SentElsewhere(f"{change.device}: the attribute {SENDER} is given by senders alone")
+
+    def check_deletion(self, patterns: Sequence[str]) -> None:
+        """See `WriteGuard`: deletions have no marks."""
+
+    def check_file(self, path: str) -> None:
+        """See `WriteGuard`: files have no marks."""
+
+
+class ClusterSync:
+    """See the module. `start` begins its thread, `stop` ends it. Implements storage's `ViewLayer`."""
+
+    def __init__(self, database: ClusterDatabase, parts: Parts, folder: str) -> None:
+        """Let the database show what was sent. `folder`: the node's. Raises CorruptFile, OSError."""
+        self._database = database
+        self._parts = parts
         self.ledger = ClusterCatalog(parts.notes)
         contents = Contents(folder, parts.disk)
         self.replica_store = ReplicaStore(
@@ -63,14 +90,20 @@ class SyncedCluster(ClusterDatabase):
             parts.node,
             self._all_nodes,
             self._halves,
-            self.ask,
+            database.ask,
             self._read,
         )
         self.receiver = ClusterReceiver(
-            contents, parts.disk, parts.clock, self.ledger, self.replica_store, self, self._halves, ThreadExecutor()
+            contents, parts.disk, parts.clock, self.ledger, self.replica_store, database, self._halves, ThreadExecutor()
         )
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
+        database.write_guards = (SenderGuard(self._senders, lambda: database.schema, parts.disk), MarkGuard())
+        database.view_layers = (self,)
+
+    def _senders(self) -> Senders:
+        known = self.ledger.now
+        return Senders(known.catalog, known.owners)
 
     def _group(self, sender: str) -> GroupId:
         """The group whose members keep what a sender has sent."""
@@ -91,16 +124,6 @@ class SyncedCluster(ClusterDatabase):
         found = [self.replica_store.is_at(nodes, entry) for entry in senders if self._group(entry.id) == group]
         return all(found)
 
-    def others(self) -> Sequence[NodeId]:
-        """All other nodes."""
-        return [node for node in self._parts.routes.now.nodes if node != self._parts.node]
-
-    def ask(self, node: NodeId, name: str, request: bytes, seconds: float) -> bytes:
-        """Ask another node. Raises Unreachable, RemoteError."""
-        if self._parts.is_down(node):
-            raise Unreachable(node, "it has not answered lately", sent=False)
-        return self._parts.peers.call(node, name, request, seconds)
-
     def _read(self, node: NodeId, name: str, request: bytes, seconds: float) -> Answers:
         """Ask another node for a stream. Raises Unreachable, RemoteError."""
         if self._parts.is_down(node):
@@ -112,8 +135,8 @@ class SyncedCluster(ClusterDatabase):
         return self.replica_store.streams()
 
     def call_handlers(self) -> Mapping[str, CallHandler]:
-        """See `ClusterDatabase.call_handlers`."""
-        return {**super().call_handlers(), **self.replica_store.handlers()}
+        """What other nodes ask of this one, by name."""
+        return self.replica_store.handlers()
 
     # ------------------------------------------------------------------ the thread
 
@@ -148,20 +171,19 @@ class SyncedCluster(ClusterDatabase):
             self._thread.join()
 
     def close(self) -> None:
-        """See `ClusterDatabase.close`."""
+        """End the thread and the receiver; before the database is closed."""
         self.stop()
         self.receiver.close()
-        super().close()
 
     # ------------------------------------------------------------------ reading
 
-    def view(self, point: ReadPoint) -> ReadView:
-        """See `Database.view`."""
-        return self._with_senders(super().view(point))
+    def view(self, below: Callable[[], ReadView]) -> ReadView:
+        """See `ViewLayer.view`."""
+        return self._with_senders(below())
 
-    def hold(self, point: ReadPoint) -> ReadView:
-        """See `Database.hold`: whoever keeps a sender is asked now."""
-        view = self._with_senders(super().hold(point))
+    def hold(self, below: Callable[[], ReadView]) -> ReadView:
+        """See `ViewLayer.hold`: the nodes that keep senders' data are asked now."""
+        view = self._with_senders(below())
         if isinstance(view, SyncedView):
             try:
                 for sender, mirror in view.all_views().items():
@@ -185,7 +207,7 @@ class SyncedCluster(ClusterDatabase):
             return self._mirror_view(mirror)
         kept_by = keepers(self._halves(sender))
         nodes = sorted(self._all_nodes() - {self._parts.node}, key=lambda node: (node not in kept_by, node))
-        return self.views.open_named(f"{sender}/{document.sha256}", self._group(sender), nodes)
+        return self._database.views.open_named(f"{sender}/{document.sha256}", self._group(sender), nodes)
 
     def named_view(self, name: str) -> ReadView | None:
         """A sender's round, for a query of another node; None: it is not here."""
@@ -204,56 +226,6 @@ class SyncedCluster(ClusterDatabase):
             mirror.partitions, replicas.cache, lambda: None, expiry, latest=replicas.latest, scope=scope
         )
 
-    # ------------------------------------------------------------------ writing
-
-    def write(
-        self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = (), *, request: WriteRequest = UNNUMBERED
-    ) -> None:
-        """See `ClusterDatabase.write`. Raises SentElsewhere for a sender's device."""
-        self._guard.refuse(tablet.device for tablet in tablets)
-        super().write(tablets, creates, request=request)
-
-    def change_schema(self, changes: Sequence[SchemaChange], *, request: WriteRequest = UNNUMBERED) -> None:
-        """See `ClusterDatabase.change_schema`. Raises SentElsewhere for a sender's device, and for its mark."""
-        self._guard.refuse_changes(changes)
-        for change in changes:
-            if isinstance(change, CreateSeries | AlterSeries):
-                given = (
-                    [change.attributes] if isinstance(change, AlterSeries) else [s.attributes for s in change.series]
-                )
-                if any(SENDER in attributes for attributes in given):
-                    raise SentElsewhere(f"{change.device}: the attribute {SENDER} is given by senders alone")
-        super().change_schema(changes, request=request)
-
-    def change_own_schema(self, changes: Sequence[SchemaChange]) -> None:
-        """For the receiver: changes of senders' devices."""
-        super().change_schema(changes)
-
-    def delete(self, patterns: Sequence[str], time: TimeRange, *, request: WriteRequest = UNNUMBERED) -> None:
-        """See `ClusterDatabase.delete`. Raises SentElsewhere if a sender's series matches."""
-        self._guard.refuse_patterns(patterns)
-        super().delete(patterns, time, request=request)
-
-    def delete_series(self, pattern: str, *, request: WriteRequest = UNNUMBERED) -> int:
-        """See `ClusterDatabase.delete_series`. Raises SentElsewhere if a sender's series matches."""
-        self._guard.refuse_patterns([pattern])
-        return super().delete_series(pattern, request=request)
-
-    def delete_own_series(self, pattern: str) -> None:
-        """For the receiver: senders' series."""
-        super().delete_series(pattern)
-
-    def delete_database(self, path: str, *, request: WriteRequest = UNNUMBERED) -> None:
-        """See `ClusterDatabase.delete_database`. Raises SentElsewhere if a sender's device lies in it."""
-        self._guard.refuse_patterns([f"{path}.**"])
-        super().delete_database(path, request=request)
-
-    def load(self, path: str, options: LoadOptions, *, request: WriteRequest = UNNUMBERED) -> int:
-        """See `ClusterDatabase.load`. Raises SentElsewhere if the file has a sender's device."""
-        self._guard.refuse_file(path, self._parts.disk)
-        return super().load(path, options, request=request)
-
-    @property
-    def _guard(self) -> WriteGuard:
-        known = self.ledger.now
-        return WriteGuard(known.catalog, known.owners, self.schema)
+    def problems(self) -> tuple[str, ...]:
+        """See `ViewLayer.problems`: damaged data is fetched again from other nodes."""
+        return ()
