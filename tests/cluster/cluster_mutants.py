@@ -202,9 +202,9 @@ def takes_writes_that_have_not_seen_a_drop(plant: Plant):
 
 @mutant
 def ends_a_drop_that_a_group_has_not_carried_out(plant: Plant):
-    def carry_out(self, group, pending, seconds, carry_out=DropCoordinator._carry_out):
+    def carry_out(self, group, pending, seconds, until_ns, carry_out=DropCoordinator._carry_out):
         try:
-            carry_out(self, group, pending, 0.1)
+            carry_out(self, group, pending, 0.1, until_ns)
         except StorageError:
             return
 

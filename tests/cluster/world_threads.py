@@ -17,7 +17,6 @@ from __future__ import annotations
 import _thread
 import concurrent.futures._base as futures_module
 import concurrent.futures.thread as pool_module
-import contextvars
 import heapq
 import queue
 import random
@@ -142,7 +141,7 @@ class Threads:
         self._ident = threading.get_ident()
         try:
             if not task.killed:
-                contextvars.Context().run(task.work)
+                task.work()
         except BaseException as error:  # noqa: BLE001 (the top of a thread)
             if not task.killed:
                 self.failures.append((repr(task), error))

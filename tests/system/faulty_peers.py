@@ -17,7 +17,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import Context
 from functools import partial
 
 import pytest
@@ -110,7 +109,7 @@ class Weather:
             self.lost[name] += 1
             then, self._then = self._then, None
         if then is not None:
-            Context().run(then)  # somebody else's: not a part of the request whose answer is lost
+            then()
         return True
 
     @contextmanager

@@ -29,9 +29,9 @@ import itertools
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextvars import Context
 from functools import partial
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -322,13 +322,13 @@ def test_a_write_that_a_drop_meets_halfway_says_what_is_visible_of_it(
         assert 2 == insert_both(town, device, [time])
     propose, first_done = Proposer.propose, threading.Event()
 
-    def propose_late(self: Proposer, to: GroupId, data: bytes, seconds: float | None = None) -> None:
+    def propose_late(self: Proposer, to: GroupId, data: bytes, *rest: Any, **options: Any) -> None:
         if to == other and not first_done.is_set():
             assert first_done.wait(PATIENCE_S)
             monkeypatch.undo()
-            Context().run(town.nodes.run, 1, f"delete timeseries {device}.x")
-            Context().run(town.nodes.run, 1, f"insert into {device}(time, x) values (3, 'new')")
-        propose(self, to, data, seconds)
+            town.nodes.run(1, f"delete timeseries {device}.x")
+            town.nodes.run(1, f"insert into {device}(time, x) values (3, 'new')")
+        propose(self, to, data, *rest, **options)
         first_done.set()
 
     monkeypatch.setattr(Proposer, "propose", propose_late)

@@ -90,7 +90,7 @@ class DropCoordinator:
             return
         self._entries.in_all(
             {group: effect_of(pending[-1][1]) for group in self._routes.now.groups},
-            partial(self._carry_out, pending, seconds),
+            lambda group, until_ns: self._carry_out(group, pending, seconds, until_ns),
             leaders_until_ns,
         )
         for number, _ in pending:
@@ -98,9 +98,9 @@ class DropCoordinator:
 
     def _carry_out(
         self,
+        group: GroupId,
         pending: Sequence[tuple[int, Drop]],
         seconds: float | None,
-        group: GroupId,
         leaders_until_ns: int | None,
     ) -> None:
         for number, drop in pending:
