@@ -1,4 +1,4 @@
-"""A node: configuration, sessions, the composition root, the saros command."""
+"""A node: the composition root, sessions, the client API and its protocols, security, options."""
 
 import logging
 

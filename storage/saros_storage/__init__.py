@@ -1,7 +1,7 @@
 """Types, paths, TsFiles, the log, MemTables, partitions, the schema tree, series readers.
 
 Public: the modules that other rooms may import, by package. `*`: all of the package; `(package)`: names of its
-`__init__`; `(room)`: the modules beside this one.
+`__init__`; `(room)`: modules of the room itself.
 
     base          *
     io            *
@@ -19,7 +19,7 @@ Public: the modules that other rooms may import, by package. `*`: all of the pac
     cache         chunk_cache
     compaction    compactor
     partition     partition_status
-    (room)        folder_check, region, store
+    (room)        folder_check, layers, region, store
 """
 
 import logging

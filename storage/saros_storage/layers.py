@@ -1,4 +1,4 @@
-"""What another room adds to a database: checks before writes, and layers over views.
+"""Extensions of a database by another room: checks before writes, and layers over views.
 
     write, delete, drop, change of the schema, LOAD  ->  every WriteGuard  ->  carried out
     view  <-  the last ViewLayer  <-  ...  <-  the first ViewLayer  <-  the database's own view
@@ -35,7 +35,7 @@ class WriteGuard(Protocol):
         ...
 
     def check_deletion(self, patterns: Sequence[str]) -> None:
-        """Check a deletion or drop of what the patterns match."""
+        """Check a deletion or drop of everything that the patterns match."""
         ...
 
     def check_file(self, path: str) -> None:
@@ -51,11 +51,11 @@ class ViewLayer(Protocol):
         ...
 
     def hold(self, below: Callable[[], ReadView]) -> ReadView:
-        """Open a view for many statements, all of which is of now."""
+        """Open a view for many statements, all as of the present moment."""
         ...
 
     def problems(self) -> tuple[str, ...]:
-        """What an operator should know about the layer's data."""
+        """Problems with the layer's data, for operators."""
         ...
 
 

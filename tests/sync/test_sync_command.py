@@ -152,7 +152,7 @@ def test_the_command_as_its_user_sees_it(centre: Server, tmp_path: Path, capsys:
 def test_each_failed_try_is_told_before_the_pause(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("saros_sync.sender.sending.pause_s", lambda failures: failures / 1_000)
+    monkeypatch.setattr("saros_sync.sender.sending.retry_delay_s", lambda failures: failures / 1_000)
     with socket() as taken:  # and nobody listens
         taken.bind((HOST, 0))
         target = f"{HOST}:{taken.getsockname()[1]}"

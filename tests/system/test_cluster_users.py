@@ -456,7 +456,8 @@ def test_nodes_with_certificates_take_in_nobody_else(tmp_path: Path, monkeypatch
     try:
         for node in nodes:
             wait_until(lambda n=node: reads(n))
-        monkeypatch.setattr("saros_server.pki.certificate_files.names", lambda *_: True)  # a stranger lets itself pass
+        # A stranger does not check its own certificate.
+        monkeypatch.setattr("saros_server.pki.certificate_files.has_uri", lambda *_: True)
         for options in wrong:
             stranger = opened(folders[2], options)
             try:

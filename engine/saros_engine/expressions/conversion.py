@@ -114,7 +114,7 @@ def _parse(column: Column, target: DataType) -> NumericArray:
         text = column.text.value(_offender(texts, kind)).decode(errors="replace")
         raise UserMistake(f"CAST: {text!r} is not a {target.name}", code=2008) from problem
     if target is DataType.DATE:
-        return dates_of(numbers_from_arrow(parsed, np.int32))
+        return dates_of(numbers_from_arrow(parsed, NUMPY_DTYPE[target]))
     numbers = numbers_from_arrow(parsed)
     if numbers.dtype.kind == "f" and np.isinf(numbers).any():
         # Arrow makes infinities of what is too large; those that are written as such stay.

@@ -1,1 +1,9 @@
-"""Statements other than SELECT and SHOW: a module for each kind."""
+"""Statements other than SELECT and SHOW.
+
+writing, insert_statement, select_into       rows: INSERT, batches of columns, SELECT INTO
+load_statement                               LOAD
+schema_statements, ddl, alter_series         databases, series, templates; view_statements: views
+extension_statements                         functions and triggers
+user_statements                              users, roles, privileges
+cluster_statements, sync_statements          nodes; the sync tool
+"""

@@ -144,7 +144,7 @@ def to_times(times: object, unit: TimeUnit, zone: str) -> NumericArray:
     if type(times) is np.ndarray and times.dtype == np.int64 and times.ndim == 1:
         return np.ascontiguousarray(times, np.int64)
     if isinstance(times, pa.Int64Array) and not times.null_count:
-        return numbers_from_arrow(times, np.int64)
+        return numbers_from_arrow(times, NUMPY_DTYPE[DataType.INT64])
     array = arrow_array(times, "times")
     if pa.types.is_date(array.type):
         array = array.cast(pa.timestamp("ms"))

@@ -1,1 +1,7 @@
-"""Options and command lines: sources of options, memory limits, data folders, argument parsing."""
+"""Options and command lines.
+
+configuration    options, and their four sources
+memory_limits    how much of the machine's memory the process may use
+data_folder      folders that may become a data folder
+arguments        parsing of command lines
+"""

@@ -110,7 +110,7 @@ class WatchedFiles:
                 raise ConfigurationError(f"{path} holds no {'key' if words is _KEY else 'certificate'} in PEM form")
         _check_pair(certificate, key)
         validities = [(path, _validity(path, pem)) for path, pem in zip(self._paths, found[:-1], strict=False)]
-        if self._uri is not None and not _has_uri(found[-2], self._uri):
+        if self._uri is not None and not has_uri(found[-2], self._uri):
             raise ConfigurationError(
                 f"{certificate} is another node's certificate: it lacks the name {self._uri} (docs/security.md)"
             )
@@ -127,7 +127,7 @@ def validity_of(pem: bytes) -> Validity:
     return Validity(begin, min(certificate.not_valid_after_utc for certificate in found))
 
 
-def _has_uri(pem: bytes, uri: str) -> bool:
+def has_uri(pem: bytes, uri: str) -> bool:
     """Return whether the first certificate of a PEM file has the URI among its names. Raises as `validity_of`."""
     extensions = x509.load_pem_x509_certificates(pem)[0].extensions
     try:

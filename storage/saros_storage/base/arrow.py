@@ -14,7 +14,6 @@ from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from saros_storage.base.block import Column, TextArray
 from saros_storage.base.dates import dates_of, days_of
@@ -177,19 +176,20 @@ def column_from_arrow(array: Arrow, unit: TimeUnit, what: str) -> Column:
     return Column(type_, dates_of(numbers) if type_ is DataType.DATE else numbers, valid)
 
 
-def numbers_from_arrow(array: Arrow, dtype: npt.DTypeLike | None = None) -> NumericArray:
+def numbers_from_arrow(array: Arrow, dtype: np.dtype[Any] | None = None) -> NumericArray:
     """Return the values of an Arrow array of numbers or booleans; slots of nulls hold anything.
 
     `dtype`: the type of the buffer's values, for dates and timestamps; None for that of the array's type.
     """
-    known = np.dtype(array.type.to_pandas_dtype() if dtype is None else dtype)
-    if len(array) == 0:
-        return np.empty(0, known)
+    dtype = np.dtype(array.type.to_pandas_dtype()) if dtype is None else dtype
+    count, start = len(array), array.offset
+    if count == 0:
+        return np.empty(0, dtype)
     _, values = array.buffers()
-    if known.kind == "b":
+    if dtype.kind == "b":
         bits = np.unpackbits(np.frombuffer(values, np.uint8), bitorder="little")
-        return bits[array.offset : array.offset + len(array)].view(np.bool_)
-    return np.frombuffer(values, known, len(array), array.offset * known.itemsize)
+        return bits[start : start + count].view(np.bool_)
+    return np.frombuffer(values, dtype, count, start * dtype.itemsize)
 
 
 def text_from_arrow(array: Arrow) -> TextArray:

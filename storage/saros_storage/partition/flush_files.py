@@ -9,7 +9,7 @@ time span is that of all rows.
 
 Each file and its `.resource` are written under temporary names. `finish` syncs them (those of several MemTables
 together), renames them and syncs the folders. Then the caller names them in the manifest, which is what makes them part
-of the partition. A failure before that leaves only files that the next start removes.
+of the partition. A failure before that leaves only files that a later start removes.
 
 Belongs to the thread that flushes.
 """
