@@ -90,6 +90,7 @@ def test_words_and_back(nodes: list[NodeId], replicas: int) -> None:
     assert table.to_json() == again.to_json()
 
 
+@pytest.mark.slow
 def test_a_table_of_100_nodes_is_small() -> None:
     table = PartitionTable.first([NodeId(n) for n in range(1, 101)], 3)
     mixed = replace(table, owners=np.random.default_rng(1).permutation(table.owners))

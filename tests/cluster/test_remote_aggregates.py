@@ -165,6 +165,7 @@ WINDOWS = st.none() | st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(st.integers(1, 4), HISTORIES, st.lists(st.tuples(scans(), WINDOWS), min_size=1, max_size=6))
 def test_random_data_on_one_to_four_holders_come_to_the_same(

@@ -144,6 +144,7 @@ def _column_content(column: Column) -> object:
     return column.type, valid, column.values.tobytes()
 
 
+@pytest.mark.slow
 @given(BATCHES)
 @example(Batch((), ReadCounters()))
 def test_batches_come_back_as_they_were(batch: Batch) -> None:
@@ -186,6 +187,7 @@ def damage(draw: st.DrawFn, data: bytes) -> bytes:
     return bytes(changed)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.data())
 def test_damaged_batches_are_refused_or_harmless(data: st.DataObject) -> None:

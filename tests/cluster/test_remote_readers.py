@@ -202,6 +202,7 @@ def scans(draw: st.DrawFn) -> ScanRequest:
     return request(device, *names, start=start, end=start + draw(st.integers(0, 500)), back=draw(st.booleans()))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.data(), st.integers(1, 4), steps(), st.lists(scans(), min_size=1, max_size=6))
 def test_random_data_on_one_to_four_holders(

@@ -101,6 +101,7 @@ def test_every_message_has_a_form(kind: type[Message]) -> None:
     assert [message] == decoded(encode_batch([message]))
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(BATCHES)
 def test_what_goes_in_comes_out(batch: list[Message]) -> None:
@@ -135,6 +136,7 @@ def test_data_of_entries_are_not_copied_before_the_join() -> None:
     assert 1 == frame.entries
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(BATCHES, st.data())
 def test_changed_bytes_are_a_batch_or_a_value_error(batch: list[Message], data: st.DataObject) -> None:

@@ -305,6 +305,7 @@ def test_what_is_allowed_as_a_whole_is_allowed_in_each_part(
         raise AssertionError("what was granted is not allowed")
 
 
+@pytest.mark.slow
 @given(POLICIES, PATHS, PATHS)
 def test_whoever_may_something_below_sees_the_path(policy: list[tuple[Privilege, str]], path: str, other: str) -> None:
     rights = Rights([Granted(privilege, area) for privilege, area in policy])

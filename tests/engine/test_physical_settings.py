@@ -150,6 +150,7 @@ def test_answers_do_not_depend_on_layout_and_parallelism(engines: dict[str, Engi
     assert rows_seen > 10 * QUERIES
 
 
+@pytest.mark.slow
 def test_the_layouts_are_read_in_different_ways(engines: dict[str, Engine]) -> None:
     used = {}
     for name, engine in engines.items():

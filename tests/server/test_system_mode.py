@@ -77,6 +77,7 @@ def test_columns_are_refused_too(connection: saros.Connection) -> None:
     assert 1 == len(connection.execute("select x from root.a.d").fetchall())
 
 
+@pytest.mark.slow
 def test_it_is_shown_kept_and_ended(tmp_path: Path) -> None:
     def status(connection: saros.Connection) -> list[object]:
         shown = connection.execute("show cluster").fetchall() + connection.execute("show regions").fetchall()

@@ -134,6 +134,7 @@ def test_what_fails_in_a_script_is_named_with_file_and_line(piped) -> None:
     assert (1, True) == (code, err[0].startswith("error 700"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piping", [False, True])
 def test_a_script_may_have_line_ends_of_windows_and_of_values(tmp_path: Path, *, piping: bool) -> None:
     script = b"insert into root.a.d(time, s) values (1, 'a\r\nb'), (2, 'c\rd');\r\nselect s\r\nfrom root.a.d;\r\n"

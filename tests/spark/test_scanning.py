@@ -297,6 +297,7 @@ def test_users_read_what_they_may_over_tls(tmp_path: Path) -> None:
         server.stop()
 
 
+@pytest.mark.slow
 def test_a_cluster_is_read_through_any_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SAROS_DURABILITY", "os")
     servers = [Server(str(folder), "127.0.0.1", 0) for folder in make_folders(tmp_path, 3, 3)]

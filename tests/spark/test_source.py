@@ -128,6 +128,7 @@ def test_errors_are_sentences(spark: Any, plant: str) -> None:
             spark.readStream.format("saros").options(url=plant, **option).load("root.p.a")
 
 
+@pytest.mark.slow
 def test_a_folder_is_served_while_the_block_runs(tmp_path: Path) -> None:
     folder = str(tmp_path / "data")
     with saros.connect(folder) as connection:

@@ -205,6 +205,7 @@ def test_statistics_round_trip(type_: DataType) -> None:
         assert cursor.rest == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type_", DataType)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=12), st.randoms(use_true_random=False), st.booleans())
 def test_statistics_of_pages_are_those_of_each_page(
@@ -304,6 +305,7 @@ def tree_of(devices: list[tuple[tuple[str, ...], list[tuple[str, bytes]]]]) -> t
     return tree, data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 255, 256, 257, 70_000])
 def test_every_device_is_found(count: int) -> None:
     names = [("root.sg", f"d{i:06}") for i in range(count)]

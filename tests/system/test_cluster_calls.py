@@ -24,6 +24,8 @@ from saros_storage.base.clock import SystemClock
 from saros_storage.base.types import DataType
 from saros_wire.status import STATUS
 
+pytestmark = pytest.mark.slow
+
 ONE, TWO = NodeId(1), NodeId(2)
 WRONG_CLUSTER, INTERNAL = 2019, 2001
 

@@ -37,6 +37,8 @@ from saros_storage.base.types import DataType
 from saros_storage.mutation.mutation import Mutation, PlacedTablet
 from saros_storage.mutation.tablet_codec import encode_tablet
 
+pytestmark = pytest.mark.slow
+
 LEADER, FOLLOWER, OTHER = 0, 1, 2
 NO_LEADER = 2017
 #: Of strong reads that are bound to fail: they need not take as long as those that succeed.
