@@ -40,6 +40,7 @@ def three(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LocalClust
         yield made
 
 
+@pytest.mark.speed  # the driver's limits are seconds, and a node that answers later counts as silent
 @pytest.mark.parametrize(
     ("three", "killed", "expected"),
     [
