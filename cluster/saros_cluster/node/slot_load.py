@@ -114,7 +114,7 @@ class LoadMeter:
         return found
 
     def local_loads(self) -> SlotLoads:
-        """Return the loads of this node as of now."""
+        """Return the current loads of this node."""
         self.update()
         return self._now
 

@@ -163,12 +163,10 @@ def _make_percentile(attributes: Attributes, _: TimeUnit) -> Generator:
 
     def run(points: Points) -> Points:
         known = without_nan(points)
-        count = len(known.times)
-        # A stable sort: of equal values the first one's time.
-        order = np.argsort(known.columns[0].numbers, kind="stable")
-        place = min(int(rank * count), count - 1)
-        value = known.columns[0].numbers[order[place : place + 1]] if count else known.columns[0].numbers
-        first = np.flatnonzero(known.columns[0].numbers == value)[:1] if count else np.empty(0, np.int64)
+        values = known.columns[0].numbers
+        place = min(int(rank * len(values)), len(values) - 1)
+        # Of equal values the first one's time.
+        first = np.flatnonzero(values == np.sort(values)[place])[:1] if len(values) else np.empty(0, np.int64)
         found = known.take(first)
         return found if exact else Points(np.zeros(len(first), np.int64), found.columns)
 

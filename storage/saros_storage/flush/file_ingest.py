@@ -44,7 +44,7 @@ def adopt(disk: Disk, folder: str, loaded: LoadedFile, live: Iterable[FileSource
 
 
 def _sync(disk: Disk, path: str) -> None:
-    """What came through a group's log (`shipments` in cluster) is written and no more."""
+    """Make a file durable: one that came through a group's log (`log_shipped_files`) was only written."""
     file = disk.append(path)
     try:
         file.sync()
