@@ -1,0 +1,83 @@
+"""Groups that this node has found without a leader: since when, and how long a request still waits for one.
+
+    available    --failure-->  unavailable since now
+    unavailable  --failure-->  unavailable since the same moment
+    unavailable  --success-->  available
+
+A failure is an attempt that found no leader, or a leader that did not confirm; a success is an answer of the leader,
+also one that refuses. A registry lives as long as the node's process, and knows only what this node's requests met:
+a group may have had a leader between two failures. `patience_s` is pure; `Availability` is thread-safe.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from saros_cluster.raft.messages import GroupId
+from saros_storage.base.clock import Clock
+
+#: An election takes two seconds at most. A group that has been unavailable for longer than this has lost nodes.
+OUTAGE_SECONDS = 10.0
+#: A request waits this long for such a group: enough to ask each member that answers.
+PATIENCE_SECONDS = 1.0
+#: A failure says nothing about the group after this: it may have got a leader, and have lost it again just now.
+_EVIDENCE_SECONDS = 60.0
+
+
+def patience_s(wanted_s: float, unavailable_s: float, unheard_s: float) -> float:
+    """Return how long a request that may wait `wanted_s` waits for a group's leader.
+
+    `unavailable_s`, `unheard_s`: the times since the first and the last failure of the group.
+    """
+    is_lost = unavailable_s > OUTAGE_SECONDS and unheard_s <= _EVIDENCE_SECONDS
+    return min(wanted_s, PATIENCE_SECONDS) if is_lost else wanted_s
+
+
+@dataclass(frozen=True, slots=True)
+class _Outage:
+    """A group without a leader."""
+
+    #: Wall clock at the first failure.
+    since_ns: int
+    #: Monotonic, at the first and at the last failure.
+    first_ns: int
+    last_ns: int
+
+
+class Availability:
+    """The groups that had no leader when this node's requests asked for one last; see the module."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._outages: dict[GroupId, _Outage] = {}
+
+    def note_failure(self, group: GroupId) -> None:
+        """Note that an attempt found no leader."""
+        now_ns = self._clock.monotonic_ns()
+        with self._lock:
+            known = self._outages.get(group)
+            if known is None:
+                known = _Outage(self._clock.now_ns(), now_ns, now_ns)
+            self._outages[group] = replace(known, last_ns=now_ns)
+
+    def note_success(self, group: GroupId) -> None:
+        """Note that the leader answered."""
+        if group in self._outages:  # the rule; the lock is for the exception
+            with self._lock:
+                self._outages.pop(group, None)
+
+    def since(self, group: GroupId) -> datetime | None:
+        """Return the time (UTC) of the first failure since the last success; None: the group is available."""
+        outage = self._outages.get(group)
+        return None if outage is None else datetime.fromtimestamp(outage.since_ns // 1_000_000_000, UTC)
+
+    def patience_s(self, group: GroupId, wanted_s: float) -> float:
+        """Return how long a request that may wait `wanted_s` waits for the group now."""
+        outage = self._outages.get(group)
+        if outage is None:
+            return wanted_s
+        now_ns = self._clock.monotonic_ns()
+        return patience_s(wanted_s, (now_ns - outage.first_ns) / 1e9, (now_ns - outage.last_ns) / 1e9)
