@@ -27,7 +27,9 @@ from saros.errors import (
     InternalError,
     NotSupportedError,
     OperationalError,
+    PartialWriteError,
     ProgrammingError,
+    RowRange,
     Warning,  # noqa: A004 - PEP 249 gives the name
 )
 from saros.types import (
@@ -75,9 +77,11 @@ __all__ = [
     "InternalError",
     "NotSupportedError",
     "OperationalError",
+    "PartialWriteError",
     "Prepared",
     "ProgrammingError",
     "ReadPoint",
+    "RowRange",
     "Time",
     "TimeFromTicks",
     "Timestamp",

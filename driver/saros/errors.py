@@ -7,6 +7,7 @@ Error                       .code (see docs/errors.md), .status (its name), .adv
      ├─ BulkError           rows of a bulk writer were not acknowledged: .failures holds them
      ├─ DataError           a value does not fit
      ├─ OperationalError    time-out, cancelled, disk full, folder in use, corrupt file
+     │   └─ PartialWriteError    a write was done in part (2020): .missing names the rows to send again
      ├─ IntegrityError      something exists already, or does not exist
      ├─ InternalError       a bug in Saros
      ├─ ProgrammingError    the statement is wrong: syntax, types, unknown function
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from saros_wire.status import ErrorClass, status_of
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 #: Failures that a message tells; all are in `failures`.
 _FAILURES_TOLD = 5
+_PARTLY_DONE = 2020
 
 
 class Warning(Exception):  # noqa: A001 - PEP 249 gives the name
@@ -80,6 +83,30 @@ class OperationalError(DatabaseError):
     """The database could not do it now."""
 
 
+@dataclass(frozen=True, slots=True)
+class RowRange:
+    """Rows of a device from one time to another, both inclusive, in the database's unit."""
+
+    device: str
+    start: int
+    end: int
+
+
+class PartialWriteError(OperationalError):
+    """Some rows of a write are written, durably; others are not, or it is not known (2020).
+
+    The rows are in `written` and `missing`. Both are empty if the failed statement did not write rows, or if there was
+    no room for them. It is safe to send the missing rows again, and also all of them.
+    """
+
+    def __init__(
+        self, message: str, code: int = 2020, *, written: Sequence[RowRange] = (), missing: Sequence[RowRange] = ()
+    ) -> None:
+        super().__init__(message, code)
+        self.written = tuple(written)
+        self.missing = tuple(missing)
+
+
 class IntegrityError(DatabaseError):
     """Something exists already, or does not exist."""
 
@@ -108,6 +135,8 @@ _CLASSES: dict[ErrorClass, type[DatabaseError]] = {
 
 def database_error(message: str, code: int) -> DatabaseError:
     """The PEP 249 exception for a status code."""
+    if code == _PARTLY_DONE:
+        return PartialWriteError(message)
     return _CLASSES[status_of(code).error_class](message, code)
 
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from saros_cluster.data.drops import OVERTAKEN
-from saros_cluster.database.partial_failure import PartialFailure
-from saros_cluster.database.write_coordinator import WriteCoordinator, raise_failures
+from saros_cluster.database.partial_failure import PartialFailure, RowRange, RowsLeft, write_failure
+from saros_cluster.database.write_coordinator import SEE_SECONDS, WriteCoordinator, raise_failures
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
+from saros_cluster.routing.availability import PATIENCE_SECONDS, WAITING_MAX, Availability
 from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown
 from saros_cluster.routing.routing import Routing
 from saros_cluster.topology.topology import Node, Topology
@@ -76,46 +77,138 @@ def test_which_failure_counts(failures: list[StorageError | None], expected: int
 
 
 class Groups:
-    """Groups, of which some have no leader unless one waits as long as it takes. Takes the place of a `Proposer`."""
+    """Groups, of which some have no leader. Takes the place of a `Proposer`."""
 
-    def __init__(self, *slow: GroupId) -> None:
-        self._slow = slow
-        self.proposed: list[tuple[GroupId, bool]] = []
+    def __init__(self, *lost: GroupId) -> None:
+        self._lost = lost
+        self.proposed: list[tuple[GroupId, int | None]] = []
 
-    def propose(self, group: GroupId, _: bytes, *, leaders_until_ns: int | None) -> None:
-        is_short = leaders_until_ns is not None
-        self.proposed.append((group, is_short))
-        if group in self._slow and is_short:
+    def propose(self, group: GroupId, _: bytes, *, deadline_ns: int | None) -> None:
+        self.proposed.append((group, deadline_ns))
+        if group in self._lost:
             raise NoLeader(group, "gone", [NodeId(group)])
 
 
 def write_in(groups: Groups, *written: GroupId, before: Mapping[GroupId, Mutation] | None = None) -> None:
-    """Write rows to these groups, for a client that tries elsewhere; `before`: rows of the same request."""
+    """Write rows to these groups, until second 5; `before`: rows of the same request."""
     nodes = {NodeId(n): Node("", "") for n in (1, 2, 3)}
     with ThreadPoolExecutor(3) as pool:
         entries = WriteCoordinator(7, groups, None, pool, SystemClock())  # type: ignore[arg-type]
         mutations = {group: rows(group) for group in written}
-        request = WriteRequest(77, 1, leaders_until_ns=SystemClock().monotonic_ns())
+        request = WriteRequest(77, 1, deadline_ns=5)
         entries.propose_all(mutations, request, Routing(Topology.first(nodes, 1, 16), 100), 0, dict(before or {}))
 
 
-def test_a_write_that_no_group_takes_fails_soon_and_names_group_and_database() -> None:
+def test_a_write_that_no_group_takes_names_group_and_database() -> None:
     groups = Groups(TWO)
     with pytest.raises(NoLeader) as caught:
         write_in(groups, TWO)
     assert "root.a (group 2: node 2) has no leader: gone" == str(caught.value)
-    assert [(TWO, True)] == groups.proposed
+    assert [(TWO, 5)] == groups.proposed
     with pytest.raises(NoLeader, match=r"root\.a \(group [23]: "):
         write_in(Groups(TWO, THREE), TWO, THREE)
 
 
-def test_a_write_that_some_groups_took_waits_for_the_others_as_long_as_it_takes() -> None:
+@pytest.mark.parametrize(("written", "before"), [((ONE, TWO), {}), ((TWO,), {ONE: rows(1)})])
+def test_a_write_that_other_groups_took_fails_with_both_parts_at_its_deadline(
+    written: tuple[GroupId, ...], before: Mapping[GroupId, Mutation]
+) -> None:
     groups = Groups(TWO)
-    write_in(groups, ONE, TWO)
-    assert [(ONE, True), (TWO, False), (TWO, True)] == sorted(groups.proposed)
-    second = Groups(TWO)
-    write_in(second, TWO, before={ONE: rows(1)})
-    assert [(TWO, True), (TWO, False)] == second.proposed
+    with pytest.raises(PartialFailure, match=r"not done is root\.a\.d from 2 to 2 .* has no leader: gone$") as caught:
+        write_in(groups, *written, before=before)
+    assert ([ONE], [TWO]) == (list(caught.value.done), list(caught.value.failed))
+    assert [(group, 5) for group in written] == sorted(groups.proposed)
+
+
+class Waits:
+    """A `ReadBarrier` and a `Proposer` of groups of which one has no leader. Time passes as they wait."""
+
+    def __init__(self) -> None:
+        self.elapsed_ns = 0
+        self.availability = Availability(self)
+
+    def now_ns(self) -> int:
+        return self.elapsed_ns
+
+    def monotonic_ns(self) -> int:
+        return self.elapsed_ns
+
+    def no_leader(self, group: GroupId, why: str) -> NoLeader:
+        return NoLeader(group, why)
+
+    def catch_up(self, groups: list[GroupId], seconds: float) -> dict[int, int]:
+        if TWO in groups:
+            self.elapsed_ns += int(seconds * 1e9)
+            raise NoLeader(TWO, "gone")
+        return {}
+
+
+@pytest.mark.parametrize(("deadline_s", "expected_s"), [(None, SEE_SECONDS), (3.0, 3.0), (0.0, 0.2)])
+def test_what_was_written_is_waited_for_until_the_deadline(deadline_s: float | None, expected_s: float) -> None:
+    waits = Waits()
+    entries = WriteCoordinator(7, waits, waits, None, waits)  # type: ignore[arg-type]
+    deadline_ns = None if deadline_s is None else int(deadline_s * 1e9)
+    with pytest.raises(OutcomeUnknown), entries.showing([TWO], deadline_ns):
+        pass
+    assert expected_s == waits.elapsed_ns / 1e9
+
+
+def test_waits_for_a_lost_group_are_short_and_few() -> None:
+    waits = Waits()
+    entries = WriteCoordinator(7, waits, waits, None, waits)  # type: ignore[arg-type]
+
+    def waited_s() -> float:
+        began_ns = waits.elapsed_ns
+        with pytest.raises(NoLeader):
+            entries.wait_visible([ONE, TWO])
+        return (waits.elapsed_ns - began_ns) / 1e9
+
+    assert SEE_SECONDS == waited_s()
+    waits.elapsed_ns += int(20e9)
+    assert PATIENCE_SECONDS == waited_s()
+    for _ in range(WAITING_MAX):
+        waits.availability.take_place()
+    assert 0 == waited_s()
+    entries.wait_visible([ONE])
+
+
+def test_rows_that_are_missing_are_told_from_those_that_are_written() -> None:
+    frames = [tablet.tablet for tablet in rows(1, 5, 100, 105, 200).tablets]
+    failure = write_failure(NoLeader(TWO, "gone"), frames, {ONE: rows(1, 5), THREE: rows(200)})
+    assert isinstance(failure, PartialFailure)
+    assert (
+        RowsLeft([RowRange("root.a.d", 1, 5), RowRange("root.a.d", 200, 200)], [RowRange("root.a.d", 100, 105)])
+        == failure.rows
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "is_final"), [(mistake(507), True), (mistake(OVERTAKEN), False), (OutcomeUnknown(TWO, ""), False)]
+)
+def test_only_a_mistake_will_be_refused_again(error: StorageError, is_final: bool) -> None:
+    failure = write_failure(error, [tablet.tablet for tablet in rows(1, 5).tablets], {ONE: rows(1)})
+    assert isinstance(failure, PartialFailure)
+    assert failure.rows is not None
+    assert (is_final, [RowRange("root.a.d", 5, 5)]) == (failure.rows.is_final, failure.rows.missing)
+
+
+def test_a_write_of_which_nothing_was_done_keeps_its_error() -> None:
+    error = NoLeader(TWO, "gone")
+    assert error is write_failure(error, [tablet.tablet for tablet in rows(1).tablets], {})
+
+
+def test_many_missing_ranges_are_merged_over_the_shortest_stretches_of_written_rows() -> None:
+    times = [10 * n for n in range(200)]
+    written = {ONE: Mutation(tablets=[part for n in times[::2] for part in rows(n).tablets])}
+    failure = write_failure(NoLeader(TWO, "gone"), [tablet.tablet for tablet in rows(*times).tablets], written)
+    assert isinstance(failure, PartialFailure)
+    assert failure.rows is not None
+    missing = failure.rows.missing
+    assert 32 == len(missing)
+    covered = {time for part in missing for time in times if part.start <= time <= part.end}
+    assert set() == set(times[1::2]) - covered
+    told = {time for part in failure.rows.written for time in times if part.start <= time <= part.end}
+    assert (set(times), set()) == (told | covered, told & covered)
 
 
 def test_long_lists_are_cut() -> None:

@@ -9,14 +9,22 @@ import saros
 from saros.base.statement_kind import Kind, kind_of
 from saros.transport.retry_policy import LOST_MAX, Failure, Memory, RetryPolicy, failure_of
 from saros_wire import protocol
+from saros_wire.generated import client_pb2
 from saros_wire.status import STATUS
 
 
 class Refused(grpc.RpcError):
     """What a failed call raises."""
 
-    def __init__(self, status: grpc.StatusCode, details: str, code: int | None = None) -> None:
+    def __init__(
+        self,
+        status: grpc.StatusCode,
+        details: str,
+        code: int | None = None,
+        rows: client_pb2.PartialWrite | None = None,
+    ) -> None:
         self._words = (status, details, code)
+        self._rows = () if rows is None else ((protocol.PARTIAL_WRITE_KEY, rows.SerializeToString()),)
 
     def code(self):
         return self._words[0]
@@ -25,7 +33,7 @@ class Refused(grpc.RpcError):
         return self._words[1]
 
     def trailing_metadata(self):
-        return () if self._words[2] is None else ((protocol.CODE_KEY, str(self._words[2])),)
+        return () if self._words[2] is None else ((protocol.CODE_KEY, str(self._words[2])), *self._rows)
 
 
 def coded(code: int) -> Failure:
@@ -52,6 +60,8 @@ def test_what_grpc_says() -> None:
     assert (2016, True, True) == (ending.error.code, ending.lost, ending.effect)
     late = failure_of(Refused(grpc.StatusCode.DEADLINE_EXCEEDED, ""), "h:1")
     assert (2016, True) == (late.error.code, late.effect)
+    removed = failure_of(Refused(grpc.StatusCode.UNKNOWN, "Stream removed"), "h:1")
+    assert (2016, True, True) == (removed.error.code, removed.lost, removed.effect)
     large = failure_of(Refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "message larger than max"), "h:1")
     assert (2000, False, False) == (large.error.code, large.retryable, large.effect)
     other = failure_of(Refused(grpc.StatusCode.INTERNAL, "RST_STREAM"), "h:1")
@@ -124,17 +134,64 @@ def test_the_answer_of_a_node_tells_more_than_the_silence_of_another() -> None:
 
 
 def test_an_insert_whose_outcome_a_node_of_a_cluster_does_not_know_is_sent_again() -> None:
-    insert = RetryPolicy(30.0, write=True, deadline=30.0)
+    insert = RetryPolicy(30.0, write=True, insert=True, deadline=30.0)
     insert.failed(coded(2018), CLUSTER, 1.0)
     insert.failed(coded(2017), CLUSTER, 2.0)
     error = final_error(insert, coded(2017), CLUSTER, 30.0)
     assert (2018, "nobody knows whether the write was carried out: words") == (error.code, str(error))
     for attempts, memory in (
-        (RetryPolicy(30.0, write=True, deadline=30.0), HERE),
+        (RetryPolicy(30.0, write=True, insert=True, deadline=30.0), HERE),
         (RetryPolicy(30.0, write=True), CLUSTER),
     ):
         error = final_error(attempts, coded(2018), memory, 1.0)
         assert (2018, "words") == (error.code, str(error))
+
+
+def partial(*, final: bool = False) -> Failure:
+    """A node of a cluster has written a row of two."""
+    written = [client_pb2.RowRanges(device="root.a", starts=[1], ends=[1])]
+    missing = [client_pb2.RowRanges(device="root.a", starts=[2, 9], ends=[3, 9])]
+    rows = client_pb2.PartialWrite(written=written, missing=missing, final=final)
+    return failure_of(Refused(grpc.StatusCode.UNAVAILABLE, "words", 2020, rows), "h:1")
+
+
+def test_the_error_of_a_partial_write_names_the_missing_rows() -> None:
+    error = partial().error
+    assert isinstance(error, saros.PartialWriteError)
+    assert ((saros.RowRange("root.a", 1, 1),), (saros.RowRange("root.a", 2, 3), saros.RowRange("root.a", 9, 9))) == (
+        error.written,
+        error.missing,
+    )
+    bare = coded(2020).error
+    assert isinstance(bare, saros.PartialWriteError)
+    assert ((), ()) == (bare.written, bare.missing)
+
+
+@pytest.mark.parametrize("failure", [partial(), coded(2020), coded(2021), coded(2026)])
+def test_an_insert_that_a_cluster_has_not_finished_is_sent_again_until_its_deadline(failure: Failure) -> None:
+    insert = RetryPolicy(30.0, write=True, insert=True, deadline=30.0)
+    insert.failed(failure, CLUSTER, 29.0)
+    assert failure.error is final_error(insert, failure, CLUSTER, 30.0)
+    for attempts, memory in (
+        (RetryPolicy(30.0, write=True, insert=True, deadline=30.0), HERE),
+        (RetryPolicy(30.0, write=True, deadline=30.0), CLUSTER),
+    ):
+        assert failure.error is final_error(attempts, failure, memory, 1.0)
+
+
+def test_missing_rows_that_would_be_refused_again_are_not_sent_again() -> None:
+    insert = RetryPolicy(30.0, write=True, insert=True, deadline=30.0)
+    refused = partial(final=True)
+    assert refused.error is final_error(insert, refused, CLUSTER, 1.0)
+
+
+@pytest.mark.parametrize("later", [coded(2017), coded(2018), LOST, NOT_SENT])
+def test_an_insert_that_was_done_in_part_ends_as_such_whatever_failed_before_and_after(later: Failure) -> None:
+    insert = RetryPolicy(30.0, write=True, insert=True, deadline=30.0)
+    insert.failed(LOST, CLUSTER, 1.0)
+    failure = partial()
+    insert.failed(failure, CLUSTER, 2.0)
+    assert failure.error is final_error(insert, later, CLUSTER, 30.0)
 
 
 def test_a_lost_write_goes_only_where_it_is_remembered() -> None:
@@ -179,7 +236,8 @@ def test_after_a_lost_write_only_its_own_mistake_is_certain() -> None:
         ("show time zone", Kind.READ),
         ("count devices", Kind.READ),
         ("explain select x from root.a", Kind.READ),
-        ("select x into root.b(y) from root.a", Kind.WRITE),
+        ("select x into root.b(y) from root.a", Kind.JOB),
+        ("load 'a.tsfile'", Kind.JOB),
         ("insert into root.a(time, x) values (1, 1)", Kind.INSERT),
         ("-- a\nINSERT into root.a(time, x) values (1, 1)", Kind.INSERT),
         ("delete from root.a.x", Kind.WRITE),
@@ -198,4 +256,4 @@ def test_after_a_lost_write_only_its_own_mistake_is_certain() -> None:
 )
 def test_kind_of_a_statement(text: str, kind: Kind) -> None:
     assert kind is kind_of(text)
-    assert (kind in (Kind.INSERT, Kind.WRITE)) is kind_of(text).is_write
+    assert (kind in (Kind.INSERT, Kind.JOB, Kind.WRITE)) is kind_of(text).is_write

@@ -115,7 +115,7 @@ def test_a_wait_for_a_leader_that_is_no_number_is_refused(tmp_path: Path) -> Non
     server.start()
     with saros.connect(f"saros://{server.address}") as connection:
         session = connection._session._opened[server.address]
-        session.metadata = (*session.metadata, (protocol.LEADER_WAIT_KEY, "soon"))
+        session.metadata = (*session.metadata, (protocol.WAIT_KEY, "soon"))
         with pytest.raises(saros.ProgrammingError, match="'soon': not a number of milliseconds") as caught:
             connection.execute("show databases")
         assert 2003 == caught.value.code

@@ -13,9 +13,9 @@
     Freeze Fetch Thaw   captures for a backup: what there is, as JSON in pieces; a file's bytes; the end of it
     SyncBegin SyncChunk SyncCommit      a round of the sync tool: what is lacking of it; bytes; that it be shown
 
-Calls other than Open, Ping and InsertTogether carry the session's token in their metadata; inserts (columns or INSERT)
-also say how many milliseconds the node may wait for a group without a leader. Errors end a call with a
-status whose trailing metadata has the code of `status.py`. Pure: any thread.
+Calls other than Open, Ping and InsertTogether carry the session's token in their metadata; writes also say how many
+milliseconds a node of a cluster may wait for others. Errors end a call with a status whose trailing metadata has the
+code of `status.py`, and, of a write that was done in part, a PartialWrite. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -61,8 +61,12 @@ SYNC_WANTS_MAX, SYNC_CONFLICTS_MAX = 10_000, 1_000
 #: Columns of a write go in messages of about this size.
 INSERT_BYTES = 8 << 20
 SESSION_KEY, CODE_KEY, END_KEY = "saros-session-bin", "saros-code", "saros-end-bin"
-#: How long a node of a cluster waits, at an insert, for a group to have a leader and to confirm; absent: as it likes.
-LEADER_WAIT_KEY = "saros-leader-wait-ms"
+#: How long a write waits at a node of a cluster: for leaders, their confirmation, and what other nodes have to tell.
+#: Absent: each step waits as long as it allows.
+WAIT_KEY = "saros-wait-ms"
+#: The rows of a write that was done in part: a PartialWrite. It is left out if it has more bytes than this, since
+#: gRPC limits the metadata of a call to 8 KiB.
+PARTIAL_WRITE_KEY, PARTIAL_WRITE_BYTES_MAX = "saros-partial-write-bin", 3 << 10
 _INT64 = 1 << 63
 _NANOSECONDS = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -20,7 +20,7 @@ from functools import partial
 from saros_cluster.data.command import Request, check_command, encode_command
 from saros_cluster.database.drop_coordinator import DropCoordinator
 from saros_cluster.database.load_coordinator import LocalServices, abandon, load_file
-from saros_cluster.database.partial_failure import final_refusal
+from saros_cluster.database.partial_failure import write_failure
 from saros_cluster.database.read_index import ReadBarrier
 from saros_cluster.database.read_views import STRONG_SECONDS, ReadViews
 from saros_cluster.database.schema_coordinator import SchemaCoordinator, devices_of
@@ -69,8 +69,9 @@ from saros_storage.schema import SchemaChange, SchemaTree
 
 #: To be told of series elsewhere, in the background.
 _REFRESH_SECONDS = 1.0
-#: Groups that one request talks to at a time, for all requests of the node.
-_THREADS = 16
+#: Groups that requests over several groups talk to at a time, for all requests of the node. Of these, WAITING_MAX may
+#: wait for a leader.
+_THREADS = 32
 #: A file of which nothing more has come for so long is given up.
 _SHIPMENT_LEASE_NS = 600_000_000_000
 #: Devices of which it is known where they were written last.
@@ -175,12 +176,13 @@ class ClusterDatabase:
         written: dict[GroupId, Mutation] = {}
         try:
             self.drop_coordinator.retry_overtaken(
-                lambda: self._write(request, frames, creates, written), devices, request.leaders_until_ns
+                lambda: self._write(request, frames, creates, written), devices, request.deadline_ns
             )
-        except UserMistake as error:
-            if written:
-                raise final_refusal(written, error) from error
-            raise
+        except StorageError as error:
+            failure = write_failure(error, frames, written)
+            if failure is error:
+                raise
+            raise failure from error
 
     def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> list[ProposedBatch | None]:
         """See `Database.submit_writes`: those that are one entry of a group which is led here."""
@@ -229,7 +231,7 @@ class ClusterDatabase:
         written: dict[GroupId, Mutation],
     ) -> None:
         if creates:
-            self._schema_coordinator.wait_remote_schema(creates, request.leaders_until_ns)
+            self._schema_coordinator.wait_remote_schema(creates, request.deadline_ns)
         drops = self._parts.schema.visible_drops  # before the tree is looked at: what it says must show there
         tree = self.schema
         if creates:
@@ -311,14 +313,14 @@ class ClusterDatabase:
 
     def delete_series_unguarded(self, pattern: str, *, request: WriteRequest = UNNUMBERED) -> int:
         """The same for a room whose guard would refuse it."""
-        leaders_until_ns = request.leaders_until_ns
+        deadline_ns = request.deadline_ns
         found = self.schema.match_series(parse_pattern(pattern))
         if found:
             groups = {self.routing.schema_group(device.database) for device, _ in found}
-            with self.entries.showing(groups, leaders_until_ns):
-                self.drop_coordinator.drop(BeginDropSeries(pattern), leaders_until_ns)
+            with self.entries.showing(groups, deadline_ns):
+                self.drop_coordinator.drop(BeginDropSeries(pattern), deadline_ns)
         else:
-            self.drop_coordinator.wait_drops_applied(STRONG_SECONDS, leaders_until_ns)
+            self.drop_coordinator.wait_drops_applied(STRONG_SECONDS, deadline_ns)
         return len(found)
 
     def delete_database(self, path: str, *, request: WriteRequest = UNNUMBERED) -> None:
@@ -326,7 +328,7 @@ class ClusterDatabase:
         with change_locks(self.write_guards):
             for guard in self.write_guards:
                 guard.check_deletion([f"{path}.**"])
-            self.drop_coordinator.drop(BeginDrop(path), request.leaders_until_ns)
+            self.drop_coordinator.drop(BeginDrop(path), request.deadline_ns)
 
     # ------------------------------------------------------------------ the meta group
 

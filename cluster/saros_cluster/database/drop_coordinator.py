@@ -18,7 +18,7 @@ from saros_cluster.database.read_index import ReadBarrier
 from saros_cluster.database.write_coordinator import WriteCoordinator
 from saros_cluster.meta.state import BeginDrop, BeginDropSeries, EndDrop
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.routing.no_leader import NoLeader
+from saros_cluster.routing.no_leader import NoLeader, step_deadline_ns
 from saros_cluster.routing.proposer import DEADLINE_SECONDS, Proposer
 from saros_cluster.routing.routes import Routes
 from saros_cluster.routing.routing import Routing
@@ -61,26 +61,26 @@ class DropCoordinator:
 
     # ------------------------------------------------------------------ drops
 
-    def drop(self, command: BeginDrop | BeginDropSeries, leaders_until_ns: int | None) -> None:
+    def drop(self, command: BeginDrop | BeginDropSeries, deadline_ns: int | None) -> None:
         """Begin it, as soon as no slots move, and carry it out; groups may end meanwhile. Raises PartialFailure."""
-        deadline_ns = self._clock.monotonic_ns() + int(DEADLINE_SECONDS * 1e9)
-        begin = WriteRequest(leaders_until_ns=leaders_until_ns)
-        self._retry_during_moves(lambda: self._entries.change_meta(command, begin), deadline_ns, leaders_until_ns)
-        self._retry_during_moves(partial(self.finish, None, leaders_until_ns), deadline_ns, leaders_until_ns)
+        begin = WriteRequest(deadline_ns=deadline_ns)
+        until_ns = step_deadline_ns(self._clock.monotonic_ns(), DEADLINE_SECONDS, deadline_ns)
+        self._retry_during_moves(lambda: self._entries.change_meta(command, begin), until_ns)
+        self._retry_during_moves(partial(self.finish, None, deadline_ns), until_ns)
 
-    def _retry_during_moves(self, act: Callable[[], None], deadline_ns: int, leaders_until_ns: int | None) -> None:
+    def _retry_during_moves(self, act: Callable[[], None], deadline_ns: int) -> None:
         while True:
             routing = self._routes.now
             try:
                 act()
             except UserMistake as error:
-                if self._clock.monotonic_ns() > deadline_ns:
+                if self._clock.monotonic_ns() >= deadline_ns:
                     raise
-                self.prepare_retry(error, (), routing, leaders_until_ns)
+                self.prepare_retry(error, (), routing, deadline_ns)
             else:
                 return
 
-    def finish(self, seconds: float | None = None, leaders_until_ns: int | None = None) -> None:
+    def finish(self, seconds: float | None = None, deadline_ns: int | None = None) -> None:
         """Carry out all drops that are begun, in their order in each group. May be repeated, and done by several nodes.
 
         The meta group's leader does so now and then, for those who could not.
@@ -90,58 +90,57 @@ class DropCoordinator:
             return
         self._entries.in_all(
             {group: effect_of(pending[-1][1]) for group in self._routes.now.groups},
-            lambda group, until_ns: self._carry_out(group, pending, seconds, until_ns),
-            leaders_until_ns,
+            lambda group: self._carry_out(group, pending, seconds, deadline_ns),
         )
         for number, _ in pending:
-            self._entries.change_meta(EndDrop(number), WriteRequest(leaders_until_ns=leaders_until_ns))
+            self._entries.change_meta(EndDrop(number), WriteRequest(deadline_ns=deadline_ns))
 
     def _carry_out(
         self,
         group: GroupId,
         pending: Sequence[tuple[int, Drop]],
         seconds: float | None,
-        leaders_until_ns: int | None,
+        deadline_ns: int | None,
     ) -> None:
         for number, drop in pending:
             command = encode_command(NO_REQUEST, effect_of(drop), number)
-            self._proposer.propose(group, command, seconds, leaders_until_ns)
+            self._proposer.propose(group, command, seconds, deadline_ns)
 
-    def finish_overlapping(self, paths: Sequence[str], leaders_until_ns: int | None) -> None:
+    def finish_overlapping(self, paths: Sequence[str], deadline_ns: int | None) -> None:
         """Finish pending drops that reach one of `paths`, the databases and devices to be created."""
-        self._wait_drops_visible(leaders_until_ns)
+        self._wait_drops_visible(deadline_ns)
         if any(reaches(drop, path) for drop in self._schema.pending.values() for path in paths):
-            self.finish(None, leaders_until_ns)
+            self.finish(None, deadline_ns)
 
-    def wait_drops_applied(self, seconds: float, leaders_until_ns: int | None = None) -> None:
+    def wait_drops_applied(self, seconds: float, deadline_ns: int | None = None) -> None:
         """What shows here as dropped is gone in all groups when this returns. Raises StorageError (2017).
 
         The schema goes at one place, points at others, and until then these take points of whoever does not know yet:
         written after somebody has found that the series is gone, and acknowledged, they would go with the rest.
         """
-        self._wait_drops_visible(leaders_until_ns)
+        self._wait_drops_visible(deadline_ns)
         # A database shows no more from the first step on, a series as soon as its group has dropped it.
         begun = self._schema.pending.keys()
         for _ in range(_OTHERS_TURNS):
             if begun.isdisjoint(self._schema.pending):
                 return
             self._read_barrier.pause(TRIPS_SECONDS)  # whoever began it is about to end it
-            self._entries.wait_visible([META], leaders_until_ns)
-        deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
+            self._entries.wait_visible([META], deadline_ns)
+        until_ns = step_deadline_ns(self._clock.monotonic_ns(), seconds, deadline_ns)
         try:
-            self._retry_during_moves(partial(self.finish, seconds, leaders_until_ns), deadline_ns, leaders_until_ns)
+            self._retry_during_moves(partial(self.finish, seconds, deadline_ns), until_ns)
         except StorageError as error:
             raise StorageError(f"what was dropped may not be gone everywhere yet: {error}", code=2017) from error
 
-    def _wait_drops_visible(self, leaders_until_ns: int | None) -> None:
+    def _wait_drops_visible(self, deadline_ns: int | None) -> None:
         """Wait until the meta group has announced here all drops that groups show."""
         if max(self._schema.drops.values(), default=0) > self._schema.version:
-            self._entries.wait_visible([META], leaders_until_ns)
+            self._entries.wait_visible([META], deadline_ns)
 
     # ------------------------------------------------------------------ what is overtaken
 
-    def retry_overtaken(self, act: Callable[[], None], devices: Sequence[str], leaders_until_ns: int | None) -> None:
-        """Run `act`, and again if a drop or a move overtakes it; raise its last error."""
+    def retry_overtaken(self, act: Callable[[], None], devices: Sequence[str], deadline_ns: int | None) -> None:
+        """Run `act`, and again until the deadline if a drop or a move overtakes it; raise its last error."""
         overtaken: UserMistake | None = None
         try:
             for _ in range(RENEWALS_MAX):
@@ -152,7 +151,9 @@ class DropCoordinator:
                     overtaken = error
                 else:
                     return
-                self.prepare_retry(overtaken, devices, routing, leaders_until_ns)
+                if deadline_ns is not None and self._clock.monotonic_ns() >= deadline_ns:
+                    break
+                self.prepare_retry(overtaken, devices, routing, deadline_ns)
         except NoLeader as error:
             if overtaken is None:
                 raise
@@ -162,7 +163,7 @@ class DropCoordinator:
         raise overtaken
 
     def prepare_retry(
-        self, error: UserMistake, devices: Sequence[str], routing: Routing, leaders_until_ns: int | None
+        self, error: UserMistake, devices: Sequence[str], routing: Routing, deadline_ns: int | None
     ) -> None:
         """Learn why groups refused what was prepared for them; raises the error if it is another mistake.
 
@@ -170,21 +171,21 @@ class DropCoordinator:
         """
         if error.code == MOVED:
             if not self._routes.await_open(routing, _MOVE_SECONDS):
-                self._entries.wait_visible([META], leaders_until_ns)
+                self._entries.wait_visible([META], deadline_ns)
         elif error.code == OVERTAKEN:
-            self._learn_drops(devices, leaders_until_ns)
+            self._learn_drops(devices, deadline_ns)
         else:
             raise error
 
-    def _learn_drops(self, devices: Sequence[str], leaders_until_ns: int | None) -> None:
+    def _learn_drops(self, devices: Sequence[str], deadline_ns: int | None) -> None:
         """Learn what was dropped of these devices' databases; help, if somebody did not get to the end of it."""
         groups = self.schema_groups(devices)
         before = self._schema.drops
-        self._entries.wait_visible(groups, leaders_until_ns)
+        self._entries.wait_visible(groups, deadline_ns)
         if before == self._schema.drops:
-            self._entries.wait_visible([META], leaders_until_ns)
-            self.finish(None, leaders_until_ns)
-            self._entries.wait_visible(groups, leaders_until_ns)
+            self._entries.wait_visible([META], deadline_ns)
+            self.finish(None, deadline_ns)
+            self._entries.wait_visible(groups, deadline_ns)
 
     def schema_groups(self, devices: Sequence[str]) -> set[GroupId]:
         """Who keeps the schema of these devices' databases, of those that are known."""

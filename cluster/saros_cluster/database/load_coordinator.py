@@ -169,7 +169,7 @@ class _Load:
                 if error.code != LOST:
                     assert staged.known is not None
                     self._local.drop_coordinator.prepare_retry(
-                        error, list(staged.known.devices), routing, self._request.leaders_until_ns
+                        error, list(staged.known.devices), routing, self._request.deadline_ns
                     )
                     seen = self._make_schema()
             else:
@@ -184,7 +184,7 @@ class _Load:
         data = self._local.disk.map(self._local.staging.path(staged.name))
         sent = StagedFile(staged.database, staged.slice, staged_name(name), staged.size, staged.crc32, 0)
         drop = seen.get(routing.schema_group(staged.database), 0)
-        propose = partial(self._local.proposer.propose, leaders_until_ns=self._request.leaders_until_ns)
+        propose = partial(self._local.proposer.propose, deadline_ns=self._request.deadline_ns)
         try:
             for offset in range(0, len(data), PIECE_BYTES):
                 propose(group, encode_shipping(Piece(name, offset, data[offset : offset + PIECE_BYTES])))

@@ -51,13 +51,13 @@ class SchemaCoordinator:
 
     def change(self, changes: Sequence[SchemaChange], given: WriteRequest) -> None:
         """See `Database.change_schema`. Raises PartialFailure of what all groups are told."""
-        request, leaders_until_ns = self._entries.numbered(given), given.leaders_until_ns
+        request, deadline_ns = self._entries.numbered(given), given.deadline_ns
         if any(isinstance(change, changes_of.OF_ALL_GROUPS) for change in changes):
             self._change_all(request, changes)
             return
         devices = devices_of(changes)
-        self._entries.wait_visible([META], leaders_until_ns)
-        self._entries.wait_visible(self._drop_coordinator.schema_groups(devices), leaders_until_ns)
+        self._entries.wait_visible([META], deadline_ns)
+        self._entries.wait_visible(self._drop_coordinator.schema_groups(devices), deadline_ns)
         if len(changes) > 1:  # a database that is made on the way may be there by now
             changes = [change for change in changes if not self._is_known_database(change)]
 
@@ -68,14 +68,14 @@ class SchemaCoordinator:
             tree = self._dry_run(changes, asked_before=next(asked_before))
             self.create(request, changes, {}, tree, drops, self._routes.now)
 
-        self._drop_coordinator.retry_overtaken(make, devices, leaders_until_ns)
+        self._drop_coordinator.retry_overtaken(make, devices, deadline_ns)
 
     def _change_all(self, request: WriteRequest, changes: Sequence[SchemaChange]) -> None:
         """Rules of TTL and the catalogue are known to all groups. Raises PartialFailure."""
-        self._entries.wait_visible(self._routes.now.groups, request.leaders_until_ns)
+        self._entries.wait_visible(self._routes.now.groups, request.deadline_ns)
         numbered = self._schema.tree.numbered(changes)
         self._schema.tree.dry_run(numbered)
-        with self._entries.showing(self._routes.now.groups, request.leaders_until_ns):
+        with self._entries.showing(self._routes.now.groups, request.deadline_ns):
             self.broadcast(Mutation(numbered), request)
 
     def broadcast(self, mutation: Mutation, request: WriteRequest) -> None:
@@ -91,14 +91,14 @@ class SchemaCoordinator:
             routing = self._routes.now
             self._entries.propose_all(dict.fromkeys(routing.groups, mutation), next(requests), routing)
 
-        self._drop_coordinator.retry_overtaken(attempt, (), request.leaders_until_ns)
+        self._drop_coordinator.retry_overtaken(attempt, (), request.deadline_ns)
 
-    def wait_remote_schema(self, creates: Sequence[SchemaChange], leaders_until_ns: int | None) -> None:
+    def wait_remote_schema(self, creates: Sequence[SchemaChange], deadline_ns: int | None) -> None:
         """Learn what others have made, where nothing tells this node; a database that is new has no series yet."""
         if not any(isinstance(change, changes_of.CreateDatabase) for change in creates):
             groups = self._drop_coordinator.schema_groups(devices_of(creates))
             remote = {group for group in groups if not self._read_barrier.is_local(group)}
-            self._entries.wait_visible(remote, leaders_until_ns)
+            self._entries.wait_visible(remote, deadline_ns)
 
     def create(
         self,
@@ -118,7 +118,7 @@ class SchemaCoordinator:
         made_databases = [c for c in changes if isinstance(c, changes_of.CreateDatabase)]
         devices = devices_of(changes)
         paths = [*(c.path for c in made_databases), *devices]
-        self._drop_coordinator.finish_overlapping(paths, request.leaders_until_ns)
+        self._drop_coordinator.finish_overlapping(paths, request.deadline_ns)
         for created in made_databases:
             self._create_database(created.path, request, wanted=not devices)
         by_group: dict[GroupId, list[SchemaChange]] = {}
@@ -131,7 +131,7 @@ class SchemaCoordinator:
                 known += [change] if made in known else [made, change]
         mutations = {group: Mutation(found, (), rows.pop(group, ())) for group, found in by_group.items()}
         seen = min((drops.get(group, 0) for group in mutations), default=0)
-        with self._entries.showing(mutations, request.leaders_until_ns):
+        with self._entries.showing(mutations, request.deadline_ns):
             self._entries.propose_all(mutations, request, routing, seen, written)
 
     def _create_database(self, path: str, request: WriteRequest, *, wanted: bool) -> None:

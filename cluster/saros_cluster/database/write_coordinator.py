@@ -30,8 +30,8 @@ from saros_cluster.database.read_index import ReadBarrier
 from saros_cluster.meta.machine import encode_meta_entry
 from saros_cluster.meta.state import MetaCommand
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown, leader_deadline_ns
-from saros_cluster.routing.proposer import Proposer
+from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown, step_deadline_ns
+from saros_cluster.routing.proposer import CROWDED, Proposer
 from saros_cluster.routing.routing import Routing
 from saros_cluster.topology.topology import META
 from saros_storage.base.clock import Clock
@@ -39,7 +39,7 @@ from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.mutation.mutation import Mutation
 
-#: What was written is waited for so long until it shows.
+#: The longest wait until what was written shows.
 SEE_SECONDS = 10.0
 
 
@@ -62,7 +62,7 @@ class WriteCoordinator:
         return request if request.is_numbered else self.renumbered(request)
 
     def renumbered(self, request: WriteRequest) -> WriteRequest:
-        """A new request of this node's, which waits for leaders as long as another one."""
+        """A new request of this node's, with the deadline of another one."""
         client, sequence = self.own_request()
         return replace(request, client=client, sequence=sequence)
 
@@ -84,40 +84,26 @@ class WriteCoordinator:
         now. Raises what `in_all` does.
         """
         written = {} if written is None else written
-
         number = Request(*request.key)
 
-        def propose(group: GroupId, leaders_until_ns: int | None) -> None:
+        def propose(group: GroupId) -> None:
             mutation = mutations[group]
             command = encode_command(number, mutation, seen, routing.table_version(group))
             try:
-                self._proposer.propose(group, command, leaders_until_ns=leaders_until_ns)
+                self._proposer.propose(group, command, deadline_ns=request.deadline_ns)
             except (NoLeader, OutcomeUnknown) as error:
                 raise error.named(databases_in(mutation)) from error
             if mutation.tablets:
                 written[group] = mutation
 
-        self.in_all(mutations, propose, request.leaders_until_ns, written)
+        self.in_all(mutations, propose, written)
 
-    def in_all(
-        self,
-        mutations: Parts,
-        act: Callable[[GroupId, int | None], None],
-        leaders_until_ns: int | None,
-        done: Parts | None = None,
-    ) -> None:
+    def in_all(self, mutations: Parts, act: Callable[[GroupId], None], done: Parts | None = None) -> None:
         """Carry out something in each group, at once; raises after all are over. `done`: what is, of the request.
 
-        `act` is given the group and how long it may wait for its leader. If the request limits that wait, but a part of
-        it is done, the other groups get the full wait: a request that is done in part (2020) is not sent again by the
-        driver.
+        A group that has no leader keeps none of the others from its part.
         """
-        failures = self._failures(mutations, lambda group: act(group, leaders_until_ns))
-        late = all(isinstance(error, (NoLeader, OutcomeUnknown)) for error in failures.values())
-        partly = bool(done) or len(failures) < len(mutations)
-        if failures and late and partly and leaders_until_ns is not None:
-            failures = self._failures(failures, lambda group: act(group, None))
-        raise_failures(mutations, failures, done or {})
+        raise_failures(mutations, self._failures(mutations, act), done or {})
 
     def _failures(self, groups: Collection[GroupId], act: Callable[[GroupId], None]) -> dict[GroupId, StorageError]:
         results: dict[GroupId, Callable[[], object]]
@@ -136,31 +122,55 @@ class WriteCoordinator:
         """
         numbered = self.numbered(request)
         entry = encode_meta_entry(Request(*numbered.key), command)
-        with self.showing([META], request.leaders_until_ns):
-            self._proposer.propose(META, entry, leaders_until_ns=request.leaders_until_ns)
+        with self.showing([META], request.deadline_ns):
+            self._proposer.propose(META, entry, deadline_ns=request.deadline_ns)
 
     @contextmanager
-    def showing(self, groups: Collection[GroupId], leaders_until_ns: int | None) -> Iterator[None]:
+    def showing(self, groups: Collection[GroupId], deadline_ns: int | None) -> Iterator[None]:
         """What is written to these groups meanwhile shows in this node's schema afterwards.
 
-        Raises OutcomeUnknown if that cannot be seen: then it may be written all the same.
+        Raises OutcomeUnknown if that cannot be seen in time: then it may be written all the same.
         """
         try:
             yield
         except StorageError:
             with suppress(NoLeader):
-                self.wait_visible(groups, leaders_until_ns)
+                self.wait_visible(groups, deadline_ns)
             raise
         try:
-            self.wait_visible(groups)  # as long as it takes: it is written, so nothing is gained by giving up
+            self.wait_visible(groups, deadline_ns)
         except NoLeader as error:
             raise error.unknown() from error
 
-    def wait_visible(self, groups: Iterable[GroupId], leaders_until_ns: int | None = None) -> None:
+    def wait_visible(self, groups: Iterable[GroupId], deadline_ns: int | None = None) -> None:
         """Wait until what was written to these groups before shows in this node's schema. Raises NoLeader."""
+        chosen, availability = list(groups), self._proposer.availability
         now_ns = self._clock.monotonic_ns()
-        deadline_ns = leader_deadline_ns(now_ns, SEE_SECONDS, leaders_until_ns)
-        self._read_barrier.catch_up(groups, (deadline_ns - now_ns) / 1e9)
+        limit_s = min((availability.patience_s(group, SEE_SECONDS) for group in chosen), default=SEE_SECONDS)
+        until_ns = step_deadline_ns(now_ns, limit_s, deadline_ns)
+        with self._place(chosen):
+            try:
+                self._read_barrier.catch_up(chosen, (until_ns - now_ns) / 1e9)
+            except NoLeader as error:
+                availability.note_failure(error.group)
+                raise
+        for group in chosen:
+            availability.note_success(group)
+
+    @contextmanager
+    def _place(self, groups: Collection[GroupId]) -> Iterator[None]:
+        """A place among the requests that wait, if one of the groups has been unavailable. Raises NoLeader."""
+        availability = self._proposer.availability
+        lost = next(filter(availability.needs_place, groups), None)
+        if lost is None:
+            yield
+            return
+        if not availability.take_place():
+            raise self._proposer.no_leader(lost, CROWDED)
+        try:
+            yield
+        finally:
+            availability.leave_place()
 
 
 def _failure(result: Callable[[], object]) -> StorageError | None:

@@ -1,4 +1,4 @@
-"""Groups that this node has found without a leader: since when, and how long a request still waits for one.
+"""Groups that this node has found without a leader: since when, and how long and how many requests wait for one.
 
     available    --failure-->  unavailable since now
     unavailable  --failure-->  unavailable since the same moment
@@ -6,7 +6,10 @@
 
 A failure is an attempt that found no leader, or a leader that did not confirm; a success is an answer of the leader,
 also one that refuses. A registry lives as long as the node's process, and knows only what this node's requests met:
-a group may have had a leader between two failures. `patience_s` is pure; `Availability` is thread-safe.
+a group may have had a leader between two failures.
+
+Each request that waits occupies a thread of the server. Those that find no place among the waiting fail at once, so
+that requests to other groups find threads. `patience_s` is pure; `Availability` is thread-safe.
 """
 
 from __future__ import annotations
@@ -22,6 +25,10 @@ from saros_storage.base.clock import Clock
 OUTAGE_SECONDS = 10.0
 #: A request waits this long for such a group: enough to ask each member that answers.
 PATIENCE_SECONDS = 1.0
+#: Requests of this node that wait for groups without a leader, at a time: half of the threads that serve clients.
+WAITING_MAX = 16
+#: A group that has been unavailable for less than this may just have been asked at the wrong member.
+_GRACE_SECONDS = 0.25
 #: A failure says nothing about the group after this: it may have got a leader, and have lost it again just now.
 _EVIDENCE_SECONDS = 60.0
 
@@ -52,6 +59,7 @@ class Availability:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
+        self._places = threading.BoundedSemaphore(WAITING_MAX)
         self._outages: dict[GroupId, _Outage] = {}
 
     def note_failure(self, group: GroupId) -> None:
@@ -81,3 +89,16 @@ class Availability:
             return wanted_s
         now_ns = self._clock.monotonic_ns()
         return patience_s(wanted_s, (now_ns - outage.first_ns) / 1e9, (now_ns - outage.last_ns) / 1e9)
+
+    def needs_place(self, group: GroupId) -> bool:
+        """Return whether a request to the group has to take a place before it waits."""
+        outage = self._outages.get(group)
+        return outage is not None and self._clock.monotonic_ns() - outage.first_ns > _GRACE_SECONDS * 1e9
+
+    def take_place(self) -> bool:
+        """Take a place among the requests that wait, until `leave_place`. False: all places are taken."""
+        return self._places.acquire(blocking=False)
+
+    def leave_place(self) -> None:
+        """Leave a place that was taken."""
+        self._places.release()

@@ -4,13 +4,15 @@
     OutcomeUnknown  2018  it may have been done, or may still be
 
 Both name the group, its nodes, those that are silent, and the databases that are concerned, if that is known:
-`root.plant (group 3: nodes 1, 2, 3) has no leader: 2 of 3 nodes do not answer (1, 3)`. A step waits for a leader for as
-long as it allows, unless the client, which will try elsewhere, sets a limit (`WriteRequest.leaders_until_ns`). Pure.
+`root.plant (group 3: nodes 1, 2, 3) has no leader: 2 of 3 nodes do not answer (1, 3)`. If this node has met the group
+without a leader before, they say since when. A step of a request waits for a leader as long as the step allows, and not
+beyond the request's deadline (`WriteRequest.deadline_ns`). Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Self
 
 from saros_cluster.placement.ring import NodeId
@@ -20,21 +22,24 @@ from saros_storage.base.errors import StorageError
 
 #: Databases that an error names.
 _NAMED_MAX = 5
-#: A step that begins when the request's wait for leaders is almost over has this long: enough to ask each member that
-#: answers.
+#: A step that begins when the request's time is almost over has this long: enough to ask each member that answers.
 _LEFT_MIN_NS = 200_000_000
 
 
-def leader_deadline_ns(now_ns: int, seconds: float, until_ns: int | None) -> int:
-    """The end of a step's wait for a leader: after `seconds`, or, if that is earlier, at the request's limit."""
+def step_deadline_ns(now_ns: int, seconds: float, deadline_ns: int | None) -> int:
+    """Return when a step of a request stops waiting: after `seconds`, or at the request's deadline if that is earlier.
+
+    A step that begins close to the deadline, or after it, still gets some time.
+    """
     full_ns = now_ns + int(seconds * 1e9)
-    return full_ns if until_ns is None else min(max(until_ns, now_ns + _LEFT_MIN_NS), full_ns)
+    return full_ns if deadline_ns is None else min(max(deadline_ns, now_ns + _LEFT_MIN_NS), full_ns)
 
 
 class _GroupFailed(StorageError):
     """A group could not do it, as far as is known; `named` tells whose data it keeps.
 
-    `members`: the group's nodes; `silent`: those of them that did not answer; `why`: what else is known.
+    `members`: the group's nodes; `silent`: those of them that did not answer; `why`: what else is known; `since`: the
+    time (UTC) from which on this node has not seen a leader.
     """
 
     code = 2017
@@ -47,17 +52,19 @@ class _GroupFailed(StorageError):
         members: Sequence[NodeId] = (),
         silent: Collection[NodeId] = (),
         databases: Collection[str] = (),
+        since: datetime | None = None,
     ) -> None:
         members = sorted(members)
         subject = _name(group, members, databases)
-        super().__init__(f"{subject} {self.sentence}: {_reason(why, members, silent)}", code=self.code)
+        outage = "" if since is None else f"; unavailable since {since:%Y-%m-%dT%H:%M:%SZ}"
+        super().__init__(f"{subject} {self.sentence}: {_reason(why, members, silent)}{outage}", code=self.code)
         self.group = group
         self.why = why
-        self._members, self._silent, self._databases = members, silent, databases
+        self._members, self._silent, self._databases, self._since = members, silent, databases, since
 
     def named(self, databases: Collection[str]) -> Self:
         """The same error, which names the databases that it concerns."""
-        return type(self)(self.group, self.why, self._members, self._silent, databases)
+        return type(self)(self.group, self.why, self._members, self._silent, databases, self._since)
 
 
 class NoLeader(_GroupFailed):
@@ -67,7 +74,7 @@ class NoLeader(_GroupFailed):
 
     def unknown(self) -> OutcomeUnknown:
         """The error of a request of which another part may have had its effect."""
-        return OutcomeUnknown(self.group, self.why, self._members, self._silent, self._databases)
+        return OutcomeUnknown(self.group, self.why, self._members, self._silent, self._databases, self._since)
 
 
 class OutcomeUnknown(_GroupFailed):

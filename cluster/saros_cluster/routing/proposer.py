@@ -5,8 +5,9 @@
     nobody knows             the members in turn
 
 A command carries its request, so that handing it over twice has one effect; therefore everything but an outcome is
-tried again until the deadline. Then: NoLeader if it surely had no effect, OutcomeUnknown if it may have. A request that
-will be sent elsewhere brings an earlier deadline (`WriteRequest.leaders_until_ns`).
+tried again until the deadline. Then: NoLeader if it surely had no effect, OutcomeUnknown if it may have. The request
+may bring an earlier deadline (`WriteRequest.deadline_ns`). A group that lost its leader long ago is waited for briefly;
+and if many requests wait for such groups, a further one fails at once (`availability`).
 
 Thread-safe; runs on the caller's thread.
 """
@@ -27,7 +28,8 @@ from saros_cluster.multiraft.state_machine import ProposalLost, ReplacedBySnapsh
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.raft.node import ENTRY_BYTES_MAX
-from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown, leader_deadline_ns
+from saros_cluster.routing.availability import WAITING_MAX, Availability
+from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown, step_deadline_ns
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError, UserMistake
 
@@ -37,7 +39,11 @@ DEADLINE_SECONDS = 20.0
 #: One node gets this long before another is asked: longer than a slow disk, shorter than the deadline.
 _ATTEMPT_SECONDS = 2.0
 _PAUSE_SECONDS = 0.02
+#: Why a request fails that finds no place among those that wait.
+CROWDED = f"{WAITING_MAX} other requests of this node wait for leaders"
 _HEAD = struct.Struct("<q")
+#: The code of a node that has not begun: it serves too many calls.
+_TOO_MANY = 606
 _DONE, _NOT_LEADER, _BUSY, _MISTAKE = b"d", b"n", b"b", b"m"
 
 
@@ -47,10 +53,14 @@ class _Search:
 
     node: NodeId | None
     why: str = ""
+    #: True once a node was asked.
+    asked: bool = False
     #: True once a command was handed over and no outcome came back.
     unknown: bool = False
     #: Nodes that did not answer when they were asked last.
     silent: set[NodeId] = field(default_factory=set)
+    #: True if the request has a place among those that wait (`Availability.take_place`).
+    has_place: bool = False
 
     def note_silence(self, error: Unreachable, *, is_down: bool) -> None:
         """A node gave no answer. One that was reached may just be waiting for other members of the group."""
@@ -82,6 +92,8 @@ class Proposer:
         self._members = members
         self._sleep = sleep
         self._is_down = is_down
+        #: The groups that were found without a leader.
+        self.availability = Availability(clock)
         #: Who answered last, for groups that have no replica here.
         self._leaders: dict[GroupId, NodeId] = {}
 
@@ -90,23 +102,37 @@ class Proposer:
         return self._host.leader_of(group) or self._leaders.get(group)
 
     def propose(
-        self, group: GroupId, data: bytes, seconds: float | None = None, leaders_until_ns: int | None = None
+        self, group: GroupId, data: bytes, seconds: float | None = None, deadline_ns: int | None = None
     ) -> None:
         """Return once the command had its effect. Raises UserMistake (it never will), NoLeader, OutcomeUnknown.
 
-        Gives up after some seconds, by default DEADLINE_SECONDS, and at the end of the request's wait for leaders.
+        Gives up after some seconds, by default DEADLINE_SECONDS, and at the request's deadline.
         """
         if len(data) > ENTRY_BYTES_MAX:
             raise UserMistake(
                 f"{len(data)} bytes for one group are above {ENTRY_BYTES_MAX}: split the write", code=2006
             )
-        deadline_ns = leader_deadline_ns(self._clock.monotonic_ns(), seconds or DEADLINE_SECONDS, leaders_until_ns)
+        limit_s = self.availability.patience_s(group, seconds or DEADLINE_SECONDS)
+        until_ns = step_deadline_ns(self._clock.monotonic_ns(), limit_s, deadline_ns)
         search = _Search(self.leader_of(group))
+        try:
+            self._search(group, data, search, until_ns)
+        except UserMistake:
+            self.availability.note_success(group)
+            raise
+        finally:
+            if search.has_place:
+                self.availability.leave_place()
+        self.availability.note_success(group)
+
+    def _search(self, group: GroupId, data: bytes, search: _Search, until_ns: int) -> None:
+        """Ask one node after the other until the command had its effect. Raises what `propose` does."""
         for turn in itertools.count():
-            left = (deadline_ns - self._clock.monotonic_ns()) / 1e9
+            left = (until_ns - self._clock.monotonic_ns()) / 1e9
             if left <= 0:
-                failure = OutcomeUnknown if search.unknown else NoLeader
-                raise failure(group, search.why, self._members(group), search.silent)
+                raise self._failure(group, search)
+            was_asked = search.node is not None
+            search.asked = search.asked or was_asked
             if self._attempt(group, data, search, min(left, _ATTEMPT_SECONDS)):
                 return
             self._sleep(min(_PAUSE_SECONDS, left))
@@ -114,8 +140,34 @@ class Proposer:
                 members = self._members(group)
                 if not members:
                     raise UserMistake(f"group {group} has ended: look at the table again", code=MOVED)
+                if was_asked:
+                    self.availability.note_failure(group)
+                self._take_place(group, search)
                 # In turn what is known here, and whoever else may know.
                 search.node = (self.leader_of(group) if turn % 2 else None) or members[turn // 2 % len(members)]
+
+    def _take_place(self, group: GroupId, search: _Search) -> None:
+        """Take a place among the requests that wait, if the group has been unavailable; raise if there is none."""
+        if search.has_place or not self.availability.needs_place(group):
+            return
+        search.has_place = self.availability.take_place()
+        if not search.has_place:
+            search.why = search.why or CROWDED
+            raise self._failure(group, search)
+
+    def _failure(self, group: GroupId, search: _Search) -> NoLeader | OutcomeUnknown:
+        """Return the error of a request that is given up."""
+        self.availability.note_failure(group)
+        failure = OutcomeUnknown if search.unknown else NoLeader
+        members, since = self._members(group), self.availability.since(group)
+        silent = search.silent if search.asked else set(filter(self._is_down, members))
+        return failure(group, search.why, members, silent, since=since)
+
+    def no_leader(self, group: GroupId, why: str) -> NoLeader:
+        """Return the error of a request that asks no member of a group."""
+        failure = self._failure(group, _Search(None, why))
+        assert isinstance(failure, NoLeader)
+        return failure
 
     def _attempt(self, group: GroupId, data: bytes, search: _Search, seconds: float) -> bool:
         """Hand the command to `search.node`; True if it had its effect. Sets whom to ask next."""
@@ -152,7 +204,7 @@ class Proposer:
         try:
             answer = self._peers.call(node, PROPOSE, _HEAD.pack(group) + data, seconds)
         except RemoteError as error:
-            search.why, search.unknown = str(error), True
+            search.why, search.unknown = str(error), search.unknown or error.code != _TOO_MANY
             search.silent.discard(node)
             return False
         search.silent.discard(node)

@@ -68,7 +68,8 @@ def connect(
     user, password, consistency, tls_ca   go before what the target says; only with saros://
                 consistency "strong", "mid" or "weak" (default: as the nodes are configured); tls_ca: file of the
                 authority that signed the nodes' certificates (default: no TLS)
-    failover_s  seconds for which a call looks for a node that answers, before it raises OperationalError
+    failover_s  seconds for which a call looks for a node that answers, and a write waits for the nodes that it needs,
+                before OperationalError is raised
     timestamps  "datetime": aware `datetime`s in the session's zone; "epoch": integers in the database's unit
     time_zone   name of the session's zone (default: the configuration's, UTC); SET TIME ZONE changes it
     timeout     seconds a statement may take (default: the configuration's `query_timeout_ms`)
@@ -95,7 +96,7 @@ def connect(
         silence_grpc_log()
         from saros.transport.remote import RemoteSession
 
-        session = RemoteSession(where, time_zone=time_zone, failover_s=failover_s)
+        session = RemoteSession(where, time_zone=time_zone, failover_s=failover_s, timeout_s=timeout)
         return Connection(session, timestamps=timestamps, timeout=timeout)
     if any(value is not None for value in (user, password, consistency, tls_ca)):
         raise InterfaceError("user, password, consistency and tls_ca are for saros:// targets; a folder has none")

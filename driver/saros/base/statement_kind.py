@@ -4,6 +4,7 @@
     REPEATABLE  FLUSH, MERGE: twice does no harm             yes, anywhere
     ZONE        SET TIME ZONE: state of the session          yes, and again wherever the session is opened anew
     INSERT      INSERT: rows                                 only with a number that the node remembers
+    JOB         SELECT INTO, LOAD: a write that works long   likewise
     WRITE       all others                                   likewise
 
 Decided by the first words. A statement that is taken for a write by mistake is merely repeated less readily. Pure.
@@ -26,12 +27,13 @@ class Kind(Enum):
     REPEATABLE = "repeatable"
     ZONE = "zone"
     INSERT = "insert"
+    JOB = "job"
     WRITE = "write"
 
     @property
     def is_write(self) -> bool:
         """Whether the statement needs a number to be sent again."""
-        return self in (Kind.INSERT, Kind.WRITE)
+        return self in (Kind.INSERT, Kind.JOB, Kind.WRITE)
 
 
 def kind_of(text: str) -> Kind:
@@ -39,13 +41,15 @@ def kind_of(text: str) -> Kind:
     first, second, third = _first_words(text)
     if first in _READS:
         into = first == "select" and re.search(r"\binto\b", text, re.IGNORECASE)
-        return Kind.WRITE if into else Kind.READ
+        return Kind.JOB if into else Kind.READ
     if first in ("flush", "merge") or (first, second) == ("full", "merge"):
         return Kind.REPEATABLE
     if first == "set" and (second == "time_zone" or (second, third) == ("time", "zone")):
         return Kind.ZONE
     if first == "insert":
         return Kind.INSERT
+    if first == "load":
+        return Kind.JOB
     return Kind.WRITE
 
 

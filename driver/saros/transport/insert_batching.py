@@ -43,10 +43,11 @@ _INTERNAL = 2001
 class PartRefused(grpc.RpcError):  # type: ignore[misc]
     """What the node says of one insert among several, in the form of a call that failed."""
 
-    def __init__(self, code: int, message: str) -> None:
+    def __init__(self, code: int, message: str, partial_write: bytes = b"") -> None:
         super().__init__(message)
         self._code = code
         self._message = message
+        self._partial_write = partial_write
 
     def code(self) -> grpc.StatusCode:
         """Any: the number says it."""
@@ -56,9 +57,10 @@ class PartRefused(grpc.RpcError):  # type: ignore[misc]
         """The message."""
         return self._message
 
-    def trailing_metadata(self) -> Sequence[tuple[str, str]]:
-        """With the number."""
-        return ((protocol.CODE_KEY, str(self._code)),)
+    def trailing_metadata(self) -> Sequence[tuple[str, str | bytes]]:
+        """With the number, and the rows of a write that was done in part."""
+        rows = ((protocol.PARTIAL_WRITE_KEY, self._partial_write),) if self._partial_write else ()
+        return ((protocol.CODE_KEY, str(self._code)), *rows)
 
 
 class TooLate(grpc.RpcError):  # type: ignore[misc]
@@ -83,13 +85,13 @@ Answer = client_pb2.InsertOutcome | Exception
 class _Part:
     """An insert that waits to go, or has gone with others."""
 
-    __slots__ = ("answer", "columns", "deadline", "done", "leader_wait_s", "session")
+    __slots__ = ("answer", "columns", "deadline", "done", "session", "wait_s")
 
-    def __init__(self, session: bytes, columns: bytes, deadline: float, leader_wait_s: float) -> None:
+    def __init__(self, session: bytes, columns: bytes, deadline: float, wait_s: float) -> None:
         self.session = session
         self.columns = columns
         self.deadline = deadline
-        self.leader_wait_s = leader_wait_s
+        self.wait_s = wait_s
         self.done = threading.Event()
         self.answer: Answer | None = None
 
@@ -123,16 +125,16 @@ class InsertBatcher:
         self._gathered = threading.Condition(self._lock)
         self._gathering = 0
 
-    def insert(self, session: bytes, columns: bytes, timeout_s: float, leader_wait_s: float) -> client_pb2.InsertReply:
-        """The node's answer to an Insert; `leader_wait_s`: how long it may wait for a group without a leader.
+    def insert(self, session: bytes, columns: bytes, timeout_s: float, wait_s: float) -> client_pb2.InsertReply:
+        """The node's answer to an Insert; `wait_s`: how long the node may wait for others.
 
         Raises grpc.RpcError; ValueError if the channel is closed.
         """
         if len(columns) >= ALONE_BYTES:
-            return self.insert_single(session, columns, timeout_s, leader_wait_s)
+            return self.insert_single(session, columns, timeout_s, wait_s)
         now = time.monotonic()
         deadline = now + timeout_s
-        part = _Part(session, columns, deadline, leader_wait_s)
+        part = _Part(session, columns, deadline, wait_s)
         goes = False
         try:  # from before the call is counted: Ctrl-C may come at any step
             with self._lock:
@@ -145,21 +147,19 @@ class InsertBatcher:
                     if len(self._waiting) == self._gathering:
                         self._gathered.notify_all()
             if goes:
-                return self.insert_single(session, columns, timeout_s, leader_wait_s)
+                return self.insert_single(session, columns, timeout_s, wait_s)
         finally:
             if goes:
                 self._on_call_done()
         outcome = self._await(part)
         if outcome.pending:
             passed = time.monotonic() - now
-            return self.insert_single(session, columns, max(timeout_s - passed, 0.0), max(leader_wait_s - passed, 0.0))
+            return self.insert_single(session, columns, max(timeout_s - passed, 0.0), max(wait_s - passed, 0.0))
         return client_pb2.InsertReply(points=outcome.points, leader=outcome.leader)
 
-    def insert_single(
-        self, session: bytes, columns: bytes, timeout_s: float, leader_wait_s: float
-    ) -> client_pb2.InsertReply:
+    def insert_single(self, session: bytes, columns: bytes, timeout_s: float, wait_s: float) -> client_pb2.InsertReply:
         """The same, in a call of its own."""
-        metadata = ((protocol.SESSION_KEY, session), leader_wait(leader_wait_s))
+        metadata = ((protocol.SESSION_KEY, session), wait_limit(wait_s))
         reply: client_pb2.InsertReply = self._insert_single(columns, metadata=metadata, timeout=timeout_s)
         return reply
 
@@ -173,7 +173,7 @@ class InsertBatcher:
         if isinstance(answer, Exception):
             raise answer
         if answer.code:
-            raise PartRefused(answer.code, answer.message)
+            raise PartRefused(answer.code, answer.message, answer.partial_write.SerializeToString())
         return answer
 
     def _on_call_done(self) -> None:
@@ -216,7 +216,7 @@ class InsertBatcher:
         began = time.monotonic()
         left = max(part.deadline for part in parts) - began
         try:
-            metadata = (leader_wait(min(part.leader_wait_s for part in parts)),)
+            metadata = (wait_limit(min(part.wait_s for part in parts)),)
             call = self._several.future(request, metadata=metadata, timeout=max(left, 0.0))
         except ValueError as error:  # gRPC's word for a channel that was closed
             self._end(parts, [error] * len(parts))
@@ -247,9 +247,9 @@ class InsertBatcher:
         return patience_s if came_again else 0.0
 
 
-def leader_wait(seconds: float) -> tuple[str, str]:
-    """The item of a call's metadata."""
-    return protocol.LEADER_WAIT_KEY, str(round(seconds * 1e3))
+def wait_limit(seconds: float) -> tuple[str, str]:
+    """The item of a write's metadata that says how long the node may wait for others."""
+    return protocol.WAIT_KEY, str(round(seconds * 1e3))
 
 
 def _answers(call: Any, count: int) -> Sequence[Answer]:

@@ -106,6 +106,28 @@ def split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, rows)
 
 
+def span_of(part: pa.RecordBatch | Plain, unit: str) -> tuple[int, int] | None:
+    """Return the first and the last time of a part in the database's unit (ms, us or ns).
+
+    None if the node decides what the times mean: they have no zone, or are finer than the unit.
+    """
+    if isinstance(part, Plain):
+        times = np.frombuffer(part.buffers[1], _TIME_TYPE)
+        return int(times.min()), int(times.max())
+    import pyarrow.compute as pc
+
+    column = part.column(0)
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        try:
+            column = column.cast(pa.timestamp(unit, tz=column.type.tz)).cast(pa.int64())
+        except pa.ArrowInvalid:
+            return None
+    if not pa.types.is_integer(column.type):
+        return None
+    found = pc.min_max(column).as_py()
+    return None if found["min"] is None else (found["min"], found["max"])
+
+
 def message(part: pa.RecordBatch | Plain, device: str, sequence: int, *, aligned: bool | None) -> bytes:
     """The request of an Insert: an Arrow IPC stream without its end mark. `sequence` 0: none."""
     metadata = {payload.DEVICE_KEY: device.encode(), payload.ALIGNED_KEY: str(aligned).lower().encode()}

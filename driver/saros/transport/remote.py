@@ -9,6 +9,10 @@ users see one conversation. Reads are retried until their first rows have arrive
 the point that earlier results showed: a node shows at least that, or reports that it cannot.
 
 Columns that are too long for one message go in several, in order; if one is refused, those before it are written.
+
+A write has a limit, the fail-over time or the connection's time-out if that is shorter: each attempt tells the node how
+long it may wait for others, and the call ends within a second after the limit. `_Window` has the rules.
+
 Threads may share a session.
 """
 
@@ -30,12 +34,21 @@ import pyarrow as pa
 
 from saros.base.statement_kind import Kind, kind_of
 from saros.base.target import Target
-from saros.errors import DatabaseError, InterfaceError, database_error
+from saros.errors import DatabaseError, InterfaceError, OperationalError, PartialWriteError, RowRange, database_error
 from saros.transport.channels import Lease, read_authority
-from saros.transport.insert_batching import leader_wait
-from saros.transport.insert_message import Plain, message, parts_of
+from saros.transport.insert_batching import TooLate, wait_limit
+from saros.transport.insert_message import Plain, message, parts_of, span_of
 from saros.transport.node_selector import NodeSelector
-from saros.transport.retry_policy import SESSION_LOST, Failure, Memory, RetryPolicy, cancelled, failure_of
+from saros.transport.retry_policy import (
+    NO_LEADER,
+    REPEATABLE_INSERT,
+    SESSION_LOST,
+    Failure,
+    Memory,
+    RetryPolicy,
+    cancelled,
+    failure_of,
+)
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 from saros_wire.read_point import ReadPoint
@@ -43,13 +56,15 @@ from saros_wire.read_point import ReadPoint
 _OPEN_SECONDS = 10.0
 #: A node of a cluster that has not answered an insert after this may hang: another one is asked, which is safe there.
 _HANGS_SECONDS = 5.0
-#: A node looks so long for the leader of an insert's group, so that its answer comes before it is taken for hanging. An
-#: election takes two seconds at most; if one takes longer, the insert is sent again.
-_LEADER_SECONDS = 3.0
-#: An answer may take this much longer than the wait for a leader.
-_ANSWER_SECONDS = 2.0
-#: The first node has at least this, however short the fail-over: it may have to ask all members of a group.
-_LEADER_MIN_SECONDS = 1.0
+#: A node waits this long for others at an insert, so that its answer comes before it is taken for hanging. An election
+#: takes two seconds at most; if one takes longer, the insert is sent again.
+_WAIT_SECONDS = 3.0
+#: An answer may take this much longer than the node may wait.
+_ANSWER_SECONDS = 1.0
+#: The first node may wait at least this long, however short the fail-over: it may have to ask all members of a group.
+_INSERT_MIN_SECONDS = 1.0
+#: The same for statements that change the schema, which take several steps.
+_STATEMENT_MIN_SECONDS = 5.0
 #: Saying goodbye is a courtesy.
 _CLOSE_SECONDS = 1.0
 #: Keeping a moment may wait for other nodes to catch up.
@@ -109,20 +124,61 @@ class _Zone:
     request: client_pb2.ExecuteRequest
 
 
-class _Window:
-    """The time in which an insert may be tried: the fail-over time from now on, but once in any case."""
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """The limits of one attempt at a call, in seconds; None: there is none."""
 
-    def __init__(self, failover_s: float) -> None:
-        self.deadline = time.monotonic() + failover_s
+    #: How long the node may wait for others.
+    wait_s: float | None = None
+    #: When the driver gives the node up: one of a cluster, in whose place others may be asked; another one.
+    shared_s: float | None = None
+    single_s: float | None = None
+
+
+_NO_LIMITS = _Attempt()
+
+
+class _Window:
+    """The time that a call has, and its share for each attempt.
+
+    INSERT      the fail-over time from now on, and a first attempt in any case; a node of a cluster that does not
+                answer in time is left for another one
+    WRITE       likewise, but a node is left only when a time-out of the caller's is over
+    others      only a time-out of the caller's counts
+    """
+
+    def __init__(self, kind: Kind, failover_s: float, timeout_s: float | None) -> None:
+        now = time.monotonic()
+        self._kind = kind
+        self._end = None if timeout_s is None else now + timeout_s
+        #: When no further attempt begins; None: as the retry policy says.
+        self.deadline: float | None = None
+        if kind in (Kind.INSERT, Kind.WRITE):
+            self.deadline = now + (failover_s if timeout_s is None else min(failover_s, timeout_s))
+        elif kind is Kind.JOB:
+            self.deadline = self._end
         #: Whether an attempt has begun.
         self.tried = False
 
-    def begin(self) -> tuple[float, float]:
-        """Begin an attempt: the seconds that it has, and those that the node may wait for a leader."""
-        left_s = max(self.deadline - time.monotonic(), 0.0)
+    def begin(self) -> _Attempt:
+        """Begin an attempt."""
+        now = time.monotonic()
         first, self.tried = not self.tried, True
-        wait_s = min(max(left_s, _LEADER_MIN_SECONDS if first else 0.0), _LEADER_SECONDS)
-        return max(left_s, _HANGS_SECONDS if first else 0.0), wait_s
+        if self.deadline is None:
+            return _Attempt()
+        left_s = max(self.deadline - now, 0.0)
+        end_s = None if self._end is None else max(self._end - now, 0.0)
+        last_s = None if end_s is None else end_s + _ANSWER_SECONDS
+        if self._kind is not Kind.INSERT:
+            least_s = _STATEMENT_MIN_SECONDS if first and self._kind is Kind.WRITE else 0.0
+            return _Attempt(_least(max(left_s, least_s), end_s), last_s, last_s)
+        wait_s = _least(max(left_s, _INSERT_MIN_SECONDS if first else 0.0), _WAIT_SECONDS, end_s)
+        single_s = _least(max(left_s, _HANGS_SECONDS if first else 0.0), last_s)
+        return _Attempt(wait_s, wait_s + _ANSWER_SECONDS, single_s)
+
+
+def _least(*limits: float | None) -> float:
+    return min(limit for limit in limits if limit is not None)
 
 
 class _Opened:
@@ -146,21 +202,25 @@ class _Opened:
         self._discard_rest = _unary(channel, protocol.DISCARD_REST, client_pb2.DiscardRestReply.FromString)
         self._execute = _stream(channel, protocol.EXECUTE)
 
-    def insert(self, request: bytes, left_s: float, leader_wait_s: float, *, single: bool) -> client_pb2.InsertReply:
-        """`left_s`: until the driver gives up; `single`: not with others. Raises grpc.RpcError, as the others do."""
-        timeout_s = left_s
-        if self.memory.is_shared:
-            timeout_s = min(leader_wait_s + _ANSWER_SECONDS, _HANGS_SECONDS)
+    def insert(self, request: bytes, attempt: _Attempt, *, single: bool) -> client_pb2.InsertReply:
+        """`single`: not with others. Raises grpc.RpcError, as the others do."""
+        timeout_s = self._timeout_s(attempt)
+        assert timeout_s is not None
+        assert attempt.wait_s is not None
         together = self._together
         insert = together.insert if self._takes_several and not single else together.insert_single
-        return insert(self._token, request, timeout_s, leader_wait_s)
+        return insert(self._token, request, timeout_s, attempt.wait_s)
 
-    def execute(self, request: client_pb2.ExecuteRequest, leader_wait_s: float | None = None) -> _Answer:
-        metadata = self.metadata if leader_wait_s is None else (*self.metadata, leader_wait(leader_wait_s))
+    def _timeout_s(self, attempt: _Attempt) -> float | None:
+        return attempt.shared_s if self.memory.is_shared else attempt.single_s
+
+    def execute(self, request: client_pb2.ExecuteRequest, attempt: _Attempt = _NO_LIMITS) -> _Answer:
+        metadata = self.metadata if attempt.wait_s is None else (*self.metadata, wait_limit(attempt.wait_s))
+        timeout_s = self._timeout_s(attempt)
         if not self._asks:
-            stream = self._execute(request, metadata=metadata)
+            stream = self._execute(request, metadata=metadata, timeout=timeout_s)
             return _Answer(self, client_pb2.ResultHead.FromString(next(stream)), stream)
-        answer = self._ask(request, metadata=metadata)
+        answer = self._ask(request, metadata=metadata, timeout=timeout_s)
         if answer.rest:
             stream = self._rest(client_pb2.RestRequest(rest=answer.rest), metadata=self.metadata)
             return _Answer(self, answer.head, stream, deque(answer.batches), rest=answer.rest)
@@ -250,15 +310,23 @@ class RemoteSession:
     """Implements the driver's `Session`."""
 
     def __init__(
-        self, target: Target, *, time_zone: str | None, failover_s: float, client_id: int | None = None
+        self,
+        target: Target,
+        *,
+        time_zone: str | None,
+        failover_s: float,
+        timeout_s: float | None = None,
+        client_id: int | None = None,
     ) -> None:
         """Connect. Raises OperationalError (nobody answers, wrong password), InterfaceError (no such CA file).
 
+        `timeout_s`: limits inserts; statements have limits of their own.
         `client_id`: who sends the same writes in the same order under one number has one effect, over processes too.
         """
         self._target = target
         self._time_zone = time_zone or ""
         self._failover_s = failover_s
+        self._timeout_s = timeout_s
         self._authority = read_authority(target.tls_ca)
         self._client_id = client_id or secrets.randbits(64) or 1
         self._sequences = Sequences()
@@ -274,6 +342,8 @@ class RemoteSession:
         self._shown: dict[int, int] = {}
         self._opening: dict[str, threading.Lock] = {}
         self._zone: _Zone | None = None
+        #: Of the database: ms, us or ns.
+        self._time_unit = ""
         try:
             self._connect()
         except BaseException:
@@ -311,9 +381,10 @@ class RemoteSession:
             raise database_error(str(error), 2003) from error
         kind = kind_of(text)
         timeout_ms = 0 if timeout_s is None else max(int(timeout_s * 1_000), 1)
-        window = _Window(self._failover_s) if kind is Kind.INSERT else None
-        deadline = None if window is None else window.deadline
-        attempts = RetryPolicy(self._failover_s, write=kind.is_write, deadline=deadline)
+        window = _Window(kind, self._failover_s, timeout_s)
+        attempts = RetryPolicy(
+            self._failover_s, write=kind.is_write, insert=kind is Kind.INSERT, deadline=window.deadline
+        )
         with self._lock:
             shown = dict(self._shown)
         with self._sequences.next() if kind.is_write else nullcontext(0) as sequence:
@@ -326,7 +397,7 @@ class RemoteSession:
 
             def ask() -> _Answer:
                 def execute(opened: _Opened) -> _Answer:
-                    return opened.execute(request, None if window is None else window.begin()[1])
+                    return opened.execute(request, window.begin())
 
                 return self._with_failover(attempts, execute, read=kind is Kind.READ, only=only)
 
@@ -365,18 +436,53 @@ class RemoteSession:
 
     def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:
         """See `Session.insert`."""
-        return sum(self._insert(device, part, aligned) for part in parts_of(times, columns))
+        points = 0
+        done: list[pa.RecordBatch | Plain] = []
+        parts = iter(parts_of(times, columns))
+        for part in parts:
+            try:
+                points += self._insert(device, part, aligned)
+            except OperationalError as error:
+                whole = self._of_messages(error, device, done, [part, *parts])
+                if whole is error:
+                    raise
+                raise whole from error
+            done.append(part)
+        return points
+
+    def _of_messages(
+        self,
+        error: OperationalError,
+        device: str,
+        done: Sequence[pa.RecordBatch | Plain],
+        left: Sequence[pa.RecordBatch | Plain],
+    ) -> OperationalError:
+        """Return the error of an insert in several messages, of which the first in `left` failed with `error`."""
+        is_partial = isinstance(error, PartialWriteError)
+        if not (len(left) > 1 and is_partial) and not (done and (is_partial or error.code == NO_LEADER)):
+            return error
+        text = f"{len(done)} of {len(done) + len(left)} messages are written, {len(left) - 1} were not sent: {error}"
+        written, missing = (self._spans(device, parts) for parts in (done, left if not is_partial else left[1:]))
+        if written is None or missing is None or (isinstance(error, PartialWriteError) and not error.missing):
+            return PartialWriteError(text)
+        if isinstance(error, PartialWriteError):
+            written, missing = [*written, *error.written], [*error.missing, *missing]
+        return PartialWriteError(text, written=written, missing=missing)
+
+    def _spans(self, device: str, parts: Sequence[pa.RecordBatch | Plain]) -> list[RowRange] | None:
+        """Return the rows of messages; None if only the node knows what their times mean."""
+        spans = [span_of(part, self._time_unit) for part in parts]
+        return None if None in spans else [RowRange(device, *span) for span in spans if span is not None]
 
     def _insert(self, device: str, part: pa.RecordBatch | Plain, aligned: bool | None) -> int:
-        window = _Window(self._failover_s)
-        attempts = RetryPolicy(self._failover_s, write=True, deadline=window.deadline)
+        window = _Window(Kind.INSERT, self._failover_s, self._timeout_s)
+        attempts = RetryPolicy(self._failover_s, write=True, insert=True, deadline=window.deadline)
         with self._sequences.next() as sequence:
             request = message(part, device, sequence, aligned=aligned)
 
             def ask(opened: _Opened) -> client_pb2.InsertReply:
                 again = window.tried  # what failed may be what breaks a node: it does not go with others again
-                left_s, leader_wait_s = window.begin()
-                return opened.insert(request, left_s, leader_wait_s, single=again)
+                return opened.insert(request, window.begin(), single=again)
 
             reply = self._with_failover(attempts, ask, device=device)
         if reply.leader:
@@ -417,7 +523,7 @@ class RemoteSession:
             address = self._choose(attempts, read=read, device=device) if only is None else only
             opened: _Opened | None = None
             try:
-                opened = self._session_at(address)
+                opened = self._session_at(address, attempts.left_s(time.monotonic()))
                 attempts.check_node(opened.memory)
                 answer = ask(opened)
             except grpc.RpcError as error:
@@ -456,27 +562,38 @@ class RemoteSession:
             if failure.error.code == SESSION_LOST:
                 if self._opened.get(address) is opened:
                     self._opened.pop(address, None)
-            elif failure.retryable:
+            elif failure.retryable or failure.error.code in REPEATABLE_INSERT:
                 self._nodes.failed(address, time.monotonic(), self._random.random())
 
-    def _session_at(self, address: str) -> _Opened:
-        """The session at a node, opened if need be. Raises grpc.RpcError."""
+    def _session_at(self, address: str, left_s: float | None = None) -> _Opened:
+        """The session at a node, opened if need be. Raises grpc.RpcError.
+
+        `left_s`: the call's time; None: no limit. Opening may take a second more.
+        """
         opened = self._opened.get(address)
         if opened is not None and opened.zone is self._zone:
             return opened
         with self._lock:
             opening = self._opening.setdefault(address, threading.Lock())
-        with opening:
+        seconds = _least(_OPEN_SECONDS, None if left_s is None else left_s + _ANSWER_SECONDS)
+        held = False
+        try:
+            held = opening.acquire(timeout=seconds)
+            if not held:
+                raise TooLate
             opened = self._opened.get(address)
             if opened is None:
-                opened = self._open(address)
+                opened = self._open(address, seconds)
             zone = self._zone
             if zone is not None and opened.zone is not zone:
                 opened.execute(zone.request)
                 opened.zone = zone
             return opened
+        finally:
+            if held:
+                opening.release()
 
-    def _open(self, address: str) -> _Opened:
+    def _open(self, address: str, seconds: float) -> _Opened:
         lease = self._lease(address)
         request = client_pb2.OpenRequest(
             protocol=protocol.PROTOCOL,
@@ -487,10 +604,11 @@ class RemoteSession:
             consistency=self._target.consistency or "",
             client_id=self._client_id,
         )
-        reply = _unary(lease.channel, protocol.OPEN, client_pb2.OpenReply.FromString)(request, timeout=_OPEN_SECONDS)
+        reply = _unary(lease.channel, protocol.OPEN, client_pb2.OpenReply.FromString)(request, timeout=seconds)
         opened = _Opened(address, lease, reply)
         with self._lock:
             self._opened[address] = opened
+            self._time_unit = reply.time_unit
             self._nodes.learn(reply.addresses)
         return opened
 

@@ -1,6 +1,7 @@
 """One call's attempts: what a failed one means, and whether another may follow.
 
     the node said        2016 NODE_UNREACHABLE, 2017 NO_LEADER, 2014 CLOSED (the session is lost)      again
+                         of an insert, in a cluster: 2018, 2020, 2021, 2026                            again
                          any other code                                                                the end
     it could not be reached, so nothing was sent                                                       again
     it was reached, and no answer came                                                                 see below
@@ -8,10 +9,11 @@
 What changes nothing may be sent again anywhere. A write that a node may have carried out carries a number, and may be
 sent again only to nodes that share the memory in which that number would be found: the same process of a node, or the
 same cluster. Otherwise nobody knows, and the error is 2018 OUTCOME_UNKNOWN. A call after which `LOST_MAX` connections
-broke is not sent again: it may be what breaks the nodes. An insert is also sent again after a 2018 of a cluster's node.
+broke is not sent again: it may be what breaks the nodes. An insert is also sent again if a cluster has done a part of
+it (2020), or it was overtaken by drops or moves of data (2021, 2026): the parts that are done have no second effect.
 
 The error of a call that failed at several nodes is what a node answered last. If none did, it names the addresses, and
-how long each has been silent.
+how long each has been silent. Once a part of an insert is done, the error says so, whatever came after.
 
 Pure: the caller passes `now` (seconds).
 """
@@ -21,20 +23,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from saros.errors import DatabaseError, OperationalError, database_error
+from saros.errors import DatabaseError, OperationalError, PartialWriteError, RowRange, database_error
 from saros_wire import protocol
+from saros_wire.generated import client_pb2
 from saros_wire.status import ErrorClass, status_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import grpc
 
 SESSION_LOST, UNREACHABLE, NO_LEADER, OUTCOME_UNKNOWN = 2014, 2016, 2017, 2018
 RETRYABLE = frozenset({SESSION_LOST, UNREACHABLE, NO_LEADER})
+_PARTLY_DONE, _SCHEMA_CHANGED, _SLOTS_MOVED = 2020, 2021, 2026
+#: An insert may be sent again to a cluster after these.
+REPEATABLE_INSERT = frozenset({OUTCOME_UNKNOWN, _PARTLY_DONE, _SCHEMA_CHANGED, _SLOTS_MOVED})
 LOST_MAX = 3
 _FAILED = 2000
 _KILLED = 715
 #: What gRPC says of a call that it did not send; of other words we assume that it did.
 _NOT_SENT = "failed to connect"
+#: What gRPC says of a call whose connection was closed before the answer was complete.
+_STREAM_REMOVED = "Stream removed"
 #: What gRPC says of a call that this process broke off.
 _CANCELLED_HERE = ("Locally cancelled", "Channel closed")
 #: An attempt to connect is given up after this.
@@ -55,7 +65,8 @@ class Failure:
     """A failed attempt.
 
     `lost`: the connection broke; `effect`: the node may have carried the call out; `unreached`: there was no
-    connection; `said`: the error is the node's own answer; `silence`: gRPC's words for the lack of an answer.
+    connection; `said`: the error is the node's own answer; `silence`: gRPC's words for the lack of an answer; `final`:
+    an insert would be refused again.
     """
 
     error: DatabaseError
@@ -65,6 +76,7 @@ class Failure:
     unreached: bool = False
     said: bool = False
     silence: str = ""
+    final: bool = False
 
     @property
     def retryable(self) -> bool:
@@ -75,11 +87,10 @@ class Failure:
 def failure_of(error: grpc.RpcError, address: str) -> Failure:
     """What a failed call means."""
     details = str(error.details())
-    code = dict(error.trailing_metadata() or ()).get(protocol.CODE_KEY)
+    metadata = dict(error.trailing_metadata() or ())
+    code = metadata.get(protocol.CODE_KEY)
     if code is not None:
-        number = int(code)
-        effect = number in (UNREACHABLE, OUTCOME_UNKNOWN)
-        return Failure(database_error(details, number), address, effect=effect, said=True)
+        return _answered(int(code), details, metadata.get(protocol.PARTIAL_WRITE_KEY), address)
     match error.code().name:
         case "UNAVAILABLE":
             return _unanswered(address, details)
@@ -89,12 +100,30 @@ def failure_of(error: grpc.RpcError, address: str) -> Failure:
         case "CANCELLED" if details.startswith(_CANCELLED_HERE):
             # The caller's own wish: it is told just that.
             return Failure(cancelled(), address)
+        case "UNKNOWN" if details.startswith(_STREAM_REMOVED):
+            return _unanswered(address, details)
         case "CANCELLED":  # by a node that ends
             ended = OperationalError(f"the node at {address} broke the call off: {details}", UNREACHABLE)
             return Failure(ended, address, lost=True, effect=True)
         case name:
             refused = OperationalError(f"the call to {address} failed: {details}", _FAILED)
             return Failure(refused, address, effect=name not in _REFUSED)
+
+
+def _answered(code: int, message: str, partial_write: object, address: str) -> Failure:
+    """The node's own answer; `partial_write`: the message of a write that was done in part, if it came."""
+    if not isinstance(partial_write, bytes):
+        effect = code in (UNREACHABLE, OUTCOME_UNKNOWN)
+        return Failure(database_error(message, code), address, effect=effect, said=True)
+    rows = client_pb2.PartialWrite.FromString(partial_write)
+    error = PartialWriteError(message, code, written=_ranges(rows.written), missing=_ranges(rows.missing))
+    return Failure(error, address, said=True, final=rows.final)
+
+
+def _ranges(found: Iterable[client_pb2.RowRanges]) -> list[RowRange]:
+    return [
+        RowRange(rows.device, start, end) for rows in found for start, end in zip(rows.starts, rows.ends, strict=True)
+    ]
 
 
 def _unanswered(address: str, details: str) -> Failure:
@@ -136,17 +165,25 @@ class Memory:
 class RetryPolicy:
     """See the module. One per call."""
 
-    def __init__(self, patience_s: float, *, write: bool = False, deadline: float | None = None) -> None:
-        """`deadline`: when to give up, for an insert; None: `patience_s` after the first failure."""
+    def __init__(
+        self, patience_s: float, *, write: bool = False, insert: bool = False, deadline: float | None = None
+    ) -> None:
+        """`deadline`: when to give up; None: `patience_s` after the first failure."""
         self._patience_s = patience_s
         self._write = write
-        self._insert = deadline is not None
+        self._insert = insert
+        #: That a part of an insert is done, as a node said last.
+        self._partly_done: DatabaseError | None = None
         self._lost = 0
         #: Where the write may have been carried out.
         self._memory: Memory | None = None
         self.deadline = deadline
         #: By address, in the order of time: its last failure, and since when it has been silent.
         self._failures: dict[str, tuple[Failure, float]] = {}
+
+    def left_s(self, now: float) -> float | None:
+        """Return how long the call may still be tried; None: that is not known before its first failure."""
+        return None if self.deadline is None else max(self.deadline - now, 0.0)
 
     def check_node(self, memory: Memory) -> None:
         """Before the call is sent to a node. Raises OperationalError (2018) if it might be carried out twice."""
@@ -159,20 +196,25 @@ class RetryPolicy:
             self._memory = memory
         if memory is not None:
             self._lost += failure.lost
+        if failure.error.code == _PARTLY_DONE:
+            self._partly_done = failure.error
         if self.deadline is None:
             self.deadline = now + self._patience_s
         self._note(failure, now)
         last = not self._may_repeat(failure, memory) or self._lost >= LOST_MAX or now >= self.deadline
         error = self._error(failure, now) if last else failure.error
         undecided = failure.retryable or status_of(failure.error.code).error_class is ErrorClass.OPERATIONAL
+        if undecided and last and self._partly_done is not None:
+            raise self._partly_done
         if undecided and self._memory is not None and (last or not self._memory.kept):
             raise (error if error.code == OUTCOME_UNKNOWN else _unknown(str(error))) from failure.error
         if last:
             raise error
 
     def _may_repeat(self, failure: Failure, memory: Memory | None) -> bool:
-        unknown = failure.error.code == OUTCOME_UNKNOWN and memory is not None and memory.is_shared
-        return failure.retryable or (unknown and self._insert)
+        if self._insert and memory is not None and memory.is_shared and failure.error.code in REPEATABLE_INSERT:
+            return not failure.final
+        return failure.retryable
 
     def _note(self, failure: Failure, now: float) -> None:
         earlier, since = self._failures.pop(failure.address, (None, 0.0))

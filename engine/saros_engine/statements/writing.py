@@ -239,7 +239,7 @@ class Writer:
             except UserMistake as error:
                 if not self._is_overtaken(error, version):
                     if partly is not None:
-                        raise final_refusal(partly.done, error) from error
+                        raise final_refusal(partly.done, error, partly.rows) from error
                     raise
             else:
                 return

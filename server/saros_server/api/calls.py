@@ -89,7 +89,7 @@ class Call:
     cancel: CancelToken
     _session: EmbeddedSession | None
     #: See `WriteRequest`.
-    leaders_until_ns: int | None = None
+    deadline_ns: int | None = None
 
     @property
     def session(self) -> EmbeddedSession:
@@ -97,9 +97,16 @@ class Call:
         assert self._session is not None
         return self._session
 
-    def numbered(self, sequence: int) -> WriteRequest:
-        """Return the request of the caller with a number, and with the call's limit of the wait for leaders."""
-        return self.session.numbered(sequence, self.leaders_until_ns)
+    def numbered(self, sequence: int, timeout_ms: int = 0) -> WriteRequest:
+        """Return the request of the caller with a number, and with the call's deadline.
+
+        `timeout_ms`: the statement's own limit, which may be earlier; 0: none.
+        """
+        deadline_ns = self.deadline_ns
+        if timeout_ms:
+            own_ns = self.services.clock.monotonic_ns() + timeout_ms * 1_000_000
+            deadline_ns = own_ns if deadline_ns is None else min(own_ns, deadline_ns)
+        return self.session.numbered(sequence, deadline_ns)
 
     def session_of(self, token: bytes) -> EmbeddedSession:
         """Return the session that a part of the request names. Raises NoSession."""

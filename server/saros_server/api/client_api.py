@@ -69,20 +69,20 @@ class ClientApi:
         request: _Request,
         *,
         cancel: CancelToken | None = None,
-        leader_wait_ms: int | None = None,
+        wait_ms: int | None = None,
     ) -> _Answer:
         """Apply the operation's policy to the caller, and run the operation. Raises NoSession, and its errors.
 
         `token`: of the caller's session; empty: it has none.
-        `leader_wait_ms`: how long the client lets the node wait for leaders; None: as the node likes.
+        `wait_ms`: how long a write may wait for other nodes of a cluster; None: as long as each of its steps allows.
         """
         if OPERATIONS.get(operation.name) is not operation:
             raise TypeError(f"operation {operation.name} is not registered")
         session = self._admitted(operation.policy, peer, token)
-        until_ns = self._until_ns(leader_wait_ms)
-        return operation.function(Call(self._services, peer, cancel or CancelToken(), session, until_ns), request)
+        deadline_ns = self._deadline_ns(wait_ms)
+        return operation.function(Call(self._services, peer, cancel or CancelToken(), session, deadline_ns), request)
 
-    def _until_ns(self, wait_ms: int | None) -> int | None:
+    def _deadline_ns(self, wait_ms: int | None) -> int | None:
         return None if wait_ms is None else self._services.clock.monotonic_ns() + wait_ms * 1_000_000
 
     def _admitted(self, policy: Policy, peer: Peer, token: bytes) -> EmbeddedSession | None:

@@ -1,8 +1,10 @@
-"""How a failed call is reported to a client: a status code and a sentence."""
+"""How a failed call is reported to a client: a status code, a sentence, and the rows that a write did not get in."""
 
 from __future__ import annotations
 
 import logging
+
+from saros_cluster.database.partial_failure import PartialFailure, RowsLeft
 
 logger = logging.getLogger(__name__)
 
@@ -23,3 +25,8 @@ def refusal_of(error: Exception) -> tuple[int, str]:
         code = _INTERNAL
     caret = getattr(error, "caret", None)
     return code, str(error) if caret is None else f"{error}\n{caret()}"
+
+
+def rows_left_of(error: Exception) -> RowsLeft | None:
+    """Return the rows of a write that was done in part; None: the error is of another kind."""
+    return error.rows if isinstance(error, PartialFailure) else None

@@ -17,12 +17,14 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 
+from saros_cluster.database.partial_failure import RowsLeft
 from saros_engine.statements.insert_statement import ColumnBatch, InsertExecutor
-from saros_server.api.errors import refusal_of
+from saros_server.api.errors import refusal_of, rows_left_of
 from saros_server.api.insert_request import Columns, read_insert
 from saros_server.api.session import EmbeddedSession
 from saros_server.node.node import Node
 from saros_server.node.request_dedup import State
+from saros_storage.base.write_request import WriteRequest
 
 #: What takes longer than this does not keep the others' answers any more.
 PATIENCE_SECONDS = 0.5
@@ -53,6 +55,8 @@ class InsertOutcome:
     message: str = ""
     #: The part takes longer than the others: ask for it by an insert of the same number.
     pending: bool = False
+    #: The rows of a part that was written in part.
+    rows: RowsLeft | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +93,14 @@ class InsertBatcher:
         self,
         parts: Sequence[InsertPart],
         session_of: Callable[[bytes], EmbeddedSession],
-        leaders_until_ns: int | None = None,
+        deadline_ns: int | None = None,
     ) -> list[InsertOutcome]:
         """Carry out all parts. `session_of`: the session of a token, which it may refuse.
 
-        `leaders_until_ns`: see `WriteRequest`.
+        `deadline_ns`: see `WriteRequest`.
         """
         deadline = time.monotonic() + PATIENCE_SECONDS
-        read = [self._read(part, session_of, leaders_until_ns) for part in parts]
+        read = [self._read(part, session_of, deadline_ns) for part in parts]
         begun = iter(self._begin([part for part in read if isinstance(part, _Part) and not part.runs]))
         under_way = [
             self._started(part, None if part.runs else next(begun)) if isinstance(part, _Part) else part
@@ -105,13 +109,13 @@ class InsertBatcher:
         return [found if isinstance(found, InsertOutcome) else self._outcome(found, deadline) for found in under_way]
 
     def _read(
-        self, part: InsertPart, session_of: Callable[[bytes], EmbeddedSession], leaders_until_ns: int | None
+        self, part: InsertPart, session_of: Callable[[bytes], EmbeddedSession], deadline_ns: int | None
     ) -> _Part | InsertOutcome:
         """A part that is to be carried out, or what became of it."""
         try:
             session = session_of(part.token)
             insert = read_insert(part.columns)
-            request = session.numbered(insert.sequence, leaders_until_ns)
+            request = session.numbered(insert.sequence, deadline_ns)
             batch = session.batch(insert.device, insert.times, insert.columns, aligned=insert.aligned, request=request)
             found = self._node.requests.begin(request.key)
         except Exception as error:  # noqa: BLE001 (the top of a part)
@@ -172,12 +176,19 @@ class InsertBatcher:
 
 
 def _write(part: _Part, inserting: InsertExecutor | None) -> int:
-    """Wait for what was handed over, if it was, and else write the part by itself; answers the points."""
-    if inserting is not None and inserting.wait(_HANDED_OVER_SECONDS):
+    """Wait for a part that was handed over, until its deadline; write one that was not. Answers the points."""
+    if inserting is not None and inserting.wait(_left_s(part.batch.request, _HANDED_OVER_SECONDS)):
         return inserting.points
     return part.session.write(part.batch)
 
 
+def _left_s(request: WriteRequest, seconds: float) -> float:
+    """Return the seconds that a request may wait, `seconds` at most."""
+    if request.deadline_ns is None:
+        return seconds
+    return min(seconds, max((request.deadline_ns - time.monotonic_ns()) / 1e9, 0.0))
+
+
 def _refused(error: Exception) -> InsertOutcome:
     code, message = refusal_of(error)
-    return InsertOutcome(code=code, message=message)
+    return InsertOutcome(code=code, message=message, rows=rows_left_of(error))

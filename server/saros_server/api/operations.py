@@ -126,7 +126,7 @@ class Hold:
 
 
 def _execute(call: Call, statement: Statement) -> Answer:
-    request = call.numbered(statement.sequence)
+    request = call.numbered(statement.sequence, statement.timeout_ms)
     return call.services.executions.execute(call.session, statement, request, call.cancel)
 
 
@@ -139,7 +139,7 @@ def _discard(call: Call, cursor: int) -> None:
 
 
 def _stream(call: Call, statement: Statement) -> ResultStream:
-    request = call.numbered(statement.sequence)
+    request = call.numbered(statement.sequence, statement.timeout_ms)
     return call.services.executions.stream(call.session, statement, request, call.cancel)
 
 
@@ -200,7 +200,7 @@ def _insert(call: Call, columns: Columns) -> InsertOutcome:
 def _insert_many(call: Call, parts: Sequence[InsertPart]) -> list[InsertOutcome]:
     if len(parts) > TOGETHER_MAX:
         raise BadMessage(f"{len(parts)} inserts in one call: more than {TOGETHER_MAX}")
-    return call.services.inserts.insert(parts, call.session_of, call.leaders_until_ns)
+    return call.services.inserts.insert(parts, call.session_of, call.deadline_ns)
 
 
 def _upload(call: Call, chunk: UploadChunk) -> int:

@@ -159,10 +159,10 @@ class EmbeddedSession:
         """Set the session's privileges and audit trail; without them, it is unrestricted and unaudited."""
         self._context.access, self._context.trail = access, trail
 
-    def numbered(self, sequence: int, leaders_until_ns: int | None = None) -> WriteRequest:
+    def numbered(self, sequence: int, deadline_ns: int | None = None) -> WriteRequest:
         """The request of the session's client with that number; unless both have one, it is not numbered."""
         client = self.client_id if sequence else 0
-        return WriteRequest(client, sequence if client else 0, leaders_until_ns)
+        return WriteRequest(client, sequence if client else 0, deadline_ns)
 
     def execute(
         self,

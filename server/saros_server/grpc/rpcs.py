@@ -6,12 +6,15 @@ RPC's client, and a message; those in `STREAMS` return the messages of a stream.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
 from google.protobuf.message import DecodeError
 
+from saros_cluster.database.partial_failure import RowRange, RowsLeft
 from saros_server.api import operations
 from saros_server.api.calls import Operation
 from saros_server.api.cancellation import CancelToken
@@ -200,10 +203,24 @@ def _insert_together(client: Client, message: client_pb2.InsertTogetherRequest) 
             code=outcome.code,
             message=outcome.message,
             pending=outcome.pending,
+            partial_write=None if outcome.rows is None else partial_write(outcome.rows),
         )
         for outcome in client(operations.INSERT_MANY, parts)
     ]
     return client_pb2.InsertTogetherReply(outcomes=outcomes)
+
+
+def partial_write(rows: RowsLeft) -> client_pb2.PartialWrite:
+    """Return the message of a write that was done in part."""
+    return client_pb2.PartialWrite(
+        written=_row_ranges(rows.written), missing=_row_ranges(rows.missing), final=rows.is_final
+    )
+
+
+def _row_ranges(ranges: Sequence[RowRange]) -> Iterator[client_pb2.RowRanges]:
+    for device, found in groupby(ranges, attrgetter("device")):
+        own = list(found)
+        yield client_pb2.RowRanges(device=device, starts=[rows.start for rows in own], ends=[rows.end for rows in own])
 
 
 def _upload(client: Client, message: client_pb2.UploadRequest) -> client_pb2.UploadReply:

@@ -20,8 +20,8 @@ import grpc
 from saros_server.api.calls import Operation, Peer
 from saros_server.api.cancellation import CancelToken
 from saros_server.api.client_api import CALLS_MAX, ClientApi
-from saros_server.api.errors import BadMessage, refusal_of
-from saros_server.grpc.rpcs import STREAMS, UNARY, Client, Rpc
+from saros_server.api.errors import BadMessage, refusal_of, rows_left_of
+from saros_server.grpc.rpcs import STREAMS, UNARY, Client, Rpc, partial_write
 from saros_wire import protocol
 from saros_wire.status import ErrorClass, status_of
 
@@ -100,8 +100,8 @@ class _Client:
     ) -> _Answer:
         metadata = dict(self._context.invocation_metadata())
         peer = _peer(self._context.peer())
-        wait_ms = _leader_wait_ms(metadata)
-        return self._api.call(operation, peer, _token(metadata), request, cancel=cancel, leader_wait_ms=wait_ms)
+        wait_ms = _wait_ms(metadata)
+        return self._api.call(operation, peer, _token(metadata), request, cancel=cancel, wait_ms=wait_ms)
 
     def cancel_token(self) -> CancelToken:
         """See `Client.cancel_token`."""
@@ -121,13 +121,13 @@ def _token(metadata: Mapping[str, object]) -> bytes:
     return token if isinstance(token, bytes) else b""
 
 
-def _leader_wait_ms(metadata: Mapping[str, object]) -> int | None:
-    """Return how long the client lets the node wait for leaders; None: it did not say. Raises BadMessage."""
-    text = metadata.get(protocol.LEADER_WAIT_KEY)
+def _wait_ms(metadata: Mapping[str, object]) -> int | None:
+    """Return how long a write may wait for other nodes; None: the client did not say. Raises BadMessage."""
+    text = metadata.get(protocol.WAIT_KEY)
     if text is None:
         return None
     if not (isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= _WAIT_DIGITS):
-        raise BadMessage(f"{protocol.LEADER_WAIT_KEY} {text!r}: not a number of milliseconds")
+        raise BadMessage(f"{protocol.WAIT_KEY} {text!r}: not a number of milliseconds")
     return int(text)
 
 
@@ -150,6 +150,12 @@ def _refusing(messages: Iterator[bytes | memoryview], context: grpc.ServicerCont
 def _refuse(context: grpc.ServicerContext, error: Exception) -> NoReturn:
     """End the call with an error."""
     code, message = refusal_of(error)
-    context.set_trailing_metadata(((protocol.CODE_KEY, str(code)),))
+    metadata: list[tuple[str, str | bytes]] = [(protocol.CODE_KEY, str(code))]
+    rows = rows_left_of(error)
+    if rows is not None:
+        encoded = partial_write(rows).SerializeToString()
+        if len(encoded) <= protocol.PARTIAL_WRITE_BYTES_MAX:
+            metadata.append((protocol.PARTIAL_WRITE_KEY, encoded))
+    context.set_trailing_metadata(tuple(metadata))
     context.abort(_GRPC_STATUS[status_of(code).error_class], message)
     raise AssertionError

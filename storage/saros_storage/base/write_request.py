@@ -1,5 +1,8 @@
 """The client's request that a write belongs to. It is passed with the write from the client interface down to the log.
 
+The deadline bounds all that the write waits for in a cluster: leaders, their confirmation, what other nodes have to
+tell, drops and moves of data. It bounds no work: an embedded database does not look at it.
+
 A numbered request has one effect, however often and wherever it is sent again. A write without a number cannot be
 told from others. A group of a cluster takes a second write with the same number for a repetition, so a statement that
 writes several times gives the number to one of them at most (`unnumbered`). Pure: any thread.
@@ -12,14 +15,14 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """A client's number, the number of its request, and how long the request waits for leaders."""
+    """A client's number, the number of its request, and how long the request waits."""
 
     #: 0: the client has no number.
     client: int = 0
     #: 0: the request has no number.
     sequence: int = 0
-    #: Until when (monotonic, ns) the request waits for groups without a leader; None: as long as each step allows.
-    leaders_until_ns: int | None = None
+    #: The time (monotonic, ns) from which on the request waits for nothing; None: each step waits as long as it allows.
+    deadline_ns: int | None = None
 
     @property
     def is_numbered(self) -> bool:
@@ -37,5 +40,5 @@ class WriteRequest:
         return replace(self, client=0, sequence=0)
 
 
-#: A write whose repetition cannot be recognized, and which waits for leaders as long as each step allows.
+#: A write whose repetition cannot be recognized, and which has no deadline.
 UNNUMBERED = WriteRequest()

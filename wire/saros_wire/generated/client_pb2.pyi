@@ -178,6 +178,26 @@ class InsertReply(_message.Message):
     leader: str
     def __init__(self, points: _Optional[int] = ..., leader: _Optional[str] = ...) -> None: ...
 
+class RowRanges(_message.Message):
+    __slots__ = ("device", "starts", "ends")
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    STARTS_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
+    device: str
+    starts: _containers.RepeatedScalarFieldContainer[int]
+    ends: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, device: _Optional[str] = ..., starts: _Optional[_Iterable[int]] = ..., ends: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class PartialWrite(_message.Message):
+    __slots__ = ("written", "missing", "final")
+    WRITTEN_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    FINAL_FIELD_NUMBER: _ClassVar[int]
+    written: _containers.RepeatedCompositeFieldContainer[RowRanges]
+    missing: _containers.RepeatedCompositeFieldContainer[RowRanges]
+    final: bool
+    def __init__(self, written: _Optional[_Iterable[_Union[RowRanges, _Mapping]]] = ..., missing: _Optional[_Iterable[_Union[RowRanges, _Mapping]]] = ..., final: bool = ...) -> None: ...
+
 class InsertPart(_message.Message):
     __slots__ = ("session", "columns")
     SESSION_FIELD_NUMBER: _ClassVar[int]
@@ -193,18 +213,20 @@ class InsertTogetherRequest(_message.Message):
     def __init__(self, parts: _Optional[_Iterable[_Union[InsertPart, _Mapping]]] = ...) -> None: ...
 
 class InsertOutcome(_message.Message):
-    __slots__ = ("points", "leader", "code", "message", "pending")
+    __slots__ = ("points", "leader", "code", "message", "pending", "partial_write")
     POINTS_FIELD_NUMBER: _ClassVar[int]
     LEADER_FIELD_NUMBER: _ClassVar[int]
     CODE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
+    PARTIAL_WRITE_FIELD_NUMBER: _ClassVar[int]
     points: int
     leader: str
     code: int
     message: str
     pending: bool
-    def __init__(self, points: _Optional[int] = ..., leader: _Optional[str] = ..., code: _Optional[int] = ..., message: _Optional[str] = ..., pending: bool = ...) -> None: ...
+    partial_write: PartialWrite
+    def __init__(self, points: _Optional[int] = ..., leader: _Optional[str] = ..., code: _Optional[int] = ..., message: _Optional[str] = ..., pending: bool = ..., partial_write: _Optional[_Union[PartialWrite, _Mapping]] = ...) -> None: ...
 
 class InsertTogetherReply(_message.Message):
     __slots__ = ("outcomes",)
