@@ -33,7 +33,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from cluster import cluster_mutants, cluster_world, growth_mutants, raft_mutants, raft_world
+from cluster import cluster_mutants, cluster_world, growth_mutants, raft_mutants, raft_world, read_mutants
 from cluster.raft_checkers import Violation
 from cluster.world_hunt import SEEDS_MAX, Figures, Mutant, hunt
 from cluster.world_threads import Place
@@ -44,7 +44,7 @@ BATCHES = {"raft": 25, "cluster": 1}
 TWICE_EVERY = 10
 MUTANTS: dict[str, Sequence[Mutant]] = {
     "raft": raft_mutants.MUTANTS,
-    "cluster": cluster_mutants.MUTANTS,
+    "cluster": (*cluster_mutants.MUTANTS, *read_mutants.MUTANTS),
     "growing": growth_mutants.MUTANTS,
 }
 

@@ -22,7 +22,7 @@ from importlib.metadata import version
 from saros_cluster.users.users import Users
 from saros_engine.base.access import UNRESTRICTED, Access, NoPermission, Trail, access_of
 from saros_engine.base.cluster_info import ClusterAdmin, OneNode
-from saros_engine.base.database import Database, Writing
+from saros_engine.base.database import Database, Writing, wait_for_schema
 from saros_engine.base.errors import EngineError, NotSupportedError, SemanticError
 from saros_engine.base.latency_histogram import NOTHING, LatencyHistogram, LatencySnapshot
 from saros_engine.base.row_set import RowSet
@@ -31,16 +31,17 @@ from saros_engine.base.system_mode import SystemMode, SystemReadOnly
 from saros_engine.catalog.continuous_queries import ContinuousQuery
 from saros_engine.cluster import Cluster
 from saros_engine.execution.explain import explain, explain_analysis
-from saros_engine.execution.queries import Queries
+from saros_engine.execution.queries import Queries, ReadLimits
 from saros_engine.execution.result import Result, fixed_result
 from saros_engine.expressions.time_filter import time_range
 from saros_engine.expressions.times import zone_of
 from saros_engine.extensions.triggers import Triggers
 from saros_engine.memory.options import EngineOptions
 from saros_engine.memory.pool import NO_MEMORY, PoolStatus
-from saros_engine.plan.plan import Field, QueryPlan
+from saros_engine.plan.plan import Field, Node, QueryPlan
 from saros_engine.planner import plan_select
 from saros_engine.planner.into import source_columns, targets_of
+from saros_engine.planning.schema_patterns import patterns_of
 from saros_engine.security.authorization import RULES, AuthorizationRequest, authorize, authorize_write, changes
 from saros_engine.security.information_schema import chooses, plan_show, plan_table, show_of
 from saros_engine.show.cluster_requests import ClusterRequests
@@ -55,7 +56,7 @@ from saros_engine.statements.sync_statements import SyncAdmin, run_sync_statemen
 from saros_engine.statements.user_statements import UserStatements
 from saros_engine.statements.writing import PartlyWritten, Writer, points_of
 from saros_grammar.bind import ParameterBinder
-from saros_grammar.cache import StatementCache
+from saros_grammar.cache import RecentMap, StatementCache
 from saros_grammar.syntax import ast
 from saros_scheduler import DriverScheduler
 from saros_storage.base.block import Column
@@ -78,6 +79,11 @@ class _Question:
     given: tuple[ast.Literal, ...]
     timeout_ms: int | None
     request: WriteRequest
+
+    @property
+    def limits(self) -> ReadLimits:
+        """How long it may wait."""
+        return ReadLimits(self.timeout_ms, self.request.deadline_ns)
 
 
 @dataclass(slots=True)
@@ -128,6 +134,7 @@ class QueryEngine:
         others = None if cluster is None else cluster.others
         installations = None if cluster is None else cluster.installations
         self._statements = StatementCache(options.statements_cached)
+        self._patterns_known: RecentMap[str, tuple[str, ...]] = RecentMap(options.statements_cached)
         self._binder = ParameterBinder(store.options.time_unit.value)
         self._queries = Queries(store, scheduler, clock, options, info.node)
         #: What is told, and asked of, node by node.
@@ -282,7 +289,7 @@ class QueryEngine:
             case ast.Show():
                 return self._show(statement, question, session)
             case ast.Count():
-                return _result(*self._showing.count(statement, session))
+                return _result(*self._showing.count(statement, session, question.limits))
             case ast.NotSupported(what):
                 raise NotSupportedError(what)
             case _ if isinstance(statement, ast.UserStatement):
@@ -300,7 +307,7 @@ class QueryEngine:
         match statement:
             case ast.DeleteData(paths, where):
                 times = time_range(where, self._queries.moment(session))
-                self._store.catch_up("strong")  # of which aliases and views there are
+                wait_for_schema(self._store, patterns_of(statement))  # of which aliases and views there are
                 patterns, count = patterns_to_delete(self._store.schema, map(str, paths))
                 self._store.delete(patterns, times, request=request)
                 return count
@@ -334,11 +341,23 @@ class QueryEngine:
     # ------------------------------------------------------------------ SELECT
 
     def _select(self, question: _Question, session: SessionContext) -> Result:
-        point = self._queries.read_point(session)
+        point = self._queries.read_point(session, question.limits)
         parsed, given = question.parsed, question.given
-        plan = self._queries.cached_plan(parsed, given, session, lambda: self._filled(parsed, given))
+
+        def plan() -> QueryPlan:
+            return self._queries.cached_plan(parsed, given, session, lambda: self._filled(parsed, given))
+
+        settled = plan() if point.settled else self._queries.settle(point, self._patterns(parsed), plan, _root_of)
         self._store.finish_schema_read(point)
-        return self._started(plan, question, session, point)
+        return self._started(settled, question, session, point)
+
+    def _patterns(self, parsed: ast.Parsed) -> tuple[str, ...]:
+        """The same for all statements of a shape."""
+        found = self._patterns_known.get(parsed.shape)
+        if found is None:
+            found = patterns_of(parsed.statement)
+            self._patterns_known.put(parsed.shape, found)
+        return found
 
     def _filled(self, parsed: ast.Parsed, given: tuple[ast.Literal, ...]) -> ast.Statement:
         """The statement with its parameters filled in."""
@@ -348,12 +367,12 @@ class QueryEngine:
         """A SELECT from information_schema."""
         select = self._binder.filled(question.parsed.statement, question.given)
         assert isinstance(select, ast.Select)
-        shown, point = self._showing.show(show_of(select), session)
+        shown, point = self._showing.show(show_of(select), session, question.limits)
         plan = self._queries.physical(plan_table(select, shown, self._queries.moment(session)), session)
         return self._started(plan, question, session, point)
 
     def _show(self, statement: ast.Show, question: _Question, session: SessionContext) -> Result:
-        shown, point = self._showing.show(statement, session)
+        shown, point = self._showing.show(statement, session, question.limits)
         if not chooses(statement):
             return _result(shown, point)
         plan = self._queries.physical(plan_show(statement, shown, self._queries.moment(session)), session)
@@ -366,8 +385,10 @@ class QueryEngine:
     def _select_into(
         self, select: ast.Select, session: SessionContext, text: str, timeout_ms: int | None, request: WriteRequest
     ) -> Result:
-        point = self._store.catch_up(session.consistency)
-        logical = plan_select(select, self._queries.context(session))
+        point = self._store.read_point(session.consistency)
+        logical = self._queries.settle(
+            point, patterns_of(select), lambda: plan_select(select, self._queries.context(session)), lambda p: p.root
+        )
         self._store.finish_schema_read(point)
         targets = targets_of(select, logical)
         for target in targets:
@@ -412,8 +433,9 @@ class QueryEngine:
             raise NotSupportedError("EXPLAIN of a statement that is neither a SELECT nor REBALANCE CLUSTER")
         if statement.analyze and statement.statement.into is not None:
             raise NotSupportedError("EXPLAIN ANALYZE of a SELECT INTO, which would have to write: leave INTO out")
-        point = self._queries.read_point(session)
-        plan = self._queries.plan(statement.statement, session)
+        select = statement.statement
+        point = self._queries.read_point(session, ReadLimits(timeout_ms))
+        plan = self._queries.settle(point, patterns_of(select), lambda: self._queries.plan(select, session), _root_of)
         if not statement.analyze:
             lines = explain(plan)
         else:
@@ -435,6 +457,10 @@ def _inserting(tablet: Tablet, writing: Writing | None, written: Callable[[int],
 
 def _result(shown: RowSet, point: ReadPoint) -> Result:
     return fixed_result(shown.fields, shown.rows, point=point)
+
+
+def _root_of(plan: QueryPlan) -> Node:
+    return plan.logical
 
 
 def _optional_result(shown: RowSet | None) -> Result:

@@ -49,7 +49,7 @@ from saros_storage.partition.partition_status import PartitionStatus
 from saros_storage.read.latest_cache import LatestCache
 from saros_storage.read.view import LocalReadView
 from saros_storage.region import Region, StoreStatus
-from saros_storage.scan.read_point import HERE, ReadHorizon, ReadPoint
+from saros_storage.scan.read_point import HERE, ReadHorizon, ReadPoint, ReadScope, Sources
 from saros_storage.scan.reading import ReadView, TimeRange
 from saros_storage.scan.snapshot import PartitionSnapshot, everything
 from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaChange, SchemaTree
@@ -460,14 +460,23 @@ class Store:
         ends = [*(number for _, number in found[1:]), last + 2][: len(found)]  # of an empty log, none
         return [s for s, end in zip(found, ends, strict=True) if end > first and s[1] <= last]
 
-    def catch_up(self, consistency: str, horizon: ReadHorizon | None = None) -> ReadPoint:  # noqa: ARG002 (always current)
-        """The read point for a read of this consistency."""
+    def read_point(
+        self,
+        consistency: str,  # noqa: ARG002 (one replica is always current)
+        horizon: ReadHorizon | None = None,  # noqa: ARG002
+        deadline_ns: int | None = None,  # noqa: ARG002
+    ) -> ReadPoint:
+        """See `Database.read_point`: one replica is always current."""
         return HERE
+
+    def catch_up(self, point: ReadPoint, scope: ReadScope) -> bool:  # noqa: ARG002
+        """See `Database.catch_up`: nothing is ever to be asked."""
+        return False
 
     def finish_schema_read(self, point: ReadPoint) -> None:
         """See `Database.finish_schema_read`: all readers see the same schema."""
 
-    def view(self, point: ReadPoint = HERE) -> ReadView:  # noqa: ARG002
+    def view(self, point: ReadPoint = HERE, sources: Sources = None) -> ReadView:  # noqa: ARG002
         """A snapshot of the store; the caller closes it."""
         return layered_view(self.view_layers, self._region.view)
 

@@ -148,8 +148,8 @@ def applies_on_behind_a_snapshot(plant: Plant):
 def reads_what_is_here(plant: Plant):
     """Without asking the leader."""
 
-    def wait_here(self, waiting, deadline_ns):
-        return {group: self._host.status(group).applied for group in waiting}
+    def wait_here(self, reads, deadline_ns, failures):
+        return {group: self._host.status(group).applied for group, _ in reads}
 
     plant(ReadBarrier, "_wait_local", wait_here)
 
@@ -164,9 +164,11 @@ def reads_what_a_holder_has(plant: Plant):
 def does_not_say_that_a_read_is_stale(plant: Plant):
     catch_up = ReadViews.catch_up
 
-    def surely(self, consistency, horizon=None):
-        point = catch_up(self, consistency, horizon)
-        return replace(point, stale=False) if consistency == "mid" else point
+    def surely(self, point, scope):
+        is_mid = point.current
+        asked = catch_up(self, point, scope)
+        point.stale = point.stale and not is_mid
+        return asked
 
     plant(ReadViews, "catch_up", surely)
 

@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from saros_cluster.data.command import NO_REQUEST, Request
+from saros_cluster.data.drops import OVERTAKEN
 from saros_cluster.data.ownership import MOVED
 from saros_cluster.data.schema_delta import SchemaDelta
 from saros_cluster.meta.machine import MetaMachine, encode_meta_entry
 from saros_cluster.meta.state import (
+    AddPartitions,
+    BeginDeletion,
     BeginDrop,
     BeginDropSeries,
     ChangeUsers,
@@ -64,6 +67,44 @@ def test_databases_do_not_overlap_whoever_asks() -> None:
             state.apply(CreateDatabase(path), 2)
         assert code == caught.value.code
     assert (["root.a"], 1) == (state.databases, state.version)
+
+
+def test_partitions_are_registered_as_long_as_their_database_lasts() -> None:
+    state = MetaState(FIRST)
+    state.apply(CreateDatabase("root.a", (7,)), 1)
+    state.apply(CreateDatabase("root.old", None), 2)  # as earlier versions made them: any slice may have points
+    state.apply(AddPartitions({"root.a": (8, 2), "root.old": (5,)}), 3)
+    registered = {"root.a": {7: 1, 2: 3, 8: 3}, "root.old": None}
+    assert registered == state.partitions
+    state.apply(AddPartitions({"root.a": (7,)}), 4)
+    assert registered == state.partitions  # the first entry counts
+    restored = MetaState.load(json.loads(json.dumps(state.dump())))
+    assert registered == restored.partitions
+    state.apply(BeginDrop("root.a"), 5)
+    for path in ("root.a", "root.b"):
+        with pytest.raises(UserMistake) as caught:
+            state.apply(AddPartitions({path: (9,)}), 6)
+        assert OVERTAKEN == caught.value.code
+    state.apply(EndDrop(5), 7)
+    state.apply(CreateDatabase("root.a"), 8)
+    assert {"root.a": {}, "root.old": None} == state.partitions
+
+
+def test_a_state_of_an_earlier_version_knows_of_no_partitions() -> None:
+    state = MetaState(FIRST)
+    state.apply(CreateDatabase("root.a", (7,)), 1)
+    words = state.dump()
+    del words["partitions"]
+    assert {"root.a": None} == MetaState.load(words).partitions
+    assert CreateDatabase("root.b", None) == decode_meta(b'["create database", "root.b"]')
+
+
+@pytest.mark.parametrize(
+    "command",
+    [CreateDatabase("root.a"), CreateDatabase("root.a", (1, -2)), AddPartitions({"root.a": (1, 2)}), BeginDeletion()],
+)
+def test_commands_of_partitions_come_back_from_the_log(command: MetaCommand) -> None:
+    assert command == decode_meta(encode_meta(command))
 
 
 def test_a_name_is_taken_until_the_drop_is_done() -> None:

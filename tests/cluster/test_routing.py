@@ -32,14 +32,15 @@ def placed(times: list[int]) -> PlacedTablet:
 
 def test_a_tablet_of_one_slice_goes_as_it_is() -> None:
     tablet = placed([100, 150, 199])
-    assert [(ROUTING.group_at("root.a", 1), tablet)] == list(ROUTING.split_tablet(tablet))
+    assert [(ROUTING.group_at("root.a", 1), "root.a", 1, tablet)] == list(ROUTING.split_tablet(tablet))
 
 
 def test_a_tablet_of_many_slices_is_cut_at_their_borders() -> None:
     times = [-1, 0, 99, 100, 350, 201]
     found = list(ROUTING.split_tablet(placed(times)))
-    assert [ROUTING.group_at("root.a", n) for n in (-1, 0, 1, 2, 3)] == [group for group, _ in found]
-    parts = [decode_tablet(part.frame) for _, part in found]
+    slices = (-1, 0, 1, 2, 3)
+    assert [(ROUTING.group_at("root.a", n), "root.a", n) for n in slices] == [rows[:3] for rows in found]
+    parts = [decode_tablet(rows.tablet.frame) for rows in found]
     assert [[-1], [0, 99], [100], [201], [350]] == [part.times.tolist() for part in parts]
     assert [[-10], [0, 990], [1000], [2010], [3500]] == [part.columns[0].to_list() for part in parts]
 
@@ -48,6 +49,17 @@ def test_the_groups_of_a_range_are_those_of_its_slices() -> None:
     time = TimeRange(150, 401)
     assert sorted({ROUTING.group_at("root.a", n) for n in (1, 2, 3, 4)}) == ROUTING.groups_for("root.a", time)
     assert ROUTING.groups == ROUTING.groups_for("root.a", TimeRange())
+
+
+def test_a_range_without_bounds_stands_for_the_groups_of_the_registered_slices() -> None:
+    partitions = dict.fromkeys((3, 4, 900), 1)
+    owners = [ROUTING.group_at("root.a", n) for n in (3, 4, 900)]
+    assert sorted(set(owners)) == ROUTING.groups_for("root.a", TimeRange(), partitions)
+    assert sorted(set(owners[:2])) == ROUTING.groups_for("root.a", TimeRange(0, 500), partitions)
+    assert sorted({owners[1]}) == ROUTING.groups_for("root.a", TimeRange(499, 500), partitions)
+    assert [] == ROUTING.groups_for("root.a", TimeRange(500, 90_000), partitions)
+    grown = {**partitions, 901: 2}
+    assert sorted({*owners, ROUTING.group_at("root.a", 901)}) == ROUTING.groups_for("root.a", TimeRange(), grown)
 
 
 def test_the_meta_group_is_of_all_nodes_and_a_data_group_of_its_own() -> None:

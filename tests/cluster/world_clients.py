@@ -22,11 +22,13 @@ from saros_cluster.multiraft.peers import RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.remote.errors import ReadLost
 from saros_cluster.routing.no_leader import NoLeader
+from saros_engine.base.database import wait_for_schema
+from saros_engine.planning.settled_plan import settled_plan
 from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import StorageError, StoreClosed, UserMistake
 from saros_storage.base.types import DataType
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
-from saros_storage.scan.read_point import ReadHorizon, ReadPoint
+from saros_storage.scan.read_point import EVERYTHING, ReadHorizon, ReadPoint
 from saros_storage.scan.reading import ReadView, ScanRequest, Summaries, Summary, TimeRange, WindowGrid
 
 if TYPE_CHECKING:
@@ -45,14 +47,17 @@ _LATE_SECONDS = (0.0, 0.0, 0.0, 0.3, 3.0)
 OPERATIONS_MAX = 60
 #: One after the other, each at any node: what the first showed, the others must show.
 _WEAK_READS = 3
+#: Of reads, those that are bounded in time.
+_BOUNDED_SHARE = 0.4
+ALWAYS = TimeRange()
 #: Trouble that another try may not have.
 PASSING = (StorageError, Unreachable, RemoteError, ReadLost, Busy, NotHere, NotLeader)
 
 
-def read_points(view: ReadView, device: str) -> dict[int, object]:
+def read_points(view: ReadView, device: str, time: TimeRange = ALWAYS) -> dict[int, object]:
     """The values of a device, by time."""
     found: dict[int, object] = {}
-    reader = view.open(ScanRequest(device, (MEASUREMENT,), (DataType.INT64,), False))
+    reader = view.open(ScanRequest(device, (MEASUREMENT,), (DataType.INT64,), False, time))
     try:
         while (item := reader.next()) is not None:
             assert isinstance(item, Block)
@@ -64,10 +69,10 @@ def read_points(view: ReadView, device: str) -> dict[int, object]:
     return found
 
 
-def count_points(view: ReadView, device: str) -> int:
+def count_points(view: ReadView, device: str, time: TimeRange = ALWAYS) -> int:
     """As aggregates count: from statistics, where they are exact."""
     count = 0
-    request = ScanRequest(device, (MEASUREMENT,), (DataType.INT64,), False, grid=WindowGrid())
+    request = ScanRequest(device, (MEASUREMENT,), (DataType.INT64,), False, time, grid=WindowGrid())
     reader = view.open(request)
     try:
         while (item := reader.next()) is not None:
@@ -202,7 +207,8 @@ def write(life: Life, device: str, times: Sequence[int], value: int, request: Wr
 def view_of(life: Life, consistency: str, horizon: ReadHorizon | None = None) -> tuple[ReadView, ReadPoint]:
     """A view, and what it shows, which is known when it was read; close it."""
     database = life.node.database
-    point = database.catch_up(consistency, horizon)
+    point = database.read_point(consistency, horizon)
+    database.catch_up(point, EVERYTHING)
     return database.view(point), point
 
 
@@ -271,7 +277,7 @@ class Client:
 
         def work(life: Life) -> int:
             def delete() -> int:
-                life.node.database.catch_up("strong")
+                wait_for_schema(life.node.database, [pattern])
                 life.node.database.delete([pattern], TimeRange(first, last), request=request)
                 return 0
 
@@ -283,7 +289,7 @@ class Client:
 
     def _drop_series(self, device: str) -> None:
         def drop(life: Life) -> object:
-            life.node.database.catch_up("strong")
+            wait_for_schema(life.node.database, [device])
             return life.node.database.delete_series(f"{device}.{MEASUREMENT}")
 
         self._once("drop series", [device], drop)
@@ -293,7 +299,7 @@ class Client:
         devices = [d for d in DEVICES if d.startswith(f"{database}.")]
 
         def drop(life: Life) -> object:
-            life.node.database.catch_up("strong")
+            wait_for_schema(life.node.database, [database])
             return life.node.database.delete_database(database)
 
         self._once("drop database", devices, drop)
@@ -328,24 +334,32 @@ class Client:
 
     def _read_at(self, device: str, consistency: str) -> None:
         late_seconds = self.random.choice(_LATE_SECONDS)
+        time = self._times() if self.random.random() < _BOUNDED_SHARE else ALWAYS
+        pattern = self.random.choice((device, device, f"{device.rpartition('.')[0]}.*", "root.**"))
         began = self.world.threads.now_ns
         node = self._node()
 
         def work(life: Life) -> tuple[dict[int, object], bool]:
             database = life.node.database
-            point = database.catch_up(consistency, self._horizon)
+            point = database.read_point(consistency, self._horizon)
+
+            def look_up() -> bool:
+                known = database.schema.device(device)
+                return known is not None and MEASUREMENT in known.series
+
             # As a query does: what is there is looked up first, and then read. While a series is being dropped, some
             # groups still show its points, which nobody asks for; nor may who hears later that there is another one.
-            known = database.schema.device(device)
+            sources = [(device, time)]
+            is_there = settled_plan(database, point, [pattern], look_up, lambda there: sources if there else ())
             database.finish_schema_read(point)
-            if known is None or MEASUREMENT not in known.series:
+            if not is_there:
                 return {}, point.stale
-            view = database.view(point)
+            view = database.view(point, sources)
             try:
                 self.world.threads.sleep(late_seconds)
                 version = database.schema.version
-                found = read_points(view, device)
-                counted = count_points(view, device)
+                found = read_points(view, device, time)
+                counted = count_points(view, device, time)
                 # Where a database lies that is dropped meanwhile, nobody knows any more.
                 if version == database.schema.version:
                     assert counted == len(found), f"{len(found)} points were read, {counted} counted"
@@ -359,8 +373,12 @@ class Client:
             self.world.note(f"{self.name} reads {device} {consistency} at node {node}: {type(error).__name__} {error}")
             return
         self.world.note(f"{self.name} reads {device} {consistency} at node {node}: {found}{' stale' * stale}")
-        values = {(device, time): found.get(time) for time in TIMES}
+        values = {(device, t): found.get(t) for t in TIMES if time.start <= t < time.end}
         self.world.registers.note(self, self._sequence, began, Kind.READ, values, Outcome.OK, consistency, stale=stale)
+
+    def _times(self) -> TimeRange:
+        first, last = sorted((self.random.randrange(420), self.random.randrange(420)))
+        return TimeRange(first, last + 1)
 
     # ------------------------------------------------------------------ asking
 

@@ -21,6 +21,7 @@ from saros_server.node.node import Node
 from saros_storage.base.errors import StorageError
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.io.disk import LocalDisk
+from saros_storage.scan.read_point import EVERYTHING
 
 
 def make_folders(folder: Path, nodes: int, replicas: int, slots: int = 16) -> list[Path]:
@@ -121,7 +122,7 @@ def run(
 
 def _reads(node: Node) -> bool:
     try:
-        node.store.catch_up("strong")
+        node.store.catch_up(node.store.read_point("strong"), EVERYTHING)
     except StorageError:
         return False
     return True

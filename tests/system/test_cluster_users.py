@@ -54,6 +54,7 @@ from saros_server.server import Server
 from saros_shell.commands import user as user_command
 from saros_storage.base.clock import SystemClock
 from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.scan.read_point import EVERYTHING
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 
@@ -117,7 +118,7 @@ class Cluster:
 
 def reads(node: Node) -> bool:
     with suppress(StorageError):
-        node.store.catch_up("strong")
+        node.store.catch_up(node.store.read_point("strong"), EVERYTHING)
         return True
     return False
 

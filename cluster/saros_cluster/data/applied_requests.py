@@ -46,6 +46,11 @@ class AppliedRequests:
         came = (had for epoch in self._arrived for had in self._arrived_ranges(index, epoch))
         return bool(self._effects(request, index)) or any(request in had.requests for had in came)
 
+    def entry_of(self, request: Request) -> int | None:
+        """The first entry with which a request had its effect; None: it is not known."""
+        found = self._known.get(request)
+        return None if found is None else found[0][0]
+
     def covers(self, request: Request, index: int, slot: int, since: int) -> bool:
         """Whether it had its effect on a slot that came here with move `since` (0: it was here from the beginning)."""
         return bool(self.covered(request, index, frozenset((slot,)), since))

@@ -40,6 +40,12 @@ def reaches(drop: Drop, path: str) -> bool:
     return parse_pattern(drop.pattern).reaches(nodes)
 
 
+def overlaps(drop: Drop, patterns: Iterable[str]) -> bool:
+    """Whether a drop may take something at or below one of some path patterns."""
+    path = split_path(drop.path) if isinstance(drop, DeleteDatabase) else parse_pattern(drop.pattern).fixed_nodes
+    return any(parse_pattern(pattern).overlaps(path) for pattern in patterns)
+
+
 def drop_of(changes: Iterable[SchemaChange]) -> Drop | None:
     """What an entry drops; it then does nothing else."""
     return next((c for c in changes if isinstance(c, DeleteDatabase | DeleteSeries)), None)

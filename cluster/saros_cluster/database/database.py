@@ -11,7 +11,7 @@ Writes are entries in the logs of groups (`write_coordinator`). Thread-safe.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
@@ -21,8 +21,8 @@ from saros_cluster.data.command import Request, check_command, encode_command
 from saros_cluster.database.drop_coordinator import DropCoordinator
 from saros_cluster.database.load_coordinator import LocalServices, abandon, load_file
 from saros_cluster.database.partial_failure import write_failure
-from saros_cluster.database.read_index import ReadBarrier
-from saros_cluster.database.read_views import STRONG_SECONDS, ReadViews
+from saros_cluster.database.read_index import STRONG_SECONDS, ReadBarrier
+from saros_cluster.database.read_views import ReadViews
 from saros_cluster.database.schema_coordinator import SchemaCoordinator, devices_of
 from saros_cluster.database.synced_devices import refuse_synced
 from saros_cluster.database.write_coordinator import WriteCoordinator
@@ -63,7 +63,7 @@ from saros_storage.mutation.tablet_validation import TabletValidator, frames_of
 from saros_storage.partition.partition_status import PartitionStatus
 from saros_storage.read.latest_cache import LatestCache
 from saros_storage.region import StoreStatus
-from saros_storage.scan.read_point import ReadHorizon, ReadPoint
+from saros_storage.scan.read_point import ReadHorizon, ReadPoint, ReadScope, Sources
 from saros_storage.scan.reading import ReadView, TimeRange
 from saros_storage.schema import SchemaChange, SchemaTree
 
@@ -105,6 +105,8 @@ class Parts:
     staging: Staging
     #: As the meta group has them, as far as this node has applied it.
     notes: Callable[[], Notes] = Notes
+    #: The entry of the meta group with which a request had its effect; None: it is not known.
+    meta_entry_of: Callable[[Request], int | None] = lambda _: None
 
 
 class ProposedBatch:
@@ -138,11 +140,22 @@ class ClusterDatabase:
         self._written: dict[str, GroupId] = {}
         schema, routes, replicas, clock = parts.schema, parts.routes, parts.replicas, parts.clock
         self._read_barrier = read_barrier = ReadBarrier(
-            parts.host, parts.peers, clock, routes, replicas, schema, self._pool, parts.is_down, parts.node
+            parts.host,
+            parts.peers,
+            clock,
+            routes,
+            replicas,
+            schema,
+            self._pool,
+            parts.is_down,
+            parts.node,
+            parts.proposer.availability,
         )
         self.entries = WriteCoordinator(parts.client, parts.proposer, read_barrier, self._pool, clock)
         self.drop_coordinator = DropCoordinator(schema, routes, parts.proposer, self.entries, read_barrier, clock)
-        self._schema_coordinator = SchemaCoordinator(schema, routes, self.entries, self.drop_coordinator, read_barrier)
+        self._schema_coordinator = SchemaCoordinator(
+            schema, routes, self.entries, self.drop_coordinator, read_barrier, parts.meta_entry_of
+        )
         self.views = ReadViews(
             parts.node, parts.client, routes, replicas, schema, parts.peers, read_barrier, self.drop_coordinator
         )
@@ -197,10 +210,10 @@ class ClusterDatabase:
     ) -> tuple[GroupId, bytes] | None:
         """The entry that a batch is; None if it is another number of entries, or not for this node to say."""
         try:
-            rows, seen = self._routed(frames_of([tablet]), drops, tree, routing)
+            rows, partitions, seen = self._routed(frames_of([tablet]), drops, tree, routing)
         except UserMistake:
             return None
-        if len(rows) != 1 or not request.is_numbered:
+        if len(rows) != 1 or not request.is_numbered or self._schema_coordinator.unregistered(partitions):
             return None
         ((group, parts),) = rows.items()
         if self._parts.proposer.leader_of(group) != self._parts.node:
@@ -210,18 +223,23 @@ class ClusterDatabase:
 
     def _routed(
         self, frames: Sequence[TabletFrame], drops: Mapping[GroupId, int], tree: SchemaTree, routing: Routing
-    ) -> tuple[dict[GroupId, list[PlacedTablet]], int]:
-        """The rows of each group, and the newest drop that they take into account. Raises UserMistake."""
+    ) -> tuple[dict[GroupId, list[PlacedTablet]], dict[str, set[int]], int]:
+        """The rows of each group, their slices by database, and the newest drop that they take into account.
+
+        Raises UserMistake.
+        """
         for guard in self.write_guards:
             guard.check_rows([frame.head.device for frame in frames])
         refuse_synced(tree, (frame.head.device for frame in frames))
         placed = self._fitting.place(frames, tree)
         rows: dict[GroupId, list[PlacedTablet]] = {}
+        partitions: dict[str, set[int]] = {}
         for frame, tablet in zip(frames, placed, strict=True):
-            for group, part in routing.split_tablet(tablet):
+            for group, database, slice_, part in routing.split_tablet(tablet):
                 rows.setdefault(group, []).append(part)
+                partitions.setdefault(database, set()).add(slice_)
                 self._note_written(frame.head.device, group)
-        return rows, self.drop_coordinator.newest_visible_drop(drops, placed) if drops else 0
+        return rows, partitions, self.drop_coordinator.newest_visible_drop(drops, placed) if drops else 0
 
     def _write(
         self,
@@ -237,14 +255,16 @@ class ClusterDatabase:
         if creates:
             tree = tree.dry_run(creates, [frame.head.device for frame in frames])
         routing = self.routing
-        rows, seen = self._routed(frames, drops, tree, routing)
+        rows, partitions, seen = self._routed(frames, drops, tree, routing)
         if creates:
-            self._schema_coordinator.create(request, creates, rows, tree, drops, routing, written)
+            self._schema_coordinator.create(request, creates, rows, tree, drops, routing, written, partitions)
             # What was created may have been dropped since: rows that went with it are gone too, others are refused.
             heads = [part.tablet.head for parts in rows.values() for part in parts]
             for head in heads:
                 self._fitting.depth(head, self.schema)
             refuse_synced(self.schema, (head.device for head in heads))
+        else:
+            self._schema_coordinator.register(partitions, request)
         mutations = {group: Mutation(tablets=parts) for group, parts in rows.items()}
         self.entries.propose_all(mutations, request, routing, seen, written)
 
@@ -280,6 +300,10 @@ class ClusterDatabase:
                 guard.check_file(path)
             return load_file(path, options, self.entries.numbered(request), self, here)
 
+    def register_partitions(self, partitions: Mapping[str, Collection[int]], request: WriteRequest) -> None:
+        """See `SchemaCoordinator.register`."""
+        self._schema_coordinator.register(partitions, request)
+
     def abandon_loads(self, led: Iterable[GroupId]) -> None:
         """In the groups that this node leads, give up files that nobody has continued to send for long."""
         before_ns = self._parts.clock.monotonic_ns() - _SHIPMENT_LEASE_NS
@@ -302,7 +326,7 @@ class ClusterDatabase:
             parse_pattern(pattern)
         if patterns and not time.empty:
             deletion = Mutation(deletions=[Deletion(tuple(patterns), time)])
-            self._schema_coordinator.broadcast(deletion, self.entries.numbered(request))
+            self._schema_coordinator.delete(deletion, self.entries.numbered(request))
 
     def delete_series(self, pattern: str, *, request: WriteRequest = UNNUMBERED) -> int:
         """See `Database.delete_series`. Raises PartialFailure; what is begun will be ended."""
@@ -320,7 +344,7 @@ class ClusterDatabase:
             with self.entries.showing(groups, deadline_ns):
                 self.drop_coordinator.drop(BeginDropSeries(pattern), deadline_ns)
         else:
-            self.drop_coordinator.wait_drops_applied(STRONG_SECONDS, deadline_ns)
+            self.drop_coordinator.wait_drops_applied([pattern], STRONG_SECONDS, deadline_ns)
         return len(found)
 
     def delete_database(self, path: str, *, request: WriteRequest = UNNUMBERED) -> None:
@@ -370,21 +394,32 @@ class ClusterDatabase:
 
     # ------------------------------------------------------------------ reading
 
-    def catch_up(self, consistency: str, horizon: ReadHorizon | None = None) -> ReadPoint:
-        """See `Database.catch_up`, and `ReadViews.catch_up`."""
-        return self.views.catch_up(consistency, horizon)
+    def read_point(
+        self, consistency: str, horizon: ReadHorizon | None = None, deadline_ns: int | None = None
+    ) -> ReadPoint:
+        """See `Database.read_point`."""
+        return self.views.read_point(consistency, horizon, deadline_ns)
+
+    def catch_up(self, point: ReadPoint, scope: ReadScope) -> bool:
+        """See `Database.catch_up`, and `read_views`."""
+        return self.views.catch_up(point, scope)
 
     def finish_schema_read(self, point: ReadPoint) -> None:
         """See `Database.finish_schema_read`."""
         self.views.finish_schema_read(point)
 
+    @property
+    def read_confirmations(self) -> Mapping[GroupId, int]:
+        """See `ReadBarrier.confirmations`."""
+        return self._read_barrier.confirmations
+
     def refresh_schema(self) -> None:
         """Learn what is new in the schema of groups that are elsewhere. Raises SchemaUnknown."""
         self._read_barrier.refresh(self.routing.groups, _REFRESH_SECONDS)
 
-    def view(self, point: ReadPoint) -> ReadView:
+    def view(self, point: ReadPoint, sources: Sources = None) -> ReadView:
         """See `Database.view`."""
-        return layered_view(self.view_layers, partial(self.views.view, point))
+        return layered_view(self.view_layers, partial(self.views.view, point, sources))
 
     def hold(self, point: ReadPoint) -> ReadView:
         """See `Database.hold`: the holders of all groups are asked."""

@@ -8,11 +8,11 @@ Thread-safe.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from saros_cluster.data.command import NO_REQUEST, encode_command
-from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of, reaches
+from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of, overlaps, reaches
 from saros_cluster.data.ownership import MOVED
 from saros_cluster.database.read_index import ReadBarrier
 from saros_cluster.database.write_coordinator import WriteCoordinator
@@ -64,9 +64,9 @@ class DropCoordinator:
     def drop(self, command: BeginDrop | BeginDropSeries, deadline_ns: int | None) -> None:
         """Begin it, as soon as no slots move, and carry it out; groups may end meanwhile. Raises PartialFailure."""
         begin = WriteRequest(deadline_ns=deadline_ns)
-        until_ns = step_deadline_ns(self._clock.monotonic_ns(), DEADLINE_SECONDS, deadline_ns)
-        self._retry_during_moves(lambda: self._entries.change_meta(command, begin), until_ns)
-        self._retry_during_moves(partial(self.finish, None, deadline_ns), until_ns)
+        deadline_ns = step_deadline_ns(self._clock.monotonic_ns(), DEADLINE_SECONDS, deadline_ns)
+        self._retry_during_moves(lambda: self._entries.change_meta(command, begin), deadline_ns)
+        self._retry_during_moves(partial(self.finish, None, deadline_ns), deadline_ns)
 
     def _retry_during_moves(self, act: Callable[[], None], deadline_ns: int) -> None:
         while True:
@@ -112,23 +112,24 @@ class DropCoordinator:
         if any(reaches(drop, path) for drop in self._schema.pending.values() for path in paths):
             self.finish(None, deadline_ns)
 
-    def wait_drops_applied(self, seconds: float, deadline_ns: int | None = None) -> None:
-        """What shows here as dropped is gone in all groups when this returns. Raises StorageError (2017).
+    def wait_drops_applied(self, patterns: Collection[str], seconds: float, deadline_ns: int | None = None) -> None:
+        """Wait until all groups have carried out the drops at or below path patterns that show here.
 
+        Raises StorageError (2017).
         The schema goes at one place, points at others, and until then these take points of whoever does not know yet:
         written after somebody has found that the series is gone, and acknowledged, they would go with the rest.
         """
         self._wait_drops_visible(deadline_ns)
         # A database shows no more from the first step on, a series as soon as its group has dropped it.
-        begun = self._schema.pending.keys()
+        begun = {number for number, drop in self._schema.pending.items() if overlaps(drop, patterns)}
         for _ in range(_OTHERS_TURNS):
             if begun.isdisjoint(self._schema.pending):
                 return
             self._read_barrier.pause(TRIPS_SECONDS)  # whoever began it is about to end it
             self._entries.wait_visible([META], deadline_ns)
-        until_ns = step_deadline_ns(self._clock.monotonic_ns(), seconds, deadline_ns)
+        deadline_ns = step_deadline_ns(self._clock.monotonic_ns(), seconds, deadline_ns)
         try:
-            self._retry_during_moves(partial(self.finish, seconds, deadline_ns), until_ns)
+            self._retry_during_moves(partial(self.finish, seconds, deadline_ns), deadline_ns)
         except StorageError as error:
             raise StorageError(f"what was dropped may not be gone everywhere yet: {error}", code=2017) from error
 

@@ -15,7 +15,7 @@ Runs on the caller's thread; any thread.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -81,6 +81,10 @@ class Cluster(Protocol):
 
     def change_schema(self, changes: Sequence[SchemaChange], *, request: WriteRequest) -> None:
         """Make what is missing."""
+        ...
+
+    def register_partitions(self, partitions: Mapping[str, Collection[int]], request: WriteRequest) -> None:
+        """Have reads find the points that are about to come to these slices."""
         ...
 
 
@@ -178,6 +182,7 @@ class _Load:
 
     def _ship(self, staged: StagedFile, part: Request, seen: Mapping[GroupId, int]) -> None:
         """Send it to the group that owns its slice. Raises UserMistake if that has lost or refused it."""
+        self._cluster.register_partitions({staged.database: [staged.slice]}, self._request)
         routing = self._cluster.routing
         group = routing.group_at(staged.database, staged.slice)
         name = shipment_name(*self._local.entries.own_request())

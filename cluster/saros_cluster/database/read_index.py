@@ -20,24 +20,32 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
+from functools import partial
 
 from saros_cluster.data.schema_delta import SchemaDelta
 from saros_cluster.multiraft.host import GroupHost, NotHere
 from saros_cluster.multiraft.peers import BadRequest, CallHandler, Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.routing.no_leader import NoLeader
+from saros_cluster.routing.availability import Availability
+from saros_cluster.routing.no_leader import NoLeader, NoReplica, step_deadline_ns
+from saros_cluster.routing.proposer import CROWDED
 from saros_cluster.routing.replicas import Replicas
 from saros_cluster.routing.routes import Routes
+from saros_cluster.routing.routing import Routing
 from saros_cluster.routing.schema_view import ClusterSchema
 from saros_cluster.topology.topology import META
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError
-from saros_storage.scan.read_point import schema_of, split
+from saros_storage.base.paths import join_nodes, parse_pattern, split_path
+from saros_storage.scan.read_point import ReadPoint, ReadScope, Sources, schema_of, split
+from saros_storage.scan.reading import TimeRange
+from saros_storage.schema import SchemaTree
 
 CATCH_UP, SCHEMA = "catch up", "schema"
 #: One member gets this long before the next is asked.
@@ -46,9 +54,17 @@ _ATTEMPT_SECONDS = 3.0
 _TOLD_SECONDS = 1.0
 #: Before a group is asked again that nobody leads: an election takes longer.
 _PAUSE_SECONDS = 0.02
+#: A strong read fails after this at the latest.
+STRONG_SECONDS = 10.0
+#: A replica gets so long until it has what a session was shown elsewhere; a healthy one has it at the next heartbeat.
+SHOWN_SECONDS = 0.3
+#: To be told of series elsewhere, once after a start.
+KNOW_SECONDS = 5.0
 #: A replica that waits for what others have looks so often whether it came.
 _POLL_SECONDS = 0.002
 _NOT_IN_TIME = "it has not confirmed a read in time"
+#: Groups that are here, and what their leaders will answer.
+Reads = list[tuple[GroupId, Future[int | None]]]
 
 
 class SchemaUnknown(StorageError):
@@ -72,7 +88,9 @@ class ReadBarrier:
         pool: ThreadPoolExecutor,
         is_down: Callable[[NodeId], bool],
         node: NodeId,
+        availability: Availability,
     ) -> None:
+        self._availability = availability
         self._node = node
         self._host = host
         self._peers = peers
@@ -87,6 +105,14 @@ class ReadBarrier:
         #: By group that is not here: no entry behind this one has changed what is known of its schema.
         self._changed: dict[GroupId, int] = {}
         self._learning = threading.Lock()
+        self._counting = threading.Lock()
+        self._confirmations: Counter[GroupId] = Counter()
+
+    @property
+    def confirmations(self) -> Mapping[GroupId, int]:
+        """By group: how often it was asked to confirm how far a read must see."""
+        with self._counting:
+            return dict(self._confirmations)
 
     def is_local(self, group: GroupId) -> bool:
         """Whether this node has a replica, which others may count on: one that is only coming to be is none."""
@@ -100,67 +126,215 @@ class ReadBarrier:
 
     def catch_up(self, groups: Iterable[GroupId], seconds: float) -> dict[int, int]:
         """By group: the index that a view must have applied. Raises NoLeader."""
-        deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
-        chosen = list(groups)
-        far = [(g, self._pool.submit(self._ask, g, deadline_ns)) for g in chosen if not self.is_local(g)]
-        found = self._wait_local([g for g in chosen if self.is_local(g)], deadline_ns)
-        for group, answer in far:
-            found[group] = answer.result()
+        found, failures = self._catch_up(list(groups), self._clock.monotonic_ns() + int(seconds * 1e9))
+        for error in failures.values():
+            raise error
         return found
 
-    def catch_up_all(self, seconds: float) -> dict[int, int]:
-        """The same with all groups, those that began meanwhile too, and with whoever has what others let go of."""
-        deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
-        found = self._catch_up_all(deadline_ns)
-        orphans = self._schema.orphans
-        if orphans:  # their groups were asked too early
-            found |= self._catch_up_all(deadline_ns)
-            self._schema.forget(orphans)
-        return found
+    def _catch_up(self, groups: Sequence[GroupId], deadline_ns: int) -> tuple[dict[int, int], dict[GroupId, NoLeader]]:
+        """The indexes, and the errors of groups without one. All are asked at once, the last remote one here.
 
-    def _catch_up_all(self, deadline_ns: int) -> dict[int, int]:
+        Few requests wait for groups that have been without a leader, and not for long (`routing.availability`).
+        """
+        waiting = [group for group in groups if self._availability.needs_place(group)]
+        has_place = bool(waiting) and self._availability.take_place()
+        failures = {} if has_place else {group: self._no_leader(group, CROWDED) for group in waiting}
+        try:
+            found = self._ask_all([group for group in groups if group not in failures], deadline_ns, failures)
+        finally:
+            if has_place:
+                self._availability.leave_place()
+        for group in found:
+            self._availability.note_success(GroupId(group))
+        return found, failures
+
+    def _ask_all(
+        self, groups: Sequence[GroupId], deadline_ns: int, failures: dict[GroupId, NoLeader]
+    ) -> dict[int, int]:
+        with self._counting:
+            self._confirmations.update(groups)
+        left_s = self._left(deadline_ns)
+        shorter_s = left_s - min((self._availability.patience_s(group, left_s) for group in groups), default=left_s)
+        deadline_ns -= int(shorter_s * 1e9)
+        remote = [group for group in groups if not self.is_local(group)]
+        reads = [(group, self._host.read(group)) for group in groups if group not in remote]
+        asked = [(group, self._pool.submit(self._ask, group, deadline_ns).result) for group in remote[:-1]]
+        asked = [(group, partial(self._ask, group, deadline_ns)) for group in remote[-1:]] + asked
         found: dict[int, int] = {}
-        while missing := [group for group in (META, *self._routes.now.groups) if group not in found]:
-            found |= self.catch_up(missing, self._left(deadline_ns))
+        for group, answer in asked:
+            try:
+                found[group] = answer()
+            except NoLeader as error:
+                failures[group] = error
+        return found | self._wait_local(reads, deadline_ns, failures)
+
+    def catch_up_with(self, point: ReadPoint, scope: ReadScope, seconds: float) -> bool:
+        """Ask the groups that a scope needs and the point has not been told by. Whether there were any.
+
+        While their answers come, slots may move and databases be created: then others are needed, and asked too.
+        Raises NoLeader.
+        """
+        deadline_ns = self.deadline_ns(point, seconds)
+        asked = False
+        while True:
+            routing = self._routes.now
+            missing = [group for group in self._groups_of(scope, routing) if group not in point.applied]
+            if missing:
+                self._confirm(point, missing, deadline_ns, scope)
+            elif orphans := self._orphans(scope):  # their groups were asked too early
+                self._confirm(point, list({META, *map(routing.schema_group, orphans)}), deadline_ns, scope)
+                if self._routes.now is routing:
+                    self._schema.forget(orphans)
+            else:
+                return asked
+            asked = True
+
+    def confirm(self, point: ReadPoint, sources: Sources, groups: Collection[GroupId]) -> None:
+        """Have groups that are about to be read confirm how far, unless they have, or need not. Raises NoLeader."""
+        missing = [group for group in groups if group not in point.applied] if point.current else []
+        if missing:
+            self._confirm(point, missing, self.deadline_ns(point, STRONG_SECONDS), ReadScope((), sources))
+
+    def _confirm(self, point: ReadPoint, groups: Sequence[GroupId], deadline_ns: int, scope: ReadScope) -> None:
+        found, failures = self._catch_up(groups, deadline_ns)
+        for group, error in failures.items():
+            failures[group] = error.named(self._concerned(group, scope))
+            if not point.partial or group == META:
+                raise failures[group] from error
+        point.applied = {**point.applied, **dict.fromkeys(failures, 0), **found}
+        point.missing = {**point.missing, **{group: str(error) for group, error in failures.items()}}
+
+    def _concerned(self, group: GroupId, scope: ReadScope) -> list[str]:
+        """The databases of a scope that a group keeps the schema or points of."""
+        routing, partitions = self._routes.now, self._schema.partitions
+        always = TimeRange()
+        return [
+            path
+            for path in self.databases_of(scope)
+            if routing.schema_group(path) == group or group in routing.groups_for(path, always, partitions.get(path))
+        ]
+
+    def learn_for(self, point: ReadPoint, scope: ReadScope) -> bool:
+        """Learn the schema of a scope that need not be current, if it is not known at all. Whether a group was new.
+
+        The point is stale unless these groups show as much as its session was shown before. Raises SchemaUnknown.
+        """
+        new = [group for group in self._groups_of(scope, self._routes.now) if group not in point.applied]
+        if not new:
+            return False
+        deadline_ns = self.deadline_ns(point, KNOW_SECONDS)
+        schema_groups = map(self._routes.now.schema_group, self.databases_of(scope))
+        self.ensure_schema_known(new if scope.sources is None else set(schema_groups), self._left(deadline_ns))
+        wanted = {g: index for group in new for g in (group, schema_of(group)) if (index := point.wanted.get(g))}
+        if not self.wait_session_visible(wanted, min(SHOWN_SECONDS, self._left(deadline_ns))):
+            point.stale = True
+        point.applied = {**dict.fromkeys(new, 0), **point.applied}
+        return True
+
+    def deadline_ns(self, point: ReadPoint, seconds: float) -> int:
+        """When a wait for a point ends that takes `seconds` at most."""
+        return step_deadline_ns(self._clock.monotonic_ns(), seconds, point.deadline_ns)
+
+    def _groups_of(self, scope: ReadScope, routing: Routing) -> list[GroupId]:
+        """The groups whose schema or points a scope needs, by the schema and routing known here.
+
+        The meta group knows the databases, their partitions and their places; every data group the catalogue and the
+        rules of TTL, so there is one at least.
+        """
+        if scope.sources is None:
+            return [META, *routing.groups]
+        found = {routing.schema_group(database): None for database in self.databases_of(scope)}
+        found |= dict.fromkeys(self.groups_read(scope.sources, routing))
+        return [META, *(found or self._anyone(routing))]
+
+    def databases_of(self, scope: ReadScope) -> set[str]:
+        """The databases that a scope has to do with, of those that are known."""
+        tree = self._schema.tree
+        if scope.sources is None:
+            return set(tree.databases())
+        found = {database for database, _ in _times_of(scope.sources, tree)}
+        for text in scope.patterns:
+            found.update(databases_matching(text, tree))
         return found
+
+    def groups_read(self, sources: Sources, routing: Routing) -> Sequence[GroupId]:
+        """The groups that may have points of the sources."""
+        if sources is None:
+            return routing.groups
+        partitions = self._schema.partitions
+        times = _times_of(sources, self._schema.tree)
+        return sorted({g for name, time in times for g in routing.groups_for(name, time, partitions.get(name))})
+
+    def _anyone(self, routing: Routing) -> Sequence[GroupId]:
+        """Some data group: rather one that is here, and has a leader."""
+        leaderless = {group: self._host.leader_of(group) is None for group in routing.groups}
+        return sorted(routing.groups, key=lambda group: (leaderless[group], not self.is_local(group)))[:1]
+
+    def _orphans(self, scope: ReadScope) -> frozenset[str]:
+        orphans = self._schema.orphans
+        return orphans & self.databases_of(scope) if orphans else orphans
 
     def _is_gone(self, group: GroupId) -> bool:
         """Whether the group has ended: others have what it had."""
         return not self._routes.now.members(group)
 
-    def _wait_local(self, waiting: list[GroupId], deadline_ns: int) -> dict[int, int]:
+    def _wait_local(self, reads: Reads, deadline_ns: int, failures: dict[GroupId, NoLeader]) -> dict[int, int]:
+        """The indexes of groups that are here; `failures` gets the errors of the others."""
         found: dict[int, int] = {}
-        while waiting:
-            reads: list[tuple[GroupId, Future[int | None]]] = [(group, self._host.read(group)) for group in waiting]
-            waiting = []
+        while reads:
+            waiting: list[GroupId] = []
             for group, read in reads:
                 try:
                     index = read.result(max(self._left(deadline_ns), 0.001))
                 except FutureTimeoutError:
-                    raise self._no_leader(group, _NOT_IN_TIME) from None
+                    failures[group] = self._no_leader(group, _NOT_IN_TIME)
                 except NotHere as error:
-                    if self._is_gone(group):
-                        continue
-                    if group in self._routes.now.groups and not self.is_local(group):  # it was left meanwhile
-                        found[group] = self._ask(group, deadline_ns)
-                        continue
-                    raise self._no_leader(group, str(error)) from error
-                if index is not None:
-                    found[group] = index
-                elif self._left(deadline_ns) > 0:
-                    waiting.append(group)
+                    self._left_meanwhile(group, error, deadline_ns, found, failures)
                 else:
-                    raise self._no_leader(group, _NOT_IN_TIME)
+                    if index is not None:
+                        found[group] = index
+                    elif self._left(deadline_ns) > 0:
+                        waiting.append(group)
+                    else:
+                        failures[group] = self._no_leader(group, _NOT_IN_TIME)
             if waiting:
                 time.sleep(_PAUSE_SECONDS)
+            reads = [(group, self._host.read(group)) for group in waiting]
         return found
+
+    def _left_meanwhile(
+        self,
+        group: GroupId,
+        error: NotHere,
+        deadline_ns: int,
+        found: dict[int, int],
+        failures: dict[GroupId, NoLeader],
+    ) -> None:
+        """This node has no replica of a group any more: others are asked, unless the group has ended."""
+        try:
+            if group in self._routes.now.groups and not self.is_local(group):
+                found[group] = self._ask(group, deadline_ns)
+            elif not self._is_gone(group):
+                raise self._no_leader(group, str(error)) from error
+        except NoLeader as failure:
+            failures[group] = failure
+
+    def no_replica(self, group: GroupId, error: Exception, sources: Sources) -> NoReplica:
+        """The error of a read that finds no replica of a group."""
+        members = self._routes.now.members(group)
+        databases = self._concerned(group, ReadScope((), sources))
+        return NoReplica(group, str(error), members, self._silent(members), databases)
+
+    def _silent(self, members: Sequence[NodeId]) -> list[NodeId]:
+        return [node for node in members if node != self._node and self._is_down(node)]
 
     def _no_leader(self, group: GroupId, why: str) -> NoLeader:
         routing = self._routes.now
         members = routing.members(group)
-        silent = [node for node in members if node != self._node and self._is_down(node)]
+        self._availability.note_failure(group)
+        silent = self._silent(members)
         databases = [path for path in self._schema.tree.databases() if routing.schema_group(path) == group]
-        return NoLeader(group, why, members, silent, databases)
+        return NoLeader(group, why, members, silent, databases, self._availability.since(group))
 
     def _left(self, deadline_ns: int) -> float:
         return (deadline_ns - self._clock.monotonic_ns()) / 1e9
@@ -294,12 +468,35 @@ class ReadBarrier:
         index = 0
         if current:
             deadline_ns = self._clock.monotonic_ns() + int(min(seconds, _ATTEMPT_SECONDS) * 1e9)
-            found = self._wait_local([group], deadline_ns)
+            failures: dict[GroupId, NoLeader] = {}
+            found = self._wait_local([(group, self._host.read(group))], deadline_ns, failures)
+            for error in failures.values():
+                raise error
             if group not in found:
                 raise NotHere(group, "the group has ended")
             index = found[group]
         news = machine.replica.delta_since(known)
         return json.dumps({"index": index, "schema": news.to_json()}).encode()
+
+
+def _times_of(sources: Collection[tuple[str, TimeRange]], tree: SchemaTree) -> set[tuple[str, TimeRange]]:
+    """The databases of devices, and the ranges of time; of most devices it is known which theirs is."""
+    found: set[tuple[str, TimeRange]] = set()
+    for path, time_range in sources:
+        device = tree.device(path)
+        database = tree.database_of(path) if device is None else device.database
+        if database is not None:
+            found.add((database, time_range))
+    return found
+
+
+def databases_matching(text: str, tree: SchemaTree) -> list[str]:
+    """The databases that have something at or below a path pattern, or may have."""
+    pattern = parse_pattern(text)
+    database = tree.database_of(join_nodes(pattern.fixed_nodes))
+    if database is not None:
+        return [database]
+    return [path for path in tree.databases() if pattern.overlaps(split_path(path))]
 
 
 def _read(name: str, request: bytes) -> tuple[GroupId, int, float]:

@@ -1,10 +1,13 @@
 """What a query sees of the cluster: the regions of this node, and readers at the holders of the others.
 
-    catch_up      strong  all groups confirm the index to apply up to; wait for that          fails if they cannot;
-                          and what shows as dropped is gone in all of them, before the answer
+    catch_up      strong  each group that is read confirms the index to apply up to; wait for that, or fail;
+                          and what shows as dropped is gone in all groups, before the answer
                   mid     the same if it is quick, else what is here, and the result is marked stale
                   weak    what is here; stale unless it includes all that the session was shown, here or elsewhere
-    view          all groups here: one snapshot of them; else also readers, by the current routing (`remote`)
+    view          all that is read is here: one snapshot of it; else also readers, by the current routing (`remote`)
+
+A read depends on the groups that it reads: the meta group, those that keep the schema of the databases that its
+patterns may match, and those of the partitions that its sources may have points in.
 
 The leases of other nodes' views are renewed while the views are open, or the holders release them. Thread-safe.
 """
@@ -14,12 +17,13 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from weakref import WeakSet
 
 from saros_cluster.data.command import TableVersion
 from saros_cluster.data.ownership import MOVED
 from saros_cluster.database.drop_coordinator import RENEWALS_MAX, TRIPS_SECONDS, DropCoordinator
-from saros_cluster.database.read_index import ReadBarrier
+from saros_cluster.database.read_index import SHOWN_SECONDS, STRONG_SECONDS, ReadBarrier
 from saros_cluster.multiraft.host import NotHere
 from saros_cluster.multiraft.peers import Peers
 from saros_cluster.placement.ring import NodeId
@@ -32,19 +36,13 @@ from saros_cluster.routing.replicas import Replicas
 from saros_cluster.routing.routes import Routes
 from saros_cluster.routing.routing import Routing
 from saros_cluster.routing.schema_view import ClusterSchema
-from saros_cluster.topology.topology import META
 from saros_scheduler.task import QueryId
 from saros_storage.base.errors import UserMistake
 from saros_storage.read.view import LocalReadView
-from saros_storage.scan.read_point import ReadHorizon, ReadPoint
+from saros_storage.scan.read_point import EVERYTHING, ReadHorizon, ReadPoint, ReadScope, Sources
 from saros_storage.scan.reading import TimeRange
 
-STRONG_SECONDS = 10.0
 MID_SECONDS = 0.5
-#: A replica gets so long until it has what a session was shown elsewhere; a healthy one has it at the next heartbeat.
-SHOWN_SECONDS = 0.3
-#: To be told of series elsewhere, once after a start.
-KNOW_SECONDS = 5.0
 
 
 class ReadViews:
@@ -74,52 +72,59 @@ class ReadViews:
         self._lock = threading.Lock()
         self._open: WeakSet[RoutedView] = WeakSet()
 
-    def catch_up(self, consistency: str, horizon: ReadHorizon | None = None) -> ReadPoint:
+    def read_point(
+        self, consistency: str, horizon: ReadHorizon | None = None, deadline_ns: int | None = None
+    ) -> ReadPoint:
+        """See `Database.read_point`."""
+        point = ReadPoint(settled=False, current=consistency != "weak", deadline_ns=deadline_ns)
+        if consistency == "strong":
+            point.strong = True
+        elif horizon is not None:
+            point.wanted, point.horizon = horizon.shown, horizon
+        return point
+
+    def catch_up(self, point: ReadPoint, scope: ReadScope) -> bool:
         """See `Database.catch_up`. Raises NoLeader (strong), SchemaUnknown (others)."""
-        everything = (META, *self._routes.now.groups)
-        wanted = {} if horizon is None else horizon.shown
-        match consistency:
-            case "weak":
-                self._read_barrier.ensure_schema_known(everything, KNOW_SECONDS)
-                complete = self._read_barrier.wait_session_visible(wanted, SHOWN_SECONDS)
-                return ReadPoint(stale=not complete, wanted=wanted, horizon=horizon)
-            case "mid":
-                try:
-                    return ReadPoint(applied=self._read_barrier.catch_up_all(MID_SECONDS), horizon=horizon)
-                except NoLeader:
-                    self._read_barrier.ensure_schema_known(everything, KNOW_SECONDS)
-                    return ReadPoint(stale=True, wanted=wanted, horizon=horizon)
-            case "strong":
-                return ReadPoint(strong=True, applied=self._read_barrier.catch_up_all(STRONG_SECONDS))
-            case _:
-                raise AssertionError(consistency)
+        point.patterns = point.patterns.union(scope.patterns, self._read_barrier.databases_of(scope))
+        if point.current:
+            try:
+                return self._read_barrier.catch_up_with(point, scope, STRONG_SECONDS if point.strong else MID_SECONDS)
+            except NoLeader:
+                if point.strong:
+                    raise
+                point.current, point.stale = False, True
+        return self._read_barrier.learn_for(point, scope)
 
     def finish_schema_read(self, point: ReadPoint) -> None:
         """See `Database.finish_schema_read`. Raises StorageError (2017)."""
         if point.horizon is not None:
             point.horizon.note(self._read_barrier.schema_shown(self._routes.now.groups))
         if point.strong:
-            self._drop_coordinator.wait_drops_applied(STRONG_SECONDS)
+            deadline_ns = self._read_barrier.deadline_ns(point, STRONG_SECONDS)
+            self._drop_coordinator.wait_drops_applied(point.patterns, STRONG_SECONDS, deadline_ns)
 
     # ------------------------------------------------------------------ views
 
-    def view(self, point: ReadPoint) -> LocalReadView | RoutedView:
+    def view(self, point: ReadPoint, sources: Sources = None) -> LocalReadView | RoutedView:
         """See `Database.view`."""
-        routing, here, local = self._local_view(point)
-        if len(here) == len(routing.groups) and point.horizon is None:
+        routing, needed, here, local = self._local_view(point, sources)
+        if len(here) == len(needed) and point.horizon is None:
             return local
+        partitions = self._schema.partitions
 
         def routes(device: str, time: TimeRange) -> Sequence[GroupId]:
             database = self._schema.tree.database_of(device)
-            return () if database is None else routing.groups_for(database, time)
+            groups = () if database is None else routing.groups_for(database, time, partitions.get(database))
+            return [group for group in groups if group not in point.missing]
 
         def holders(group: GroupId) -> list[RemoteTarget]:
             return [] if group in here else self._holders(point, routing, group)
 
-        return self._opened(local, routes, holders, point)
+        return self._opened(local, routes, holders, point, sources)
 
     def hold(self, point: ReadPoint) -> LocalReadView | RoutedView:
         """See `Database.hold`: the holders of all groups are asked."""
+        self.catch_up(point, EVERYTHING)
         view = self.view(point)
         if isinstance(view, RoutedView):
             try:
@@ -137,7 +142,7 @@ class ReadViews:
         target = ReadTarget(group, None, 0, view_name=name)
         nothing = LocalReadView({}, self._replicas.cache, lambda: None)
         holders = [RemoteTarget(node, target) for node in nodes]
-        return self._opened(nothing, lambda *_: (group,), lambda _: holders, None)
+        return self._opened(nothing, lambda *_: (group,), lambda _: holders, None, ())
 
     def _opened(
         self,
@@ -145,9 +150,11 @@ class ReadViews:
         routes: Callable[[str, TimeRange], Sequence[GroupId]],
         holders: Callable[[GroupId], list[RemoteTarget]],
         point: ReadPoint | None,
+        sources: Sources,
     ) -> RoutedView:
         query = QueryId(f"{self._client:016x}-{next(self._numbers)}")
-        view = RoutedView(query, local, routes, holders, self._peers, point)
+        no_replica = partial(self._read_barrier.no_replica, sources=sources)
+        view = RoutedView(query, local, routes, holders, self._peers, point, no_replica)
         with self._lock:
             self._open.add(view)
         return view
@@ -159,23 +166,25 @@ class ReadViews:
         for view in views:
             view.renew()
 
-    def _local_view(self, point: ReadPoint) -> tuple[Routing, Mapping[GroupId, TableVersion], LocalReadView]:
-        """The routing of now, what is here by it, and a picture of that.
+    def _local_view(
+        self, point: ReadPoint, sources: Sources
+    ) -> tuple[Routing, Sequence[GroupId], Mapping[GroupId, TableVersion], LocalReadView]:
+        """The routing of now, the groups that are to be read by it, what of them is here, and a picture of that.
 
         A replica that lacks what must show, or has not heard of slots that came to its group, is none; nor is what was
         seen by a table of before slots went for good. And a node joins and leaves groups.
         """
         for _ in range(RENEWALS_MAX):
             routing = self._routes.now
-            if point.applied:
-                missing = [group for group in routing.groups if group not in point.applied]
-                point.applied = {**point.applied, **self._read_barrier.catch_up(missing, STRONG_SECONDS)}
+            needed = self._read_barrier.groups_read(sources, routing)
+            self._read_barrier.confirm(point, sources, needed)
+            needed = [group for group in needed if group not in point.missing]
             machines = self._replicas.machines
-            mine = [g for g in routing.groups if g in machines and self._read_barrier.has(g, point.applied.get(g, 0))]
+            mine = [g for g in needed if g in machines and self._read_barrier.has(g, point.applied.get(g, 0))]
             known = {group: routing.table_version(group) for group in mine}
             here = {group: found for group, found in known.items() if machines[group].replica.knows_table(found)}
             try:
-                return routing, here, self._replicas.view(here)
+                return routing, needed, here, self._replicas.view(here)
             except (UserMistake, NotHere) as error:
                 moved: Exception = error
                 self._read_barrier.pause(TRIPS_SECONDS)
@@ -187,7 +196,7 @@ class ReadViews:
         if not nodes:
             raise UserMistake("slots have moved: run the query again", code=MOVED)
         known, shown = routing.table_version(group), point.wanted.get(group)
-        targets = [ReadTarget(group, point.applied.get(group), *known)]
+        targets = [ReadTarget(group, point.applied.get(group) or None, *known)]
         if shown is not None:
             targets.insert(0, ReadTarget(group, shown, *known, int(SHOWN_SECONDS * 1e3)))
         return [RemoteTarget(node, target) for target in targets for node in nodes]

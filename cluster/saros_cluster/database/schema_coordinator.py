@@ -1,6 +1,6 @@
 """What is to be known to the cluster before rows are: databases, series, and what all groups are told.
 
-    databases          meta group
+    databases          meta group, with the partitions that have points
     series             the group that keeps their database's schema; rows for it go into the same entry
     TTL, catalogue     an entry in every group
 
@@ -11,14 +11,17 @@ Nothing is made under a drop that is not over. What drops or moves of slots over
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
+from saros_cluster.data.command import Request
 from saros_cluster.database.drop_coordinator import DropCoordinator
-from saros_cluster.database.read_index import ReadBarrier
+from saros_cluster.database.read_index import ReadBarrier, databases_matching
 from saros_cluster.database.write_coordinator import WriteCoordinator
-from saros_cluster.meta.state import CreateDatabase
+from saros_cluster.meta.state import AddPartitions, BeginDeletion, CreateDatabase
 from saros_cluster.raft.messages import GroupId
+from saros_cluster.routing.no_leader import OutcomeUnknown
 from saros_cluster.routing.routes import Routes
 from saros_cluster.routing.routing import Routing
 from saros_cluster.routing.schema_view import ClusterSchema
@@ -42,7 +45,10 @@ class SchemaCoordinator:
         entries: WriteCoordinator,
         drop_coordinator: DropCoordinator,
         read_barrier: ReadBarrier,
+        meta_entry_of: Callable[[Request], int | None],
     ) -> None:
+        """`meta_entry_of`: see `MetaMachine.entry_of`."""
+        self._meta_entry_of = meta_entry_of
         self._schema = schema
         self._routes = routes
         self._entries = entries
@@ -81,17 +87,62 @@ class SchemaCoordinator:
     def broadcast(self, mutation: Mutation, request: WriteRequest) -> None:
         """Propose an entry in each group. One that meets a move of slots is sent to all again.
 
-        What came too early for slots that were about to come, or too late for some that were gone, missed them. A
-        deletion has its effect on these only: what was written elsewhere since the first time is to stay.
+        What came too early for slots that were about to come, or too late for some that were gone, missed them.
         """
-        renumbered = iter(partial(self._entries.renumbered, request), None)
-        requests = itertools.chain([request], itertools.repeat(request) if mutation.deletions else renumbered)
+        requests = itertools.chain([request], iter(partial(self._entries.renumbered, request), None))
+        self._propose_until_open(mutation, requests, lambda routing: routing.groups, request)
 
+    def delete(self, mutation: Mutation, request: WriteRequest) -> None:
+        """Propose a deletion in each group that may have points of it. One that meets a move of slots is sent again.
+
+        Sent again, it has no second effect in a group: rows written there since the first time stay.
+        """
+        self._entries.change_meta(BeginDeletion(), request)
+        entry = self._meta_entry_of(Request(*request.key))
+        if entry is None:
+            raise OutcomeUnknown(META, "so many entries came after the deletion that its own is forgotten")
+
+        def groups_of(routing: Routing) -> set[GroupId]:
+            tree, partitions = self._schema.tree, self._schema.partitions
+            found: set[GroupId] = set()
+            for deletion in mutation.deletions:
+                for database in {name for text in deletion.patterns for name in databases_matching(text, tree)}:
+                    registered = partitions.get(database)
+                    before = registered and {slice_: at for slice_, at in registered.items() if at < entry}
+                    found.update(routing.groups_for(database, deletion.time, before))
+            return found
+
+        self._propose_until_open(mutation, itertools.repeat(request), groups_of, request)
+
+    def _propose_until_open(
+        self,
+        mutation: Mutation,
+        requests: Iterator[WriteRequest],
+        groups_of: Callable[[Routing], Collection[GroupId]],
+        request: WriteRequest,
+    ) -> None:
         def attempt() -> None:
             routing = self._routes.now
-            self._entries.propose_all(dict.fromkeys(routing.groups, mutation), next(requests), routing)
+            self._entries.propose_all(dict.fromkeys(groups_of(routing), mutation), next(requests), routing)
 
         self._drop_coordinator.retry_overtaken(attempt, (), request.deadline_ns)
+
+    # ------------------------------------------------------------------ partitions
+
+    def unregistered(self, partitions: Mapping[str, Collection[int]]) -> dict[str, tuple[int, ...]]:
+        """Slices that the meta group does not know to have points, by database."""
+        missing: dict[str, tuple[int, ...]] = {}
+        for database, slices in partitions.items():
+            known = self._schema.partitions.get(database, {})
+            if known is not None and not known.keys() >= set(slices):
+                missing[database] = tuple(sorted(set(slices) - known.keys()))
+        return missing
+
+    def register(self, partitions: Mapping[str, Collection[int]], request: WriteRequest) -> None:
+        """Have reads find the rows that are about to be written to these slices. Raises UserMistake (2021)."""
+        missing = self.unregistered(partitions)
+        if missing:
+            self._entries.change_meta(AddPartitions(missing), request.unnumbered)
 
     def wait_remote_schema(self, creates: Sequence[SchemaChange], deadline_ns: int | None) -> None:
         """Learn what others have made, where nothing tells this node; a database that is new has no series yet."""
@@ -109,18 +160,21 @@ class SchemaCoordinator:
         drops: Mapping[GroupId, int],
         routing: Routing,
         written: dict[GroupId, Mutation] | None = None,
+        partitions: Mapping[str, Collection[int]] = MappingProxyType({}),
     ) -> None:
         """Make databases, then series. Rows of a group that gets series go into the same entry, and leave `rows`.
 
         `tree`: the schema afterwards; `drops`: those seen before it was looked at; `routing`: who gets what; `written`:
-        see `WriteCoordinator.propose_all`.
+        see `WriteCoordinator.propose_all`; `partitions`: the slices of the rows, by database.
         """
         made_databases = [c for c in changes if isinstance(c, changes_of.CreateDatabase)]
         devices = devices_of(changes)
         paths = [*(c.path for c in made_databases), *devices]
         self._drop_coordinator.finish_overlapping(paths, request.deadline_ns)
         for created in made_databases:
-            self._create_database(created.path, request, wanted=not devices)
+            first = partitions.get(created.path, ())
+            self._create_database(created.path, first, request, wanted=not devices)
+        self.register(partitions, request)
         by_group: dict[GroupId, list[SchemaChange]] = {}
         for change in changes:
             if isinstance(change, changes_of.OF_ONE_DEVICE):
@@ -134,10 +188,11 @@ class SchemaCoordinator:
         with self._entries.showing(mutations, request.deadline_ns):
             self._entries.propose_all(mutations, request, routing, seen, written)
 
-    def _create_database(self, path: str, request: WriteRequest, *, wanted: bool) -> None:
+    def _create_database(self, path: str, partitions: Collection[int], request: WriteRequest, *, wanted: bool) -> None:
         """Make a database; unless the request asked for it (`wanted`), it does not matter if it was made before."""
+        create = CreateDatabase(path, tuple(sorted(partitions)))
         try:
-            self._entries.change_meta(CreateDatabase(path), request if wanted else self._entries.renumbered(request))
+            self._entries.change_meta(create, request if wanted else self._entries.renumbered(request))
         except UserMistake as error:
             if wanted or error.code != _EXISTS or not self._schema.tree.is_database(path):
                 raise

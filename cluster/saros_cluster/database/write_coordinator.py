@@ -31,7 +31,7 @@ from saros_cluster.meta.machine import encode_meta_entry
 from saros_cluster.meta.state import MetaCommand
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown, step_deadline_ns
-from saros_cluster.routing.proposer import CROWDED, Proposer
+from saros_cluster.routing.proposer import Proposer
 from saros_cluster.routing.routing import Routing
 from saros_cluster.topology.topology import META
 from saros_storage.base.clock import Clock
@@ -144,33 +144,9 @@ class WriteCoordinator:
 
     def wait_visible(self, groups: Iterable[GroupId], deadline_ns: int | None = None) -> None:
         """Wait until what was written to these groups before shows in this node's schema. Raises NoLeader."""
-        chosen, availability = list(groups), self._proposer.availability
         now_ns = self._clock.monotonic_ns()
-        limit_s = min((availability.patience_s(group, SEE_SECONDS) for group in chosen), default=SEE_SECONDS)
-        until_ns = step_deadline_ns(now_ns, limit_s, deadline_ns)
-        with self._place(chosen):
-            try:
-                self._read_barrier.catch_up(chosen, (until_ns - now_ns) / 1e9)
-            except NoLeader as error:
-                availability.note_failure(error.group)
-                raise
-        for group in chosen:
-            availability.note_success(group)
-
-    @contextmanager
-    def _place(self, groups: Collection[GroupId]) -> Iterator[None]:
-        """A place among the requests that wait, if one of the groups has been unavailable. Raises NoLeader."""
-        availability = self._proposer.availability
-        lost = next(filter(availability.needs_place, groups), None)
-        if lost is None:
-            yield
-            return
-        if not availability.take_place():
-            raise self._proposer.no_leader(lost, CROWDED)
-        try:
-            yield
-        finally:
-            availability.leave_place()
+        until_ns = step_deadline_ns(now_ns, SEE_SECONDS, deadline_ns)
+        self._read_barrier.catch_up(groups, (until_ns - now_ns) / 1e9)
 
 
 def _failure(result: Callable[[], object]) -> StorageError | None:

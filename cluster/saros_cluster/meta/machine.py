@@ -107,6 +107,11 @@ class MetaMachine:
         self._changed(self.state)
         return None
 
+    def entry_of(self, request: Request) -> int | None:
+        """The entry with which a request had its effect; None if it has had none, or long ago."""
+        with self._lock:
+            return self._requests.entry_of(request)
+
     def save(self) -> None:
         """Write the state and free the log."""
         with self._lock:

@@ -1,6 +1,8 @@
 """What the meta group agrees on: databases, the drops that the data groups are to carry out, users, and the topology.
 
     CreateDatabase(path)       checked here, in the log's order: two coordinators cannot both make overlapping ones
+    AddPartitions(numbers)     slices of databases that get their first rows (`partitions`)
+    BeginDeletion()            of points: its entry says which partitions have any
     BeginDrop(path)            the database takes no more writes; its name stays taken
     BeginDropSeries(pattern)   the series that match go
     EndDrop(number)            all data groups have carried it out: a database's name is free
@@ -16,16 +18,21 @@ Drops and moves of slots exclude each other: none is begun from when a change is
 (2026), and no change goes (`Proceed`) while one is not ended. So each drop finds all that it takes in groups that take
 entries, and a move brings along what drops have left.
 
+A time partition (slice) of a database is registered here before its first row is written, so that a read without
+bounds of time asks the groups of these only. A database that an earlier version created has no such register: any of
+its slices may have points.
+
 Pure; one thread. `version` is the entry that changed it last.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from saros_cluster.data.drops import Drop
+from saros_cluster.data.drops import OVERTAKEN, Drop
 from saros_cluster.data.ownership import MOVED
 from saros_cluster.meta.metadata_kv import Notes, PutNotes
 from saros_cluster.topology import transitions
@@ -38,12 +45,32 @@ from saros_storage.base.paths import parse_pattern
 from saros_storage.schema import CreateDatabase as MakeDatabase
 from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaTree, decode_change, encode_change
 
+#: By database: the slices that may have points, each with the entry that registered it; None: any slice may.
+Partitions = Mapping[str, Mapping[int, int] | None]
+
 
 @dataclass(frozen=True, slots=True)
 class CreateDatabase:
-    """Make a database."""
+    """Make a database, with its first partitions. `None` creates one whose partitions are not registered."""
 
     path: str
+    partitions: tuple[int, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions:
+    """Register slices of databases, by path, before rows are written to them. Raises UserMistake 2021."""
+
+    numbers: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class BeginDeletion:
+    """Number a deletion of points: it takes those of partitions that are registered before.
+
+    However often and wherever the request is sent again, it concerns the same partitions: otherwise a late attempt
+    would take points that were written after the deletion was acknowledged.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +108,22 @@ class Grow:
     step: GrowthCommand
 
 
-MetaCommand = CreateDatabase | BeginDrop | BeginDropSeries | EndDrop | ChangeUsers | Grow | PutNotes
+MetaCommand = (
+    CreateDatabase
+    | AddPartitions
+    | BeginDeletion
+    | BeginDrop
+    | BeginDropSeries
+    | EndDrop
+    | ChangeUsers
+    | Grow
+    | PutNotes
+)
 _MAKERS: dict[str, Callable[[str], MetaCommand]] = {
-    "create database": CreateDatabase,
+    "create database": lambda path: CreateDatabase(path, None),
+    "create partitioned database": lambda text: _created(json.loads(text)),
+    "add partitions": lambda text: AddPartitions({p: tuple(numbers) for p, numbers in json.loads(text).items()}),
+    "begin deletion": lambda _: BeginDeletion(),
     "begin drop": BeginDrop,
     "begin drop series": BeginDropSeries,
     "end drop": lambda number: EndDrop(int(number)),
@@ -96,8 +136,14 @@ _MAKERS: dict[str, Callable[[str], MetaCommand]] = {
 def encode_meta(command: MetaCommand) -> bytes:
     """The command's bytes."""
     match command:
-        case CreateDatabase(path):
+        case CreateDatabase(path, None):
             words = ["create database", path]
+        case CreateDatabase(path, partitions):
+            words = ["create partitioned database", json.dumps([path, partitions], ensure_ascii=False)]
+        case AddPartitions(numbers):
+            words = ["add partitions", json.dumps(dict(numbers), ensure_ascii=False)]
+        case BeginDeletion():
+            words = ["begin deletion", ""]
         case BeginDrop(path):
             words = ["begin drop", path]
         case BeginDropSeries(pattern):
@@ -122,6 +168,11 @@ def decode_meta(data: bytes) -> MetaCommand:
         raise CorruptFile("log", 0, f"not a command of the meta group: {error}") from error
 
 
+def _created(words: list[Any]) -> CreateDatabase:
+    path, partitions = words
+    return CreateDatabase(str(path), tuple(int(number) for number in partitions))
+
+
 def _notes_of(words: object) -> PutNotes:
     notes = Notes.from_json(words)
     return PutNotes(notes.version, notes.texts)
@@ -138,6 +189,8 @@ class MetaState:
         #: Replaced as a whole: any thread may look.
         self.notes = Notes()
         self._tree = SchemaTree()
+        #: Replaced as a whole: any thread may look.
+        self.partitions: Partitions = {}
         #: Begun and not ended, by number.
         self._drops: dict[int, Drop] = {}
 
@@ -155,12 +208,15 @@ class MetaState:
         return DeleteDatabase(path) in self._drops.values()
 
     def apply(self, command: MetaCommand, index: int) -> None:
-        """Carry out a command of entry `index`. Raises UserMistake; then nothing changed."""
+        """Carry out a command of entry `index`. Raises UserMistake; then nothing changed.
+
+        Of a `BeginDeletion`, only the index counts.
+        """
         match command:
-            case CreateDatabase(path):
-                change = MakeDatabase(path)
-                self._tree.check(change)
-                self._tree.apply(change)
+            case CreateDatabase(path, partitions):
+                self._create_database(path, partitions, index)
+            case AddPartitions(numbers):
+                self._add_partitions(numbers, index)
             case BeginDrop(path):
                 if not self._tree.is_database(path):
                     raise UserMistake(f"database {path} does not exist", code=504)
@@ -175,6 +231,7 @@ class MetaState:
                 drop = self._drops.pop(number, None)
                 if isinstance(drop, DeleteDatabase):
                     self._tree.apply(drop)
+                    self.partitions = {path: known for path, known in self.partitions.items() if path != drop.path}
             case ChangeUsers(users_change):
                 if not self.users.users:
                     raise StorageError(
@@ -193,6 +250,24 @@ class MetaState:
                     self.notes = self.notes.as_of(index)
         self.version = index
 
+    def _create_database(self, path: str, partitions: tuple[int, ...] | None, index: int) -> None:
+        change = MakeDatabase(path)
+        self._tree.check(change)
+        self._tree.apply(change)
+        registered = None if partitions is None else dict.fromkeys(partitions, index)
+        self.partitions = {**self.partitions, path: registered}
+
+    def _add_partitions(self, numbers: Mapping[str, tuple[int, ...]], index: int) -> None:
+        for path in numbers:
+            if path not in self.partitions or self._is_dropped(path):
+                raise UserMistake(f"database {path} was dropped meanwhile", code=OVERTAKEN)
+        added = {
+            path: {**dict.fromkeys(new, index), **known}
+            for path, new in numbers.items()
+            if (known := self.partitions[path]) is not None
+        }
+        self.partitions = {**self.partitions, **added}
+
     def _check_no_moves(self) -> None:
         change = self.topology.change
         if change is not None and change.blocks_drops:
@@ -205,6 +280,7 @@ class MetaState:
         return {
             "version": self.version,
             "databases": databases,
+            "partitions": {path: _runs(known) for path, known in self.partitions.items() if known is not None},
             "drops": drops,
             "users": self.users.dump(),
             "topology": self.topology.to_json(),
@@ -222,6 +298,10 @@ class MetaState:
         state = MetaState(Topology.from_json(topology), Users.load(users))
         for path in databases:
             state._tree.apply(MakeDatabase(str(path)))
+        registered = words.get("partitions", {})  # databases of earlier versions have none
+        if not isinstance(registered, dict):
+            raise TypeError("partitions by database are expected")
+        state.partitions = {str(path): _of_runs(registered.get(path)) for path in databases}
         for number, text in drops:
             drop = decode_change(str(text).encode())
             if not isinstance(drop, DeleteDatabase | DeleteSeries):
@@ -231,3 +311,18 @@ class MetaState:
         if "notes" in words:  # a state of before there were any has none
             state.notes = Notes.from_json(words["notes"])
         return state
+
+
+def _runs(registered: Mapping[int, int]) -> list[tuple[int, int, int]]:
+    """Runs of successive slices of one entry: the first, the last, the entry."""
+    runs: list[tuple[int, int, int]] = []
+    for number, index in sorted(registered.items()):
+        if runs and runs[-1][1:] == (number - 1, index):
+            runs[-1] = runs[-1][0], number, index
+        else:
+            runs.append((number, number, index))
+    return runs
+
+
+def _of_runs(runs: Sequence[Sequence[int]] | None) -> Mapping[int, int] | None:
+    return None if runs is None else {n: index for first, last, index in runs for n in range(first, last + 1)}

@@ -19,7 +19,6 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 
 from saros_cluster.data.command import Request
@@ -81,6 +80,7 @@ class Reconciler:
         proposer: Proposer,
         own_request: Callable[[], Request],
         save_meta: Callable[[], None],
+        remember_removed: Callable[[], None],
         schema: ClusterSchema,
         shelf: CheckpointRegistry,
         inflow: ReceiveThrottle,
@@ -88,6 +88,9 @@ class Reconciler:
         have_sender_data: Callable[[GroupId, Collection[NodeId]], bool],
     ) -> None:
         """`folder`: where files lie that are on their way; it is emptied.
+
+        `remember_removed` writes to disk that this node was removed, which the meta group's log here does not tell:
+        started again, it must not join its former groups.
 
         Guests are what lies with slots and is not the groups': `guests_arrived`, whether this node has all that it is
         to have; `have_sender_data`, whether each of these nodes has all that lies with a group's slots.
@@ -103,6 +106,7 @@ class Reconciler:
         self._proposer = proposer
         self._own_request = own_request
         self._save_meta = save_meta
+        self._remember_removed = remember_removed
         self._shelf = shelf
         self._inflow = inflow
         self._guests_arrived = guests_arrived
@@ -165,6 +169,7 @@ class Reconciler:
                 self._note_contact()
                 if state == NodeState.GONE.value:
                     logger.warning("this node was removed from the cluster: stop it, and delete its folder")
+                    self._remember_removed()
                     self._routes.is_removed = True
                     return
         if not self._is_isolated and known and self._clock.monotonic_ns() - self._heard_ns >= _SILENCE_NS:
@@ -179,7 +184,7 @@ class Reconciler:
             logger.info("another node answers again")
 
     def _reconcile_groups(self) -> None:
-        topology = replace(self._topology, wanted={}, change=None) if self._routes.is_removed else self._topology
+        topology = self._routes.own_topology
         if not self._groups.is_reconciled(topology):
             self._save_meta()  # what is done because of it must not be forgotten before it
             self._groups.reconcile(topology)

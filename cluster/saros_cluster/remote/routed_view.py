@@ -93,8 +93,10 @@ class RoutedView:
         holders: Holders,
         peers: Peers,
         point: ReadPoint | None = None,
+        no_replica: Callable[[GroupId, Exception], Exception] = lambda _, error: error,
     ) -> None:
-        """Takes over the local view. `point` is told what shows."""
+        """Takes over the local view. `point` is told what shows; `no_replica` names the group of the last holder."""
+        self._no_replica = no_replica
         self._point = point or ReadPoint()
         self._query = query
         self._local = local
@@ -230,8 +232,10 @@ class RoutedView:
                     self._peers, self._query, holder, requests, pinned=group.pinned, abandoned=group.abandoned
                 )
             except (Unreachable, RemoteError) as error:
-                if group.pinned or len(group.holders) == 1 or getattr(error, "code", None) not in _ELSEWHERE:
+                if getattr(error, "code", None) not in _ELSEWHERE:
                     raise
+                if group.pinned or len(group.holders) == 1:
+                    raise self._no_replica(holder.target.group, error) from error
                 group.holders.popleft()
             else:
                 self._point.show(holder.target.group, shown)

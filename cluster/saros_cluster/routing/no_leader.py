@@ -1,9 +1,10 @@
 """Groups without a leader: how long a request waits for one, and the errors of what they could not do.
 
     NoLeader        2017  nothing was done
+    NoReplica       2016  nothing was read
     OutcomeUnknown  2018  it may have been done, or may still be
 
-Both name the group, its nodes, those that are silent, and the databases that are concerned, if that is known:
+They name the group, its nodes, those that are silent, and the databases that are concerned, if that is known:
 `root.plant (group 3: nodes 1, 2, 3) has no leader: 2 of 3 nodes do not answer (1, 3)`. If this node has met the group
 without a leader before, they say since when. A step of a request waits for a leader as long as the step allows, and not
 beyond the request's deadline (`WriteRequest.deadline_ns`). Pure.
@@ -75,6 +76,13 @@ class NoLeader(_GroupFailed):
     def unknown(self) -> OutcomeUnknown:
         """The error of a request of which another part may have had its effect."""
         return OutcomeUnknown(self.group, self.why, self._members, self._silent, self._databases, self._since)
+
+
+class NoReplica(_GroupFailed):
+    """No node that has a replica of a group's data answers."""
+
+    code = 2016
+    sentence = "has no replica that answers"
 
 
 class OutcomeUnknown(_GroupFailed):

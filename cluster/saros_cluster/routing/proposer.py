@@ -163,12 +163,6 @@ class Proposer:
         silent = search.silent if search.asked else set(filter(self._is_down, members))
         return failure(group, search.why, members, silent, since=since)
 
-    def no_leader(self, group: GroupId, why: str) -> NoLeader:
-        """Return the error of a request that asks no member of a group."""
-        failure = self._failure(group, _Search(None, why))
-        assert isinstance(failure, NoLeader)
-        return failure
-
     def _attempt(self, group: GroupId, data: bytes, search: _Search, seconds: float) -> bool:
         """Hand the command to `search.node`; True if it had its effect. Sets whom to ask next."""
         node, search.node = search.node, None

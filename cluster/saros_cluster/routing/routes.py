@@ -9,6 +9,7 @@ Thread-safe.
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
@@ -30,6 +31,12 @@ class Routes:
     def now(self) -> Routing:
         """Take it once for each thing that is done."""
         return self._now
+
+    @property
+    def own_topology(self) -> Topology:
+        """The topology as far as it concerns this node: without groups, if the node was removed."""
+        topology = self._now.topology
+        return replace(topology, wanted={}, change=None) if self.is_removed else topology
 
     def members(self, group: GroupId) -> tuple[NodeId, ...]:
         """See `Routing.members`, as of now."""

@@ -7,7 +7,8 @@ Pure: any thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,15 @@ from saros_storage.base.tablet import Tablet
 from saros_storage.mutation.mutation import PlacedTablet
 from saros_storage.mutation.tablet_codec import TabletFrame, decode_tablet, encode_tablet
 from saros_storage.scan.reading import TimeRange
+
+
+class RoutedRows(NamedTuple):
+    """Rows of one slice, and the group that owns it."""
+
+    group: GroupId
+    database: str
+    slice: int
+    tablet: PlacedTablet
 
 
 class Routing:
@@ -35,6 +45,8 @@ class Routing:
         self.groups = tuple(GroupId(head) for head in sorted(self.table.groups))
         #: Those that own slots: one that is new, or about to end, does not.
         self._owning = tuple(GroupId(head) for head in np.unique(self.table.owners).tolist())
+        #: By database: the groups of slices, and the set of slices that was asked for.
+        self._owners: dict[str, tuple[Mapping[int, int] | None, Mapping[int, GroupId]]] = {}
 
     @property
     def is_open(self) -> bool:
@@ -65,28 +77,47 @@ class Routing:
         """The group that owns a slice."""
         return GroupId(self.table.route(database, slice_).head)
 
-    def groups_for(self, database: str, time: TimeRange) -> Sequence[GroupId]:
-        """The groups that may have points of a database in a range of time; all, if it spans many slices."""
+    def groups_for(
+        self, database: str, time: TimeRange, partitions: Mapping[int, int] | None = None
+    ) -> Sequence[GroupId]:
+        """The groups that may have points of a database in a range of time.
+
+        `partitions`: the slices that may have points at all (`meta.state.Partitions`). If they are not known, a range
+        of many slices stands for all groups.
+        """
         first, last = time.start // self._interval, (time.end - 1) // self._interval
+        if partitions is not None:
+            return self._groups_of(database, partitions, first, last)
         if last - first >= 2 * len(self.groups):
             return self._owning
         return sorted({self.group_at(database, slice_) for slice_ in range(first, last + 1)})
 
-    def split_tablet(self, placed: PlacedTablet) -> Iterator[tuple[GroupId, PlacedTablet]]:
-        """A tablet's rows, by group; one tablet for each slice if it spans several."""
+    def _groups_of(self, database: str, partitions: Mapping[int, int], first: int, last: int) -> Sequence[GroupId]:
+        """The groups of those of the slices that lie in [first, last]."""
+        known, owners = self._owners.get(database, (None, {}))
+        if known is not partitions:
+            owners = {slice_: self.group_at(database, slice_) for slice_ in partitions}
+            self._owners[database] = partitions, owners
+        if last - first < len(owners):
+            return sorted({owners[slice_] for slice_ in range(first, last + 1) if slice_ in owners})
+        return sorted({group for slice_, group in owners.items() if first <= slice_ <= last})
+
+    def split_tablet(self, placed: PlacedTablet) -> Iterator[RoutedRows]:
+        """A tablet's rows, by slice; one tablet for each slice if it spans several."""
         frame = placed.known
         assert frame is not None
         database = join_nodes(split_path(frame.head.device)[: placed.depth])
         first, last = frame.span.start // self._interval, frame.span.end // self._interval
         if first == last:
-            yield self.group_at(database, first), placed
+            yield RoutedRows(self.group_at(database, first), database, first, placed)
             return
         tablet = decode_tablet(placed.frame)
         numbers = tablet.times // self._interval
         for number in np.unique(numbers).tolist():
             places = np.flatnonzero(numbers == number)
             part = TabletFrame(encode_tablet(_rows(tablet, places)))
-            yield self.group_at(database, number), PlacedTablet(placed.depth, part.frame, part)
+            rows = PlacedTablet(placed.depth, part.frame, part)
+            yield RoutedRows(self.group_at(database, number), database, number, rows)
 
 
 def _rows(tablet: Tablet, places: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Tablet:

@@ -18,9 +18,11 @@ import threading
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from types import MappingProxyType
 
 from saros_cluster.data.drops import Drop
 from saros_cluster.data.schema_delta import SchemaDelta
+from saros_cluster.meta.state import Partitions
 from saros_cluster.raft.messages import GroupId
 from saros_storage.base.errors import UserMistake
 from saros_storage.schema import (
@@ -59,11 +61,19 @@ class ClusterSchema:
         self.pending: Mapping[int, Drop] = {}
         #: By data group: the newest drop that shows here; 0 is left out. Never changed in place.
         self.drops: Mapping[GroupId, int] = {}
+        #: Never changed in place.
+        self.partitions: Partitions = {}
 
-    def agree(self, databases: Iterable[str], pending: Mapping[int, Drop], version: int) -> None:
-        """The databases and drops as the meta group has them as of entry `version`."""
+    def agree(
+        self,
+        databases: Iterable[str],
+        pending: Mapping[int, Drop],
+        version: int,
+        partitions: Partitions = MappingProxyType({}),
+    ) -> None:
+        """The databases, drops and partitions as the meta group has them as of entry `version`."""
         with self._lock:
-            self.pending, self.version = pending, version
+            self.pending, self.version, self.partitions = pending, version, partitions
             before, self._agreed = self._agreed, frozenset(databases)
             for path in sorted(before - self._agreed):
                 if not self._is_recreated(path):

@@ -1,6 +1,7 @@
 """What the engine asks of the database below it: one node's store, or a whole cluster.
 
-    catch_up(consistency) -> ReadPoint     before a statement looks at the schema or at data
+    read_point(consistency) -> ReadPoint   made for a statement
+    catch_up(point, scope)                 before it uses the part of the schema, or the data, that the scope names
     schema, view(point)                    what it then sees
     write, change_schema, delete ...       return when they are done as durably as promised; each names the client's
                                            request that it belongs to
@@ -10,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from saros_storage.base.tablet import Tablet
@@ -23,7 +24,7 @@ from saros_storage.loading.loader import LoadOptions
 from saros_storage.partition.partition_status import PartitionStatus
 from saros_storage.read.latest_cache import LatestCache
 from saros_storage.region import StoreStatus
-from saros_storage.scan.read_point import ReadHorizon, ReadPoint
+from saros_storage.scan.read_point import ReadHorizon, ReadPoint, ReadScope, Sources
 from saros_storage.scan.reading import ReadView, TimeRange
 from saros_storage.schema import SchemaChange, SchemaTree
 
@@ -52,10 +53,20 @@ class Database(Protocol):
         """Time unit, interval, and the like."""
         ...
 
-    def catch_up(self, consistency: str, horizon: ReadHorizon | None = None) -> ReadPoint:
-        """What a read of this consistency sees; waits until it can be seen.
+    def read_point(
+        self, consistency: str, horizon: ReadHorizon | None = None, deadline_ns: int | None = None
+    ) -> ReadPoint:
+        """A new read point for a read of this consistency; nothing is waited for.
 
-        `horizon`: what its session was shown before, which it should see again, and is told of.
+        `horizon`: what its session was shown before, which it should see again, and is told of. `deadline_ns`: the end
+        of all waiting, on the monotonic clock.
+        """
+        ...
+
+    def catch_up(self, point: ReadPoint, scope: ReadScope) -> bool:
+        """Wait until what a scope names can be seen as the point says.
+
+        Returns whether something was asked for that had not been before: then the schema may be a newer one.
         """
         ...
 
@@ -66,8 +77,8 @@ class Database(Protocol):
         """
         ...
 
-    def view(self, point: ReadPoint) -> ReadView:
-        """A picture of all data; close it."""
+    def view(self, point: ReadPoint, sources: Sources = None) -> ReadView:
+        """A picture of the data of these sources; close it."""
         ...
 
     def hold(self, point: ReadPoint) -> ReadView:
@@ -152,3 +163,8 @@ class Database(Protocol):
     def blocked_by(self) -> str | None:
         """Why writes are refused at the moment, or None."""
         ...
+
+
+def wait_for_schema(database: Database, patterns: Collection[str]) -> None:
+    """Wait until the schema at and below path patterns is that of now, for a statement that checks or changes it."""
+    database.catch_up(database.read_point("strong"), ReadScope(patterns))

@@ -16,6 +16,8 @@ class SessionContext:
     zone: str = "UTC"
     #: Of reads in a cluster: strong, mid or weak.
     consistency: str = "strong"
+    #: Its reads leave out what groups without a leader have, and say so.
+    partial: bool = False
     access: Access = UNRESTRICTED
     trail: Trail | None = None
     #: What it was shown.

@@ -16,7 +16,7 @@ A ViewedSchema belongs to one statement.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -29,7 +29,7 @@ from saros_engine.plan.expression import InputColumn
 from saros_grammar.parser import parse
 from saros_grammar.syntax.ast import Expression, PathExpression, Select
 from saros_storage.base.errors import UserMistake
-from saros_storage.base.paths import PathPattern, join_nodes, split_path, split_series
+from saros_storage.base.paths import PathPattern, join_nodes, parse_pattern, split_path, split_series
 from saros_storage.base.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, TimeUnit
 from saros_storage.schema import Catalogue, DeviceSchema, SeriesSchema, TtlRules
 
@@ -75,6 +75,15 @@ def _parsed(text: str) -> Expression:
 def texts_of_views(catalogue: Catalogue) -> dict[str, str]:
     """The texts of all views by path."""
     return dict(catalogue.all_of(KIND)) if catalogue.by_key else {}
+
+
+def with_bases(catalogue: Catalogue, patterns: Collection[str]) -> Collection[str]:
+    """Path patterns, and the series that the views at and below them look at."""
+    texts = texts_of_views(catalogue)
+    parsed = [parse_pattern(pattern) for pattern in patterns] if texts else []
+    seen = [path for path in texts if any(pattern.overlaps(split_path(path)) for pattern in parsed)]
+    bases = {str(base) for path in seen for base in paths_of(parsed_view(path, texts[path]).expression)}
+    return bases.union(patterns) if bases else patterns
 
 
 def is_view(catalogue: Catalogue, path: str) -> bool:

@@ -9,8 +9,10 @@ hold resources. A MERGE can run as long as a query, so it is counted and listed 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.users.privileges import Privilege
@@ -26,18 +28,31 @@ from saros_engine.memory.memory import QueryMemory
 from saros_engine.memory.options import EngineOptions
 from saros_engine.memory.pool import MemoryPool
 from saros_engine.optimizer import optimize
-from saros_engine.plan.plan import Field, Node, QueryPlan
+from saros_engine.plan.plan import Field, Node, QueryPlan, sources_of
 from saros_engine.planner import LogicalPlan, PlanContext, plan_select
 from saros_engine.planning.distribution import distribute
 from saros_engine.planning.plan_cache import PlanCache, PlanRequest
+from saros_engine.planning.settled_plan import settled_plan
 from saros_engine.security.authorization import authorize_plan, schema_for
 from saros_grammar.syntax import ast
 from saros_scheduler import DriverScheduler
 from saros_storage.base.clock import Clock
 from saros_storage.scan.read_point import ReadPoint
 
+T = TypeVar("T")
 _NANOSECONDS_PER_MS = 1_000_000
 _NANOSECONDS_PER_S = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLimits:
+    """How long a statement waits: `timeout_ms`, None: as configured; `deadline_ns`: see `WriteRequest`."""
+
+    timeout_ms: int | None = None
+    deadline_ns: int | None = None
+
+
+NO_LIMITS = ReadLimits()
 
 
 class Queries:
@@ -66,9 +81,30 @@ class Queries:
         """The current time in the session's notation."""
         return TimeContext(session.zone, self._unit, self._clock.now_ns() * self._unit.value // _NANOSECONDS_PER_S)
 
-    def read_point(self, session: SessionContext) -> ReadPoint:
-        """The point that the session's next read sees. Raises StorageError if the store cannot determine it in time."""
-        return self._store.catch_up(session.consistency, session.horizon) if session.point is None else session.point
+    def read_point(self, session: SessionContext, limits: ReadLimits = NO_LIMITS) -> ReadPoint:
+        """A point for the session's next read, which grows with the scope of the read."""
+        if session.point is not None:
+            return session.point
+        point = self._store.read_point(session.consistency, session.horizon, self._deadline_of(limits))
+        if session.partial and not point.settled:
+            point.partial = True
+        return point
+
+    def _deadline_of(self, limits: ReadLimits) -> int | None:
+        """The end of all waiting for a statement."""
+        timeout_ms = self._options.query_timeout_ms if limits.timeout_ms is None else limits.timeout_ms
+        ends = [end for end in (self._deadline(timeout_ms), limits.deadline_ns) if end is not None]
+        return min(ends, default=None)
+
+    def catch_up(self, point: ReadPoint, patterns: Collection[str]) -> None:
+        """Wait until the schema at and below path patterns, and of views there, shows what the point must see."""
+        settled_plan(self._store, point, patterns, lambda: None, lambda _: ())
+
+    def settle(
+        self, point: ReadPoint, patterns: Collection[str], plan: Callable[[], T], root: Callable[[T], Node]
+    ) -> T:
+        """See `settled_plan`; `root`: of a plan."""
+        return settled_plan(self._store, point, patterns, plan, lambda made: sources_of(root(made)))
 
     def context(self, session: SessionContext) -> PlanContext:
         """The planning context: the part of the schema whose data the session may read."""
@@ -126,7 +162,7 @@ class Queries:
     ) -> QueryExecution:
         """Run a plan. A `timeout_ms` of None means the configured one. Close the result, or read it to its end."""
         limit_ms = self._options.query_timeout_ms if timeout_ms is None else timeout_ms
-        view = self._store.view(point) if point.picture is None else point.picture()
+        view = self._store.view(point, sources_of(plan.logical)) if point.picture is None else point.picture()
         execution = QueryExecution(
             self.registry.next_id(),
             plan,

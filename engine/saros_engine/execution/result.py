@@ -55,6 +55,11 @@ class Result:
         """Whether newer data may exist that could not be asked for; for sure once all rows were read."""
         return self._point.stale
 
+    @property
+    def missing(self) -> Sequence[str]:
+        """The data that was left out: for each group without a leader its databases, the group, and the reason."""
+        return tuple(self._point.missing.values())
+
     def next_block(self) -> Block | None:
         """The next rows, or None at the end; blocks until there are some."""
         return None if self._rows is None else self._rows.next_block()

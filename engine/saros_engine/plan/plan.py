@@ -22,13 +22,15 @@ Pure data: any thread.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from saros_engine.plan.expression import Bound, FunctionCall
 from saros_storage.base.block import Block
 from saros_storage.base.types import DataType, Scalar
+from saros_storage.scan.read_point import Sources
 from saros_storage.scan.reading import ScanRequest, TimeRange
 
 if TYPE_CHECKING:
@@ -374,6 +376,28 @@ Node = (
     | Rows
     | ExchangeSource
 )
+
+
+def scan_requests(node: Node) -> Iterator[ScanRequest]:
+    """The requests of all scans of a plan."""
+    match node:
+        case Scan(request) | AggregateScan(request):
+            yield request
+        case AggregateScans(scans):
+            yield from (scan.request for scan in scans)
+            return
+        case LastScan(requests):
+            yield from requests
+    for f in fields(node):
+        value = getattr(node, f.name)
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Node):
+                yield from scan_requests(part)
+
+
+def sources_of(node: Node) -> Sources:
+    """The devices and ranges of time that a plan reads."""
+    return dict.fromkeys((request.device, request.time) for request in scan_requests(node)).keys()
 
 
 def width(node: Node) -> int:

@@ -15,7 +15,7 @@ Rules also say which statements an audit trail remembers. Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from saros_cluster.users.privileges import Privilege, parse_area, parse_privileges
@@ -23,9 +23,10 @@ from saros_cluster.users.users import Users
 from saros_engine.analysis.scope import paths_of
 from saros_engine.base.access import Access, NoPermission, PasswordMustChange
 from saros_engine.base.authorized_schema import ReadableSchema, SchemaReader
-from saros_engine.base.database import Database
+from saros_engine.base.database import Database, wait_for_schema
 from saros_engine.catalog.views import View, ViewedSchema, texts_of_views
-from saros_engine.plan.plan import AggregateScan, AggregateScans, LastScan, Node, Scan
+from saros_engine.plan.plan import Node, scan_requests
+from saros_engine.planning.schema_patterns import patterns_of
 from saros_engine.security.information_schema import TABLES
 from saros_grammar.syntax import ast
 from saros_storage.base.paths import join_nodes, split_path, split_series
@@ -78,7 +79,7 @@ def authorize_write(device: str, measurements: Sequence[str], asked: Authorizati
     if known is not None and known.series.keys() >= set(measurements) and access.may_below(Privilege.WRITE_DATA, path):
         return  # the usual case, quickly
     if _missing(known, measurements):
-        store.catch_up("strong")
+        wait_for_schema(store, [path])
         known = store.schema.device(path)
     access.require(Privilege.WRITE_DATA, (f"{path}.{_own_name(known, name)}" for name in measurements))
     access.require(Privilege.WRITE_SCHEMA, (f"{path}.{name}" for name in _missing(known, measurements)))
@@ -146,19 +147,8 @@ def authorize_views(views: Sequence[View], asked: AuthorizationRequest) -> None:
 
 def series_read(node: Node) -> Iterator[str]:
     """The paths of all series that a plan reads."""
-    match node:
-        case Scan(request) | AggregateScan(request):
-            yield from (f"{request.device}.{name}" for name in request.measurements)
-        case AggregateScans(scans):
-            yield from (f"{scan.request.device}.{name}" for scan in scans for name in scan.request.measurements)
-            return
-        case LastScan(requests):
-            yield from (f"{request.device}.{name}" for request in requests for name in request.measurements)
-    for f in fields(node):
-        value = getattr(node, f.name)
-        for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, Node):
-                yield from series_read(part)
+    for request in scan_requests(node):
+        yield from (f"{request.device}.{name}" for name in request.measurements)
 
 
 # ---------------------------------------------------------------------------------------------- what names mean
@@ -223,12 +213,12 @@ def _insert(insert: ast.Insert, asked: AuthorizationRequest) -> None:
 
 
 def _delete(delete: ast.DeleteData, asked: AuthorizationRequest) -> None:
-    asked.store.catch_up("strong")
+    wait_for_schema(asked.store, patterns_of(delete))
     asked.access.require_all(Privilege.WRITE_DATA, [_own_path(path, asked.store) for path in delete.paths])
 
 
 def _create_timeseries(create: ast.CreateTimeseries, asked: AuthorizationRequest) -> None:
-    asked.store.catch_up("strong")
+    wait_for_schema(asked.store, patterns_of(create))
     device = str(create.device)
     asked.access.require_all(Privilege.WRITE_SCHEMA, [f"{device}.{column.measurement}" for column in create.columns])
     if not create.device.has_wildcard:
@@ -236,28 +226,28 @@ def _create_timeseries(create: ast.CreateTimeseries, asked: AuthorizationRequest
 
 
 def _delete_timeseries(delete: ast.DeleteTimeseries, asked: AuthorizationRequest) -> None:
-    asked.store.catch_up("strong")
+    wait_for_schema(asked.store, patterns_of(delete))
     asked.access.require_all(Privilege.WRITE_SCHEMA, [_own_path(path, asked.store) for path in delete.paths])
 
 
 def _alter_timeseries(alter: ast.AlterTimeseries, asked: AuthorizationRequest) -> None:
-    asked.store.catch_up("strong")
+    wait_for_schema(asked.store, patterns_of(alter))
     asked.access.require(Privilege.WRITE_SCHEMA, [_own_path(alter.path, asked.store)])
 
 
 def _alter_storage(alter: ast.AlterStorage, asked: AuthorizationRequest) -> None:
-    asked.store.catch_up("strong")
+    wait_for_schema(asked.store, patterns_of(alter))
     asked.access.require_all(Privilege.WRITE_SCHEMA, [_own_path(path, asked.store) for path in alter.paths])
 
 
 def _create_view(create: ast.CreateView, asked: AuthorizationRequest) -> None:
     """What it looks at; `authorize_views` says whether it may be where it is to be."""
-    asked.store.catch_up("strong")
+    wait_for_schema(asked.store, patterns_of(create))
     _select(create.select, asked)
 
 
 def _rename_view(rename: ast.RenameView, asked: AuthorizationRequest) -> None:
-    asked.store.catch_up("strong")
+    wait_for_schema(asked.store, patterns_of(rename))
     asked.access.require_all(Privilege.WRITE_SCHEMA, [str(rename.path), str(rename.to)])
 
 

@@ -16,13 +16,14 @@ from saros_engine.base.cluster_info import ClusterInfo
 from saros_engine.base.database import Database
 from saros_engine.base.row_set import Row, RowSet
 from saros_engine.base.session_context import SessionContext
-from saros_engine.execution.queries import Queries
+from saros_engine.execution.queries import Queries, ReadLimits
 from saros_engine.expressions.times import format_time
 from saros_engine.extensions.triggers import Triggers
 from saros_engine.memory.options import EngineOptions
 from saros_engine.plan.plan import Field, QueryPlan
 from saros_engine.planner import LastItem, last_scan
 from saros_engine.planning.distribution import distribute
+from saros_engine.planning.schema_patterns import patterns_of
 from saros_engine.security.authorization import schema_for
 from saros_engine.show.cluster_requests import ClusterRequests
 from saros_engine.show.show_cluster import OF_CLUSTER, show_cluster
@@ -70,15 +71,23 @@ class ShowExecutor:
         self._triggers = triggers
         self._sync = sync
 
-    def count(self, statement: ast.Count, session: SessionContext) -> tuple[RowSet, ReadPoint]:
+    def count(self, statement: ast.Count, session: SessionContext, limits: ReadLimits) -> tuple[RowSet, ReadPoint]:
         """COUNT of what the schema has."""
-        point = self._queries.read_point(session)
+        point = self._caught_up(statement, session, limits)
         schema = schema_for(session.access, self._store, Privilege.READ_SCHEMA)
         shown = count_schema(statement, schema, self._points(point, session))
         self._store.finish_schema_read(point)
         return shown, point
 
-    def show(self, statement: ast.Show, session: SessionContext) -> tuple[RowSet, ReadPoint]:
+    def _caught_up(self, statement: ast.Show | ast.Count, session: SessionContext, limits: ReadLimits) -> ReadPoint:
+        """A point for the part of the schema that the statement names; SHOW leaves out unavailable groups."""
+        point = self._queries.read_point(session, limits)
+        if isinstance(statement, ast.Show) and not point.settled:
+            point.partial = True
+        self._queries.catch_up(point, patterns_of(statement))
+        return point
+
+    def show(self, statement: ast.Show, session: SessionContext, limits: ReadLimits) -> tuple[RowSet, ReadPoint]:
         """The rows of a SHOW."""
         kind = statement.kind
 
@@ -89,10 +98,10 @@ class ShowExecutor:
             case ast.ShowKind.QUERIES | ast.ShowKind.PARTITIONS | ast.ShowKind.FILES | ast.ShowKind.DISK_USAGE:
                 return self._every_node.show(statement, session.zone, session.access), HERE
             case ast.ShowKind.FUNCTIONS:
-                self._queries.read_point(session)
+                self._caught_up(statement, session, limits)
                 return show_functions(self._store.schema.catalogue), HERE
             case ast.ShowKind.TRIGGERS:
-                self._queries.read_point(session)
+                self._caught_up(statement, session, limits)
                 return show_triggers(self._triggers), HERE
             case ast.ShowKind.VERSION:
                 return RowSet(_texts("Version", "BuildInfo"), [_version()]), HERE
@@ -111,7 +120,7 @@ class ShowExecutor:
                 return show_cluster(statement, self._cluster), HERE  # also without a leader: nothing is caught up with
             case ast.ShowKind.SENDERS | ast.ShowKind.RECEIVERS | ast.ShowKind.SYNC:
                 return show_sync(kind, self._sync, lambda seconds: time(seconds * self._unit.value)), HERE
-        point = self._queries.read_point(session)
+        point = self._caught_up(statement, session, limits)
         schema = schema_for(session.access, self._store, Privilege.READ_SCHEMA)
         shown = show_schema(statement, schema, self._points(point, session))
         self._store.finish_schema_read(point)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from saros_engine.base.access import Access
-from saros_engine.base.database import Database
+from saros_engine.base.database import Database, wait_for_schema
 from saros_engine.base.session_context import SessionContext
 from saros_engine.catalog.continuous_queries import continuous_query, creation, removal
 from saros_engine.catalog.templates import change_templates
 from saros_engine.execution.queries import Queries
 from saros_engine.planner import plan_select
 from saros_engine.planner.into import targets_of
+from saros_engine.planning.schema_patterns import patterns_of
 from saros_engine.security.authorization import AuthorizationRequest, authorize, authorize_views
 from saros_engine.statements import ddl
 from saros_engine.statements.extension_statements import Installations, extension_changes
@@ -43,7 +44,7 @@ class SchemaStatements:
         """Carry it out; how many things it changed. Raises what is wrong with it: UserMistake, EngineError."""
         store = self._store
         if not isinstance(statement, ast.CreateDatabase | ast.CreateTimeseries):  # what others change is looked up here
-            store.catch_up("strong")
+            wait_for_schema(store, patterns_of(statement))
         match statement:
             case ast.CreateDatabase():
                 return ddl.create_database(store, statement, request)

@@ -66,7 +66,7 @@ from saros_storage.base.errors import CorruptFile, UserMistake
 from saros_storage.cache.chunk_cache import ChunkCache
 from saros_storage.checkpoint.registry import CheckpointRegistry
 from saros_storage.compaction.compactor import Compactor
-from saros_storage.folder.layout import LOG_FOLDER, SNAPSHOTS_FOLDER
+from saros_storage.folder.layout import LOG_FOLDER, SNAPSHOTS_FOLDER, confirm, write_durably
 from saros_storage.folder.node_file import check_node_file
 from saros_storage.folder.store_options import StoreOptions, parse_durability
 from saros_storage.io.disk import Disk
@@ -82,6 +82,8 @@ logger = logging.getLogger(__name__)
 _FLUSH = "flush"
 #: The folder of files that are on their way to this node.
 _ARRIVING = "arriving"
+#: A file that is there once the node was removed from the cluster.
+_REMOVED = "removed"
 _FLUSH_SECONDS = 60.0
 #: A node answers within a second how far it is.
 _MERGE_SECONDS = 10.0
@@ -198,6 +200,10 @@ class _Opening:
         disk.make_folder(os.path.join(folder, "meta"))
         self._first = first
         self._routes = Routes(first, options.time_partition_interval)
+        self._removed_path = os.path.join(folder, _REMOVED)
+        if disk.exists(self._removed_path):
+            confirm(disk, self._removed_path)
+            self._routes.is_removed = True
         self._schema = ClusterSchema()
         self._meta = MetaMachine(self._state_path(META), disk, self._agree, first, file.users)
         _check_administrator(file, self._meta)
@@ -217,7 +223,7 @@ class _Opening:
         """The meta group's state has changed."""
         self._routes.learn(state.topology)
         self._notes = state.notes  # whoever knows them knows the topology that they are as of
-        self._schema.agree(state.databases, state.drops, state.version)
+        self._schema.agree(state.databases, state.drops, state.version, state.partitions)
 
     def open(self, credentials: CredentialSource | None, balance: BalanceOptions) -> ClusterNode:
         """See `ClusterNode.open`."""
@@ -234,7 +240,7 @@ class _Opening:
         life = self._outside.randomness.getrandbits(63)
         groups = self._groups(log, contents, host, peers, shelf, replicas, life)
         host.add(META, _restored(contents[META], meta.installed), meta, self._raft)
-        groups.open(self._routes.now.topology)
+        groups.open(self._routes.own_topology)
         status = ClusterStatus(identity, self._routes, host, replicas, peers, self._schema, self._inflow, self._clock)
         proposer = Proposer(file.node, host, peers, self._clock, self._routes.members, time.sleep, status.is_down)
         database, synced, merges = self._database(life, host, peers, proposer, replicas, status.is_down, shelf)
@@ -311,6 +317,7 @@ class _Opening:
             self._disk,
             self._staging(),
             lambda: self._notes,
+            self._meta.entry_of,
         )
         database = ClusterDatabase(parts)
         self._closing.callback(database.close)
@@ -382,6 +389,7 @@ class _Opening:
             proposer,
             database.entries.own_request,
             self._meta.save,
+            partial(write_durably, self._disk, self._removed_path, b"this node was removed from the cluster\n"),
             self._schema,
             shelf,
             self._inflow,

@@ -102,6 +102,10 @@ METRICS: dict[str, tuple[bool, str]] = {
     "saros_peer_sent_bytes": (True, "Bytes of Raft messages sent to another node."),
     "saros_peer_received_bytes": (True, "Bytes of Raft messages received from another node."),
     "saros_peer_reconnects": (True, "Reconnections to another node."),
+    "saros_read_confirmations": (
+        True,
+        "Times reads and changes of the schema asked a group how far they must see, by group; 0 is the meta group.",
+    ),
     "saros_group_leads": (False, "1 if this node leads a group, by group; 0 is the meta group."),
     "saros_group_has_leader": (False, "1 if this node knows the leader of a group that it belongs to."),
     "saros_group_term": (False, "Raft term of a group: it grows with each election."),
@@ -231,6 +235,7 @@ def _of_cluster(cluster: ClusterNode) -> Iterator[Metric]:
         }
     )
     yield _by("saros_cluster_answer_seconds", "node", status.answer_seconds())
+    yield _by("saros_read_confirmations", "group", cluster.database.read_confirmations)
     groups = status.local_groups()
     for name, value_of in _OF_GROUPS.items():
         yield _by(name, "group", {group: value_of(here) for group, here in groups.items()})

@@ -92,7 +92,7 @@ class PinnedSnapshots:
                 if known is not None:
                     known.touched_ns = self._clock.monotonic_ns()
                     return
-            point = self._database.catch_up(consistency)
+            point = self._database.read_point(consistency)
             view = self._database.hold(point)
             with self._lock:
                 if not self._closed:

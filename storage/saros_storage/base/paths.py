@@ -13,6 +13,7 @@ Pure; results are cached. Any thread.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -119,6 +120,11 @@ class PathPattern:
         self.has_wildcard = any(_is_wild(n) for n in self.nodes)
         self._globs = tuple(_glob(n) for n in self.nodes)
 
+    @property
+    def fixed_nodes(self) -> Sequence[str]:
+        """The nodes before the first wildcard."""
+        return tuple(itertools.takewhile(lambda node: not _is_wild(node), self.nodes))
+
     def matches(self, nodes: Sequence[str]) -> bool:
         """Whether the path of these canonical nodes fits, from its first node to its last."""
         return self.accepts(self._after(nodes))
@@ -131,6 +137,15 @@ class PathPattern:
         """Whether the path of these canonical nodes fits, or all below it."""
         reached = self._after(nodes)
         return self.accepts(reached) or (self.nodes[-1] == "**" and len(self.nodes) - 1 in reached)
+
+    def overlaps(self, nodes: Sequence[str]) -> bool:
+        """Whether a path that fits, or one below it, may be at or below the path of these canonical nodes."""
+        reached = self.start()
+        for node in nodes:
+            reached = self.advance(reached, node)
+            if not reached or self.accepts(reached):
+                break
+        return bool(reached)
 
     def _after(self, nodes: Sequence[str]) -> frozenset[int]:
         reached = self.start()

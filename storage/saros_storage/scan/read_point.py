@@ -1,7 +1,7 @@
 """How much a read sees: what it must see, what its session has seen before, and whether it may be stale.
 
-    session   Horizon     by group, up to where it was shown the log      grows with every read
-    statement ReadPoint   made when it begins; `stale` may become true while it is read
+    session   ReadHorizon  by group, up to where it was shown the log      grows with every read
+    statement ReadPoint    made when it begins; grows with the scope that turns out to be read; `stale` may become true
 
 A group's schema is tracked apart from its data, which changes all the time: `schema_of`. A database without a cluster
 has one replica, which is always current: `HERE`. Thread-safe.
@@ -10,10 +10,10 @@ has one replica, which is always current: `HERE`. Thread-safe.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from saros_storage.scan.reading import ReadView
+from saros_storage.scan.reading import ReadView, TimeRange
 
 #: Numbers of groups are below.
 _SCHEMA = 1 << 31
@@ -51,6 +51,22 @@ class ReadHorizon:
                 self._shown = {**self._shown, **newer}
 
 
+#: Devices, and the ranges of time in which points of them are read; None: all points of all.
+Sources = Collection[tuple[str, TimeRange]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadScope:
+    """The scope of a read: the schema at and below path patterns, and the points of some sources."""
+
+    patterns: Collection[str]
+    sources: Sources = ()
+
+
+#: All of the schema, and all points.
+EVERYTHING = ReadScope(("root",), None)
+
+
 @dataclass(slots=True)
 class ReadPoint:
     """What a reader sees at least: by group, the log entry up to which all is applied. One for each statement."""
@@ -60,7 +76,19 @@ class ReadPoint:
     stale: bool = False
     #: What it does not show will not show to anybody again.
     strong: bool = False
-    #: What must be seen.
+    #: Nothing has to be asked before something is read (`Database.catch_up`).
+    settled: bool = True
+    #: Groups are asked for their newest entry before anything of them is read.
+    current: bool = False
+    #: Data of groups without a leader is left out, and listed in `missing`.
+    partial: bool = False
+    #: By group: why its data is left out.
+    missing: Mapping[int, str] = field(default_factory=dict)
+    #: End of all waiting, on the monotonic clock; None: after the longest time that there is for each step.
+    deadline_ns: int | None = None
+    #: The schema that the statement depends on, as far as is known yet.
+    patterns: frozenset[str] = frozenset()
+    #: What must be seen. A read that need not be current has an entry for each group whose schema is known: 0.
     applied: Mapping[int, int] = field(default_factory=dict)
     #: What the session was shown before: to be seen, or else the read is stale.
     wanted: Mapping[int, int] = field(default_factory=dict)

@@ -1,0 +1,43 @@
+"""The part of the schema that a statement depends on, as path patterns, before it is planned.
+
+    SELECT a FROM root.x.** WHERE root.y.b > 1     root.x.**, root.y.b      each with everything below it
+    SHOW TIMESERIES                                root                     the whole schema
+    SHOW DATABASES, SHOW FUNCTIONS                 none                     the databases and the catalogue only
+
+Series behind views are added by `catalog.views.with_bases`. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from saros_engine.planning.plan_template import parts_of
+from saros_grammar.syntax import ast
+
+_WHOLE = ("root",)
+#: Of these, the schema of no series is looked at.
+_CATALOGUE = frozenset({ast.ShowKind.DATABASES, ast.ShowKind.FUNCTIONS, ast.ShowKind.TRIGGERS, ast.ShowKind.TTL})
+#: Only series that their paths name are looked at; other statements look at all, and are rare.
+_NAMED = (
+    ast.Select,
+    ast.Show,
+    ast.Count,
+    ast.DeleteData,
+    ast.DeleteDatabases,
+    ast.AlterDatabase,
+    ast.CreateTimeseries,
+    ast.DeleteTimeseries,
+    ast.AlterTimeseries,
+    ast.AlterStorage,
+)
+
+
+def patterns_of(statement: ast.Statement) -> tuple[str, ...]:
+    """See the module."""
+    if not isinstance(statement, _NAMED):
+        return _WHOLE
+    if isinstance(statement, ast.Show | ast.Count) and statement.kind in _CATALOGUE:
+        return ()
+    looked_at = replace(statement, into=None) if isinstance(statement, ast.Select) else statement
+    paths = {str(part) for part in parts_of(looked_at) if isinstance(part, ast.PathExpression) and part.absolute}
+    return tuple(sorted(paths)) or _WHOLE
