@@ -13,7 +13,6 @@ from saros_cluster.database.partial_failure import PartialFailure, RowRange, Row
 from saros_cluster.database.write_coordinator import SEE_SECONDS, WriteCoordinator, raise_failures
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.routing.availability import PATIENCE_SECONDS, WAITING_MAX, Availability
 from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown
 from saros_cluster.routing.routing import Routing
 from saros_cluster.topology.topology import Node, Topology
@@ -121,20 +120,13 @@ def test_a_write_that_other_groups_took_fails_with_both_parts_at_its_deadline(
 
 
 class Waits:
-    """A `ReadBarrier` and a `Proposer` of groups of which one has no leader. Time passes as they wait."""
+    """A `ReadBarrier` of groups of which one has no leader. Time passes as they wait."""
 
     def __init__(self) -> None:
         self.elapsed_ns = 0
-        self.availability = Availability(self)
-
-    def now_ns(self) -> int:
-        return self.elapsed_ns
 
     def monotonic_ns(self) -> int:
         return self.elapsed_ns
-
-    def no_leader(self, group: GroupId, why: str) -> NoLeader:
-        return NoLeader(group, why)
 
     def catch_up(self, groups: list[GroupId], seconds: float) -> dict[int, int]:
         if TWO in groups:
@@ -151,25 +143,6 @@ def test_what_was_written_is_waited_for_until_the_deadline(deadline_s: float | N
     with pytest.raises(OutcomeUnknown), entries.showing([TWO], deadline_ns):
         pass
     assert expected_s == waits.elapsed_ns / 1e9
-
-
-def test_waits_for_a_lost_group_are_short_and_few() -> None:
-    waits = Waits()
-    entries = WriteCoordinator(7, waits, waits, None, waits)  # type: ignore[arg-type]
-
-    def waited_s() -> float:
-        began_ns = waits.elapsed_ns
-        with pytest.raises(NoLeader):
-            entries.wait_visible([ONE, TWO])
-        return (waits.elapsed_ns - began_ns) / 1e9
-
-    assert SEE_SECONDS == waited_s()
-    waits.elapsed_ns += int(20e9)
-    assert PATIENCE_SECONDS == waited_s()
-    for _ in range(WAITING_MAX):
-        waits.availability.take_place()
-    assert 0 == waited_s()
-    entries.wait_visible([ONE])
 
 
 def test_rows_that_are_missing_are_told_from_those_that_are_written() -> None:
