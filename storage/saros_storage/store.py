@@ -187,7 +187,7 @@ class Store:
 
         Raises UserMistake (unknown series 508, other type 507, time out of range 2007), DiskFull, LogFailed.
         """
-        frames = frames_of(tablets)
+        frames = frames_of(tablets, joined=True)
         if not frames and not creates:
             return
         self._region.wait_for_memory()
@@ -540,7 +540,7 @@ def _nothing() -> None:
 def _frame_of(tablet: Tablet) -> TabletFrame | None:
     """The tablet's frame as it goes into the log; None if it cannot be encoded."""
     try:
-        (frame,) = frames_of([tablet])
+        (frame,) = frames_of([tablet], joined=True)
     except (UserMistake, ValueError):  # no rows
         return None
     return frame

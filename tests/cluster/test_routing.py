@@ -16,7 +16,7 @@ from saros_storage.base.block import Column
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import DataType
 from saros_storage.mutation.mutation import PlacedTablet
-from saros_storage.mutation.tablet_codec import TabletFrame, decode_tablet, encode_tablet
+from saros_storage.mutation.tablet_codec import TabletFrame, decode_tablet
 from saros_storage.scan.reading import TimeRange
 
 NODES = [NodeId(n) for n in (1, 2, 3, 4, 5)]
@@ -26,8 +26,7 @@ ROUTING = Routing(Topology.first({node: Node(f"host{node}:1", f"host{node}:2") f
 def placed(times: list[int]) -> PlacedTablet:
     values = np.array(times, np.int64)
     tablet = Tablet("root.a.d", ("x",), values, (Column(DataType.INT64, values * 10),), False)
-    frame = TabletFrame(encode_tablet(tablet))
-    return PlacedTablet(2, frame.frame, frame)
+    return PlacedTablet(2, TabletFrame.of_tablet(tablet))
 
 
 def test_a_tablet_of_one_slice_goes_as_it_is() -> None:

@@ -31,7 +31,6 @@ from saros_cluster.raft.messages import TERMS_OF_A_GROUP, Entry, EntryKind, Grou
 from saros_cluster.raft.ready import Restored, Role
 from saros_cluster.topology.topology import META
 from saros_storage.io.disk import FULL_ERRNOS
-from saros_storage.mutation.tablet_codec import TabletFrame
 from saros_storage.region import Region
 
 if TYPE_CHECKING:
@@ -206,7 +205,7 @@ class Watch:
         So it is to a group that has the number of one that was given up.
         """
         which, replica = at // TERMS_OF_A_GROUP, machine.replica
-        tablets = [placed._replace(known=TabletFrame(placed.frame)) for placed in command.mutation.tablets]
+        tablets = [placed._replace(content=placed.tablet) for placed in command.mutation.tablets]
         places = replica.partly.get(at, range(len(tablets)))
         slots = {slot for place in places for slot in machine._validator.slots_of(tablets[place])}
         if command.mutation.deletions:

@@ -191,7 +191,7 @@ def write_batch(*rows: tuple[str, Sequence[int], int]) -> Operation:
         tablets = tablets_of(_types_in(store))
         with store._lock:
             for tablet in tablets:
-                placed = store._fitting.place(frames_of([tablet]), store.schema)
+                placed = store._fitting.place(frames_of([tablet], joined=True), store.schema)
                 tickets.append(store._append(Mutation(tablets=placed)))
         for error in [_failure(store, ticket) for ticket in tickets]:
             if error is not None:

@@ -11,7 +11,7 @@ import pytest
 from saros_storage.base.block import Column
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import NUMPY_DTYPE, DataType
-from saros_storage.mutation.tablet_codec import TabletFrame, encode_tablet
+from saros_storage.mutation.tablet_codec import TabletFrame
 from saros_storage.partition.memtable import AlignedData, MemTable
 from saros_storage.scan.reading import ScanRequest
 from saros_storage.scan.snapshot import Rank
@@ -40,7 +40,7 @@ def filled(chance: random.Random) -> tuple[MemTable, dict[str, DataType], bool]:
         base = index * 10 if order == "rises" else chance.randrange(100) * 10
         times = np.arange(rows) + base if order != "repeats" else np.array([chance.randrange(4) for _ in range(rows)])
         columns = tuple(column(types[n], rows, chance) for n in names)
-        frame = TabletFrame(encode_tablet(Tablet("root.a.d", tuple(names), times.astype(np.int64), columns, aligned)))
+        frame = TabletFrame.of_tablet(Tablet("root.a.d", tuple(names), times.astype(np.int64), columns, aligned))
         memtable.write(frame, index)
     return memtable, types, aligned
 
@@ -72,7 +72,7 @@ def looking_seconds(count: int) -> float:
     """The processor's, for a flush of so many series of one device, each written by itself."""
     memtable, one = MemTable(Rank(0, 1), 1), Column(DataType.INT64, np.array([1]))
     for i in range(count):
-        memtable.write(TabletFrame(encode_tablet(Tablet("root.a.d", (f"s{i}",), np.array([1]), (one,)))), i + 1)
+        memtable.write(TabletFrame.of_tablet(Tablet("root.a.d", (f"s{i}",), np.array([1]), (one,))), i + 1)
     before = time.process_time()
     ((_, content),) = memtable.snapshot().contents()
     took = time.process_time() - before

@@ -283,7 +283,7 @@ def test_what_a_full_disk_took_back_does_not_stand_in_the_way_of_later_entries(t
     store = open_store(tmp_path, disk)
     store.write([rows(1)], CREATES)
     with store._lock:
-        placed = [store._fitting.place(frames_of([rows(n)]), store.schema) for n in (2, 3)]
+        placed = [store._fitting.place(frames_of([rows(n)], joined=True), store.schema) for n in (2, 3)]
         refused = [store._append(Mutation(tablets=tablets)) for tablets in placed]
     disk.fail("/log/", errno.ENOSPC)
     with pytest.raises(DiskFull):

@@ -9,7 +9,9 @@ from saros_storage.base.block import Column
 from saros_storage.base.errors import CorruptFile, UserMistake
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import DataType, Scalar
-from saros_storage.mutation.tablet_codec import COLUMNS_MAX, decode_tablet, encode_tablet
+from saros_storage.mutation.mutation import Deletion, Mutation, PlacedTablet, encode_mutation
+from saros_storage.mutation.tablet_codec import COLUMNS_MAX, TabletFrame, decode_tablet, encode_tablet
+from saros_storage.scan.reading import TimeRange
 
 SOME: dict[DataType, st.SearchStrategy[Scalar]] = {
     DataType.BOOLEAN: st.booleans(),
@@ -48,6 +50,31 @@ def test_a_tablet_comes_back_from_its_frame(data: st.DataObject, rows: int, alig
     frame = encode_tablet(tablet)
     assert len(frame) % 8 == 0
     assert same(tablet, decode_tablet(memoryview(frame)))
+    if rows:
+        parts, joined = TabletFrame.of_tablet(tablet), TabletFrame.of_bytes(frame)
+        assert (len(frame), frame) == (parts.size, b"".join(parts.parts))
+        assert properties(joined) == properties(parts)
+        assert encode(joined) == encode(parts) == encode(frame)
+
+
+def properties(frame: TabletFrame) -> tuple[object, ...]:
+    return frame.head, frame.rows, frame.ordered, frame.span, frame.size
+
+
+def encode(content: TabletFrame | bytes) -> list[bytes]:
+    """Payloads of the entries that are this tablet alone, and among others."""
+    placed, deletion = PlacedTablet(2, content), Deletion(("root.a.**",), TimeRange())
+    return [b"".join(encode_mutation(m)) for m in (Mutation(tablets=[placed]), Mutation((), [deletion], [placed] * 2))]
+
+
+def test_a_frame_in_parts_shares_the_arrays_of_its_tablet_until_it_is_joined() -> None:
+    times, values = np.arange(9), np.arange(9.0)
+    frame = TabletFrame.of_tablet(Tablet("root.a.d", ("s",), times, (Column(DataType.DOUBLE, values),)))
+    shared = [np.frombuffer(part) for part in frame.parts if isinstance(part, memoryview)]
+    assert [True, True] == [np.shares_memory(a, b) for a, b in zip(shared, (times, values), strict=True)]
+    joined = frame.frame
+    assert [joined] == [*frame.parts]
+    assert joined is frame.frame
 
 
 def test_a_slice_of_text_is_packed_alone() -> None:

@@ -24,7 +24,6 @@ from saros_cluster.data.replica import Replica
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, split_path
 from saros_storage.mutation.mutation import Mutation, PlacedTablet
-from saros_storage.mutation.tablet_codec import TabletFrame
 from saros_storage.mutation.tablet_validation import TabletValidator
 from saros_storage.schema import (
     OF_ALL_GROUPS,
@@ -203,7 +202,7 @@ def _with_parsed_frames(mutation: Mutation) -> Mutation:
     """With the heads of its tablets read, once for all who look at them."""
     if not mutation.tablets:
         return mutation
-    return replace(mutation, tablets=[PlacedTablet(p.depth, p.frame, TabletFrame(p.frame)) for p in mutation.tablets])
+    return replace(mutation, tablets=[PlacedTablet(p.depth, p.tablet) for p in mutation.tablets])
 
 
 @lru_cache(_CACHED_DATABASES)

@@ -182,7 +182,7 @@ class ClusterDatabase:
     ) -> None:
         """See `Database.write`. Raises PartialFailure."""
         request = self.entries.numbered(request)
-        frames = frames_of(tablets)
+        frames = frames_of(tablets, joined=False)
         for guard in self.write_guards if creates else ():
             guard.check_changes(creates)
         devices = [*(frame.head.device for frame in frames), *devices_of(creates)]
@@ -210,7 +210,7 @@ class ClusterDatabase:
     ) -> tuple[GroupId, bytes] | None:
         """The entry that a batch is; None if it is another number of entries, or not for this node to say."""
         try:
-            rows, partitions, seen = self._routed(frames_of([tablet]), drops, tree, routing)
+            rows, partitions, seen = self._routed(frames_of([tablet], joined=False), drops, tree, routing)
         except UserMistake:
             return None
         if len(rows) != 1 or not request.is_numbered or self._schema_coordinator.unregistered(partitions):

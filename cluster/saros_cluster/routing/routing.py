@@ -19,7 +19,7 @@ from saros_cluster.topology.topology import META, NodeState, Topology
 from saros_storage.base.paths import join_nodes, split_path
 from saros_storage.base.tablet import Tablet
 from saros_storage.mutation.mutation import PlacedTablet
-from saros_storage.mutation.tablet_codec import TabletFrame, decode_tablet, encode_tablet
+from saros_storage.mutation.tablet_codec import TabletFrame, decode_tablet
 from saros_storage.scan.reading import TimeRange
 
 
@@ -115,8 +115,8 @@ class Routing:
         numbers = tablet.times // self._interval
         for number in np.unique(numbers).tolist():
             places = np.flatnonzero(numbers == number)
-            part = TabletFrame(encode_tablet(_rows(tablet, places)))
-            rows = PlacedTablet(placed.depth, part.frame, part)
+            part = TabletFrame.of_tablet(_rows(tablet, places))
+            rows = PlacedTablet(placed.depth, part)
             yield RoutedRows(self.group_at(database, number), database, number, rows)
 
 

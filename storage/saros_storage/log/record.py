@@ -114,6 +114,7 @@ class PendingRecord:
         assert kind < 1 << 16
         crc = size = 0
         for part in payload:
+            assert isinstance(part, bytes) or part.itemsize == 1, "len(part) must count bytes"
             crc = zlib.crc32(part, crc)
             size += len(part)
         return PendingRecord(group, kind, payload, size, crc)

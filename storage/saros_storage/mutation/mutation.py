@@ -39,16 +39,25 @@ class Deletion:
 
 
 class PlacedTablet(NamedTuple):
-    """A tablet's frame, and how many nodes of its device are its database; `known` is the frame looked into."""
+    """A tablet, and how many nodes of its device are its database; `content` is its frame, parsed or not."""
 
     depth: int
-    frame: bytes | memoryview
-    known: TabletFrame | None = None
+    content: TabletFrame | bytes | memoryview
+
+    @property
+    def known(self) -> TabletFrame | None:
+        """The frame, if it is parsed."""
+        return self.content if isinstance(self.content, TabletFrame) else None
 
     @property
     def tablet(self) -> TabletFrame:
-        """The frame looked into."""
-        return self.known or TabletFrame(self.frame)
+        """The parsed frame. Raises CorruptFile."""
+        return self.content if isinstance(self.content, TabletFrame) else TabletFrame.of_bytes(self.content)
+
+    @property
+    def frame(self) -> bytes | memoryview:
+        """The frame's bytes, joined."""
+        return self.content.frame if isinstance(self.content, TabletFrame) else self.content
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +71,26 @@ class Mutation:
 
 
 def encode_mutation(mutation: Mutation) -> list[bytes | memoryview]:
-    """The entry's payload, in parts; frames are not copied."""
+    """The entry's payload, in parts; frames are not copied, nor joined if they are in parts (`TabletFrame.parts`)."""
     tablets = mutation.tablets
     if len(tablets) == 1 and not mutation.changes and not mutation.deletions and not mutation.loads:
-        depth, frame, _ = tablets[0]
-        return [_ONE_TABLET.pack(0, 0, 1, 0, len(frame), depth), frame]
+        size, parts = _sized(tablets[0].content)
+        return [_ONE_TABLET.pack(0, 0, 1, 0, size, tablets[0].depth), *parts]
     items: list[PlacedTablet] = [PlacedTablet(0, encode_change(c)) for c in mutation.changes]
     items += [PlacedTablet(0, _encode_deletion(d)) for d in mutation.deletions]
     items += tablets
     items += [PlacedTablet(0, _json(load.to_json())) for load in mutation.loads]
     counts = (len(mutation.changes), len(mutation.deletions), len(tablets), len(mutation.loads))
-    parts: list[bytes | memoryview] = [_HEAD.pack(*counts)]
-    for depth, content, _ in items:
-        parts += [_ITEM.pack(len(content), depth), content, _PADDING[-len(content) & 7]]
-    return parts
+    payload: list[bytes | memoryview] = [_HEAD.pack(*counts)]
+    for depth, content in items:
+        size, parts = _sized(content)
+        payload += [_ITEM.pack(size, depth), *parts, _PADDING[-size & 7]]
+    return payload
+
+
+def _sized(content: TabletFrame | bytes | memoryview) -> tuple[int, Sequence[bytes | memoryview]]:
+    """The bytes of an item: how many, and in parts."""
+    return (content.size, content.parts) if isinstance(content, TabletFrame) else (len(content), (content,))
 
 
 def decode_mutation(payload: memoryview) -> Mutation:

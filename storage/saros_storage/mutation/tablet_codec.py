@@ -27,7 +27,7 @@ from saros_storage.base.errors import CorruptFile, UserMistake
 from saros_storage.base.paths import check_length
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import NUMPY_DTYPE, DataType, Int64Array, NumericArray
-from saros_storage.log.record import PAYLOAD_BYTES_MAX, check_payload
+from saros_storage.log.record import check_payload
 from saros_storage.scan.snapshot import DeviceSpan
 
 assert sys.byteorder == "little", "frames are views of memory: Saros runs on little-endian machines"
@@ -57,15 +57,19 @@ class FrameHead:
 
 
 class TabletFrame:
-    """A frame and what a write needs to know of it."""
+    """A frame, in parts or joined, and the properties that a write needs.
 
-    __slots__ = ("frame", "head", "ordered", "rows", "span")
+    A coordinator leaves the frame in parts, so that its bytes are copied once, into the entry. A MemTable needs them
+    joined.
+    """
 
-    def __init__(self, frame: bytes | memoryview) -> None:
-        """From a frame of at least one row. Raises CorruptFile."""
-        times = frame_times(frame)
-        self.frame = frame
-        self.head = frame_head(frame)
+    __slots__ = ("_parts", "head", "ordered", "rows", "size", "span")
+
+    def __init__(self, parts: list[bytes | memoryview], size: int, head: FrameHead, times: Int64Array) -> None:
+        """`size`: bytes of all parts. There is at least one row."""
+        self._parts = parts
+        self.size = size
+        self.head = head
         self.rows = len(times)
         #: True if times rise strictly.
         self.ordered = self.rows < 2 or bool((times[1:] > times[:-1]).all())
@@ -73,35 +77,71 @@ class TabletFrame:
         #: First and last time.
         self.span = DeviceSpan(int(first), int(last))
 
+    @staticmethod
+    def of_bytes(frame: bytes | memoryview) -> TabletFrame:
+        """A joined frame of at least one row. Raises CorruptFile."""
+        return TabletFrame([frame], len(frame), frame_head(frame), frame_times(frame))
+
+    @staticmethod
+    def of_tablet(tablet: Tablet) -> TabletFrame:
+        """The frame of a tablet of at least one row, in parts that share its arrays. Raises as `encode_tablet` does."""
+        head = _head_of(tablet)
+        parts, size = _encode_parts(tablet, head)
+        return TabletFrame(parts, size, _decode_head(head), tablet.times)
+
+    @property
+    def parts(self) -> Sequence[bytes | memoryview]:
+        """The bytes. The items of a memoryview may be longer than a byte."""
+        return self._parts
+
+    @property
+    def frame(self) -> bytes | memoryview:
+        """The joined bytes; joined once."""
+        if len(self._parts) > 1:
+            self._parts = [b"".join(self._parts)]
+        return self._parts[0]
+
 
 def encode_tablet(tablet: Tablet) -> bytes:
     """The frame of a tablet. Raises UserMistake: 2006 for too many columns or bytes, 509 for too long a name."""
-    columns = tablet.columns
+    parts, _ = _encode_parts(tablet, _head_of(tablet))
+    return b"".join(parts)
+
+
+def _head_of(tablet: Tablet) -> bytes:
+    types = tuple([column.type for column in tablet.columns])
+    return _encode_head(tablet.device, tablet.measurements, types, tablet.aligned)
+
+
+def _encode_parts(tablet: Tablet, head: bytes) -> tuple[list[bytes | memoryview], int]:
+    """The parts of a frame, and how many bytes they are."""
     rows = len(tablet.times)
-    head = _encode_head(tablet.device, tablet.measurements, tuple([c.type for c in columns]), tablet.aligned)
     shapes = []
     buffers: list[bytes | memoryview] = [_contiguous(tablet.times, _INT64)]
-    for column in columns:
+    size = _SIZES.size + len(head) + 8 * len(tablet.columns) + 8 * rows
+    for column in tablet.columns:
         values = column.values
         shape = 0
         if isinstance(values, TextArray):
-            shape = _add_text(buffers, values) << 1
+            text_bytes = _add_text(buffers, values)
+            shape = text_bytes << 1
+            size += (4 * (rows + 1) + 7 & -8) + (text_bytes + 7 & -8)
         else:
             dtype = NUMPY_DTYPE[column.type]
             buffers.append(_contiguous(values, dtype))
             tail = rows * dtype.itemsize & 7
             if tail:
                 buffers.append(_PADDING[8 - tail])
+            size += rows * dtype.itemsize + 7 & -8
         if column.valid is not None:
             shape |= 1
             buffers.append(_contiguous(column.valid, _BOOL))
             buffers.append(_PADDING[-rows & 7])
+            size += rows + 7 & -8
         shapes.append(shape)
-    # More bytes than there are, quickly found: only if these are too many, the exact number matters.
-    if (len(columns) + 1) * (rows + 8) * 9 + sum(shapes) // 2 > PAYLOAD_BYTES_MAX:
-        check_payload(sum([memoryview(buffer).nbytes for buffer in buffers]))
+    check_payload(size)
     sizes = struct.pack(f"<{len(shapes)}Q", *shapes)
-    return b"".join([_SIZES.pack(len(head), rows), head, sizes, *buffers])
+    return [_SIZES.pack(len(head), rows), head, sizes, *buffers], size
 
 
 def _contiguous(array: NumericArray, dtype: np.dtype[np.generic]) -> memoryview:

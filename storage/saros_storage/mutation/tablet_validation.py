@@ -21,9 +21,16 @@ from saros_storage.schema import DeviceSchema, SchemaTree
 _FITTING_MAX = 50_000
 
 
-def frames_of(tablets: Sequence[Tablet]) -> list[TabletFrame]:
-    """Tablets as they are logged, without empty ones. Raises UserMistake 2007 for a time out of range."""
-    frames = [TabletFrame(encode_tablet(tablet)) for tablet in tablets if tablet.rows]
+def frames_of(tablets: Sequence[Tablet], *, joined: bool) -> list[TabletFrame]:
+    """Return the frames of the tablets that have rows: joined, to be kept, or in parts, to be copied into an entry.
+
+    Raises UserMistake 2007 for a time out of range.
+    """
+    filled = [tablet for tablet in tablets if tablet.rows]
+    if joined:
+        frames = [TabletFrame.of_bytes(encode_tablet(tablet)) for tablet in filled]
+    else:
+        frames = [TabletFrame.of_tablet(tablet) for tablet in filled]
     for frame in frames:
         for time in (frame.span.start, frame.span.end):
             if not TIME_MIN < time < TIME_MAX:
@@ -40,7 +47,7 @@ class TabletValidator:
 
     def place(self, frames: Sequence[TabletFrame], schema: SchemaTree) -> list[PlacedTablet]:
         """Frames with their depths. Raises UserMistake as `depth` does."""
-        return [PlacedTablet(self.depth(frame.head, schema), frame.frame, frame) for frame in frames]
+        return [PlacedTablet(self.depth(frame.head, schema), frame) for frame in frames]
 
     def depth(self, head: FrameHead, schema: SchemaTree) -> int:
         """How many nodes of the device are its database. Raises UserMistake (508, 511, 507) if it does not fit."""
