@@ -74,12 +74,12 @@ def commits_what_one_follower_has(plant):
 @mutant
 def needs_one_majority_while_joint(plant):
     """Only that of the new half."""
-    plant(Membership, "_halves", lambda self: (self.voters,))
+    plant(Membership, "_majority_sets", lambda self: (self.voters,))
 
 
 @mutant
 def needs_the_old_majority_while_joint(plant):
-    plant(Membership, "_halves", lambda self: (self.outgoing or self.voters,))
+    plant(Membership, "_majority_sets", lambda self: (self.outgoing or self.voters,))
 
 
 @mutant
@@ -222,12 +222,12 @@ def votes_for_the_longer_log(plant):
 
 @mutant
 def is_elected_by_half(plant):
-    def tally(self, yes, no):
+    def vote_result(self, yes, no):
         return (
             VoteResult.WON if 2 * sum(node in yes for node in self.voters) >= len(self.voters) else VoteResult.PENDING
         )
 
-    plant(Membership, "tally", tally)
+    plant(Membership, "vote_result", vote_result)
 
 
 @mutant

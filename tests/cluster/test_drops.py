@@ -37,8 +37,8 @@ def test_what_a_drop_reaches(drop: drops.Drop, path: str, expected: bool) -> Non
 def test_only_a_write_that_has_seen_the_last_drop_of_its_devices_passes() -> None:
     known = Drops()
     assert not known.overtake(0, ["root.a.d"])
-    known.note(5, SERIES)
-    known.note(9, DeleteDatabase("root.b"))
+    known.record(5, SERIES)
+    known.record(9, DeleteDatabase("root.b"))
     for seen, devices, expected in (
         (0, ["root.a.d"], True),
         (4, ["root.c.d", "root.a.d"], True),
@@ -56,7 +56,7 @@ def test_a_write_that_is_older_than_what_is_remembered_is_refused(monkeypatch: p
     monkeypatch.setattr(drops, "KEPT", 2)
     known = Drops()
     for number in (3, 4, 8):
-        known.note(number, SERIES)
+        known.record(number, SERIES)
     for found in (known, Drops.from_json(json.loads(json.dumps(known.to_json())))):
         assert found.overtake(2, ["root.c.d"])
         assert not found.overtake(3, ["root.c.d"])

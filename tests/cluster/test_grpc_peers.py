@@ -27,7 +27,7 @@ from saros_cluster.transport.channels import CALL_PATH, CODE_KEY, MESSAGE_BYTES_
 from saros_cluster.transport.grpc_peers import CannotListen, GrpcPeers
 from saros_cluster.transport.handshake import Identity, PeerCredentials, Refused, handshake_metadata, verified_sender
 from saros_cluster.transport.peer_stream import Outbox
-from saros_cluster.transport.serving import Arrivals, ServingError
+from saros_cluster.transport.serving import InboundStreams, ServingError
 from saros_storage.base.clock import Clock, SystemClock
 
 A, B, C = NodeId(1), NodeId(2), NodeId(3)
@@ -347,7 +347,7 @@ class FakeContext:
 
 def test_nothing_of_an_old_connection_comes_after_a_newer_one() -> None:
     inbox = Inbox()
-    arrivals = Arrivals(inbox.receive)
+    arrivals = InboundStreams(inbox.receive)
     contexts = [FakeContext() for _ in range(4)]
     first = arrivals.enter(A, 7, 1, contexts[0])
     assert arrivals.deliver(A, first, [beat(1)])
@@ -374,7 +374,7 @@ def test_a_newer_connection_waits_for_what_an_old_one_is_delivering() -> None:
             assert go_on.wait(LONG)
         order.extend(messages)
 
-    arrivals = Arrivals(receive)
+    arrivals = InboundStreams(receive)
     old = arrivals.enter(A, 7, 1, FakeContext())
     threads = [threading.Thread(target=arrivals.deliver, args=(A, old, [beat(1)]))]
     threads[0].start()
@@ -392,7 +392,7 @@ def test_a_newer_connection_waits_for_what_an_old_one_is_delivering() -> None:
 
 def test_senders_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "LANES_MAX", 2)
-    arrivals = Arrivals(Inbox().receive)
+    arrivals = InboundStreams(Inbox().receive)
     first = arrivals.enter(A, 7, 1, FakeContext())
     arrivals.enter(B, 7, 1, FakeContext())
     with pytest.raises(ServingError):

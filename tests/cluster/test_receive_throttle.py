@@ -7,7 +7,7 @@ import time
 import pytest
 
 from saros_cluster.data.snapshots import DONE, LIST, PULL
-from saros_cluster.node.receive_throttle import Came, ReceiveThrottle
+from saros_cluster.node.receive_throttle import ReceiveCounters, ReceiveThrottle
 from saros_cluster.placement.ring import NodeId
 from saros_storage.checkpoint.checkpoint import Checkpoint, CheckpointPartition, encode_capture
 from saros_storage.folder.manifest import FileEntry, Manifest
@@ -53,11 +53,11 @@ def test_what_comes_is_counted_and_paced(monkeypatch: pytest.MonkeyPatch) -> Non
         assert 1_000 == len(ask(NodeId(2), PULL, b""))
     ask(NodeId(2), DONE, b"")
     assert 6 * SECOND == clock.ns - began_ns  # each but the first waits until the one before it is paid for
-    assert Came(7, 3_200, 4_000, 6.0) == inflow.received()
+    assert ReceiveCounters(7, 3_200, 4_000, 6.0) == inflow.received()
     inflow.begin(7)
     assert 4_000 == inflow.received().bytes
     inflow.begin(9)
-    assert Came(9) == inflow.received()
+    assert ReceiveCounters(9) == inflow.received()
 
 
 def test_without_a_limit_nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ from saros_cluster.raft.messages import (
     VoteResponse,
 )
 from saros_cluster.transport import codec
-from saros_cluster.transport.codec import decode_batch, encode_batch, encode_message, fitting, join
+from saros_cluster.transport.codec import batch_length, decode_batch, encode_batch, encode_message, join
 
 A, B = NodeId(3), NodeId(1 << 40)
 U64 = st.one_of(st.integers(0, 300), st.integers(0, (1 << 64) - 1))
@@ -219,21 +219,21 @@ def test_what_cannot_be_is_refused_and_takes_no_memory(data: bytes) -> None:
 def test_fitting_counts_bytes_messages_and_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     beat = encode_message(Heartbeat(GroupId(1), A, B, 2, 3, 4))
     append = encode_message(APPEND)
-    assert codec.BATCH_MESSAGES_MAX == fitting([beat] * 5_000)
-    assert 0 == fitting([])
+    assert codec.BATCH_MESSAGES_MAX == batch_length([beat] * 5_000)
+    assert 0 == batch_length([])
     monkeypatch.setattr(codec, "BATCH_BYTES_MAX", len(join([beat, beat])))
-    assert 2 == fitting([beat, beat, beat])
-    assert 2 == fitting([beat, beat])
+    assert 2 == batch_length([beat, beat, beat])
+    assert 2 == batch_length([beat, beat])
     monkeypatch.setattr(codec, "BATCH_BYTES_MAX", len(join([beat])) - 1)
-    assert 0 == fitting([beat])
+    assert 0 == batch_length([beat])
     monkeypatch.undo()
     monkeypatch.setattr(codec, "BATCH_BYTES_ENOUGH", len(join([beat, beat])))
-    assert 2 == fitting([beat, beat, beat])
+    assert 2 == batch_length([beat, beat, beat])
     monkeypatch.setattr(codec, "BATCH_BYTES_ENOUGH", 1)
-    assert 1 == fitting([beat, beat, beat])
+    assert 1 == batch_length([beat, beat, beat])
     monkeypatch.undo()
     monkeypatch.setattr(codec, "BATCH_ENTRIES_MAX", 5)
-    assert 2 == fitting([append, append, append])
+    assert 2 == batch_length([append, append, append])
 
 
 def test_a_batch_as_large_as_allowed_comes_through() -> None:
@@ -241,5 +241,5 @@ def test_a_batch_as_large_as_allowed_comes_through() -> None:
     batch = [replace(APPEND, entries=(entry,))]
     data = encode_batch(batch)
     assert codec.BATCH_BYTES_MAX == len(data)
-    assert 1 == fitting([encode_message(batch[0])])
+    assert 1 == batch_length([encode_message(batch[0])])
     assert batch == decoded(data)

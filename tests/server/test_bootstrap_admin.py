@@ -108,11 +108,11 @@ def test_what_was_interrupted_starts_nothing_and_goes_on(directory: Path, writte
     failures = start(cluster_in(directory), [ONE, TWO], "INFO", 1.0, lambda _: None)
     assert [ONE, TWO] == sorted(failures)
     assert all("saros cluster secure was interrupted" in why for why in failures.values())
-    assert first == bootstrap_admin.begun(cluster_in(directory), DISK)
+    assert first == bootstrap_admin.interrupted_administrator(cluster_in(directory), DISK)
     bootstrap_admin.secure(cluster_in(directory), first, DISK)
     assert [first, first] == [file_of(directory, node).administrator for node in (ONE, TWO)]
     assert not cluster_in(directory).problems
-    assert bootstrap_admin.begun(cluster_in(directory), DISK) is None
+    assert bootstrap_admin.interrupted_administrator(cluster_in(directory), DISK) is None
 
 
 @pytest.mark.slow

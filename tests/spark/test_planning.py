@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from saros_spark.base.errors import SourceError
 from saros_spark.read.catalogue import Catalogue, Extent
-from saros_spark.read.planning import Sizes, Slice, duration, moment, plan_devices, plan_times, windows
+from saros_spark.read.planning import Sizes, Slice, duration, parse_ticks, plan_devices, plan_times, windows
 from saros_storage.base.types import DataType, TimeUnit
 
 MS, US, NS = TimeUnit.MILLISECOND, TimeUnit.MICROSECOND, TimeUnit.NANOSECOND
@@ -87,7 +87,7 @@ def test_there_are_no_more_slices_than_allowed() -> None:
     ],
 )
 def test_moments(text: str, unit: TimeUnit, ticks: int) -> None:
-    assert ticks == moment(text, unit, "startTime")
+    assert ticks == parse_ticks(text, unit, "startTime")
 
 
 def test_durations() -> None:
@@ -98,7 +98,7 @@ def test_durations() -> None:
         with pytest.raises(SourceError, match="interval"):
             duration(text, MS, "interval")
     with pytest.raises(SourceError, match="startTime is a date"):
-        moment("yesterday", MS, "startTime")
+        parse_ticks("yesterday", MS, "startTime")
 
 
 def test_windows_of_a_statement_are_bounded_and_whole() -> None:

@@ -23,7 +23,7 @@ from saros_storage.backup.making import BackupRun
 from saros_storage.backup.points import AtIndex
 from saros_storage.backup.repository import Repository
 from saros_storage.backup.restoring import Restore
-from saros_storage.backup.source import ShelfSource
+from saros_storage.backup.source import LocalSource
 from saros_storage.backup.verifying import verify
 from saros_storage.base.errors import StorageError, UserMistake
 
@@ -55,7 +55,7 @@ class History:
             self.loads.append(self.reached)
 
     def back_up(self, disk: CrashDisk, *, incremental: bool) -> None:
-        source = ShelfSource(self.store)
+        source = LocalSource(self.store)
         BackupRun(Repository(BACKUPS, disk), source, self.clock, incremental=incremental).run()
 
     def compare(self, disk: CrashDisk, catalogs: Sequence[Catalog], context: object) -> None:

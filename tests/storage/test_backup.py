@@ -17,7 +17,7 @@ from saros_storage.backup.making import BackupRun
 from saros_storage.backup.points import AtIndex, AtTime
 from saros_storage.backup.repository import Repository
 from saros_storage.backup.restoring import Restore
-from saros_storage.backup.source import ShelfSource
+from saros_storage.backup.source import LocalSource
 from saros_storage.backup.verifying import verify
 from saros_storage.base.block import Column
 from saros_storage.base.errors import CorruptFile, StorageError, UserMistake
@@ -73,7 +73,7 @@ class Plant:
         return self.store._region.partitions.applied
 
     def back_up(self, *, incremental: bool = False) -> tuple[Catalog, BackupRun]:
-        run = BackupRun(self.repository, ShelfSource(self.store), self.clock, incremental=incremental)
+        run = BackupRun(self.repository, LocalSource(self.store), self.clock, incremental=incremental)
         return run.run(), run
 
     def restore(self, name: str, at: AtIndex | AtTime | None = None) -> dict[str, dict[int, int]]:
@@ -319,7 +319,7 @@ def test_a_damaged_file_of_the_store_is_not_backed_up(plant: Plant) -> None:
     assert [] == list((plant.folder / "data/snapshots").iterdir())
 
 
-class Cut(ShelfSource):
+class Cut(LocalSource):
     """Ends in the midst of a backup."""
 
     def __init__(self, store: Store, after: int) -> None:
@@ -376,7 +376,7 @@ def test_a_folder_that_is_not_empty_is_left_alone(plant: Plant) -> None:
     assert {1: 1} == plant.restore("empty")["root.a.d"]
     with pytest.raises(UserMistake, match="no folder of backups"):
         BackupRun(
-            Repository(str(plant.folder / "data"), LocalDisk()), ShelfSource(plant.store), plant.clock, incremental=True
+            Repository(str(plant.folder / "data"), LocalDisk()), LocalSource(plant.store), plant.clock, incremental=True
         ).run()
 
 

@@ -20,7 +20,7 @@ from saros_storage.encoding import (
     encode_times,
     encodings_for,
 )
-from saros_storage.kernels.codecs.bit_reader import Stream, bytes_of, words_of
+from saros_storage.kernels.codecs.bit_reader import Stream, bytes_of, to_words
 from saros_storage.kernels.codecs.chimp import chimp_decode, chimp_encode
 from saros_storage.kernels.codecs.gorilla import gorilla_decode, gorilla_encode
 from saros_storage.kernels.codecs.rle import rle_bytes_max, rle_decode, rle_encode
@@ -175,7 +175,7 @@ def test_gorilla_kernels_do_what_their_twins_do(values: np.ndarray, wide: bool, 
     zero, end, count = np.zeros(1, np.int64), np.array([len(page)]), np.array([len(values)])
     for decoder in (gorilla_decode, gorilla_decode.twin):
         out = np.zeros(len(values), np.uint64)
-        assert len(values) == decoder(words_of(page), zero, end, count, width, field, out)
+        assert len(values) == decoder(to_words(page), zero, end, count, width, field, out)
         assert values.tolist() == out.tolist()
 
 
@@ -192,7 +192,7 @@ def test_chimp_kernels_do_what_their_twins_do(values: np.ndarray, wide: bool, sm
     zero, end, count = np.zeros(1, np.int64), np.array([len(page)]), np.array([len(values)])
     for decoder in (chimp_decode, chimp_decode.twin):
         out = np.zeros(len(values), np.uint64)
-        assert len(values) == decoder(words_of(page), zero, end, count, width, out)
+        assert len(values) == decoder(to_words(page), zero, end, count, width, out)
         assert values.tolist() == out.tolist()
 
 

@@ -19,7 +19,7 @@ from saros_storage.encoding import encode, encode_times, encodings_for
 from saros_storage.encoding.compression import compress
 from saros_storage.scan.snapshot import DeviceSpan
 from saros_storage.scan.tsfile_access import ChunkMeta
-from saros_storage.tsfile.file_outline import survey
+from saros_storage.tsfile.file_outline import outline
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.structure.format import uvar, vstr
 from saros_storage.tsfile.writer import PAGE_TEXT_BYTES_MAX, AlignedColumn, TsFileSummary, TsFileWriter
@@ -141,7 +141,7 @@ def test_aligned_columns_with_nulls_come_back(type_: DataType) -> None:
 
 def chunks_of(reader: TsFileReader, measurement: str) -> list[tuple[Encoding, int]]:
     """Encoding and bytes of each chunk of a series of the only device."""
-    (device,) = survey(reader)
+    (device,) = outline(reader)
     (series,) = (series for series in device.series if series.measurement == measurement)
     return [(chunk.encoding, chunk.stored) for chunk in series.chunks]
 

@@ -21,7 +21,7 @@ from saros_storage.base.block import Column
 from saros_storage.base.types import Compressor, DataType, Encoding, Scalar
 from saros_storage.encoding import encodings_for
 from saros_storage.io.disk import LocalDisk
-from saros_storage.tsfile.file_outline import survey
+from saros_storage.tsfile.file_outline import outline
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 
@@ -124,7 +124,7 @@ def test_it_reads_decimals_that_we_write_as_whole_numbers(tmp_path: Any, type_: 
     writer.write_aligned("root.al", times, [aligned])
     writer.finish()
     file.close()
-    chunks = {s.measurement: s.chunks for device in survey(open_reader(path)) for s in device.series}
+    chunks = {s.measurement: s.chunks for device in outline(open_reader(path)) for s in device.series}
     assert {Encoding.TS_2DIFF} == {chunk.encoding for chunk in chunks["s"]}
     rows = as_json(column.to_list(), times.tolist())
     assert dumped(tmp_path, path) == {"root.d": {"s": rows}, "root.al": {"s": rows}}

@@ -15,7 +15,7 @@ from saros_storage.base.block import Column
 from saros_storage.base.types import Compressor, DataType, Encoding
 from saros_storage.folder_check import FolderResult, check_folder
 from saros_storage.io.disk import LocalDisk
-from saros_storage.tsfile.file_outline import survey
+from saros_storage.tsfile.file_outline import outline
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.verifier import check_tsfile
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
@@ -40,7 +40,7 @@ def test_a_sound_file_has_no_problem_and_all_is_counted() -> None:
     result = check_tsfile("f", memoryview(data))
     assert [] == result.problems
     reader = TsFileReader("f", memoryview(data))
-    surveyed = list(survey(reader))
+    surveyed = list(outline(reader))
     chunks = [chunk for device in surveyed for series in device.series for chunk in series.chunks]
     assert (len(surveyed), len(chunks)) == (result.devices, result.chunks)
     assert sum(len(chunk.pages) for chunk in chunks) == result.pages

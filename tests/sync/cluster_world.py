@@ -4,7 +4,7 @@
     agreed     notes and schema, which groups keep: nobody loses them here, and a node may not have heard yet
     change     other nodes are to keep a sender; they do when each of them has what can be had, as a group's leader asks
                (a group's members), or at once (slots)
-    time       goes on when somebody waits; then all keepers take a step, and so may a story (`Places.meanwhile`);
+    time       goes on when somebody waits; then all all_replicas take a step, and so may a story (`Places.meanwhile`);
                who is told of a file that is whole elsewhere fetches it at once
 
 So that a story, a crash at any operation and a failing disk come out the same each time, and need no sleep.
@@ -35,7 +35,7 @@ from saros_storage.schema import DeleteSeries, SchemaChange, SchemaTree
 from saros_sync.clustered.catalog import ClusterCatalog
 from saros_sync.clustered.content_store import ARRIVING, Contents
 from saros_sync.clustered.receiver import ClusterReceiver
-from saros_sync.clustered.replica_sets import Halves, has_quorum
+from saros_sync.clustered.replica_sets import ReplicaSets, has_quorum
 from saros_sync.clustered.replica_store import AHEAD, ReplicaStore
 from saros_sync.receiver.catalog import Catalog, SenderEntry
 from saros_sync.receiver.checking import Executor, InlineExecutor
@@ -83,7 +83,7 @@ class Place:
             self.ledger,
             node,
             lambda: places.nodes,
-            places.halves,
+            places.replica_sets,
             partial(places.ask, node),
             partial(places.read, node),
         )
@@ -94,7 +94,7 @@ class Place:
             self.ledger,
             self.replica_store,
             self,
-            places.halves,
+            places.replica_sets,
             places.chores,
             places.wait,
             places.ahead_bytes,
@@ -208,7 +208,7 @@ class Places:
     def members(self, sender: str) -> Sequence[NodeId]:
         return self.kept_by.get(sender, self.nodes[: self.copies])
 
-    def halves(self, sender: str) -> Halves:
+    def replica_sets(self, sender: str) -> ReplicaSets:
         half, after = tuple(self.members(sender)), self.next.get(sender)
         return (half,) if after is None else (half, tuple(after))
 
@@ -293,11 +293,11 @@ class Places:
 
     def check_durable(self, sender: str) -> None:
         """More than half of those who keep a sender have all of its last round, whatever becomes of power."""
-        entry, halves = self.catalog.senders[sender], self.halves(sender)
+        entry, replica_sets = self.catalog.senders[sender], self.replica_sets(sender)
         places = {**self.running, **self.stopped}
         holding = [node for node, place in places.items() if not self._lacks(place.disk, entry)]
-        if not has_quorum(halves, holding):
-            raise Wrong(f"{holding} of nodes {halves} have the last round of {sender} on their disks")
+        if not has_quorum(replica_sets, holding):
+            raise Wrong(f"{holding} of nodes {replica_sets} have the last round of {sender} on their disks")
 
     def finish(self) -> None:
         """What the node does that leads the meta group."""

@@ -166,7 +166,7 @@ def lets_go_of_what_others_have_not_fetched_yet(plant):
 @mutant(cluster_stories)
 def lets_go_of_what_it_said_it_has_when_it_is_to_be_a_keeper(plant):
     def is_needed(self, sender, round_, last, now, is_needed=ReplicaStore._is_needed):
-        half, *_ = self._halves(sender)
+        half, *_ = self._replica_sets(sender)
         if last is None or last.sha256 != round_.document.sha256 or self._node in half:
             return is_needed(self, sender, round_, last, now)
         return not all(self.held(node, sender, last, round_.number) for node in half)

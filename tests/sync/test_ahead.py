@@ -1,4 +1,4 @@
-"""Files that keepers fetch while a round still arrives: no promise, nothing lost, checked like all others."""
+"""Files that all_replicas fetch while a round still arrives: no promise, nothing lost, checked like all others."""
 
 from __future__ import annotations
 

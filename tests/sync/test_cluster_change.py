@@ -23,7 +23,7 @@ from saros_cluster.topology.commands import Begin, GiveUp
 from saros_cluster.topology.topology import NodeState
 from saros_storage.base.errors import StorageError
 from saros_sync.clustered import catalog as ledger
-from saros_sync.clustered.replica_sets import halves, has_quorum, keepers
+from saros_sync.clustered.replica_sets import all_replicas, has_quorum, replica_sets
 from saros_sync.errors import BeginAgain, Unreachable
 from saros_sync.receiver.catalog import SenderEntry
 from saros_sync.receiver.mirror import FOLDER as SYNC
@@ -42,7 +42,7 @@ def test_who_keeps_a_sender_after_a_change_is_to_have_its_rounds_since_the_chang
     random, log = Random(seed), Log(topology_of(4, replicas))
     senders = [f"{number:032x}" for number in range(8)]
     log.admit(*range(5, 5 + joining))
-    before = {sender: halves(log.now, sender) for sender in senders}
+    before = {sender: replica_sets(log.now, sender) for sender in senders}
     assert all(1 == len(found) for found in before.values())
     leave = tuple(random.sample(log.now.in_state(NodeState.IN), leaving))
     log.send(Begin(tuple(log.now.in_state(NodeState.WAITING)), leave))
@@ -51,19 +51,19 @@ def test_who_keeps_a_sender_after_a_change_is_to_have_its_rounds_since_the_chang
         log.send(random.choice(list(steps(log.now))))
         seen.append(log.now)
     for sender in senders:
-        (last,) = halves(log.now, sender)
+        (last,) = replica_sets(log.now, sender)
         assert not set(last) & set(leave)
         for topology in seen:
-            found = halves(topology, sender)
+            found = replica_sets(topology, sender)
             assert set(last) in map(set, found)
-            assert has_quorum(found, keepers(found))
-            assert not has_quorum(found, keepers(found) - set(last))
+            assert has_quorum(found, all_replicas(found))
+            assert not has_quorum(found, all_replicas(found) - set(last))
 
 
 def test_who_is_lost_for_good_is_not_waited_for() -> None:
     log = Log(topology_of(3, 3))
     log.send(GiveUp((B,)))
-    assert {(A, C)} == {tuple(sorted(half)) for half in halves(log.now, "5" * 32)}
+    assert {(A, C)} == {tuple(sorted(half)) for half in replica_sets(log.now, "5" * 32)}
 
 
 # ---------------------------------------------------------------------- that they have it

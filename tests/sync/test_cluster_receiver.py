@@ -20,7 +20,7 @@ from saros_cluster.topology.commands import GrowthCommand, Regrouped
 from saros_storage.base.errors import StorageError
 from saros_sync.clustered.cluster_sync import ClusterSync
 from saros_sync.clustered.receiver import ClusterReceiver
-from saros_sync.clustered.replica_sets import keepers
+from saros_sync.clustered.replica_sets import all_replicas
 from saros_sync.clustered.replica_store import ReplicaStore
 from saros_sync.errors import BeginAgain, NoSuchSender, Unreachable
 from saros_sync.receiver.request_checks import Requester
@@ -309,7 +309,7 @@ def test_one_node_keeps_what_the_others_read_from_it(thin: Nodes) -> None:
         thin.start(node)
     thin.wait_ready()
     for edge in edges:
-        replica_store = keepers(synced(thin, 0)._halves(edge.id))
+        replica_store = all_replicas(synced(thin, 0)._replica_sets(edge.id))
         wait_for_files(thin, edge.id, {node - 1 for node in replica_store})
     for node in range(PLACES):
         for number in range(PLACES):
@@ -418,5 +418,5 @@ def test_a_node_that_leaves_was_not_the_last_one_that_had_what_a_sender_sent(
 
 def cluster_member(cluster: Nodes, edge: Edge) -> NodeId:
     """The one node that keeps a sender."""
-    (node,) = keepers(synced(cluster, 0)._halves(edge.id))
+    (node,) = all_replicas(synced(cluster, 0)._replica_sets(edge.id))
     return node

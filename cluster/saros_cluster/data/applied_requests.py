@@ -35,7 +35,7 @@ class AppliedRequests:
         #: By request: its entries, each with the last move that had brought slots here as far as its sender knew.
         self._known: OrderedDict[tuple[int, int], tuple[tuple[int, int], ...]] = OrderedDict()
         for client, sequence, index, epoch in known:
-            self._note((client, sequence), index, epoch)
+            self._record((client, sequence), index, epoch)
         #: By move: the entry that opened what it brought, and what that has had.
         self._arrived: dict[int, tuple[int, tuple[AppliedRange, ...]]] = {}
         for epoch, index, had in arrived:
@@ -76,13 +76,13 @@ class AppliedRequests:
         """
         if request == NO_REQUEST:
             return
-        self._note(request, index, epoch)
+        self._record(request, index, epoch)
         while index - next(iter(self._known.values()))[-1][0] > MEMORY:
             self._known.popitem(last=False)
         for old in [epoch for epoch, (at, _) in self._arrived.items() if index - at > MEMORY]:
             del self._arrived[old]
 
-    def _note(self, request: tuple[int, int], index: int, epoch: int) -> None:
+    def _record(self, request: tuple[int, int], index: int, epoch: int) -> None:
         self._known[request] = (*self._known.pop(request, ()), (index, epoch))
 
     def add_arrived(self, epoch: int, index: int, had: Iterable[AppliedRange]) -> None:

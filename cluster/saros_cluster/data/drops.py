@@ -71,7 +71,7 @@ class Drops:
         """0: none."""
         return max(self._known, default=self._forgotten)
 
-    def note(self, number: int, drop: Drop) -> None:
+    def record(self, number: int, drop: Drop) -> None:
         """It is carried out."""
         assert number > self.newest
         self._known[number] = drop

@@ -155,7 +155,7 @@ class ShippedFiles:
         finally:
             file.close()
 
-    def note(self, index: int, piece: Piece, now_ns: int) -> None:
+    def record(self, index: int, piece: Piece, now_ns: int) -> None:
         """What `write` put down is there as of entry `index`. Under the region's lock."""
         known = self._known.get(piece.name)
         if known is None and piece.offset == 0:

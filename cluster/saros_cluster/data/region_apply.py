@@ -32,7 +32,7 @@ from saros_cluster.data.drops import drop_of
 from saros_cluster.data.entry_validation import EntryValidator, ValidatedEntry
 from saros_cluster.data.log_shipped_files import LOST, Abandon, Piece, ShippedFiles, Shipping
 from saros_cluster.data.ownership import LEFT, Ownership, Release
-from saros_cluster.data.replica import Replica, Underlay
+from saros_cluster.data.replica import OpenMigrationSource, Replica
 from saros_cluster.data.schema_feed import Told
 from saros_cluster.data.slot_transfer import move, remove_left
 from saros_cluster.data.snapshots import pull_snapshot
@@ -78,7 +78,7 @@ class RegionMachine:
         clock: Clock,
         cache: ChunkCache,
         owned: npt.NDArray[np.bool_],
-        underlay: Underlay,
+        underlay: OpenMigrationSource,
         on_schema_delta: Told,
         shelf: CheckpointRegistry,
         ask: Callable[[NodeId, str, bytes], bytes],
@@ -222,7 +222,7 @@ class RegionMachine:
             if isinstance(shipping, Abandon):
                 shipments.drop(shipping.name)
             elif shipments.fits(shipping):
-                shipments.note(index, shipping, self._clock.monotonic_ns())
+                shipments.record(index, shipping, self._clock.monotonic_ns())
                 self._shipped_bytes += len(shipping.data)
             elif is_new:
                 return UserMistake("what comes before this piece of the file is not here: send it again", code=LOST)
@@ -320,9 +320,9 @@ class RegionMachine:
         replica.requests.remember(command.request, index, command.known.inbound)
         drop = drop_of(command.mutation.changes)  # what it drops may not be here
         if drop is not None:
-            replica.drops.note(command.drop, drop)
+            replica.drops.record(command.drop, drop)
         if told or drop is not None:
-            replica.schema_feed.note(index, told)
+            replica.schema_feed.record(index, told)
 
     # ------------------------------------------------------------------ the log, for the region's flusher
 

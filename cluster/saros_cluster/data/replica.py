@@ -33,7 +33,7 @@ from saros_storage.schema import SchemaChange, decode_change
 
 Pinned = Mapping[str, Sequence[PartitionSnapshot]]
 #: Reads a partition (database, slice) where it was, until it has arrived.
-Underlay = Callable[[Arrival, str, int], MemorySource]
+OpenMigrationSource = Callable[[Arrival, str, int], MemorySource]
 
 
 class Replica:
@@ -45,7 +45,7 @@ class Replica:
         region: Region,
         ownership: Ownership,
         shipments: ShippedFiles,
-        underlay: Underlay,
+        underlay: OpenMigrationSource,
         on_schema_delta: Told,
     ) -> None:
         """As the state file says. `underlay`: reads what lies elsewhere of slots that came."""
@@ -166,7 +166,7 @@ class Replica:
                 self.ownership.check_view(known.epoch, known.inbound)
             pinned = region.pin()
             if known is not None and self._may_have_others:
-                pinned = self._shown(pinned, known)
+                pinned = self._filtered_view(pinned, known)
             return region, pinned, max(region.partitions.applied, self._found)
 
     @property
@@ -177,7 +177,7 @@ class Replica:
         """
         return self.ownership.has_moved or self.validated_index < self._found
 
-    def _shown(self, pinned: Pinned, known: TableVersion) -> Pinned:
+    def _filtered_view(self, pinned: Pinned, known: TableVersion) -> Pinned:
         """What a reader with that table finds here: the rest is another group's. The same value for the same."""
         ownership = self.ownership
         at = (*known, ownership.fenced, ownership.opened, ownership.released)

@@ -48,7 +48,7 @@ class SchemaFeed:
         found = schema.match_series(parse_pattern(change.pattern))
         return [DeleteSeries(f"{d.path}.{series.measurement}") for d, series in found if owns(d.database)]
 
-    def note(self, index: int, changes: Sequence[SchemaChange]) -> None:
+    def record(self, index: int, changes: Sequence[SchemaChange]) -> None:
         """Entry `index` has made these changes."""
         self._kept.append((index, changes))
         if len(self._kept) > _KEPT:

@@ -60,7 +60,7 @@ def _open(replica: Replica, index: int, opened: Open, changes: Sequence[SchemaCh
     told = [
         c for c in known if belongs_to_transfer(region.schema, c, lambda database: ownership.slot(database, 0) in came)
     ]
-    replica.schema_feed.note(index, told)
+    replica.schema_feed.record(index, told)
 
 
 def _prepare(replica: Replica, index: int, changes: Sequence[SchemaChange], databases: Sequence[str]) -> None:

@@ -21,7 +21,7 @@ class HostThreads:
         self._stopping = False
         self._threads = [
             threading.Thread(target=self._guarded, args=(loop,), name=f"saros-raft-{name}", daemon=True)
-            for name, loop in (("turn", self._turn), ("log", self._sync), ("apply", self._apply))
+            for name, loop in (("turn", self._run_raft), ("log", self._sync), ("apply", self._apply))
         ]
 
     def start(self) -> None:
@@ -46,7 +46,7 @@ class HostThreads:
             logger.critical("a thread of the groups ended", exc_info=True)
             raise
 
-    def _turn(self) -> None:
+    def _run_raft(self) -> None:
         host = self._host
         while not self._stopping:
             with host.turning:

@@ -94,7 +94,7 @@ class Groups:
 
     def open(self, topology: Topology) -> None:
         """The groups that were here at the end, or that the node begins with; before the host's first turn."""
-        for group in self._wanted(topology):
+        for group in self._wanted_groups(topology):
             found = self._contents.get(group)
             if (
                 found is not None
@@ -108,7 +108,7 @@ class Groups:
 
     def is_reconciled(self, topology: Topology) -> bool:
         """Whether nothing is to be done."""
-        wanted = self._wanted(topology)
+        wanted = self._wanted_groups(topology)
         is_there = not self._leaving and set(self._replicas.machines) == set(wanted)
         return is_there and not any(self._is_former_incarnation(group, topology) for group in wanted)
 
@@ -123,7 +123,7 @@ class Groups:
         """Join and leave groups. Raises StorageError, OSError; then it is to be done again."""
         for group in sorted(self._leaving):
             self._remove(group)
-        wanted = set(self._wanted(topology))
+        wanted = set(self._wanted_groups(topology))
         for group in sorted(self._replicas.machines.keys()):
             if group not in wanted or self._is_former_incarnation(group, topology):
                 logger.info("leaving a group", extra={"group": group})
@@ -132,7 +132,7 @@ class Groups:
             logger.info("joining a group", extra={"group": group})
             self._add(group, topology, self._ground.host.join)
 
-    def _wanted(self, topology: Topology) -> list[GroupId]:
+    def _wanted_groups(self, topology: Topology) -> list[GroupId]:
         statuses = {group: self._ground.host.status(group) for group in self._replicas.machines}
         logs = {group: _membership(contents) for group, contents in self._contents.items()}
         logs |= {group: status.membership for group, status in statuses.items() if status is not None}
@@ -161,7 +161,9 @@ class Groups:
             ground.inflow.paced(lambda node, name, request: ground.peers.call(node, name, request, _PULL_SECONDS)),
             ground.compactor,
         )
-        hard_state = begun(contents.hard_state, topology.terms.get(group, 0))  # that is durable with the topology
+        hard_state = with_term_of(
+            contents.hard_state, topology.terms.get(group, 0)
+        )  # that is durable with the topology
         restored = Restored(contents.base, hard_state, contents.entries, machine.replica.installed)
         try:
             last = contents.entries[-1] if contents.entries else None
@@ -229,7 +231,7 @@ def initial_position(group: GroupId, topology: Topology) -> Position:
     return Position(first, first, topology.wanted[group])
 
 
-def begun(hard_state: HardState, term: int) -> HardState:
+def with_term_of(hard_state: HardState, term: int) -> HardState:
     """What a log tells, but not of an earlier term than one in which the group is known to have been."""
     return hard_state if hard_state.term >= term else HardState(term)
 

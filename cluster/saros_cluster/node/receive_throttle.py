@@ -24,7 +24,7 @@ AskNode = Callable[[NodeId, str, bytes], bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
+class ReceiveCounters:
     """In one change of the cluster; `seconds` are those in which something came, or was waited for."""
 
     change: int = 0
@@ -41,7 +41,7 @@ class ReceiveThrottle:
         self._limit = RateLimit(bytes_per_second)
         self._clock = clock
         self._lock = threading.Lock()
-        self._received = Came()
+        self._received = ReceiveCounters()
         #: How many pieces are on their way, and since when there are any.
         self._active, self._since_ns = 0, 0
 
@@ -49,9 +49,9 @@ class ReceiveThrottle:
         """What comes from now on comes because of this change."""
         with self._lock:
             if self._received.change != change:
-                self._received = Came(change)
+                self._received = ReceiveCounters(change)
 
-    def received(self) -> Came:
+    def received(self) -> ReceiveCounters:
         """Return what this node has received until now."""
         return self._received
 
@@ -63,7 +63,7 @@ class ReceiveThrottle:
                 return self._piece(lambda: ask(node, name, request))
             answer = ask(node, name, request)
             if name == LIST:
-                self._note(expected=sum(file.size for file in decode_capture(answer).files()))
+                self._add(expected=sum(file.size for file in decode_capture(answer).files()))
             return answer
 
         return throttled_ask
@@ -84,7 +84,7 @@ class ReceiveThrottle:
                 self._active -= 1
                 now_ns = self._clock.monotonic_ns()
                 seconds, self._since_ns = (now_ns - self._since_ns) / 1e9, now_ns
-            self._note(came=came, seconds=seconds)
+            self._add(came=came, seconds=seconds)
 
     def _wait(self, size: int) -> None:
         with self._lock:
@@ -92,9 +92,9 @@ class ReceiveThrottle:
         if seconds:
             time.sleep(seconds)
 
-    def _note(self, *, expected: int = 0, came: int = 0, seconds: float = 0.0) -> None:
+    def _add(self, *, expected: int = 0, came: int = 0, seconds: float = 0.0) -> None:
         with self._lock:
             known = self._received
-            self._received = Came(
+            self._received = ReceiveCounters(
                 known.change, known.expected_bytes + expected, known.bytes + came, known.seconds + seconds
             )

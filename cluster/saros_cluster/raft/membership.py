@@ -78,20 +78,20 @@ class Membership:
 
     def has_quorum(self, nodes: Collection[NodeId]) -> bool:
         """Whether those are a majority (of both halves while joint). Nobody is no majority."""
-        return self.tally(nodes, ()) is VoteResult.WON
+        return self.vote_result(nodes, ()) is VoteResult.WON
 
-    def tally(self, yes: Collection[NodeId], no: Collection[NodeId]) -> VoteResult:
+    def vote_result(self, yes: Collection[NodeId], no: Collection[NodeId]) -> VoteResult:
         """How the vote stands; votes of others than voters do not count."""
-        results = {_tally(half, yes, no) for half in self._halves()}
+        results = {_vote_result(half, yes, no) for half in self._majority_sets()}
         if VoteResult.LOST in results:
             return VoteResult.LOST
         return VoteResult.PENDING if VoteResult.PENDING in results else VoteResult.WON
 
     def committed(self, match: Callable[[NodeId], int]) -> int:
         """The highest index that a majority (of both halves) has, given what each node has."""
-        return min(sorted(map(match, half))[(len(half) - 1) // 2] if half else 0 for half in self._halves())
+        return min(sorted(map(match, half))[(len(half) - 1) // 2] if half else 0 for half in self._majority_sets())
 
-    def _halves(self) -> tuple[tuple[NodeId, ...], ...]:
+    def _majority_sets(self) -> tuple[tuple[NodeId, ...], ...]:
         return (self.voters, self.outgoing) if self.outgoing else (self.voters,)
 
     def encode(self) -> bytes:
@@ -103,8 +103,8 @@ class Membership:
         """The inverse. Raises ValueError if the bytes are no membership."""
         try:
             version, *halves = json.loads(data)
-            voters, learners, outgoing = (tuple(NodeId(_whole(n)) for n in half) for half in halves)
-            return Membership(_whole(version), voters, learners, outgoing)
+            voters, learners, outgoing = (tuple(NodeId(_checked_int(n)) for n in half) for half in halves)
+            return Membership(_checked_int(version), voters, learners, outgoing)
         except (TypeError, UnicodeDecodeError, RecursionError) as error:
             raise ValueError(f"not a membership: {error}") from error
 
@@ -117,14 +117,14 @@ def membership(
     return Membership(version, *halves)
 
 
-def _tally(half: Collection[NodeId], yes: Collection[NodeId], no: Collection[NodeId]) -> VoteResult:
+def _vote_result(half: Collection[NodeId], yes: Collection[NodeId], no: Collection[NodeId]) -> VoteResult:
     needed = len(half) // 2 + 1
     if sum(node in yes for node in half) >= needed:
         return VoteResult.WON
     return VoteResult.LOST if len(half) - sum(node in no for node in half) < needed else VoteResult.PENDING
 
 
-def _whole(value: object) -> int:
+def _checked_int(value: object) -> int:
     if type(value) is not int:
         raise TypeError("not a whole number")
     return value

@@ -239,7 +239,7 @@ class RaftNode:
         self._votes.setdefault(node, granted)
         yes = [node for node, is_yes in self._votes.items() if is_yes]
         no = [node for node, is_yes in self._votes.items() if not is_yes]
-        tally = self._log.membership.tally(yes, no)
+        tally = self._log.membership.vote_result(yes, no)
         if tally is VoteResult.LOST:
             self._follow(None, "a majority is against it")
         elif tally is VoteResult.WON and self._role is Role.PRE_CANDIDATE:

@@ -29,7 +29,7 @@ from saros_storage.scan.reading import ReadCounters, ScanRequest, SeriesReader, 
 _CLOSE_SECONDS = 1.0
 
 
-class Underlays:
+class MigrationSources:
     """See the module."""
 
     def __init__(self, node: NodeId, replicas: Replicas, peers: Peers, interval: int, life: int) -> None:
@@ -41,7 +41,7 @@ class Underlays:
         self._life = life
         self._queries = itertools.count(1)
 
-    def underlay(self, arrival: Arrival, database: str, number: int) -> MigrationSource:  # noqa: ARG002
+    def source_of(self, arrival: Arrival, database: str, number: int) -> MigrationSource:  # noqa: ARG002
         """What a partition held before it came here."""
         time = TimeRange(number * self._interval, (number + 1) * self._interval)
         return MigrationSource(time, partial(self._open, arrival))

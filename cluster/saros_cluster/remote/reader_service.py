@@ -215,7 +215,7 @@ class ReaderService:
             query = self._queries.get(key)
             pin = None if query is None else query.pins.get(target.group)
             if question.pinned and pin is None:
-                raise _lost(key)
+                raise _read_lost(key)
             self._check_limits(query, len(question.requests))
             if query is None:
                 query = self._queries[key] = _Query(0)
@@ -246,7 +246,7 @@ class ReaderService:
     ) -> list[_Reader]:
         with self._lock:
             if pin.ended:
-                raise _lost(key)
+                raise _read_lost(key)
             query = self._queries[key]
             readers = [
                 _Reader(next(self._numbers), source, request, reduced(source, request), pin, query)
@@ -301,7 +301,7 @@ class ReaderService:
         with self._lock:
             reader = self._find(key, number)
             if reader.streamed:
-                raise _lost(key)
+                raise _read_lost(key)
             if self._streams >= STREAMS_MAX or reader.query.streams >= STREAMS_PER_QUERY_MAX:
                 raise TooManyReads("all streams of this node or of the query are taken: ask for each batch")
             reader.streamed = True
@@ -330,7 +330,7 @@ class ReaderService:
         with self._lock:
             reader = self._find(key, question.reader)
             if reader.streamed:
-                raise _lost(key)
+                raise _read_lost(key)
         try:
             return self._batch(key, reader)[0]
         except BaseException:
@@ -341,7 +341,7 @@ class ReaderService:
         query = self._queries.get(key)
         reader = None if query is None else query.readers.get(number)
         if reader is None:
-            raise _lost(key)
+            raise _read_lost(key)
         return reader
 
     def _batch(self, key: _Key, reader: _Reader) -> tuple[bytes, bool]:
@@ -358,7 +358,7 @@ class ReaderService:
     def _pulling(self, key: _Key, reader: _Reader) -> Iterator[None]:
         with self._lock:
             if reader.ended or reader.busy:
-                raise _lost(key)
+                raise _read_lost(key)
             reader.busy = True
         try:
             yield
@@ -452,7 +452,7 @@ def _is_overdue(query: _Query, now_ns: int) -> bool:
     return now_ns - query.touched_ns >= LEASE_NS and not any(reader.busy for reader in query.readers.values())
 
 
-def _lost(key: _Key) -> ReadLost:
+def _read_lost(key: _Key) -> ReadLost:
     return ReadLost(f"this node no longer keeps query {key[1]} for node {key[0]}: it was closed or left alone for long")
 
 

@@ -174,11 +174,11 @@ class RemoteSeriesReader:
         try:
             answer = self._wait()
         except StopIteration:
-            raise self._lost("it stopped before the end") from None
+            raise self._read_lost("it stopped before the end") from None
         except Unreachable as error:
             if not self._begun:
                 raise
-            raise self._lost(error.why) from error
+            raise self._read_lost(error.why) from error
         except RemoteError as error:
             if error.code not in _NO_STREAM or self._answers is self._pulls:
                 raise local_error(error) from error
@@ -209,7 +209,7 @@ class RemoteSeriesReader:
         if types != self._request.types or item.rows == 0:
             raise ValueError(f"node {self._node} answered other columns of {self._request.device} than were asked for")
 
-    def _lost(self, why: str) -> ReadLost:
+    def _read_lost(self, why: str) -> ReadLost:
         device = self._request.device
         return ReadLost(f"node {self._node} stopped answering in the middle of {device}: {why}; run the query again")
 

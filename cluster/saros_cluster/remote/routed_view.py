@@ -48,6 +48,7 @@ from saros_storage.read.latest import points_of
 from saros_storage.read.latest_cache import Point
 from saros_storage.scan.read_point import ReadPoint
 from saros_storage.scan.reading import (
+    MultiSeriesReader,
     ReadCounters,
     ReadView,
     ScanRequest,
@@ -55,7 +56,6 @@ from saros_storage.scan.reading import (
     Summaries,
     Summary,
     TimeRange,
-    TogetherReader,
 )
 
 logger = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ class RoutedView:
         readers = self._open_all(request)
         return readers[0] if len(readers) == 1 else MergedReader(readers, descending=request.descending)
 
-    def open_lockstep(self, request: ScanRequest) -> TogetherReader | None:
+    def open_lockstep(self, request: ScanRequest) -> MultiSeriesReader | None:
         """See `ReaderFactory.open_lockstep`: only of what is all here."""
         return self._local.open_lockstep(request) if self._is_local(request) else None
 
@@ -212,18 +212,18 @@ class RoutedView:
         with self._lock:
             if not self._closed:
                 self._readers.update(readers)
-                group.note(requests, readers)
+                group.add_opened(requests, readers)
                 return readers[0]
         # The holder may have heard of the end before it was asked.
         for reader in readers:
             reader.close()
-        self._notify(CLOSE, [group.holder.node])
+        self._notify(CLOSE, [group.target.node])
         raise StoreClosed(f"query {self._query} is over")
 
     def _ask(self, group: _Group, requests: Sequence[ScanRequest]) -> list[RemoteSeriesReader]:
         """Open readers at the group's holder; as long as none has been read, another one may be it."""
         while True:
-            holder = group.holder
+            holder = group.target
             with self._lock:
                 self._check_open()
                 self._queried.add(holder.node)
@@ -247,7 +247,7 @@ class RoutedView:
         if place is None:
             return
         for other in dict.fromkeys(self._expected[place + 1 : place + group.ahead]):
-            if other not in group.opened and group.holder.target.group in self._routes(other.device, other.time):
+            if other not in group.opened and group.target.target.group in self._routes(other.device, other.time):
                 yield other
 
     def _check_open(self) -> None:
@@ -303,11 +303,11 @@ class _Group:
     abandoned: deque[int] = field(default_factory=deque)
 
     @property
-    def holder(self) -> RemoteTarget:
+    def target(self) -> RemoteTarget:
         """Whom the query asks."""
         return self.holders[0]
 
-    def note(self, requests: Sequence[ScanRequest], readers: Sequence[RemoteSeriesReader]) -> None:
+    def add_opened(self, requests: Sequence[ScanRequest], readers: Sequence[RemoteSeriesReader]) -> None:
         """A call has opened these; only the first one is wanted now."""
         self.pinned = True
         self.opened.update(requests)

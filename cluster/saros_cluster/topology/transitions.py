@@ -53,7 +53,7 @@ def apply(topology: Topology, command: GrowthCommand, index: int) -> Topology:
         case Admit():
             return _admit(topology, command, index)
         case RevokeAdmission(node):
-            return _dismiss(topology, node, index)
+            return _revoke_admission(topology, node, index)
         case GiveUp(nodes):
             return _give_up(topology, nodes, index)
         case ForceSingleMember():
@@ -112,7 +112,7 @@ def _admit(topology: Topology, command: Admit, index: int) -> Topology:
     return _with_waiting(replace(topology, nodes=nodes), index)
 
 
-def _dismiss(topology: Topology, node: NodeId, index: int) -> Topology:
+def _revoke_admission(topology: Topology, node: NodeId, index: int) -> Topology:
     _check(topology, [node], NodeState.WAITING, "is not waiting to join")
     if topology.change is not None and node in topology.change.joining:
         raise UserMistake(f"node {node} is joining: abort the change first", code=CHANGE_UNDER_WAY)

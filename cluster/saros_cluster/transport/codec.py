@@ -145,7 +145,7 @@ def encode_batch(messages: Sequence[Message]) -> bytes:
     return join([encode_message(message) for message in messages])
 
 
-def fitting(frames: Sequence[Frame]) -> int:
+def batch_length(frames: Sequence[Frame]) -> int:
     """How many of the first frames make a batch: 0, if the first does not fit into any."""
     size, entries = _COUNT.size, 0
     for place, frame in enumerate(frames):

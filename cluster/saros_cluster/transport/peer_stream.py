@@ -28,7 +28,7 @@ from saros_cluster.multiraft.peers import Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import Message
 from saros_cluster.transport.channels import CONNECTION_KEY, RAFT_PATH, Dialer, call_error
-from saros_cluster.transport.codec import BATCH_MESSAGES_MAX, Frame, encode_message, fitting, join
+from saros_cluster.transport.codec import BATCH_MESSAGES_MAX, Frame, batch_length, encode_message, join
 from saros_cluster.transport.counters import Counters
 from saros_cluster.transport.handshake import SENDER_KEY, Identity, handshake_metadata
 from saros_storage.base.clock import Clock
@@ -78,7 +78,7 @@ class Outbox:
             self._changed.wait_for(lambda: self._frames or self._closed or is_over())
             if self._closed or is_over():
                 return []
-            count = fitting(list(islice(self._frames, BATCH_MESSAGES_MAX)))
+            count = batch_length(list(islice(self._frames, BATCH_MESSAGES_MAX)))
             taken = [self._frames.popleft() for _ in range(count)]
             self._bytes -= sum(frame.size_bytes for frame in taken)
             return taken
@@ -163,7 +163,7 @@ class PeerStream:
         assert all(message.sender == self._identity.node for message in messages)
         assert all(message.receiver == self._node for message in messages)
         frames = [encode_message(message) for message in messages]
-        fit = [frame for frame in frames if fitting((frame,))]
+        fit = [frame for frame in frames if batch_length((frame,))]
         if len(fit) < len(frames):
             logger.error("a message of Raft is too large to be sent", extra={"peer": self._node})
         dropped = len(frames) - len(fit) + self._outbox.put(fit)

@@ -81,7 +81,7 @@ class _Arrival:
     delivering: threading.Lock
 
 
-class Arrivals:
+class InboundStreams:
     """Which connection of each sender is the newest."""
 
     def __init__(self, receive: Receive) -> None:
@@ -135,7 +135,7 @@ class Serving:
         self._identity = identity
         self._learn_address = learn_address
         self._secure = secure
-        self._arrivals = Arrivals(receive)
+        self._arrivals = InboundStreams(receive)
         self._calls = dict(calls)
         self._streams = dict(streams)
         self._counters = counters

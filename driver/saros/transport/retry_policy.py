@@ -200,7 +200,7 @@ class RetryPolicy:
             self._partly_done = failure.error
         if self.deadline is None:
             self.deadline = now + self._patience_s
-        self._note(failure, now)
+        self._record(failure, now)
         last = not self._may_repeat(failure, memory) or self._lost >= LOST_MAX or now >= self.deadline
         error = self._error(failure, now) if last else failure.error
         undecided = failure.retryable or status_of(failure.error.code).error_class is ErrorClass.OPERATIONAL
@@ -216,7 +216,7 @@ class RetryPolicy:
             return not failure.final
         return failure.retryable
 
-    def _note(self, failure: Failure, now: float) -> None:
+    def _record(self, failure: Failure, now: float) -> None:
         earlier, since = self._failures.pop(failure.address, (None, 0.0))
         if earlier is None or not (earlier.silence and failure.silence):
             since = now - _silent_s(failure.silence)

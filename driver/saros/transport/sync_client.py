@@ -45,7 +45,7 @@ class RemoteReceiver:
         request = client_pb2.SyncBeginRequest(
             sender=sender, name=name, number=number, sha256=document.sha256, size=document.size
         )
-        return _begun(self._ask(protocol.SYNC_BEGIN, request, client_pb2.SyncReply.FromString))
+        return _begin_reply(self._ask(protocol.SYNC_BEGIN, request, client_pb2.SyncReply.FromString))
 
     def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: memoryview) -> Answer:
         """See `Transport.chunk`."""
@@ -65,7 +65,7 @@ class RemoteReceiver:
     def commit(self, sender: str, number: int) -> BeginReply:
         """See `Transport.commit`."""
         request = client_pb2.SyncCommitRequest(sender=sender, number=number)
-        return _begun(self._ask(protocol.SYNC_COMMIT, request, client_pb2.SyncReply.FromString))
+        return _begin_reply(self._ask(protocol.SYNC_COMMIT, request, client_pb2.SyncReply.FromString))
 
     def _ask(self, name: str, request: Any, decode: Any) -> Any:
         with self._translated_errors():
@@ -110,7 +110,7 @@ class RemoteReceiver:
             self._session = None
 
 
-def _begun(reply: client_pb2.SyncReply) -> BeginReply:
+def _begin_reply(reply: client_pb2.SyncReply) -> BeginReply:
     return BeginReply(
         RoundStatus(reply.standing),
         reply.last,

@@ -206,7 +206,7 @@ class ClusterAdmin(Protocol):
         """Nodes are lost for good: groups that they were most of go on with what the others have."""
         ...
 
-    def dismiss(self, node: NodeId) -> None:
+    def revoke_admission(self, node: NodeId) -> None:
         """An admitted node is not to join."""
         ...
 

@@ -59,17 +59,17 @@ def series_of(column: SeriesColumn) -> SeriesSchema:
 
 def declared_type(name: str) -> DataType:
     """A type by its name. Raises UserMistake 701."""
-    return DataType[_known(name, DataType.__members__, "data type")]
+    return DataType[_checked_name(name, DataType.__members__, "data type")]
 
 
 def declared_encoding(name: str | None) -> Encoding | None:
     """An encoding by its name; None: none is named. Raises UserMistake 701."""
-    return None if name is None else Encoding[_known(name, Encoding.__members__, "encoding")]
+    return None if name is None else Encoding[_checked_name(name, Encoding.__members__, "encoding")]
 
 
 def declared_compressor(name: str | None) -> Compressor | None:
     """A compressor by its name; None: none is named. Raises UserMistake 701."""
-    return None if name is None else Compressor[_known(name, Compressor.__members__, "compressor")]
+    return None if name is None else Compressor[_checked_name(name, Compressor.__members__, "compressor")]
 
 
 def _decimals(properties: Mapping[str, str]) -> int | None:
@@ -120,7 +120,7 @@ def _time(properties: Mapping[str, str], name: str, default: int) -> int:
     return found
 
 
-def _known(name: str, names: Mapping[str, object], what: str) -> str:
+def _checked_name(name: str, names: Mapping[str, object], what: str) -> str:
     if name not in names:
         raise UserMistake(f"{what} {name} is unknown: there are {', '.join(names)}", code=701)
     return name

@@ -183,12 +183,12 @@ def _logic(expression: Operation) -> Compiled:
     def run(block: Block) -> Column:
         known = left(block)
         decided = known.present & (~known.numbers if conjunction else known.numbers)
-        return logic(known, _spread(right(block, ~decided), ~decided))
+        return logic(known, _scatter_mask(right(block, ~decided), ~decided))
 
     return run
 
 
-def _spread(column: Column, mask: BoolArray) -> Column:
+def _scatter_mask(column: Column, mask: BoolArray) -> Column:
     """A BOOLEAN column over a mask's rows, expanded to all rows with null for the others."""
     values, present = np.zeros(len(mask), np.bool_), np.zeros(len(mask), np.bool_)
     values[mask], present[mask] = column.numbers, column.present

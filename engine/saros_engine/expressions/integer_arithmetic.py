@@ -97,7 +97,7 @@ def sums(values: Int64Array, starts: Int64Array, times: Int64Array) -> Int64Arra
     return found
 
 
-def whole(values: Float64Array, type_: DataType, times: Int64Array) -> Float64Array:
+def checked_integers(values: Float64Array, type_: DataType, times: Int64Array) -> Float64Array:
     """Whole doubles at `times`, all of which an integer type holds. Raises UserMistake 750."""
     limit = 2.0 ** (31 if type_ is DataType.INT32 else 63)
     _refuse((values < -limit) | (values >= limit), None, times, type_, lambda row: f"{values[row]:.0f}")

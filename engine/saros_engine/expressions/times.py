@@ -107,14 +107,14 @@ class Calendar:
         try:
             self._local = (_EPOCH + timedelta(seconds=seconds)).astimezone(self._zone)
         except OverflowError as problem:
-            raise _outside(ticks) from problem
+            raise _out_of_range(ticks) from problem
 
     def plus(self, months: int) -> int:
         """Ticks of the same day of the month and time of day `months` later; the month's last day if it is shorter."""
         number = self._local.year * 12 + self._local.month - 1 + months
         year, month = divmod(number, 12)
         if not 1 <= year < 9999:
-            raise _outside(year)
+            raise _out_of_range(year)
         first_of_next = datetime(year + (month + 1) // 12, (month + 1) % 12 + 1, 1, tzinfo=UTC)
         last_day = (first_of_next - timedelta(days=1)).day
         moved = self._local.replace(year=year, month=month + 1, day=min(self._local.day, last_day))
@@ -122,5 +122,5 @@ class Calendar:
         return seconds * self._unit.value + self._fraction
 
 
-def _outside(what: int) -> UserMistake:
+def _out_of_range(what: int) -> UserMistake:
     return UserMistake(f"months are counted from year 1 to 9998 ({what})", code=2007)

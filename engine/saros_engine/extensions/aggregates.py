@@ -53,11 +53,11 @@ class OwnAggregate(Aggregate):
 
     def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
         """See `Aggregate.merge`."""
-        known = _known(states)
+        known = _filled_rows(states)
         columns = [column.take(known) for column in states]
         starts, stops = np.searchsorted(known, slices.starts), np.searchsorted(known, slices.stops)
         if (stops - starts <= 1).all():
-            return [_spread(column, np.where(starts < stops, starts, -1)) for column in columns]
+            return [_scatter(column, np.where(starts < stops, starts, -1)) for column in columns]
 
         def state(start: int, stop: int) -> _State:
             parts = [column.slice(start, stop) for column in columns]
@@ -70,7 +70,7 @@ class OwnAggregate(Aggregate):
 
     def final(self, states: Sequence[Column]) -> Column:
         """See `Aggregate.final`."""
-        known = _known(states)
+        known = _filled_rows(states)
         parts = [values_of(column.take(known)) for column in states]
         type_ = self._definition.result
         if not len(known):
@@ -83,7 +83,7 @@ class OwnAggregate(Aggregate):
         )
         places = np.full(len(states[0]), -1, np.int64)
         places[known] = np.arange(len(known))
-        return _spread(made, places)
+        return _scatter(made, places)
 
     def _state(self, where: Callable[[], str], call: Callable[[], _State]) -> _State:
         def checked() -> _State:
@@ -102,7 +102,7 @@ class OwnAggregate(Aggregate):
         return [Column.of(type_, [row[i] for row in rows]) for i, type_ in enumerate(self._types)]
 
 
-def _known(states: Sequence[Column]) -> Int64Array:
+def _filled_rows(states: Sequence[Column]) -> Int64Array:
     """The rows that are the state of something."""
     return np.flatnonzero(np.logical_or.reduce([column.present for column in states]))
 
@@ -111,7 +111,7 @@ def _ranges(starts: Int64Array, stops: Int64Array) -> zip[tuple[int, int]]:
     return zip(starts.tolist(), stops.tolist(), strict=True)
 
 
-def _spread(column: Column, places: Int64Array) -> Column:
+def _scatter(column: Column, places: Int64Array) -> Column:
     """The rows at these places; null where the place is -1."""
     if not len(column):
         return Column.nulls(column.type, len(places))

@@ -72,7 +72,7 @@ class Aggregate:
         """States of slices of states."""
         raise NotImplementedError
 
-    def together(self, states: Sequence[Column], slices: RowRanges) -> States:
+    def merge_series(self, states: Sequence[Column], slices: RowRanges) -> States:
         """States of slices of states that are those of different series, not of rows one after the other."""
         return self.merge(states, slices)
 

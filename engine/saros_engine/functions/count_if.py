@@ -84,8 +84,8 @@ class CountIf(Aggregate):
         lead, broken, trail, inner = (np.where(s.present, s.numbers, 0) for s in states)
         return self._merge(lead, broken.astype(np.bool_), trail, inner, slices)
 
-    def together(self, states: Sequence[Column], slices: RowRanges) -> States:
-        """See `Aggregate.together`: a run does not go on in another series."""
+    def merge_series(self, states: Sequence[Column], slices: RowRanges) -> States:
+        """See `Aggregate.merge_series`: a run does not go on in another series."""
         nothing = np.zeros(len(slices), np.int64)
         counts = prefix_sums(self.final(states).numbers, slices)
         broken = np.ones(len(slices), np.bool_)

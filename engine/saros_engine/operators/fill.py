@@ -117,10 +117,10 @@ class LinearFillOperator(PullOperator):
         block = self._child.next()
         if block is None or block.time is None:
             return block
-        self._keep(block)
+        self._buffer(block)
         return self._give() if self._given < self._settled else None
 
-    def _keep(self, block: Block) -> None:
+    def _buffer(self, block: Block) -> None:
         number = self._first + len(self._waiting)
         for place in self._known:
             column = block.columns[place]

@@ -56,10 +56,10 @@ class SortOperator(PullOperator):
             return None
         block = self._child.next()
         if block is not None:
-            self._keep(block)
+            self._buffer(block)
         return None
 
-    def _keep(self, block: Block) -> None:
+    def _buffer(self, block: Block) -> None:
         self._blocks.append(block)
         self._bytes += block.nbytes
         if self._limit is not None and sum(b.rows for b in self._blocks) > 4 * self._limit + BLOCK_ROWS_MAX:

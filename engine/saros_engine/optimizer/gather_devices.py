@@ -65,7 +65,7 @@ def _gathered(node: Node) -> Node:
     looked_at = first.expressions if first.predicate is None else (*first.expressions, first.predicate)
     if any(map(looks_back, looked_at)) or not gatherable(scans):
         return node
-    return _together(node, first, scans)
+    return _gather(node, first, scans)
 
 
 def _body(child: Node) -> _Body | None:
@@ -88,7 +88,7 @@ def _body(child: Node) -> _Body | None:
             return None
 
 
-def _together(node: DeviceMerge, body: _Body, scans: tuple[AggregateScan, ...]) -> Node:
+def _gather(node: DeviceMerge, body: _Body, scans: tuple[AggregateScan, ...]) -> Node:
     device = node.fields[0]
     fields = (*chain.from_iterable(scan.fields for scan in body.scans), device)
     windows = scans[0].windows

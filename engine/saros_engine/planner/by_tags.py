@@ -72,7 +72,7 @@ def plan_by_tags(select: Select, context: PlanContext) -> LogicalPlan:
         filled(body, select.fill, context.moment, descending=descending, first=keys)
         for body in same_types(bodies, len(bodies[0].fields))
     ]
-    node = _together(whole, by_time=timed, descending=descending)
+    node = _concatenated(whole, by_time=timed, descending=descending)
     node = without_null(node, select.without_null, outputs, merged.expand, keys)
     node = limited(node, select.limit, select.offset)
     return LogicalPlan(node.fields, timed, node)
@@ -140,7 +140,7 @@ def _of_group(output: Output, members: dict[Call, list[Call]]) -> Output:
     return Output(output.name, _NULL) if lacking else output
 
 
-def _together(bodies: list[Node], *, by_time: bool, descending: bool) -> Node:
+def _concatenated(bodies: list[Node], *, by_time: bool, descending: bool) -> Node:
     """The groups' rows in one stream, without the column that tells them apart."""
     fields = bodies[0].fields
     names = tuple(str(number) for number in range(len(bodies)))

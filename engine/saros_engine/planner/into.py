@@ -74,7 +74,7 @@ def _targets(select: Select, plan: LogicalPlan) -> tuple[Target, ...]:
     if select.align_by_device:
         items = _items_by_device(select.into, plan.devices)
         for device, item in zip(plan.devices, items, strict=True):
-            pairs = _spread([(item, m) for m in item.measurements], sources)
+            pairs = _pairs_by_column([(item, m) for m in item.measurements], sources)
             found += [_of_device(device, n, *pair, sources[n]) for n, pair in enumerate(pairs)]
     else:
         found = _by_column(select.into.items, sources)
@@ -98,7 +98,7 @@ def source_columns(select: Select, plan: LogicalPlan) -> list[str]:
 
 
 def _by_column(items: Sequence[IntoItem], sources: Sequence[Expression]) -> list[Target]:
-    pairs = _spread([(item, m) for item in items for m in item.measurements], sources)
+    pairs = _pairs_by_column([(item, m) for item in items for m in item.measurements], sources)
     return [_of_series(n, *pair, sources[n]) for n, pair in enumerate(pairs)]
 
 
@@ -143,7 +143,7 @@ def _items_by_device(into: Into, devices: Sequence[str]) -> Sequence[IntoItem]:
     return into.items
 
 
-def _spread(pairs: list[tuple[IntoItem, str]], sources: Sequence[Expression]) -> list[tuple[IntoItem, str]]:
+def _pairs_by_column(pairs: list[tuple[IntoItem, str]], sources: Sequence[Expression]) -> list[tuple[IntoItem, str]]:
     """One pair per column."""
     for item, measurement in pairs:
         if _has_place(measurement) and len(item.measurements) > 1:

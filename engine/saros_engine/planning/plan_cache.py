@@ -101,7 +101,7 @@ class PlanCache:
             self._outlines.put(parsed.shape, outline)
         values = (*parsed.literals, *given)
         if not outline.framed:
-            return self._whole(outline, values, (*whose, *values), asking)
+            return self._plan_for_values(outline, values, (*whose, *values), asking)
         key = (*whose, *[v.kind if n in outline.opened and may_be_given(v) else v for n, v in enumerate(values)])
         known = self._frames.get(key)
         reused = known is not None and known[0] == asking.version
@@ -113,12 +113,12 @@ class PlanCache:
             known = asking.version, frame
             self._frames.put(key, known)
         if known[1] is None:
-            return self._whole(outline, values, (*whose, *values), asking)
+            return self._plan_for_values(outline, values, (*whose, *values), asking)
         self._count(reused=reused)
         with reduced_gc(known[1].width):
             return Planned(known[1].fields, known[1].timed, known[1].filled(values, asking.moment))
 
-    def _whole(self, outline: Outline, values: Values, key: _Key, asking: PlanRequest) -> Planned:
+    def _plan_for_values(self, outline: Outline, values: Values, key: _Key, asking: PlanRequest) -> Planned:
         """A plan for these values only."""
         known = self._plans.get(key)
         if known is not None and known[0] == asking.version:

@@ -111,13 +111,13 @@ def outline_of(parsed: ast.Parsed) -> Outline:
             return len(numbers) + part.index
         return numbers.get(id(part)) if type(part) is ast.Literal else None
 
-    def note(part: object, found: set[int]) -> None:
+    def record(part: object, found: set[int]) -> None:
         found.update(number for one in parts_of(part) if (number := number_of(one)) is not None)
 
     assert len(numbers) == len(parsed.literals)
     for part in (select.where, select.limit, select.offset):
-        note(part, inside)
-    note(replace(select, where=None, limit=None, offset=None), outside)
+        record(part, inside)
+    record(replace(select, where=None, limit=None, offset=None), outside)
     somewhere = (select.where, select.limit, select.offset) != (None, None, None)
     framed = somewhere and not isinstance(select.group_by, ast.GroupByTime)
     return Outline(select, frozenset(inside - outside), framed, compile_template(select, number_of))

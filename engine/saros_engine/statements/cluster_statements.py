@@ -46,5 +46,5 @@ def run_cluster_statement(statement: ast.ClusterStatement, admin: ClusterAdmin) 
         case ast.GiveUpNodes(nodes):
             admin.give_up([NodeId(node) for node in nodes])
         case ast.DismissNode(node):
-            admin.dismiss(NodeId(node))
+            admin.revoke_admission(NodeId(node))
     return None

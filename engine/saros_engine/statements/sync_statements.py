@@ -110,15 +110,15 @@ class SyncAdmin(Protocol):
 def show_sync(kind: ast.ShowKind, desk: SyncAdmin | None, time_text: Callable[[int], str]) -> RowSet:
     """The rows; `time_text` prints a time in seconds since the epoch."""
 
-    def moment(time_ns: int) -> str | None:
+    def text_of_time(time_ns: int) -> str | None:
         return time_text(time_ns // _NANOSECONDS) if time_ns else None
 
     desk = _require_sync_admin(desk)
     match kind:
         case ast.ShowKind.SENDERS:
-            return RowSet(_SENDERS, [_sender(row, moment(row.committed_ns)) for row in desk.senders()])
+            return RowSet(_SENDERS, [_sender(row, text_of_time(row.committed_ns)) for row in desk.senders()])
         case ast.ShowKind.RECEIVERS:
-            return RowSet(_RECEIVERS, [_receiver(row, moment(row.shows_ns)) for row in desk.receivers()])
+            return RowSet(_RECEIVERS, [_receiver(row, text_of_time(row.shows_ns)) for row in desk.receivers()])
         case _:
             return RowSet(_REFUSED, list(desk.refused()))
 

@@ -76,9 +76,9 @@ class UserStatements:
             case ast.RevokeRole(role, user):
                 return commands.RevokeRole(role, user)
             case ast.Grant(names, paths, to, option):
-                return commands.Grant(parse_privileges(names), _areas(paths), _holder(to), option)
+                return commands.Grant(parse_privileges(names), _areas(paths), _grantee(to), option)
             case ast.Revoke(names, paths, of):
-                return commands.Revoke(parse_privileges(names), _areas(paths), _holder(of))
+                return commands.Revoke(parse_privileges(names), _areas(paths), _grantee(of))
             case _:
                 raise AssertionError(type(statement))
 
@@ -108,7 +108,7 @@ def _areas(paths: Iterable[ast.PathExpression]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(parse_area(str(path)) for path in paths))
 
 
-def _holder(principal: ast.Principal) -> Grantee:
+def _grantee(principal: ast.Principal) -> Grantee:
     return Grantee(Kind(principal.kind.value), principal.name)
 
 

@@ -57,7 +57,7 @@ class _Wanted:
     share: float
 
 
-def _wanted(attributes: Attributes) -> _Wanted:
+def _parse_attributes(attributes: Attributes) -> _Wanted:
     """Raises UserMistake."""
     share = number_attribute(_NAME, {"sample_rate": str(_SHARE), **attributes}, "sample_rate")
     if not 0 < share <= 1:
@@ -75,11 +75,11 @@ def _wanted(attributes: Attributes) -> _Wanted:
 
 def _result_type(types: Sequence[DataType], attributes: Attributes) -> DataType:
     expect(_NAME, types, NUMERIC_TYPES)
-    return DataType.INT32 if _wanted(attributes).output == "label" else DataType.DOUBLE
+    return DataType.INT32 if _parse_attributes(attributes).output == "label" else DataType.DOUBLE
 
 
 def _make(call: FunctionCall, _: TimeUnit) -> Generator:
-    wanted = _wanted(attributes_of(call))
+    wanted = _parse_attributes(attributes_of(call))
 
     def run(points: Points) -> Points:
         known = finite_points(points)
@@ -88,7 +88,7 @@ def _make(call: FunctionCall, _: TimeUnit) -> Generator:
         windows = doubles(known)[: count * wanted.length].reshape(count, wanted.length)
         if wanted.norm:
             windows = _z_normalized(windows)
-        labels, middles = _together(windows, wanted)
+        labels, middles = _clustered(windows, wanted)
         if wanted.output == "label":
             return made_points(known.times[: count * wanted.length : wanted.length], DataType.INT32, labels)
         return made_points(np.arange(middles.size, dtype=np.int64), DataType.DOUBLE, middles.ravel())
@@ -118,7 +118,7 @@ def _z_normalized(windows: Float64Array) -> Float64Array:
     return np.where(deviations < _LEAST, 0.0, less / np.maximum(deviations, _LEAST))
 
 
-def _together(windows: Float64Array, wanted: _Wanted) -> tuple[Int64Array, Float64Array]:
+def _clustered(windows: Float64Array, wanted: _Wanted) -> tuple[Int64Array, Float64Array]:
     """Each window's cluster, and the clusters' middles."""
     if wanted.method == "kmeans":
         return _lloyd(windows, wanted.clusters, wanted.rounds, _distances, _mean, _ASIDE)

@@ -15,7 +15,7 @@ import heapq
 
 import numpy as np
 
-from saros_engine.expressions.integer_arithmetic import whole
+from saros_engine.expressions.integer_arithmetic import checked_integers
 from saros_engine.functions.function import (
     Attributes,
     choice_attribute,
@@ -37,7 +37,7 @@ _NANOSECOND = TimeUnit.NANOSECOND
 def _as_type(times: Int64Array, type_: DataType, values: Float64Array) -> Points:
     """Points of the type; whole numbers by rounding halves up. Raises UserMistake 750."""
     if type_ in (DataType.INT32, DataType.INT64):
-        values = whole(np.floor(values + 0.5), type_, times)
+        values = checked_integers(np.floor(values + 0.5), type_, times)
     return made_points(times, type_, values)
 
 
@@ -71,7 +71,7 @@ def _make_timestamprepair(attributes: Attributes, unit: TimeUnit) -> Generator:
     def run(points: Points) -> Points:
         times, column = points.times, points.columns[0]
         if len(times) > 2:
-            pace = given or _pace(np.diff(times), method)
+            pace = given or _estimated_interval(np.diff(times), method)
             # As many points as may be stand right already.
             offset = _most_frequent(times % pace)
             start = int(times[0]) - (int(times[0]) - offset) % pace
@@ -94,7 +94,7 @@ def _require_few(count: int, rows: int) -> None:
         )
 
 
-def _pace(steps: Int64Array, method: str) -> int:
+def _estimated_interval(steps: Int64Array, method: str) -> int:
     if method == "mode":
         return _most_frequent(steps)
     if method == "cluster":

@@ -69,7 +69,7 @@ _NO_SOURCE = (None, None)
 
 def tokens_of(text: str) -> CommonTokenStream:
     """All tokens of a text."""
-    known = _known(text) if text.isascii() and not _DOUBTFUL.search(text) else None
+    known = _match_tokens(text) if text.isascii() and not _DOUBTFUL.search(text) else None
     if known is None:
         return exact_tokens_of(text)
     stream = CommonTokenStream(None)
@@ -85,7 +85,7 @@ def exact_tokens_of(text: str) -> CommonTokenStream:
     return stream
 
 
-def _known(text: str) -> list[Any] | None:
+def _match_tokens(text: str) -> list[Any] | None:
     """The tokens; None if one is in doubt."""
     tokens: list[Any] = []
     at = 0

@@ -371,7 +371,7 @@ class StatementBuilder:
         return ast.CreateRole(self._principal(context.principal()))
 
     def _drop_principal(self, context: Any) -> ast.DropPrincipal:
-        return ast.DropPrincipal(self._holder(context))
+        return ast.DropPrincipal(self._grantee(context))
 
     def _grant_role(self, context: Any) -> ast.GrantRole:
         return ast.GrantRole(self._principal(context.role), self._principal(context.user))
@@ -381,10 +381,10 @@ class StatementBuilder:
 
     def _grant(self, context: Any) -> ast.Grant:
         option = context.OPTION() is not None
-        return ast.Grant(_privileges(context), self._paths(context.path()), self._holder(context), option)
+        return ast.Grant(_privileges(context), self._paths(context.path()), self._grantee(context), option)
 
     def _revoke(self, context: Any) -> ast.Revoke:
-        return ast.Revoke(_privileges(context), self._paths(context.path()), self._holder(context))
+        return ast.Revoke(_privileges(context), self._paths(context.path()), self._grantee(context))
 
     def _list_users(self, context: Any) -> ast.ListUsers:
         return ast.ListUsers(None if context.role is None else self._principal(context.role))
@@ -393,9 +393,9 @@ class StatementBuilder:
         return ast.ListRoles(None if context.user is None else self._principal(context.user))
 
     def _list_privileges(self, context: Any) -> ast.ListPrivileges:
-        return ast.ListPrivileges(self._holder(context))
+        return ast.ListPrivileges(self._grantee(context))
 
-    def _holder(self, context: Any) -> ast.Principal:
+    def _grantee(self, context: Any) -> ast.Principal:
         return ast.Principal(ast.PrincipalKind(context.kind.text.lower()), self._principal(context.principal()))
 
     def _principal(self, context: Any) -> str:

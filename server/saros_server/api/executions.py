@@ -224,7 +224,7 @@ class Executions:
 
     def _start(self, session: EmbeddedSession, statement: Statement, request: WriteRequest) -> ResultCursor:
         if session.horizon is not None:
-            session.horizon.note(_shown(statement))
+            session.horizon.note(_shown_positions(statement))
         started = self._clock.monotonic_ns()
         outcome = session.execute(
             statement.text,
@@ -295,7 +295,7 @@ def _cancelled() -> QueryKilled:
     return QueryKilled("the client cancelled the statement")
 
 
-def _shown(statement: Statement) -> dict[int, int]:
+def _shown_positions(statement: Statement) -> dict[int, int]:
     """Return the positions that a client says it was shown."""
     if len(statement.shown) > _GROUPS_MAX:
         raise BadMessage(f"a session was shown {len(statement.shown)} groups: more than {_GROUPS_MAX}")

@@ -92,8 +92,8 @@ class Administration:
         self._rescue.recover_meta(nodes)
         self._database.grow(GiveUp(tuple(nodes)))
 
-    def dismiss(self, node: NodeId) -> None:
-        """See `ClusterAdmin.dismiss`."""
+    def revoke_admission(self, node: NodeId) -> None:
+        """See `ClusterAdmin.revoke_admission`."""
         self._database.grow(RevokeAdmission(node))
 
     def _change(self) -> int:

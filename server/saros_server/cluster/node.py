@@ -40,7 +40,7 @@ from saros_cluster.raft.membership import Membership
 from saros_cluster.raft.messages import GroupId, HardState, Message, Position
 from saros_cluster.raft.ready import RaftOptions, Restored
 from saros_cluster.reconfiguration.reconciler import Reconciler
-from saros_cluster.remote.migration_sources import Underlays
+from saros_cluster.remote.migration_sources import MigrationSources
 from saros_cluster.remote.reader_open import opener
 from saros_cluster.remote.reader_service import ReaderService
 from saros_cluster.routing.merges import MERGE, Merges, Stopped, encode_request, merge_everywhere
@@ -342,7 +342,9 @@ class _Opening:
         replicas: Replicas,
         life: int,
     ) -> Groups:
-        underlays = Underlays(self._file.node, replicas, peers, self._options.time_partition_interval, life)
+        migration_sources = MigrationSources(
+            self._file.node, replicas, peers, self._options.time_partition_interval, life
+        )
         ground = GroupResources(
             self._file.node,
             self._folder,
@@ -358,7 +360,7 @@ class _Opening:
             host,
             peers,
             self._first,
-            underlays.underlay,
+            migration_sources.source_of,
             self._inflow,
         )
         groups = Groups(ground, replicas, contents)

@@ -63,7 +63,7 @@ class Balancing:
         """What `rebalance` would move. Raises StorageError if a node does not say how it is."""
         table = self._routes.now.table
         loads = self._loads(measure, len(table.owners))
-        wanted = _wanted(table, measure, loads)
+        wanted = _target_owners(table, measure, loads)
         before, after = (totals(owners, table.groups, loads) for owners in (table.owners, wanted))
         moved = np.flatnonzero(table.owners != wanted)
         pairs = sorted(set(zip(table.owners[moved].tolist(), wanted[moved].tolist(), strict=True)))
@@ -80,7 +80,7 @@ class Balancing:
             self._grow(Begin())
             return True
         table = self._routes.now.table
-        wanted = _wanted(table, measure, self._loads(measure, len(table.owners)))
+        wanted = _target_owners(table, measure, self._loads(measure, len(table.owners)))
         moved = np.flatnonzero(table.owners != wanted)
         if len(moved):
             targets = {NodeId(int(head)) for head in wanted[moved]}
@@ -120,7 +120,7 @@ class Balancing:
         return by[measure]
 
 
-def _wanted(table: PartitionTable, measure: Measure, loads: Loads) -> Owners:
+def _target_owners(table: PartitionTable, measure: Measure, loads: Loads) -> Owners:
     if measure is Measure.SLOTS:
         return rebalanced(table.owners, table.groups)
     return balanced_by_load(table.owners, table.groups, loads)

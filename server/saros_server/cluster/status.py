@@ -15,7 +15,7 @@ from typing import Any
 from saros_cluster.multiraft.host import GroupHost
 from saros_cluster.multiraft.peers import CallHandler, Peers, RemoteError, Unreachable
 from saros_cluster.node.groups import counted
-from saros_cluster.node.receive_throttle import Came, ReceiveThrottle
+from saros_cluster.node.receive_throttle import ReceiveCounters, ReceiveThrottle
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.replicas import Replicas
@@ -70,7 +70,7 @@ class _NodeReport:
 
     version: str
     replicas: Mapping[GroupId, _Replica]
-    came: Came
+    came: ReceiveCounters
     read_only: bool
     #: How long it took to answer, and how far its clock is before this node's.
     answer_ns: int = 0
@@ -78,7 +78,7 @@ class _NodeReport:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupHere:
+class LocalGroup:
     """A group that this node is a member of. Entries and terms as the group counts them."""
 
     leads: bool
@@ -88,7 +88,7 @@ class GroupHere:
     lag: int
 
 
-_UNASKED = _NodeReport("", {}, Came(), read_only=False)
+_UNASKED = _NodeReport("", {}, ReceiveCounters(), read_only=False)
 
 
 class ClusterStatus:
@@ -155,7 +155,7 @@ class ClusterStatus:
             words.get("clock_ns", asked_ns), asked_ns, self._clock.now_ns()
         )  # older nodes do not tell
         read_only, answer_ns = bool(words.get("read_only")), self._clock.monotonic_ns() - begun_ns
-        return _NodeReport(words["version"], replicas, Came(*words["came"]), read_only, answer_ns, ahead_ns)
+        return _NodeReport(words["version"], replicas, ReceiveCounters(*words["came"]), read_only, answer_ns, ahead_ns)
 
     def call_handlers(self) -> Mapping[str, CallHandler]:
         """What other nodes ask this one, by name."""
@@ -244,11 +244,11 @@ class ClusterStatus:
         """Whether a change of the cluster is under way."""
         return self._routes.now.topology.change is not None
 
-    def local_groups(self) -> Mapping[GroupId, GroupHere]:
+    def local_groups(self) -> Mapping[GroupId, LocalGroup]:
         """The groups that this node is a member of."""
         committed = self._commits()
         return {
-            group: GroupHere(
+            group: LocalGroup(
                 found.leads,
                 found.leader is not None,
                 counted(found.term, found.term),

@@ -252,7 +252,7 @@ def _fetch(client: Client, message: client_pb2.FetchRequest) -> Iterator[bytes]:
     return client(operations.READ_CHECKPOINT, file)
 
 
-def _thaw(client: Client, message: client_pb2.ThawRequest) -> client_pb2.ThawReply:
+def _release_checkpoints(client: Client, message: client_pb2.ThawRequest) -> client_pb2.ThawReply:
     client(operations.RELEASE_CHECKPOINTS, list(message.captures))
     return client_pb2.ThawReply()
 
@@ -301,7 +301,7 @@ UNARY: dict[str, Rpc] = {
     protocol.INSERT_TOGETHER: Rpc(_insert_together, client_pb2.InsertTogetherRequest.FromString),
     protocol.UPLOAD: Rpc(_upload, client_pb2.UploadRequest.FromString),
     protocol.DISCARD_UPLOADS: Rpc(_discard_uploads, client_pb2.DiscardUploadsRequest.FromString),
-    protocol.THAW: Rpc(_thaw, client_pb2.ThawRequest.FromString),
+    protocol.THAW: Rpc(_release_checkpoints, client_pb2.ThawRequest.FromString),
     protocol.SYNC_BEGIN: Rpc(_sync_begin, client_pb2.SyncBeginRequest.FromString),
     protocol.SYNC_CHUNK: Rpc(_sync_chunk, bytes),
     protocol.SYNC_COMMIT: Rpc(_sync_commit, client_pb2.SyncCommitRequest.FromString),

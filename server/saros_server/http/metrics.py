@@ -29,7 +29,7 @@ from saros_server.node.node import Node
 if TYPE_CHECKING:
     from saros_cluster.transport.counters import PeerCounters
     from saros_server.cluster.node import ClusterNode
-    from saros_server.cluster.status import GroupHere
+    from saros_server.cluster.status import LocalGroup
 
 #: name -> (is it a counter, what it says). Counters get `_total` behind their name.
 METRICS: dict[str, tuple[bool, str]] = {
@@ -114,7 +114,7 @@ METRICS: dict[str, tuple[bool, str]] = {
     "saros_certificate_expiry_seconds": (False, "Time until a certificate expires, by file."),
     "saros_problems": (False, "Problems that need attention: saros status names them."),
 }
-_OF_GROUPS: dict[str, Callable[[GroupHere], float]] = {
+_OF_GROUPS: dict[str, Callable[[LocalGroup], float]] = {
     "saros_group_leads": lambda here: here.leads,
     "saros_group_has_leader": lambda here: here.has_leader,
     "saros_group_term": lambda here: here.term,

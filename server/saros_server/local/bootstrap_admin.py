@@ -35,7 +35,7 @@ def encode(administrator: Administrator) -> bytes:
     return json.dumps(asdict(administrator)).encode()
 
 
-def begun(cluster: LocalCluster, disk: Disk) -> Administrator | None:
+def interrupted_administrator(cluster: LocalCluster, disk: Disk) -> Administrator | None:
     """Whom an interrupted call has begun with. Raises UserMistake 2004 if what it left cannot be read."""
     path = os.path.join(cluster.directory, SECURING_FILE)
     if not disk.exists(path):
@@ -48,7 +48,7 @@ def begun(cluster: LocalCluster, disk: Disk) -> Administrator | None:
 
 def check(cluster: LocalCluster, disk: Disk) -> dict[NodeId, ClusterFile]:
     """The nodes that may ever run again, and their files. Raises UserMistake 2004: it has users, or is not in order."""
-    if cluster.file.administrator is not None and begun(cluster, disk) is None:
+    if cluster.file.administrator is not None and interrupted_administrator(cluster, disk) is None:
         raise UserMistake(
             f"the cluster in {cluster.directory} has users already: {cluster.file.administrator.name} makes others, and"
             " sets passwords with ALTER USER (docs/security.md)",
@@ -69,7 +69,7 @@ def check(cluster: LocalCluster, disk: Disk) -> dict[NodeId, ClusterFile]:
 
 
 def secure(cluster: LocalCluster, administrator: Administrator, disk: Disk) -> None:
-    """Give the cluster an administrator: whom an interrupted call has begun with (`begun`), if there was one.
+    """Give the cluster an administrator: that of an interrupted call (`interrupted_administrator`), if there was one.
 
     Raises what `check` does, FolderInUse (a node runs), CorruptFile, OSError.
     """

@@ -24,7 +24,7 @@ from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.read.latest_cache import Point
 from saros_storage.scan.read_point import ReadPoint
-from saros_storage.scan.reading import ReadCounters, ReadView, ScanRequest, SeriesReader, TogetherReader
+from saros_storage.scan.reading import MultiSeriesReader, ReadCounters, ReadView, ScanRequest, SeriesReader
 
 #: Each may keep the MemTables of its moment from going: some hundred megabytes in the worst case.
 KEPT_MAX = 32
@@ -217,7 +217,7 @@ class _Shared:
         """See `ReaderFactory.open`."""
         return self._view.open(request)
 
-    def open_lockstep(self, request: ScanRequest) -> TogetherReader | None:
+    def open_lockstep(self, request: ScanRequest) -> MultiSeriesReader | None:
         """See `ReaderFactory.open_lockstep`."""
         return self._view.open_lockstep(request)
 

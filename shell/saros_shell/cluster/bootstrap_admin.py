@@ -23,7 +23,7 @@ from saros_storage.io.disk import Disk
 def secure(cluster: LocalCluster, options: argparse.Namespace, disk: Disk, say: Say) -> dict[NodeId, str]:
     """Do it; answers nodes that do not stop or start, and why. Raises what `securing.secure` does."""
     bootstrap_admin.check(cluster, disk)
-    administrator, ran = bootstrap_admin.begun(cluster, disk), cluster.nodes
+    administrator, ran = bootstrap_admin.interrupted_administrator(cluster, disk), cluster.nodes
     if administrator is None:
         administrator = _new_administrator(options)
         ran = [node for node in cluster.nodes if cluster.is_started(node)]

@@ -494,12 +494,12 @@ class Progress:
     def say(self, text: str) -> None:
         """To standard error."""
         if text != self._last:
-            sys.stderr.write(_fitting(text) + "\n")
+            sys.stderr.write(_wrapped(text) + "\n")
             sys.stderr.flush()
             self._last = text
 
 
-def _fitting(text: str) -> str:
+def _wrapped(text: str) -> str:
     """A line as a terminal has room for it: broken between words."""
     if not sys.stderr.isatty():
         return text

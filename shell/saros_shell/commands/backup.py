@@ -36,7 +36,7 @@ from saros_storage.backup.making import BackupRun
 from saros_storage.backup.points import AtIndex, AtTime
 from saros_storage.backup.repository import Repository
 from saros_storage.backup.restoring import Restore
-from saros_storage.backup.source import ShelfSource, Source
+from saros_storage.backup.source import LocalSource, Source
 from saros_storage.backup.verifying import verify
 from saros_storage.base.clock import SystemClock
 from saros_storage.base.errors import FolderInUse, StorageError, UserMistake
@@ -209,7 +209,7 @@ def _opened(folder: str, until: ExitStack) -> Source:
         folder = until.enter_context(readable_copy(folder))
     session = open_session(folder, time_zone=None, options={"compaction": "off"})
     until.callback(session.close)
-    return ShelfSource(session.node.store)
+    return LocalSource(session.node.store)
 
 
 class _Line:

@@ -240,12 +240,12 @@ def write(connection: saros.Connection, options: argparse.Namespace) -> Measured
                 connection.insert(device, times, columns, aligned=options.aligned)
                 latencies[number].append(time.perf_counter() - started)
 
-    seconds = _together(client, options.clients)
+    seconds = _run_clients(client, options.clients)
     points = batches * devices * options.batch * options.sensors
     return Measured.of("write", [value for each in latencies for value in each], points, seconds)
 
 
-def _together(client: Callable[[int, threading.Event], None], clients: int) -> float:
+def _run_clients(client: Callable[[int, threading.Event], None], clients: int) -> float:
     """Run the clients at once; seconds until the last one is done. Ctrl-C, or what one of them raises, stops all."""
     stopped = threading.Event()
     with ThreadPoolExecutor(clients) as pool:

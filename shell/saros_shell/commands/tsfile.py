@@ -28,7 +28,7 @@ from saros_storage.base.paths import PathPattern, parse_pattern, split_path
 from saros_storage.base.types import TIME_UNITS, Scalar
 from saros_storage.io.disk import LocalDisk
 from saros_storage.scan.tsfile_access import DeviceIndex
-from saros_storage.tsfile.file_outline import DeviceSurvey, survey
+from saros_storage.tsfile.file_outline import DeviceSurvey, outline
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.verifier import check_tsfile
 
@@ -122,8 +122,8 @@ def _head(reader: TsFileReader) -> dict[str, object]:
 def _chosen(reader: TsFileReader, pattern: str | None) -> Iterator[DeviceSurvey]:
     """The devices, with those series that the pattern matches."""
     if pattern is None:
-        return survey(reader)
-    return _matching(survey(reader), parse_pattern(pattern))
+        return outline(reader)
+    return _matching(outline(reader), parse_pattern(pattern))
 
 
 def _matching(devices: Iterable[DeviceSurvey], pattern: PathPattern) -> Iterator[DeviceSurvey]:

@@ -36,8 +36,8 @@ Batches = Iterable[pa.RecordBatch]
 def render_table(schema: pa.Schema, batches: Batches) -> Iterator[str]:
     """psql-like: header, rule, rows, and a line that counts them."""
     right = [_is_number(t) for t in schema.types]
-    names = [_shown(name) for name in schema.names]
-    rows = (tuple(map(_shown, row)) for batch in batches for row in text_rows(batch, null=NULL))
+    names = [_printable(name) for name in schema.names]
+    rows = (tuple(map(_printable, row)) for batch in batches for row in text_rows(batch, null=NULL))
     ahead = list(islice(rows, WIDTH_ROWS))
     widths = [max([display_width(n), *(display_width(r[i]) for r in ahead)]) for i, n in enumerate(names)]
     yield _table_line(names, widths, right)
@@ -90,7 +90,9 @@ def render_vertical(schema: pa.Schema, batches: Batches) -> Iterator[str]:
         for row in text_rows(batch, null=NULL):
             count += 1
             yield f"-[ row {count} ]".ljust(width + 12, "-")
-            yield from (f"{_pad(n, width, right=False)} | {_shown(v)}" for n, v in zip(schema.names, row, strict=True))
+            yield from (
+                f"{_pad(n, width, right=False)} | {_printable(v)}" for n, v in zip(schema.names, row, strict=True)
+            )
     yield f"({count} row{'' if count == 1 else 's'})"
 
 
@@ -205,7 +207,7 @@ def _json_values(column: pa.Array) -> list[Any]:
     return values
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     """As a person sees it: what moves the cursor, or commands the terminal, stands there as Python writes it."""
     return text if text.isprintable() else _CONTROLS.sub(_escaped, text)
 

@@ -50,7 +50,7 @@ def hints_for(connection: saros.Connection, statement: str) -> list[str]:
         asked = parse(statement).statement
         if isinstance(asked, Select) and asked.where is not None:
             paths = list(dict.fromkeys(paths_of(asked.where)))[:_PATHS_MAX]
-            missing = [_note(path) for path in paths if not _has_series(connection, path, asked.from_paths)]
+            missing = [_hint(path) for path in paths if not _has_series(connection, path, asked.from_paths)]
             return [*dict.fromkeys(_null_notes(asked.where)), *missing]
         if isinstance(asked, Show) and asked.kind in _OF_PATTERNS and asked.path and not asked.path.has_wildcard:
             return [f"note: {asked.path} is a pattern here, which means just that path: below it is {asked.path}.**"]
@@ -79,6 +79,6 @@ def _has_series(connection: saros.Connection, path: PathExpression, sources: tup
     return names != ["Time"]
 
 
-def _note(path: PathExpression) -> str:
+def _hint(path: PathExpression) -> str:
     text = "" if path.absolute or len(path.nodes) > 1 else f"; a text has quotes: '{path}'"
     return f"note: no series is called {path}, of which WHERE asks{text}"

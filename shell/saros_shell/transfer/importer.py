@@ -308,7 +308,7 @@ def _load(
             report.bad_rows += bad.write(batch)
             report.bare_times |= source.time_format is None and pa.types.is_int64(batch.times.type)
             report.bad_times |= any(row.reason.endswith((NO_TIME, NO_TICKS)) for row in batch.bad)
-            state.note(file, batch.stop_row)
+            state.record(file, batch.stop_row)
             if state.is_due:
                 writer.flush()
                 state.save()
@@ -409,7 +409,7 @@ class State:
         """Rows done of this very file (same size and time of change)."""
         return self._rows.get(self._key(file), 0)
 
-    def note(self, file: Path, rows: int) -> None:
+    def record(self, file: Path, rows: int) -> None:
         """So many rows of the file were read."""
         self._rows[self._key(file)] = rows
 

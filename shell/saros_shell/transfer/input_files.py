@@ -163,11 +163,11 @@ class _Lines:
         while self._row < row and (fields := next(self._reader, None)) is not None:
             if fields:
                 self._row += 1
-                self._note(self._skipped + before + 1 - self._row)
+                self._record(self._skipped + before + 1 - self._row)
             before = self._reader.line_num
         return row + self._more[bisect_right(self._rows, row) - 1]
 
-    def _note(self, more: int) -> None:
+    def _record(self, more: int) -> None:
         if self._more[-1:] != [more]:
             self._rows.append(self._row)
             self._more.append(more)

@@ -245,8 +245,8 @@ class Layout:
         times, misfit = self._reader.times(column, found.notes)
         for index in pc.indices_nonzero(pc.is_null(times)).to_pylist():
             value = column[index].as_py()
-            absent = value is None or _shown(value) == ""
-            found.reasons[index] = f"{header}: " + ("there is none" if absent else f"{_shown(value)!r} {misfit}")
+            absent = value is None or _stripped(value) == ""
+            found.reasons[index] = f"{header}: " + ("there is none" if absent else f"{_stripped(value)!r} {misfit}")
         return times
 
     def _devices(self, batch: pa.RecordBatch, found: _Findings) -> pa.DictionaryArray | None:
@@ -361,8 +361,8 @@ class Layout:
                 present = without_blank(text).drop_null()
                 refuse_decimal_commas(f"{self._file}: {header}", present, fit, self._options, "say --decimal ,")
         for index in pc.indices_nonzero(lost).to_pylist():
-            found.reasons.setdefault(index, f"{header}: {_shown(values[index].as_py())!r} is no {type_.name}")
+            found.reasons.setdefault(index, f"{header}: {_stripped(values[index].as_py())!r} is no {type_.name}")
 
 
-def _shown(value: object) -> object:
+def _stripped(value: object) -> object:
     return value.strip() if isinstance(value, str) else value

@@ -16,9 +16,9 @@ from saros_shell.transfer.source_types import (
     INTEGER,
     NO_TEXT,
     cast_fitting,
-    fitting,
     is_text,
     matches,
+    matching,
     whole_numbers,
     without_blank,
 )
@@ -76,7 +76,7 @@ class TimeReader:
         if not is_text(column.type):
             return self._in_unit(self._typed(column, notes), notes)
         text = without_blank(pc.utf8_trim_whitespace(column))
-        numbers = whole_numbers(fitting(text, INTEGER), pa.int64())
+        numbers = whole_numbers(matching(text, INTEGER), pa.int64())
         if numbers.null_count == text.null_count:
             return self._in_unit(numbers, notes)
         rest = pc.if_else(numbers.is_valid(), NO_TEXT, text)
@@ -165,7 +165,7 @@ def _cast_iso(text: pa.Array, type_: pa.DataType) -> pa.Array:
     try:
         return text.cast(type_)
     except pa.ArrowInvalid:
-        return cast_fitting(fitting(text, ISO), type_)
+        return cast_fitting(matching(text, ISO), type_)
 
 
 def _parsed(text: pa.Array, pattern: str) -> pa.Array:

@@ -109,7 +109,7 @@ def matches(text: pa.Array, pattern: str) -> int:
     return count or 0
 
 
-def fitting(text: pa.Array, pattern: str) -> pa.Array:
+def matching(text: pa.Array, pattern: str) -> pa.Array:
     """The texts with null for those that do not fit the pattern."""
     return pc.if_else(pc.match_substring_regex(text, pattern), text, NO_TEXT)
 
@@ -125,7 +125,7 @@ def whole_numbers(text: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _sorted_out(text: pa.Array, type_: pa.DataType) -> pa.Array:
-    return cast_fitting(pc.replace_substring_regex(fitting(text, _WHOLE), _NEEDLESS, ""), type_)
+    return cast_fitting(pc.replace_substring_regex(matching(text, _WHOLE), _NEEDLESS, ""), type_)
 
 
 def _floats(text: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -133,7 +133,7 @@ def _floats(text: pa.Array, type_: pa.DataType) -> pa.Array:
     try:
         numbers = text.cast(type_)
     except pa.ArrowInvalid:
-        numbers = cast_fitting(fitting(text, NUMBER), type_)
+        numbers = cast_fitting(matching(text, NUMBER), type_)
     infinite = pc.is_inf(numbers)
     if pc.any(infinite).as_py():
         overflows = pc.and_(infinite, pc.invert(pc.match_substring(text, "inf", ignore_case=True)))
@@ -143,7 +143,7 @@ def _floats(text: pa.Array, type_: pa.DataType) -> pa.Array:
 
 def _bytes_of(text: pa.Array) -> pa.Array:
     """Bytes of their hexadecimal digits: those of all values are decoded at once."""
-    digits = pc.utf8_slice_codeunits(fitting(text, _BYTES), 2)
+    digits = pc.utf8_slice_codeunits(matching(text, _BYTES), 2)
     present = digits.drop_null()
     joined = pc.binary_join(pa.ListArray.from_arrays([0, len(present)], present), "")
     data = bytes.fromhex(joined[0].as_py())

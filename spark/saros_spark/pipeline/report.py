@@ -35,7 +35,7 @@ def write_report(context: Context, step: Report) -> str:
     points = context.read(
         step.devices, columns=columns, start=step.start, end=step.end, layout="narrow", valueType="double"
     )
-    known = _known(points.where("not isnan(value)"), step).persist()
+    known = _with_statistics(points.where("not isnan(value)"), step).persist()
     try:
         rows = sorted(_figures(known, step).collect(), key=lambda row: (row["device"], row["measurement"]))
         lines = _lines(known)
@@ -51,7 +51,7 @@ def write_report(context: Context, step: Report) -> str:
     return f"{len(rows)} series: {gaps} gaps, {outliers} outliers, in {target}"
 
 
-def _known(points: DataFrame, step: Report) -> DataFrame:
+def _with_statistics(points: DataFrame, step: Report) -> DataFrame:
     """Points with what is known of their series. All of it is windows over a series: points are shuffled once."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
@@ -153,7 +153,7 @@ def _row(row: Row, line: list[tuple[int, float]]) -> str:
         (html.escape(row["measurement"]), False),
         (_sparkline(line), False),
         (f"{row['points']:,}", False),
-        (f"{_moment(row['first'])} to {_later(row, 'last')}", False),
+        (f"{_time_text(row['first'])} to {_later(row, 'last')}", False),
         *((f"{row[name]:.5g}", False) for name in ("least", "median", "most")),
         (f"{row['gaps']:,}", row["gaps"] > 0),
         ("" if row["longest"] is None else f"{row['longest']:,.3g} s", False),
@@ -169,12 +169,12 @@ def _row(row: Row, line: list[tuple[int, float]]) -> str:
 
 def _later(row: Row, name: str) -> str:
     """A moment of a series; its day only if the series has several."""
-    text = _moment(row[name])
-    one_day = _moment(row["first"])[:11] == _moment(row["last"])[:11]
+    text = _time_text(row[name])
+    one_day = _time_text(row["first"])[:11] == _time_text(row["last"])[:11]
     return text[11:] if one_day else text
 
 
-def _moment(seconds: Any) -> str:
+def _time_text(seconds: Any) -> str:
     from datetime import UTC, datetime
 
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

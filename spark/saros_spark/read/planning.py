@@ -111,7 +111,7 @@ def windows(span: tuple[int, int], width: int | None, devices: int) -> list[tupl
     return [(at, min(at + step, end)) for at in range(start, end, step)]
 
 
-def moment(text: str, unit: TimeUnit, name: str) -> int:
+def parse_ticks(text: str, unit: TimeUnit, name: str) -> int:
     """A time as ticks: an integer in the database's unit, or a date as ISO 8601 writes it, UTC if it has no offset."""
     if re.fullmatch(r"[+-]?\d+", text.strip()):
         ticks = int(text)

@@ -39,7 +39,7 @@ from saros_spark.read.catalogue import (
     unit_of,
 )
 from saros_spark.read.dropped_series_check import DroppedSeriesCheck, refuse
-from saros_spark.read.planning import Sizes, Slice, duration, moment, plan_devices, plan_times, windows
+from saros_spark.read.planning import Sizes, Slice, duration, parse_ticks, plan_devices, plan_times, windows
 from saros_storage.base.arrow import arrow_type
 from saros_storage.base.paths import unquote_node
 from saros_storage.base.types import TimeUnit
@@ -101,7 +101,7 @@ class Relation:
         options = self.options
         instant = instant_type(options.time_type, self.unit)
         if options.sql is not None:
-            return _shown(self._connection.execute(options.sql).fetch_stream()[0], instant)
+            return _spark_schema(self._connection.execute(options.sql).fetch_stream()[0], instant)
         if options.aggregate is not None:
             return self._aggregate_schema(instant)
         if options.layout == "by_time":
@@ -165,8 +165,8 @@ class Relation:
         """The relation's [start, end)."""
         start, end = self.options.start, self.options.end
         return (
-            None if start is None else moment(start, self.unit, "startTime"),
-            None if end is None else moment(end, self.unit, "endTime"),
+            None if start is None else parse_ticks(start, self.unit, "startTime"),
+            None if end is None else parse_ticks(end, self.unit, "endTime"),
         )
 
     def bounds(self) -> tuple[int, int] | None:
@@ -195,7 +195,7 @@ class Relation:
         for _, devices in self._aggregate_groups():
             text = self._aggregate_sql(tuple(devices[:1]), (0, 1), self.options.interval)
             shown, _ = self._connection.execute(text).fetch_stream()
-            for field in _shown(shown, instant):
+            for field in _spark_schema(shown, instant):
                 known = fields.setdefault(field.name, field)
                 if known.type != field.type:
                     raise SourceError(
@@ -366,7 +366,7 @@ def _rows_schema(result: pa.Schema, target: pa.Schema) -> pa.Schema:
     return pa.schema([target.field(0), target.field(1), *values])
 
 
-def _shown(result: pa.Schema, instant: pa.DataType) -> pa.Schema:
+def _spark_schema(result: pa.Schema, instant: pa.DataType) -> pa.Schema:
     """A result's schema as Spark sees it: Time and Device in small letters, instants in its type."""
     fields = []
     for field in result:

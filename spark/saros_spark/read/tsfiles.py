@@ -26,7 +26,7 @@ from saros_spark.base.options import FileOptions
 from saros_spark.base.types import common_type, field_of, instant_type, named_type
 from saros_spark.read.batches import conform, melt
 from saros_spark.read.catalogue import Catalogue, canonical
-from saros_spark.read.planning import cut, moment
+from saros_spark.read.planning import cut, parse_ticks
 from saros_storage.base.arrow import arrow_type
 from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import StorageError, UserMistake
@@ -138,8 +138,8 @@ class Folder:
     def parts(self) -> list[Part]:
         """What tasks read: files and devices whose statistics lie outside of the times are left out."""
         options = self.options
-        start = None if options.start is None else moment(options.start, self._unit, "startTime")
-        end = None if options.end is None else moment(options.end, self._unit, "endTime")
+        start = None if options.start is None else parse_ticks(options.start, self._unit, "startTime")
+        end = None if options.end is None else parse_ticks(options.end, self._unit, "endTime")
         parts: list[Part] = []
         for file, keys in self.files:
             waiting: list[str] = []
@@ -304,10 +304,10 @@ def _joined(columns: Sequence[tuple[Int64Array, Column]]) -> Block:
     if all(len(times) == len(first) and np.array_equal(times, first) for times, _ in columns):
         return Block.timed(first, [column for _, column in columns])
     times = np.unique(np.concatenate([times for times, _ in columns]))
-    return Block.timed(times, [_spread(column, np.searchsorted(times, own), len(times)) for own, column in columns])
+    return Block.timed(times, [_scatter(column, np.searchsorted(times, own), len(times)) for own, column in columns])
 
 
-def _spread(column: Column, places: Int64Array, rows: int) -> Column:
+def _scatter(column: Column, places: Int64Array, rows: int) -> Column:
     """The column with its row i at `places[i]`, and null elsewhere."""
     if not len(column):
         return Column.nulls(column.type, rows)

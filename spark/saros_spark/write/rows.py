@@ -114,10 +114,10 @@ def _check_present(batch: pa.RecordBatch, shape: Shape, first: int) -> None:
     for place in (shape.time, shape.device, shape.measurement):
         if place is not None and batch.column(place).null_count:
             row = int(np.flatnonzero(np.asarray(batch.column(place).is_null()))[0])
-            raise SourceError(f"{batch.schema.names[place]} is null in row {first + row}: {shown(batch, row)}")
+            raise SourceError(f"{batch.schema.names[place]} is null in row {first + row}: {row_text(batch, row)}")
 
 
-def shown(batch: pa.RecordBatch, row: int) -> str:
+def row_text(batch: pa.RecordBatch, row: int) -> str:
     """A row for an error, cut to a line."""
     text = ", ".join(f"{name}={batch.column(n)[row].as_py()!r}" for n, name in enumerate(batch.schema.names))
     return text if len(text) <= 300 else text[:300] + " ..."

@@ -75,7 +75,7 @@ class StorageSchema(Protocol):
         ...
 
 
-class OfDatabase:
+class DatabaseSchema:
     """`StorageSchema` of a database that the files are loaded into."""
 
     def __init__(self, connection: saros.Connection, *, aligned: bool) -> None:
@@ -95,17 +95,17 @@ class OfDatabase:
     def series(self, devices: Sequence[str]) -> Mapping[str, tuple[Mapping[str, Stored], bool]]:
         """See `StorageSchema`."""
         found: dict[str, dict[str, Stored]] = {device: {} for device in devices}
-        for path, _, _, type_, encoding, compressor, *_ in self._shown("timeseries", devices, "viewtype=BASE"):
+        for path, _, _, type_, encoding, compressor, *_ in self._show("timeseries", devices, "viewtype=BASE"):
             device, measurement = split_series(str(path))
             if device in found:
                 kind = DataType[str(type_)]
                 stored = Stored(kind, stored_encoding(kind, Encoding[str(encoding)]), Compressor[str(compressor)])
                 found[device][measurement] = stored
         known = [device for device, series in found.items() if series]
-        aligned = {str(row[0]): str(row[1]) == "true" for row in self._shown("devices", known)}
+        aligned = {str(row[0]): str(row[1]) == "true" for row in self._show("devices", known)}
         return {device: (series, aligned.get(device, self._aligned)) for device, series in found.items()}
 
-    def _shown(self, what: str, devices: Sequence[str], where: str | None = None) -> list[tuple[object, ...]]:
+    def _show(self, what: str, devices: Sequence[str], where: str | None = None) -> list[tuple[object, ...]]:
         """What SHOW has of the devices, and perhaps of others: of many by one statement, if the answer is not long."""
         condition = "" if where is None else f" where {where}"
         if len(devices) > _ASKED_MAX:
@@ -244,10 +244,10 @@ def _sorted(times: Int64Array, columns: dict[str, Column]) -> tuple[Int64Array, 
     if (times[1:] > times[:-1]).all():
         return times, columns
     distinct, slots = np.unique(times, return_inverse=True)
-    return distinct, {name: _placed(column, slots, len(distinct)) for name, column in columns.items()}
+    return distinct, {name: _scatter(column, slots, len(distinct)) for name, column in columns.items()}
 
 
-def _placed(column: Column, slots: Int64Array, rows: int) -> Column:
+def _scatter(column: Column, slots: Int64Array, rows: int) -> Column:
     """The column with row i at `slots[i]`: of several the last that is not null; null where there is none."""
     source = np.full(rows, -1, np.int64)
     present = np.arange(len(column)) if column.valid is None else np.flatnonzero(column.valid)

@@ -30,9 +30,9 @@ from saros_spark.base.errors import SourceError
 from saros_spark.base.options import Connecting, WriteOptions
 from saros_spark.base.worker_gc import collect_garbage
 from saros_spark.read.catalogue import read_series, unit_of
-from saros_spark.read.planning import moment
+from saros_spark.read.planning import parse_ticks
 from saros_spark.write.rows import Rows, Shape, describe_misfit, shape_of, split_rows
-from saros_spark.write.tsfile_output import OfDatabase, Sealer
+from saros_spark.write.tsfile_output import DatabaseSchema, Sealer
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import parse_pattern, split_path
 from saros_wire.protocol import SEQUENCES_KEPT
@@ -118,8 +118,8 @@ def _replacement(connection: saros.Connection, options: WriteOptions) -> Replace
             " root.plant.**, or write in mode append, where equal times are replaced"
         )
     unit = unit_of(connection)
-    start = None if options.start is None else moment(options.start, unit, "startTime")
-    end = None if options.end is None else moment(options.end, unit, "endTime")
+    start = None if options.start is None else parse_ticks(options.start, unit, "startTime")
+    end = None if options.end is None else parse_ticks(options.end, unit, "endTime")
     try:
         patterns = tuple(parse_pattern(text).text for text in options.devices)
     except UserMistake as error:
@@ -182,7 +182,7 @@ class _Task:
         return Receipt(attempt, self._rows, tuple(brought))
 
     def _sealed(self, batches: Iterable[pa.RecordBatch], folder: Path, name: str) -> list[str]:
-        known = OfDatabase(self._connection, aligned=bool(self._options.aligned))
+        known = DatabaseSchema(self._connection, aligned=bool(self._options.aligned))
         sealer = Sealer(known, folder, name, points_max=self._options.bulk_points)
         for rows in self._split(batches):
             sealer.add(rows)
@@ -200,12 +200,12 @@ class _Task:
         """The error with the row that it is about, if that is to be found out."""
         failure = error.failures[0]
         types = read_series(self._connection, [failure.device]).get(failure.device, {})
-        times, columns = pa.array(failure.times), {name: _whole(values) for name, values in failure.columns.items()}
+        times, columns = pa.array(failure.times), {name: _as_array(values) for name, values in failure.columns.items()}
         said = describe_misfit(failure.device, times, columns, types, unit_of(self._connection).suffix)
         return error if said is None else SourceError(f"{said}; {len(error.failures)} batches were refused")
 
 
-def _whole(values: object) -> pa.Array:
+def _as_array(values: object) -> pa.Array:
     return values if isinstance(values, pa.Array) else pa.array(values)
 
 

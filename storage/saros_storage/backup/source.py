@@ -25,7 +25,7 @@ class Source(Protocol):
         ...
 
 
-class Freezer(Protocol):
+class CheckpointSource(Protocol):
     """A database that captures itself: a store, or a cluster's node."""
 
     @property
@@ -38,10 +38,10 @@ class Freezer(Protocol):
         ...
 
 
-class ShelfSource:
+class LocalSource:
     """A database of this process. See `Source`."""
 
-    def __init__(self, database: Freezer) -> None:
+    def __init__(self, database: CheckpointSource) -> None:
         self._database = database
         self._ids: tuple[bytes, ...] = ()
 

@@ -35,7 +35,7 @@ def pull_partitions(read: Read, capture: Checkpoint, folder: str, disk: Disk, at
     kinds = [kind for partition in capture.partitions for kind in _kinds(folder, partition)]
     for kind in kinds:
         disk.make_folder(kind, durably=False)
-    placed = list(_placed(folder, capture))
+    placed = list(_destinations(folder, capture))
     _pull_all(read, placed, disk, at_once)
     manifests = {_own(folder, partition): partition.manifest for partition in capture.partitions}
     save_manifests(disk, manifests)
@@ -73,7 +73,7 @@ def _kinds(folder: str, partition: CheckpointPartition) -> list[str]:
     return [os.path.join(_own(folder, partition), kind_folder(sequence=sequence)) for sequence in (True, False)]
 
 
-def _placed(folder: str, capture: Checkpoint) -> Iterator[Placed]:
+def _destinations(folder: str, capture: Checkpoint) -> Iterator[Placed]:
     """All files, and where they go."""
     for number, partition in capture.numbered():
         for file in partition.files(number):

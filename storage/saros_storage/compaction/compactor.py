@@ -23,11 +23,11 @@ from dataclasses import dataclass, field, replace
 
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import CorruptFile, DiskFull, StorageError, StoreClosed, UnsupportedFile
-from saros_storage.compaction.garbage_estimate import DeadShares
+from saros_storage.compaction.garbage_estimate import GarbageEstimates
 from saros_storage.compaction.merging import Merge, MergeOptions, Unmergeable
 from saros_storage.compaction.picker import Kind, Limits, Pick, pick, pick_dead
 from saros_storage.compaction.swap import CompactionContext, PartitionChanged, Swap
-from saros_storage.compaction.throttle import Pace
+from saros_storage.compaction.throttle import Throttle
 from saros_storage.folder.layout import TEMPORARY, FileName
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import FULL_ERRNOS
@@ -90,7 +90,7 @@ class Compactor:
         self._options = options
         self._clock = clock
         self._limits = Limits(options.compaction_files_min, options.compaction_file_bytes)
-        self._pace = Pace(options.compaction_bytes_per_second)
+        self._pace = Throttle(options.compaction_bytes_per_second)
         self._lock = threading.Condition()
         self._grounds: set[CompactionContext] = set()
         #: Partitions to look at; a dict for its order.
@@ -102,7 +102,7 @@ class Compactor:
         self._not_before_ns = 0
         #: Paths of files that stay as they are.
         self._refused: set[str] = set()
-        self._dead = DeadShares()
+        self._dead = GarbageEstimates()
         #: Milliseconds in the name of the last file.
         self._name_ms = 0
         self._counters = CompactionCounters()
@@ -253,14 +253,14 @@ class Compactor:
             self._refused.add(error.file)
             return True
         except (OSError, StorageError) as error:
-            return not self._is_cancelled(task) and self._note(task, error)
+            return not self._is_cancelled(task) and self._record_failure(task, error)
         except Exception as error:
             logger.exception("compaction failed")
             self._refused |= set() if found is None else {file.path for file in found.files}
-            return self._note(task, error)
+            return self._record_failure(task, error)
         return True
 
-    def _note(self, task: _Task, error: Exception) -> bool:
+    def _record_failure(self, task: _Task, error: Exception) -> bool:
         """Report a failure to those who wait, and try nothing for a while."""
         full = isinstance(error, DiskFull) or (isinstance(error, OSError) and error.errno in FULL_ERRNOS)
         logger.warning("compaction was put off", extra={"partition": task.partition.folder, "why": str(error)})

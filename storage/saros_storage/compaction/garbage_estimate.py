@@ -48,7 +48,7 @@ class _Found:
         return same and (not expiry.rules or expiry.now_ns < self.until_ns)
 
 
-class DeadShares:
+class GarbageEstimates:
     """See the module."""
 
     def __init__(self) -> None:

@@ -147,7 +147,7 @@ class Swap:
         """Replace the manifest; answers the tombstones that it has no longer."""
         ground, partition = self._ground, self._partition
         with ground.lock:
-            old, dropped = partition.manifest, self._needless(others)
+            old, dropped = partition.manifest, self._removable(others)
         try:
             save_manifest(ground.disk, partition.folder, self._manifest(old, dropped))
         except BaseException:
@@ -157,7 +157,7 @@ class Swap:
             raise
         return dropped
 
-    def _needless(self, others: Sequence[FileSource]) -> set[Tombstone]:
+    def _removable(self, others: Sequence[FileSource]) -> set[Tombstone]:
         """The partition's tombstones that hide nothing beside the new files. Under the lock."""
         merged, frozen = [file for _, file in self._new], tuple(self._partition.immutable)
         return set(removable_tombstones(self._partition.tombstones, others, merged, set(self._applied), frozen))
@@ -181,7 +181,7 @@ class Swap:
             # Of what it is now: a file may have been found damaged meanwhile.
             manifest = self._manifest(partition.manifest, dropped)
             # A deletion may have come since the manifest was saved, which reached the sources only.
-            needless_ones = dropped | self._needless(others)
+            needless_ones = dropped | self._removable(others)
             partition.compacted(manifest, self._gone, [file for _, file in self._new], needless_ones)
             ground.partitions.changed()
             ground.lock.notify_all()

@@ -16,7 +16,7 @@ _SLICE_NS = 4_000_000
 _REST = 3
 
 
-class Pace:
+class Throttle:
     """See the module."""
 
     def __init__(self, bytes_per_second: int) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from saros_storage.base.types import FLOATING_TYPES, ByteArray, DataType, Encoding, Int64Array, NumericArray
 from saros_storage.encoding.errors import DecodeError, UnsupportedEncoding
 from saros_storage.encoding.primitives import PageDecoder, read_rle, read_uvar, read_varints
-from saros_storage.kernels.codecs.bit_reader import words_of
+from saros_storage.kernels.codecs.bit_reader import to_words
 from saros_storage.kernels.codecs.gorilla import gorilla_decode
 from saros_storage.kernels.codecs.rlbe import rlbe_decode
 from saros_storage.kernels.codecs.sprintz import sprintz_decode
@@ -51,7 +51,7 @@ def _zigzag(data: ByteArray, out: NumericArray) -> None:
 
 def _rlbe(data: ByteArray, out: NumericArray) -> None:
     values = np.empty(len(out), np.int64)
-    if rlbe_decode(words_of(data), len(data), out.dtype.itemsize * 8, values) < 0:
+    if rlbe_decode(to_words(data), len(data), out.dtype.itemsize * 8, values) < 0:
         raise DecodeError("an RLBE page is damaged")
     out[:] = values
 
@@ -76,7 +76,7 @@ def _sprintz_tail(data: ByteArray, out: NumericArray, count: int) -> Int64Array:
         return read_rle(data, out.dtype.itemsize * 8, count)
     patterns = np.empty(count, np.uint64)
     page = np.array((0, len(data), count))
-    if gorilla_decode(words_of(data), page[:1], page[1:2], page[2:], 32, 5, patterns) < 0:
+    if gorilla_decode(to_words(data), page[:1], page[1:2], page[2:], 32, 5, patterns) < 0:
         raise DecodeError("a SPRINTZ page's tail is damaged")
     return patterns.view(np.int64)
 

@@ -103,10 +103,10 @@ def _decompress_into(compressor: Compressor, data: memoryview, out: ByteArray) -
         plain = data
     elif compressor is Compressor.GZIP:
         stream = zlib.decompressobj(_ANY_HEADER)
-        plain = _whole(stream, stream.decompress(data, len(out) + 1), len(out))
+        plain = _checked_end(stream, stream.decompress(data, len(out) + 1), len(out))
     else:
         reader = lzma.LZMADecompressor(memlimit=_LZMA_BYTES_MAX)
-        plain = _whole(reader, reader.decompress(data, len(out) + 1), len(out))
+        plain = _checked_end(reader, reader.decompress(data, len(out) + 1), len(out))
     if len(plain) == len(out):
         out[:] = np.frombuffer(plain, np.uint8)
     return len(plain)
@@ -128,7 +128,7 @@ def _decode_block(compressor: Compressor, data: memoryview, out: ByteArray) -> i
         raise DecodeError(f"{compressor.name} data is damaged: {error}") from error
 
 
-def _whole(stream: _Stream, result: bytes, size: int) -> memoryview:
+def _checked_end(stream: _Stream, result: bytes, size: int) -> memoryview:
     """The result, if the stream came to its end, where its checksum is."""
     if not stream.eof:
         raise DecodeError(f"a compressed stream does not end after {size} bytes")

@@ -216,10 +216,10 @@ class Flusher:
                         self._save(partitions)
                         self._journal.release(self.first_needed())
             except OSError as error:
-                if not self._note(error, final=error.errno not in FULL_ERRNOS):
+                if not self._record_failure(error, final=error.errno not in FULL_ERRNOS):
                     return
             except Exception as error:  # noqa: BLE001 (a thread has nobody above it)
-                self._note(error, final=True)
+                self._record_failure(error, final=True)
                 return
             else:
                 self._clear_problem()
@@ -292,7 +292,7 @@ class Flusher:
                 self.problem = None
             self._lock.notify_all()
 
-    def _note(self, error: BaseException, *, final: bool) -> bool:
+    def _record_failure(self, error: BaseException, *, final: bool) -> bool:
         """Record the problem, and wait a little unless it is final. False: the thread must end."""
         with self._lock:
             if not self._gave_up:

@@ -43,7 +43,7 @@ class _Section:
 
 
 class LockstepReader(PartitionsReader[Block | Unaligned]):
-    """Implements `reading.TogetherReader`."""
+    """Implements `reading.MultiSeriesReader`."""
 
     def __init__(self, request: ScanRequest, snapshots: Sequence[PartitionSnapshot], cache: ChunkCache) -> None:
         assert not request.aligned

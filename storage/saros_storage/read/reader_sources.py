@@ -355,7 +355,7 @@ class FilePieces:
     def _decode(self, piece: Piece) -> Block:
         first, stop = self.rows(piece)
         if self._in_step:
-            return self._together(piece, first, stop)
+            return self._read_aligned(piece, first, stop)
         if self.index.time is None:
             return self._cached(piece, self.names, first, stop)
         key = (self.file.access.serial, self._request.device)
@@ -387,7 +387,7 @@ class FilePieces:
         self._cache.put(key, first, block)
         return block
 
-    def _together(self, piece: Piece, first: int, stop: int) -> Block:
+    def _read_aligned(self, piece: Piece, first: int, stop: int) -> Block:
         """Series that keep step, each by itself in the cache. Raises TimestampsDiffer if their times differ."""
         names = self.names
         if not self._cache.keeps:

@@ -203,7 +203,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
             yield from self._load(run)
 
     def _load(self, run: Sequence[Piece]) -> Iterator[Item]:
-        whole = _whole(run[0], run[-1])
+        whole = _span(run[0], run[-1])
         if isinstance(whole.source, FilePieces) and self._gives_cells(run[0]):
             yield from self._pieces_of(whole.source.cells(whole))
         else:
@@ -318,7 +318,7 @@ def _neighbours(a: Piece, b: Piece) -> bool:
     return a.source is b.source and a.chunk == b.chunk and (a.stop == b.first or b.stop == a.first)
 
 
-def _whole(a: Piece, b: Piece) -> Piece:
+def _span(a: Piece, b: Piece) -> Piece:
     """The run of neighbouring pages between two pieces, which may be given in either order."""
     first, last = (a, b) if a.first <= b.first else (b, a)
     return Piece(a.source, a.chunk, first.first, last.stop, first.start, last.end, 0, ())
@@ -331,7 +331,7 @@ def _next_run(queue: deque[Piece], run_rows: int) -> Piece:
     while queue and rows + queue[0].count <= run_rows and _neighbours(last, queue[0]):
         last = queue.popleft()
         rows += last.count
-    return first if first is last else _whole(first, last)
+    return first if first is last else _span(first, last)
 
 
 def _split(block: Block, waiting: dict[int, deque[Piece]], *, descending: bool) -> tuple[Block | None, Block | None]:

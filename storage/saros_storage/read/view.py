@@ -11,7 +11,7 @@ from saros_storage.read.latest import LatestPoints, LatestReader
 from saros_storage.read.latest_cache import LatestCache, Point
 from saros_storage.read.lockstep_reader import LockstepReader
 from saros_storage.read.series_reader import LocalSeriesReader
-from saros_storage.scan.reading import ReadCounters, ScanRequest, SeriesReader, TimeRange, TogetherReader
+from saros_storage.scan.reading import MultiSeriesReader, ReadCounters, ScanRequest, SeriesReader, TimeRange
 from saros_storage.scan.snapshot import PartitionSnapshot
 from saros_storage.schema.ttl import Expiry
 
@@ -57,7 +57,7 @@ class LocalReadView:
             return LatestReader(request, self.latest(request, counters), counters)
         return LocalSeriesReader(self._unexpired(request), self._partitions_of(request.device), self._cache)
 
-    def open_lockstep(self, request: ScanRequest) -> TogetherReader:
+    def open_lockstep(self, request: ScanRequest) -> MultiSeriesReader:
         """See `ReaderFactory.open_lockstep`."""
         return LockstepReader(self._unexpired(request), self._partitions_of(request.device), self._cache)
 

@@ -315,7 +315,7 @@ class TimestampsDiffer(Exception):
     """Series that were read together do not keep step: read each separately."""
 
 
-class TogetherReader(Protocol):
+class MultiSeriesReader(Protocol):
     """Yields several series of a device in the order of the request, as far as they have their rows at the same times.
 
     It yields disjoint parts: blocks with a column for each series and no nulls, and ranges of time that the caller
@@ -346,7 +346,7 @@ class ReaderFactory(Protocol):
         """A reader for the request. A device that has no data gives a reader that ends at once."""
         ...
 
-    def open_lockstep(self, request: ScanRequest) -> TogetherReader | None:
+    def open_lockstep(self, request: ScanRequest) -> MultiSeriesReader | None:
         """A reader of several series of a device that is not aligned; None: read them one by one.
 
         The request has neither bounds nor grid, and is not for the latest points.

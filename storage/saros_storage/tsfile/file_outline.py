@@ -69,7 +69,7 @@ class DeviceSurvey:
     series: tuple[SeriesOutline, ...]
 
 
-def survey(reader: TsFileReader) -> Iterator[DeviceSurvey]:
+def outline(reader: TsFileReader) -> Iterator[DeviceSurvey]:
     """All devices, in the file's order. Raises CorruptFile, UnsupportedFile."""
     for path in reader.devices():
         device = reader.device(path)

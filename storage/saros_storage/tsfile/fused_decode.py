@@ -18,10 +18,10 @@ from saros_storage.tsfile.chunk import ChunkLayout, PageTable
 #: Fills an array of numbers from pages that are LZ4 blocks, one page's behind the other's. Answers the pages' times as
 #: they are stored, and how many bytes of each; None if the pages are damaged. The third and fourth argument: bytes of
 #: all pages decompressed, and of none more.
-ReadAtOnce: TypeAlias = Callable[[memoryview, PageTable, int, int, NumericArray], tuple[ByteArray, Int64Array] | None]
+FusedDecoder: TypeAlias = Callable[[memoryview, PageTable, int, int, NumericArray], tuple[ByteArray, Int64Array] | None]
 
 
-def fused_reader(layout: ChunkLayout) -> ReadAtOnce | None:
+def fused_decoder(layout: ChunkLayout) -> FusedDecoder | None:
     """What reads the pages of such a chunk by one kernel; None: nothing does."""
     if layout.compressor is not Compressor.LZ4 or layout.type is None:
         return None

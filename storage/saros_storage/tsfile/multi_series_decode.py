@@ -21,7 +21,7 @@ from saros_storage.base.block import Column
 from saros_storage.base.types import NUMPY_DTYPE, Int64Array
 from saros_storage.encoding import DecodeError
 from saros_storage.tsfile.chunk import ChunkLayout, PageTable
-from saros_storage.tsfile.fused_decode import fused_reader
+from saros_storage.tsfile.fused_decode import fused_decoder
 from saros_storage.tsfile.pages import read_points
 from saros_storage.tsfile.shared_timestamps import decode_times
 from saros_storage.tsfile.structure.format import READ_BYTES_MAX, READ_ROWS_MAX
@@ -60,7 +60,7 @@ def _groups(layouts: Sequence[ChunkLayout]) -> Iterable[list[int]]:
     """Places of the series that one kernel call is for; the others one by one."""
     groups: dict[object, list[int]] = {}
     for place, layout in enumerate(layouts):
-        read = fused_reader(layout)
+        read = fused_decoder(layout)
         one = read and layout.type and (read, NUMPY_DTYPE[layout.type])
         groups.setdefault(one or place, []).append(place)
     return groups.values()
@@ -68,7 +68,7 @@ def _groups(layouts: Sequence[ChunkLayout]) -> Iterable[list[int]]:
 
 def _decode_fused(layouts: Sequence[ChunkLayout], data: memoryview, first: int, stop: int) -> _Run | None:
     """Series of one group; None if there is no kernel for them, they are damaged, or too many at once."""
-    read = fused_reader(layouts[0])
+    read = fused_decoder(layouts[0])
     count, lead = len(layouts), layouts[0].table(first, stop)
     table = PageTable(*np.concatenate([layout.numbers[:, first:stop] for layout in layouts], axis=1))
     size = int(table.sizes.sum())

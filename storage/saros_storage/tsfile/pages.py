@@ -44,7 +44,7 @@ from saros_storage.kernels.codecs.bit_reader import Stream
 from saros_storage.kernels.codecs.points import point_sections
 from saros_storage.kernels.merge import rises
 from saros_storage.tsfile.chunk import ChunkLayout, PageTable
-from saros_storage.tsfile.fused_decode import fused_reader
+from saros_storage.tsfile.fused_decode import fused_decoder
 from saros_storage.tsfile.shared_timestamps import check_bounds, decode_times
 from saros_storage.tsfile.structure.format import READ_BYTES_MAX, READ_ROWS_MAX
 
@@ -183,7 +183,7 @@ class _Points(NamedTuple):
 
 def _fused_points(layout: ChunkLayout, data: memoryview, table: PageTable, rows: int, size: int) -> _Points | None:
     """The pages by one kernel, if there is one for them; None, too, if they are damaged: `_any_points` tells how."""
-    read = fused_reader(layout)
+    read = fused_decoder(layout)
     if read is None or layout.type is None:
         return None
     values: NumericArray = np.empty(rows, NUMPY_DTYPE[layout.type])
@@ -344,7 +344,7 @@ class _TextSink:
         pages = enumerate(zip(starts.tolist(), batch.table.counts.tolist(), strict=True))
         dense = [_decode_text(batch, self._type, page, start, count) for page, (start, count) in pages if count]
         self._mask.put(self._done, mask)
-        self._append(batch, _spread(TextArray.concat(dense), mask))
+        self._append(batch, _scatter(TextArray.concat(dense), mask))
 
     def _append(self, batch: Batch, part: TextArray) -> None:
         self._parts.append(part)
@@ -359,7 +359,7 @@ class _TextSink:
         return Column(self._type, values, self._mask.bits)
 
 
-def _spread(values: TextArray, mask: BoolArray) -> TextArray:
+def _scatter(values: TextArray, mask: BoolArray) -> TextArray:
     """Put the values of the present rows into their places; the others are empty."""
     lengths = np.zeros(len(mask), np.int32)
     lengths[mask] = np.diff(values.offsets)

@@ -30,7 +30,7 @@ from saros_storage.schema import AlterSeries, CreateSeries, SchemaChange
 from saros_sync.clustered.catalog import ClusterCatalog
 from saros_sync.clustered.content_store import Contents
 from saros_sync.clustered.receiver import ClusterReceiver
-from saros_sync.clustered.replica_sets import Halves, halves, keepers
+from saros_sync.clustered.replica_sets import ReplicaSets, all_replicas, replica_sets
 from saros_sync.clustered.replica_store import ReplicaStore
 from saros_sync.errors import SentElsewhere
 from saros_sync.receiver.checking import ThreadExecutor
@@ -89,12 +89,19 @@ class ClusterSync:
             self.ledger,
             parts.node,
             self._all_nodes,
-            self._halves,
+            self._replica_sets,
             database.ask,
             self._read,
         )
         self.receiver = ClusterReceiver(
-            contents, parts.disk, parts.clock, self.ledger, self.replica_store, database, self._halves, ThreadExecutor()
+            contents,
+            parts.disk,
+            parts.clock,
+            self.ledger,
+            self.replica_store,
+            database,
+            self._replica_sets,
+            ThreadExecutor(),
         )
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -109,8 +116,8 @@ class ClusterSync:
         """The group whose members keep what a sender has sent."""
         return self._parts.routes.now.group_at(sender, 0)
 
-    def _halves(self, sender: str) -> Halves:
-        return halves(self._parts.routes.now.topology, sender)
+    def _replica_sets(self, sender: str) -> ReplicaSets:
+        return replica_sets(self._parts.routes.now.topology, sender)
 
     def _all_nodes(self) -> AbstractSet[NodeId]:
         """All that may have something: those of the cluster, and those that join it."""
@@ -205,7 +212,7 @@ class ClusterSync:
         mirror = self.replica_store.mirror(sender, document)
         if mirror is not None:
             return self._mirror_view(mirror)
-        kept_by = keepers(self._halves(sender))
+        kept_by = all_replicas(self._replica_sets(sender))
         nodes = sorted(self._all_nodes() - {self._parts.node}, key=lambda node: (node not in kept_by, node))
         return self._database.views.open_named(f"{sender}/{document.sha256}", self._group(sender), nodes)
 

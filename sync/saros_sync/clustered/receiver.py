@@ -34,7 +34,7 @@ from saros_storage.schema import DeviceSchema
 from saros_sync.clustered import schema
 from saros_sync.clustered.catalog import CatalogVersion, ClusterCatalog, encode_entry, key_of
 from saros_sync.clustered.content_store import Contents, names_of
-from saros_sync.clustered.replica_sets import Halves, has_quorum, keepers
+from saros_sync.clustered.replica_sets import ReplicaSets, all_replicas, has_quorum
 from saros_sync.clustered.replica_store import ReplicaStore
 from saros_sync.errors import BeginAgain, Unreachable
 from saros_sync.receiver.catalog import Catalog, SenderEntry, entry_after, transferred
@@ -107,7 +107,7 @@ class ClusterReceiver:
         ledger: ClusterCatalog,
         replica_store: ReplicaStore,
         cluster: Cluster,
-        halves: Callable[[str], Halves],
+        replica_sets: Callable[[str], ReplicaSets],
         chores: Executor,
         sleep: Callable[[float], None] = time.sleep,
         ahead_bytes: int = AHEAD_BYTES,
@@ -119,7 +119,7 @@ class ClusterReceiver:
         self._ledger = ledger
         self._replica_store = replica_store
         self._cluster = cluster
-        self._halves = halves
+        self._replica_sets = replica_sets
         self._chores = chores
         self._sleep = sleep
         self._ahead_bytes = ahead_bytes
@@ -244,21 +244,21 @@ class ClusterReceiver:
 
     # ------------------------------------------------------------------ commit
 
-    def _hold(self, sender: str, document: Content, number: int) -> Halves:
+    def _hold(self, sender: str, document: Content, number: int) -> ReplicaSets:
         """Until more than half of those who keep the sender have all of the round: who they are. Raises Unreachable."""
         now = self._clock.monotonic_ns()
         deadline, enough_since = now + int(_HOLD_SECONDS * 1e9), 0
         while True:
-            halves = self._halves(sender)
-            nodes = sorted(keepers(halves))
+            replica_sets = self._replica_sets(sender)
+            nodes = sorted(all_replicas(replica_sets))
             whole = [node for node in nodes if self._replica_store.held(node, sender, document, number)]
             now = self._clock.monotonic_ns()
-            if has_quorum(halves, whole):
+            if has_quorum(replica_sets, whole):
                 enough_since = enough_since or now
                 if len(whole) == len(nodes) or now - enough_since > _OTHERS_SECONDS * 1e9:
                     self._cluster.wait_notes_visible()
-                    if self._halves(sender) == halves:
-                        return halves
+                    if self._replica_sets(sender) == replica_sets:
+                        return replica_sets
             elif now > deadline:
                 raise Unreachable(
                     f"{len(whole)} of the nodes {', '.join(map(str, nodes))} that keep sender {sender} have all of"
@@ -266,13 +266,13 @@ class ClusterReceiver:
                 )
             self._sleep(_POLL_SECONDS)
 
-    def _commit(self, speaker: Requester, incoming: Incoming, round_: Round, held: Halves) -> SenderEntry:
+    def _commit(self, speaker: Requester, incoming: Incoming, round_: Round, held: ReplicaSets) -> SenderEntry:
         sender, devices = round_.sender, self._devices(round_.sender, round_)
         before: list[Round] = []
 
         def after(known: CatalogVersion, found: OwnershipDecision) -> SenderEntry:
             # As of `known`, or of later; and if it was of later, the notes are refused.
-            if self._halves(sender) != held:
+            if self._replica_sets(sender) != held:
                 raise Unreachable(f"others are to keep sender {sender}, and must have round {round_.number} first")
             entry = known.catalog.senders.get(sender)
             if entry is not None and entry.number >= round_.number:

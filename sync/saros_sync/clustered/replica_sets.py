@@ -2,7 +2,7 @@
 
     slot of (sender, 0) -> group -> members          as of a database's first slice: slots spread senders over groups
 
-    the cluster changes     the halves, of each of which more than half must have a round before it is committed
+    the cluster changes     the replica sets, of each of which more than half must have a round before it is committed
     slots move A -> B       A's members, B's members; from when the table says that the slots are B's: B's
     A gets other members    those that it has, those that it is to have; from when it has them: those
 
@@ -19,10 +19,10 @@ from saros_cluster.raft.messages import GroupId
 from saros_cluster.topology.topology import Topology
 
 #: Of each of them more than half have what is committed.
-Halves = Sequence[tuple[NodeId, ...]]
+ReplicaSets = Sequence[tuple[NodeId, ...]]
 
 
-def halves(topology: Topology, sender: str) -> Halves:
+def replica_sets(topology: Topology, sender: str) -> ReplicaSets:
     """Who is to have a sender's rounds, as of a topology."""
     slot, found = topology.table.slot(sender, 0), []
     for group in _groups(topology, slot):
@@ -32,12 +32,12 @@ def halves(topology: Topology, sender: str) -> Halves:
     return tuple(dict.fromkeys(found))
 
 
-def keepers(found: Halves) -> frozenset[NodeId]:
+def all_replicas(found: ReplicaSets) -> frozenset[NodeId]:
     """All who are to have them."""
     return frozenset(node for half in found for node in half)
 
 
-def has_quorum(found: Halves, nodes: Collection[NodeId]) -> bool:
+def has_quorum(found: ReplicaSets, nodes: Collection[NodeId]) -> bool:
     """Return whether these nodes are a majority of each half."""
     return all(2 * len(set(half) & set(nodes)) > len(half) for half in found)
 

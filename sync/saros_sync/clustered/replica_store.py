@@ -1,9 +1,9 @@
 """This node's share of what senders sent; `replica_sets` says who keeps a sender: those who do, and those who are to.
 
-    ahead   a round that arrives at a node: its keepers fetch what has come of its files; a file gets its name here when
-            it has one there, so when all of it was looked at
-    held    a round that is about to be committed: its keepers fetch it, and say when all of it is durable here
-    kept    the last committed round, at its keepers; and at others until all keepers have it
+    ahead   a round that arrives at a node: its replicas fetch what has come of its files; a file gets its name here
+            when it has one there, so when all of it was looked at
+    held    a round that is about to be committed: its replicas fetch it, and say when all of it is durable here
+    kept    the last committed round, at its replicas; and at others until all replicas have it
     old     the one before it, for some time: queries that began with it go on
     lost    what of a round nobody has any more: each node that is not lost for good was asked, and answered
     else    goes
@@ -35,7 +35,7 @@ from saros_storage.base.errors import CorruptFile, StorageError
 from saros_storage.io.disk import Disk
 from saros_sync.clustered.catalog import ClusterCatalog
 from saros_sync.clustered.content_store import Contents, names_of
-from saros_sync.clustered.replica_sets import Halves, keepers
+from saros_sync.clustered.replica_sets import ReplicaSets, all_replicas
 from saros_sync.errors import Unreachable
 from saros_sync.receiver.catalog import SenderEntry
 from saros_sync.receiver.mirror import Mirror, MirrorFolder, load_document, open_mirror, set_aside
@@ -98,18 +98,18 @@ class ReplicaStore:
         ledger: ClusterCatalog,
         node: NodeId,
         nodes: Callable[[], Collection[NodeId]],
-        halves: Callable[[str], Halves],
+        replica_sets: Callable[[str], ReplicaSets],
         ask: Ask,
         read: Read,
     ) -> None:
-        """`nodes`: all that may have something; `halves`: those that keep a sender. Raises CorruptFile, OSError."""
+        """`nodes`: all that may have something; `replica_sets`: of a sender. Raises CorruptFile, OSError."""
         self._contents = contents
         self._disk = disk
         self._clock = clock
         self._ledger = ledger
         self._node = node
         self._nodes = nodes
-        self._halves = halves
+        self._replica_sets = replica_sets
         self._ask = ask
         self._read = read
         self._lock = threading.Lock()
@@ -220,7 +220,7 @@ class ReplicaStore:
     def announce_partial(self, sender: str, document: Content, number: int) -> None:
         """Tell those who keep a sender that more of a round has arrived here, so that they fetch it already."""
         question = json.dumps([sender, document.sha256, document.size, number, self._node]).encode()
-        for node in keepers(self._halves(sender)):
+        for node in all_replicas(self._replica_sets(sender)):
             if node == self._node:
                 self._fetch_ahead(sender, document, number, node)
                 continue
@@ -252,11 +252,11 @@ class ReplicaStore:
         return self._fetch(sender, [name], target) == []
 
     def _keeps(self, sender: str) -> bool:
-        return self._node in keepers(self._halves(sender))
+        return self._node in all_replicas(self._replica_sets(sender))
 
     def _query_order(self, sender: str) -> list[NodeId]:
-        """All nodes, in the order in which they are asked for what a sender sent: this one, its keepers, the others."""
-        kept_by = keepers(self._halves(sender))
+        """Return all nodes in the order of queries for a sender's files: this one, its replicas, the others."""
+        kept_by = all_replicas(self._replica_sets(sender))
         return sorted({*self._nodes(), self._node}, key=lambda n: (n != self._node, n not in kept_by, n))
 
     def _has(self, node: NodeId, sender: str, names: Sequence[str]) -> set[str]:
@@ -390,10 +390,10 @@ class ReplicaStore:
     def _fetch(self, sender: str, names: Sequence[str], target: MirrorFolder) -> list[str] | None:
         """Put contents into a folder; those that nobody has, None: somebody does not answer, and may have them.
 
-        Who is no keeper lets go of what all keepers have: so what is on its way from there is not missed, keepers are
+        Who is no keeper lets go of what all replicas have: so what is on its way from there is not missed, replicas are
         asked again after all others.
         """
-        nodes, kept_by = self._query_order(sender), keepers(self._halves(sender))
+        nodes, kept_by = self._query_order(sender), all_replicas(self._replica_sets(sender))
         left, is_sure = list(names), True
         for node in (*nodes, *(node for node in nodes if node in kept_by)):
             if not left:
@@ -440,7 +440,7 @@ class ReplicaStore:
             return now - round_.old_ns < _OLD_NS
         if last is None or last.sha256 != round_.document.sha256:
             return now - round_.held_ns < _HELD_NS
-        kept_by = keepers(self._halves(sender))
+        kept_by = all_replicas(self._replica_sets(sender))
         if self._node in kept_by:
             return True
         return not all(self.held(node, sender, last, round_.number) for node in kept_by)

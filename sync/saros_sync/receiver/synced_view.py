@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from saros_storage.read.latest_cache import Point
-from saros_storage.scan.reading import ReadCounters, ReadView, ScanRequest, SeriesReader, TogetherReader
+from saros_storage.scan.reading import MultiSeriesReader, ReadCounters, ReadView, ScanRequest, SeriesReader
 
 
 class SyncedView:
@@ -41,7 +41,7 @@ class SyncedView:
         """See `ReaderFactory.open`."""
         return self._view(request.device).open(request)
 
-    def open_lockstep(self, request: ScanRequest) -> TogetherReader | None:
+    def open_lockstep(self, request: ScanRequest) -> MultiSeriesReader | None:
         """See `ReaderFactory.open_lockstep`."""
         return self._view(request.device).open_lockstep(request)
 

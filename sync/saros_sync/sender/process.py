@@ -133,11 +133,11 @@ class Worker:
         """Rounds until `stop`, or until the receiver is dropped."""
         try:
             while not self._stopped.is_set() and self._name in self._folder.receivers():
-                self._turn()
+                self._run_once()
         finally:
             self.close()
 
-    def _turn(self) -> None:
+    def _run_once(self) -> None:
         try:
             self.run_round()
         except Stopped:

@@ -45,7 +45,7 @@ def _merge(call: AggregateCall, members: Sequence[int], block: Block) -> Column:
     if call.function in _BY_TIME:
         by_time = _ordered_by_time(states[-1], count)
         states = [state.take(by_time) for state in states]
-    merged = aggregate.together(states, RowRanges(starts, starts + count))
+    merged = aggregate.merge_series(states, RowRanges(starts, starts + count))
     return retyped(call.type, aggregate.final(merged))
 
 

@@ -99,7 +99,7 @@ class TimeJoinOperator(PullOperator):
             if head is None:
                 columns += [Column.nulls(type_, len(times)) for type_ in types]
             else:
-                columns += [_spread(column, at, len(times)) for column in head.columns]
+                columns += [_scatter(column, at, len(times)) for column in head.columns]
         joined = Block.timed(times, columns)
         self._pending = [joined]
         if len(times) > rows_max:
@@ -147,7 +147,7 @@ class TimeJoinOperator(PullOperator):
         return times, [None if head is None else next(places) for head in heads]
 
 
-def _spread(column: Column, at: Int64Array | None, count: int) -> Column:
+def _scatter(column: Column, at: Int64Array | None, count: int) -> Column:
     """The column's values at ascending positions `at` of `count` rows, null elsewhere."""
     if at is None or len(at) == count:
         return column

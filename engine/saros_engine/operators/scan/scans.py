@@ -16,7 +16,7 @@ from saros_engine.operators.operator import OperatorContext
 from saros_engine.operators.scan.scan import ScanOperator, describe_request
 from saros_engine.plan.plan import Scan, TimeJoin
 from saros_storage.base.block import Block
-from saros_storage.scan.reading import ReadCounters, ReaderFactory, ScanRequest, TimeRange, TogetherReader, Unaligned
+from saros_storage.scan.reading import MultiSeriesReader, ReadCounters, ReaderFactory, ScanRequest, TimeRange, Unaligned
 
 
 class ScansOperator(PullOperator):
@@ -34,7 +34,7 @@ class ScansOperator(PullOperator):
         for request in self._requests:
             readers.expect(request)
         self._opened = False
-        self._reader: TogetherReader | None = None
+        self._reader: MultiSeriesReader | None = None
         #: What reads where the series do not keep step.
         self._join: TimeJoinOperator | None = None
 

@@ -19,7 +19,7 @@ _BIG_ENDIAN = np.dtype(">u8")
 _SPARE_WORDS = 2
 
 
-def words_of(data: ByteArray) -> UInt64Array:
+def to_words(data: ByteArray) -> UInt64Array:
     """The stream's words in the machine's order, zero-padded."""
     whole = len(data) >> 3
     words = np.empty(whole + 1 + _SPARE_WORDS, np.uint64)
@@ -40,9 +40,9 @@ class Stream:
 
     @property
     def words(self) -> UInt64Array:
-        """See `words_of`."""
+        """See `to_words`."""
         if self._words is None:
-            self._words = words_of(self.data)
+            self._words = to_words(self.data)
         return self._words
 
 

@@ -76,7 +76,7 @@ def _plain_twin(
 
 
 @part
-def _turn(data: ByteArray, at: np.uint64, size: int, count: int, out: ByteArray, to: np.uint64) -> None:
+def _swap_bytes(data: ByteArray, at: np.uint64, size: int, count: int, out: ByteArray, to: np.uint64) -> None:
     """Turn `count` values of `size` bytes round."""
     wide = U(size)
     stop = to + wide * U(count)
@@ -104,7 +104,7 @@ def plain_decode(
     for page in range(len(starts)):
         if size * counts[page] > ends[page] - starts[page]:
             return -1
-        _turn(data, U(starts[page]), size, counts[page], out, U(filled))
+        _swap_bytes(data, U(starts[page]), size, counts[page], out, U(filled))
         filled += size * counts[page]
     return filled
 
@@ -197,7 +197,7 @@ def lz4_plain_points(
         end, start = _opened(data, offsets[number], stored[number], sizes[number], page, times, used)
         if start < 0 or wanted < 0 or wanted > min(sizes[number] - start, len(values) - filled):
             return -1
-        _turn(page, U(start), width, counts[number], values, U(filled))
+        _swap_bytes(page, U(start), width, counts[number], values, U(filled))
         lengths[number] = end - used
         used = end
         filled += wanted
