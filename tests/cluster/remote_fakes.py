@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from manual_clock import ManualClock
+from quick_disk import QuickDisk
 
 from saros_cluster.multiraft.peers import RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
@@ -25,7 +26,6 @@ from saros_storage.base.clock import SystemClock
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import Compressor, DataType, Encoding, Scalar
 from saros_storage.folder.store_options import StoreOptions
-from saros_storage.io.disk import File, LocalDisk, LocalFile
 from saros_storage.scan.read_point import ReadPoint
 from saros_storage.scan.reading import ReadCounters, ReadView, ScanRequest, SeriesReader, TimeRange
 from saros_storage.schema import CreateDatabase, CreateSeries, SchemaChange, SeriesSchema
@@ -47,39 +47,13 @@ TYPES = {
 }
 SLICE = 100
 SLICES = range(-2, 5)
+#: The first time of the slices, and the one after the last.
+FIRST, END = SLICES.start * SLICE, SLICES.stop * SLICE
+NODE1, NODE2, NODE3 = NodeId(1), NodeId(2), NodeId(3)
+QUERY = QueryId("q")
+TARGET = ReadTarget(GroupId(2), None, 1)
 #: What is merged depends on when files come: here they stay as they are written.
 OPTIONS = StoreOptions(durability="os", time_partition_interval=SLICE, page_rows=3, compaction=False)
-
-
-class FakeClock:
-    """Stands still until it is told to go on."""
-
-    def __init__(self) -> None:
-        self.ns = 1_000_000_000_000
-
-    def now_ns(self) -> int:
-        return self.ns
-
-    def monotonic_ns(self) -> int:
-        return self.ns
-
-    def advance(self, seconds: float) -> None:
-        self.ns += int(seconds * 1e9)
-
-
-class QuickFile(LocalFile):
-    """Never fsyncs: nothing crashes here."""
-
-    def sync(self) -> None:
-        return
-
-
-class QuickDisk(LocalDisk):
-    def create(self, path: str) -> File:
-        return QuickFile(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-
-    def sync_folder(self, path: str) -> None:
-        return
 
 
 # ---------------------------------------------------------------------------------------------- the network
@@ -215,7 +189,7 @@ class Plant:
     """One series tree on `nodes` stores, each holding the slices of its own group, and once more whole on one store."""
 
     def __init__(self, folder: Path, nodes: int) -> None:
-        self.clock = FakeClock()
+        self.clock = ManualClock()
         self.network = Network()
         self.peers = FakePeers(self.network, NodeId(1))
         self.whole = self._store(folder / "whole")

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import grpc
 import pytest
-from cluster.remote_fakes import FakeClock
 from free_ports import HOST, free_addresses, free_ports
+from manual_clock import ManualClock
 from stopped_clock import StoppedClock
 from waiting import PATIENCE_S, wait_until
 
@@ -617,7 +617,7 @@ def test_a_stream_may_last_longer_than_one_answer(town: Town) -> None:
             threading.Event().wait(0.1)
             yield b"%d" % number
 
-    town.clock = clock = FakeClock()
+    town.clock = clock = ManualClock()
     a, _ = town.end(A), town.end(B, streams={"drip": drip})
     found = []
     for answer in a.stream(B, "drip", b"", 0.04):

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 
 import pytest
+from manual_clock import LateClock
 from waiting import wait_equal
 
 from saros_cluster.multiraft.peers import BadRequest, Unreachable
@@ -15,15 +16,6 @@ from saros_storage.base.clock import SystemClock
 from saros_storage.base.errors import DiskFull
 
 SECOND_NS = 1_000_000_000
-
-
-class LateClock(SystemClock):
-    """The machine's, and as much later as a test says."""
-
-    later_ns = 0
-
-    def monotonic_ns(self) -> int:
-        return super().monotonic_ns() + self.later_ns
 
 
 def test_every_node_is_asked_until_it_is_done() -> None:

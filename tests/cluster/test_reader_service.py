@@ -12,10 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cluster.remote_fakes import (
+    END,
+    FIRST,
+    NODE1,
+    NODE2,
+    NODE3,
     PLAIN,
-    SLICE,
-    SLICES,
-    FakeClock,
+    QUERY,
+    TARGET,
     FakePeers,
     FakeView,
     Network,
@@ -25,9 +29,9 @@ from cluster.remote_fakes import (
     request,
     tablet,
 )
+from manual_clock import ManualClock
 
 from saros_cluster.multiraft.peers import RemoteError
-from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote import reader_service
 from saros_cluster.remote.codec import Batch, Item, decode_batch
@@ -60,11 +64,6 @@ from saros_storage.base.errors import DiskFull, StorageError
 from saros_storage.base.types import DataType
 from saros_storage.scan.reading import ReadView, ValueBound
 
-NODE1, NODE2, NODE3 = NodeId(1), NodeId(2), NodeId(3)
-QUERY = QueryId("q")
-TARGET = ReadTarget(GroupId(2), None, 1)
-FIRST, END = SLICES.start * SLICE, SLICES.stop * SLICE
-
 
 @pytest.fixture
 def plant(tmp_path: Path) -> Iterator[Plant]:
@@ -85,7 +84,7 @@ def test_concurrent_opens_of_a_query_share_one_view() -> None:
         assert go_on.wait(60)
         return FakeView(list)
 
-    service = ReaderService(open_view, FakeClock())
+    service = ReaderService(open_view, ManualClock())
     peers = FakePeers(Network({NODE2: service}), NODE1)
     opened: list[RemoteSeriesReader] = []
 
@@ -132,7 +131,7 @@ def test_a_query_that_is_left_alone_is_released_and_cannot_go_on(plant: Plant) -
 
 
 def test_opening_keeps_the_query() -> None:
-    clock = FakeClock()
+    clock = ManualClock()
     service = ReaderService(lambda _target: FakeView(list), clock)
     peers = FakePeers(Network({NODE2: service}), NODE1)
     for pinned in (False, True):
@@ -168,7 +167,7 @@ def test_reading_on_keeps_the_query(plant: Plant) -> None:
 
 
 def test_a_reader_that_is_being_pulled_is_not_overdue_and_closed_by_its_puller() -> None:
-    clock = FakeClock()
+    clock = ManualClock()
     entered, go_on = threading.Event(), threading.Event()
 
     def slow() -> Iterator[Item]:
@@ -207,7 +206,7 @@ def test_a_query_that_is_closed_while_its_view_is_opened_leaves_nothing() -> Non
         peers.call(NODE2, CLOSE, encode_query(QUERY), 1)
         return view
 
-    service = ReaderService(open_view, FakeClock())
+    service = ReaderService(open_view, ManualClock())
     peers._network.services[NODE2] = service
     with pytest.raises(RemoteError, match="no longer keeps"):
         open_readers(peers, QUERY, RemoteTarget(NODE2, TARGET), [request(PLAIN)], pinned=False)
@@ -224,7 +223,7 @@ def test_a_group_that_cannot_be_opened_does_not_harm_the_others() -> None:
             raise DiskFull("no")
         return FakeView(lambda: [block(1)])
 
-    service = ReaderService(open_view, FakeClock())
+    service = ReaderService(open_view, ManualClock())
     peers = FakePeers(Network({NODE2: service}), NODE1)
     other = ReadTarget(GroupId(9), None, 1)
     open_readers(peers, QUERY, RemoteTarget(NODE2, TARGET), [], pinned=False)
@@ -238,7 +237,7 @@ def test_a_group_that_cannot_be_opened_does_not_harm_the_others() -> None:
 
 def test_a_view_serves_who_demands_no_more_than_it_was_opened_for() -> None:
     """Who did not hear that a view was opened asks again, and may be content with less."""
-    service = ReaderService(lambda _target: FakeView(lambda: [block(1)]), FakeClock())
+    service = ReaderService(lambda _target: FakeView(lambda: [block(1)]), ManualClock())
     peers = FakePeers(Network({NODE2: service}), NODE1)
     for minimum in (7, 6, None):
         target = ReadTarget(GroupId(2), minimum, 1)
@@ -259,7 +258,7 @@ def test_readers_before_one_that_cannot_be_opened_are_closed() -> None:
         return []
 
     view = FakeView(items)
-    service = ReaderService(lambda _target: view, FakeClock())
+    service = ReaderService(lambda _target: view, ManualClock())
     peers = FakePeers(Network({NODE2: service}), NODE1)
     with pytest.raises(StorageError, match="one too many"):
         open_readers(peers, QUERY, RemoteTarget(NODE2, TARGET), [request(PLAIN)] * 4, pinned=False)
@@ -314,7 +313,7 @@ def test_a_join_of_many_series_takes_few_streams_and_reads_all() -> None:
         views.append(FakeView(lambda: iter(blocks)))
         return views[-1]
 
-    service = ReaderService(open_view, FakeClock())
+    service = ReaderService(open_view, ManualClock())
     peers = FakePeers(Network({NODE2: service}), NODE1)
     readers = [reader for query in range(6) for reader in one_by_one(peers, QueryId(f"q{query}"), 20)]
     assert STREAMS_MAX == service.streams
@@ -330,7 +329,7 @@ def test_a_join_of_many_series_takes_few_streams_and_reads_all() -> None:
 
 
 def test_one_query_leaves_streams_for_others() -> None:
-    service = ReaderService(lambda _target: FakeView(lambda: [block(0), block(1)]), FakeClock())
+    service = ReaderService(lambda _target: FakeView(lambda: [block(0), block(1)]), ManualClock())
     peers = FakePeers(Network({NODE2: service}), NODE1)
     readers = [one_by_one(peers, QueryId(query), 50) for query in "ab"]
     assert 2 * STREAMS_PER_QUERY_MAX == service.streams
@@ -358,7 +357,7 @@ def opened(service: ReaderService, count: int, query: QueryId = QUERY) -> list[t
 
 
 def test_small_series_that_are_opened_together_come_at_once() -> None:
-    service = ReaderService(lambda _target: FakeView(lambda: [block(0), block(1)]), FakeClock())
+    service = ReaderService(lambda _target: FakeView(lambda: [block(0), block(1)]), ManualClock())
     for _, batch in opened(service, 5):
         assert batch is not None
         assert batch.counters is not None
@@ -369,7 +368,7 @@ def test_small_series_that_are_opened_together_come_at_once() -> None:
 
 def test_of_large_series_first_parts_come_as_far_as_there_is_room() -> None:
     rows = FIRST_BYTES // 32
-    service = ReaderService(lambda _target: FakeView(lambda: [block(n, rows) for n in range(8)]), FakeClock())
+    service = ReaderService(lambda _target: FakeView(lambda: [block(n, rows) for n in range(8)]), ManualClock())
     found = opened(service, 100)
     came = [batch for _, batch in found if batch is not None]
     assert [2] * len(came) == [len(batch.items) for batch in came]
@@ -383,7 +382,7 @@ def test_of_large_series_first_parts_come_as_far_as_there_is_room() -> None:
 
 
 def test_first_parts_take_little_time() -> None:
-    clock = FakeClock()
+    clock = ManualClock()
 
     def items() -> Iterator[Item]:
         for number in range(10):
@@ -405,7 +404,7 @@ def test_a_reader_that_fails_at_once_leaves_none_of_those_that_were_opened_with_
         if next(readers) == 3:
             raise DiskFull("no")
 
-    service = ReaderService(lambda _target: FakeView(items), FakeClock())
+    service = ReaderService(lambda _target: FakeView(items), ManualClock())
     with pytest.raises(DiskFull):
         opened(service, 5)
     assert 0 == service.open_readers
@@ -414,7 +413,7 @@ def test_a_reader_that_fails_at_once_leaves_none_of_those_that_were_opened_with_
 
 
 def test_readers_that_were_abandoned_end_with_the_next_call() -> None:
-    service = ReaderService(lambda _target: FakeView(lambda: [block(n, 1 << 13) for n in range(9)]), FakeClock())
+    service = ReaderService(lambda _target: FakeView(lambda: [block(n, 1 << 13) for n in range(9)]), ManualClock())
     peers, holder = FakePeers(Network({NODE2: service}), NODE1), RemoteTarget(NODE2, TARGET)
     abandoned: deque[int] = deque()
     wanted = [request(PLAIN)] * 4
@@ -437,7 +436,7 @@ def test_an_error_without_a_stream_ends_the_reader() -> None:
         yield block(1)
         raise DiskFull("no")
 
-    service = ReaderService(lambda _target: FakeView(fail), FakeClock())
+    service = ReaderService(lambda _target: FakeView(fail), ManualClock())
     handlers = service.call_handlers()
     ((number, _),) = Opened.decode(
         handlers[OPEN](NODE1, OpenQuestion(QUERY, TARGET, False, (request(PLAIN),)).encode())
@@ -461,7 +460,7 @@ def test_a_reader_is_pulled_by_one_call_at_a_time() -> None:
         yield block(1)
 
     view = FakeView(slow)
-    service = ReaderService(lambda _target: view, FakeClock())
+    service = ReaderService(lambda _target: view, ManualClock())
     handlers = service.call_handlers()
     ((number, _),) = Opened.decode(
         handlers[OPEN](NODE1, OpenQuestion(QUERY, TARGET, False, (request(PLAIN),)).encode())
@@ -484,7 +483,7 @@ def test_a_reader_is_pulled_by_one_call_at_a_time() -> None:
 def test_queries_and_readers_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader_service, "QUERIES_MAX", 2)
     monkeypatch.setattr(reader_service, "READERS_PER_QUERY_MAX", 3)
-    service = ReaderService(lambda _target: FakeView(list), FakeClock())
+    service = ReaderService(lambda _target: FakeView(list), ManualClock())
     peers = FakePeers(Network({NODE2: service}), NODE1)
 
     def open_some(query: str, count: int) -> None:
@@ -504,7 +503,7 @@ def test_queries_and_readers_are_limited(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (0, 0, 0) == (service.open_queries, service.open_readers, service.open_views)
 
 
-def answers_of(items: Callable[[], object], clock: FakeClock, bounds: tuple[ValueBound, ...] = ()) -> list[Batch]:
+def answers_of(items: Callable[[], object], clock: ManualClock, bounds: tuple[ValueBound, ...] = ()) -> list[Batch]:
     service = ReaderService(lambda _target: FakeView(items), clock)
     question = OpenQuestion(QUERY, TARGET, False, (replace(request(PLAIN), bounds=bounds),)).encode()
     ((number, _),) = Opened.decode(service.call_handlers()[OPEN](NODE1, question)).readers
@@ -522,7 +521,7 @@ def test_the_first_answer_waits_for_nothing_and_the_others_are_full() -> None:
             made.append(number)
             yield block(number, 10_000)
 
-    answers = answers_of(items, FakeClock())
+    answers = answers_of(items, ManualClock())
     sizes = [len(answer.items) for answer in answers]
     per_batch = -(-BATCH_BYTES // block(0, 10_000).nbytes)
     assert [1, per_batch] == sizes[:2]
@@ -531,7 +530,7 @@ def test_the_first_answer_waits_for_nothing_and_the_others_are_full() -> None:
 
 
 def test_large_blocks_go_in_pieces() -> None:
-    answers = answers_of(lambda: [block(0, 50_000, 40)], FakeClock())
+    answers = answers_of(lambda: [block(0, 50_000, 40)], ManualClock())
     pieces = [item for answer in answers for item in answer.items if isinstance(item, Block)]
     assert all(piece.nbytes <= ITEM_BYTES_MAX for piece in pieces)
     assert all(len(answer.items) <= 1 for answer in answers)
@@ -540,13 +539,13 @@ def test_large_blocks_go_in_pieces() -> None:
 
 def test_a_row_that_is_larger_than_a_piece_goes_whole() -> None:
     text = Column.of(DataType.BLOB, [b"x" * ITEM_BYTES_MAX, b"y", b"z"])
-    answers = answers_of(lambda: [Block.timed(np.arange(3), [text])], FakeClock())
+    answers = answers_of(lambda: [Block.timed(np.arange(3), [text])], ManualClock())
     values = [item.columns[0].to_list() for answer in answers for item in answer.items if isinstance(item, Block)]
     assert text.to_list() == [value for piece in values for value in piece]
 
 
 def test_a_slow_holder_answers_with_what_it_has() -> None:
-    clock = FakeClock()
+    clock = ManualClock()
 
     def items() -> Iterator[Item]:
         for number in range(6):
@@ -557,7 +556,7 @@ def test_a_slow_holder_answers_with_what_it_has() -> None:
 
 
 def test_a_holder_that_finds_nothing_for_long_shows_that_it_lives() -> None:
-    clock = FakeClock()
+    clock = ManualClock()
 
     def items() -> Iterator[Item]:
         for number in range(6):

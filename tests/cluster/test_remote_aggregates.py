@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from cluster.remote_fakes import (
     ALIGNED,
+    END,
+    FIRST,
     PLAIN,
-    SLICE,
-    SLICES,
     TYPES,
     Altered,
-    FakeClock,
     FakePeers,
     FakeView,
     Network,
@@ -27,6 +26,7 @@ from cluster.remote_fakes import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from manual_clock import ManualClock
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
@@ -50,7 +50,6 @@ from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType, Scalar
 from saros_storage.scan.reading import ReadCounters, ReaderFactory, ScanRequest, TimeRange
 
 CONTEXT = OperatorContext()
-FIRST, END = SLICES.start * SLICE, SLICES.stop * SLICE
 DOUBLE, INT32 = DataType.DOUBLE, DataType.INT32
 Row = tuple[Scalar, ...]
 
@@ -313,7 +312,7 @@ HOLDER = RemoteTarget(NodeId(2), ReadTarget(GroupId(2), None, 1))
 
 def at_a_holder(blocks: Sequence[Block]) -> tuple[RoutedView, list[int]]:
     """A view whose one holder has these blocks, and the sizes of the answers to come."""
-    service = ReaderService(lambda _target: FakeView(lambda: blocks), FakeClock())
+    service = ReaderService(lambda _target: FakeView(lambda: blocks), ManualClock())
     sizes: list[int] = []
 
     def stream(asker: NodeId, data: bytes) -> Iterator[bytes]:

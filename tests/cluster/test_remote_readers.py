@@ -13,11 +13,16 @@ import numpy as np
 import pytest
 from cluster.remote_fakes import (
     ALIGNED,
+    END,
+    FIRST,
+    NODE1,
+    NODE2,
+    NODE3,
     PLAIN,
-    SLICE,
+    QUERY,
     SLICES,
+    TARGET,
     Altered,
-    FakeClock,
     FakePeers,
     FakeView,
     Network,
@@ -31,6 +36,7 @@ from cluster.remote_fakes import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from manual_clock import ManualClock
 
 from saros_cluster.multiraft.host import NotHere
 from saros_cluster.multiraft.peers import RemoteError, Unreachable
@@ -51,7 +57,6 @@ from saros_cluster.remote.reader_service import (
 )
 from saros_cluster.remote.remote_reader import RemoteSeriesReader, RemoteTarget, open_readers
 from saros_cluster.remote.routed_view import MergedReader, RoutedView
-from saros_scheduler.task import QueryId
 from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import CorruptFile, DiskFull, LogFailed, StorageError, StoreClosed, UnsupportedFile
 from saros_storage.base.types import DataType, Scalar
@@ -69,11 +74,6 @@ from saros_storage.scan.reading import (
     WindowGrid,
 )
 from saros_storage.store import Store
-
-NODE1, NODE2, NODE3 = NodeId(1), NodeId(2), NodeId(3)
-QUERY = QueryId("q")
-TARGET = ReadTarget(GroupId(2), None, 1)
-FIRST, END = SLICES.start * SLICE, SLICES.stop * SLICE
 
 
 @pytest.fixture
@@ -344,7 +344,7 @@ def test_a_view_that_cannot_be_opened_leaves_no_query() -> None:
     def refuse(_target: ReadTarget) -> ReadView:
         raise DiskFull("no")
 
-    service = ReaderService(refuse, FakeClock())
+    service = ReaderService(refuse, ManualClock())
     peers = FakePeers(Network({NODE2: service}), NODE1)
     for _ in range(2):
         with pytest.raises(DiskFull, match="node 2: no"):
@@ -582,7 +582,7 @@ def test_errors_of_the_holders_storage_are_what_they_are_there(raised: StorageEr
         yield block(1)
         raise raised
 
-    service = ReaderService(lambda _target: FakeView(fail), FakeClock())
+    service = ReaderService(lambda _target: FakeView(fail), ManualClock())
     peers = FakePeers(Network({NODE2: service}), NODE1)
     (reader,) = open_readers(peers, QUERY, RemoteTarget(NODE2, TARGET), [request(PLAIN)], pinned=False)[1]
     reader.next()
@@ -678,7 +678,7 @@ def test_a_view_may_be_closed_while_some_thread_waits_for_a_holder() -> None:
         assert go_on.wait(60)
         yield block(1)
 
-    service = ReaderService(lambda _target: FakeView(slow), FakeClock())
+    service = ReaderService(lambda _target: FakeView(slow), ManualClock())
     peers = FakePeers(Network({NODE2: service}), NODE1)
     local, holder = FakeView(list), RemoteTarget(NODE2, TARGET)
     view = RoutedView(QUERY, local, lambda _device, _time: [GroupId(2)], lambda _group: [holder], peers)

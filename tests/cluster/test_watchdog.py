@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from cluster.remote_fakes import FakeClock
+from manual_clock import ManualClock
 from waiting import PATIENCE_S
 
 from saros_cluster.transport.watchdog import Watchdog
@@ -49,7 +49,7 @@ def test_a_shorter_limit_inside_a_longer_one_is_not_late(watchdog: Watchdog) -> 
 
 
 def test_it_does_nothing_for_those_who_are_done() -> None:
-    clock = FakeClock()
+    clock = ManualClock()
     with closing(Watchdog(clock)) as watchdog:
         acted, later = threading.Event(), threading.Event()
         with watchdog.limit(SHORT, acted.set) as done:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from system.cluster_fixture import make_folders
+from system.cluster_fixture import running_servers
 
 import saros
 from saros_server.server import Server
@@ -19,12 +19,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def servers(tmp_path: Path, monkeypatch) -> Iterator[list[Server]]:
     monkeypatch.setenv("SAROS_DURABILITY", "os")
-    made = [Server(str(folder), "127.0.0.1", 0) for folder in make_folders(tmp_path, 3, 3)]
-    for server in made:
-        server.start()
-    yield made
-    for server in made:
-        server.stop()
+    with running_servers(tmp_path, 3, 3) as made:
+        yield made
 
 
 def test_a_node_ends_while_many_write_and_no_caller_notices(servers: list[Server]) -> None:

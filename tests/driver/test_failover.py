@@ -6,7 +6,6 @@ can be lost after the call was carried out, as when a connection breaks.
 
 from __future__ import annotations
 
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -18,6 +17,7 @@ import grpc
 import numpy as np
 import pytest
 from free_ports import HOST, free_ports
+from self_signed import self_signed
 from waiting import PATIENCE_S
 
 import saros
@@ -563,15 +563,7 @@ def test_a_closed_connection_says_so(nodes: list[Node]) -> None:
 
 
 def test_tls(tmp_path: Path) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "ca.pem"
-    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost -days 2"
-    names = ["-addext", "subjectAltName=IP:127.0.0.1"]
-    try:
-        subprocess.run(
-            ["openssl", *words.split(), *names, "-keyout", key, "-out", certificate], check=True, capture_output=True
-        )
-    except FileNotFoundError:
-        pytest.skip("there is no openssl")
+    key, certificate = self_signed(tmp_path)
     node = Node(
         tmp_path / "data",
         credentials=grpc.ssl_server_credentials([(key.read_bytes(), certificate.read_bytes())]),

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
-from system.cluster_fixture import make_folders
+from system.cluster_fixture import running_servers
 
 import saros
 import saros.alchemy
@@ -197,20 +197,16 @@ def test_a_bulk_writer_gives_a_series_the_type_of_its_first_value(target: str) -
 @pytest.mark.slow
 def test_nulls_of_any_kind_are_absent_in_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SAROS_DURABILITY", "os")
-    servers = [Server(str(folder), "127.0.0.1", 0) for folder in make_folders(tmp_path, 3, 3)]
-    for server in servers:
-        server.start()
-    try:
-        with saros.connect(f"saros://{servers[0].address}") as connection:
-            declare(connection)
-            for kind in ("list", "Arrow string"):
-                for device in DEVICES:
-                    inserted(connection, device, columns_of(KINDS[kind]))
-                    added(connection, device, columns_of(KINDS[kind]))
-                assert_only_values_are_stored(connection)
-    finally:
-        for server in servers:
-            server.stop()
+    with (
+        running_servers(tmp_path, 3, 3) as servers,
+        saros.connect(f"saros://{servers[0].address}") as connection,
+    ):
+        declare(connection)
+        for kind in ("list", "Arrow string"):
+            for device in DEVICES:
+                inserted(connection, device, columns_of(KINDS[kind]))
+                added(connection, device, columns_of(KINDS[kind]))
+            assert_only_values_are_stored(connection)
 
 
 def test_columns_of_nulls_still_have_as_many_rows_as_times(target: str) -> None:

@@ -11,6 +11,7 @@ from saros_engine.base.session_context import SessionContext
 from saros_engine.coordinator import QueryEngine
 from saros_engine.memory.options import EngineOptions
 from saros_scheduler import DriverScheduler, SchedulerOptions
+from saros_storage.base.block import Column
 from saros_storage.base.clock import Clock, SystemClock
 from saros_storage.base.types import DataType
 from saros_storage.folder.store_options import StoreOptions
@@ -61,6 +62,17 @@ class Engine:
         self.engine.close()
         self.scheduler.close()
         self.store.close()
+
+
+def engine_with_long_columns(folder: Path, rows: int, options: EngineOptions | None = None) -> Engine:
+    """`root.a.d` has a column of numbers, `n`, and one with values at both ends alone, `edges`."""
+    made = Engine(folder, options)
+    edges = np.zeros(rows, np.bool_)
+    edges[[0, -1]] = True
+    numbers = np.arange(rows)
+    columns = {"n": Column(DataType.INT64, numbers), "edges": Column(DataType.INT64, numbers, edges)}
+    made.engine.insert_columns("root.a.d", numbers, columns)
+    return made
 
 
 def _shown(value: object, type_: DataType) -> object:

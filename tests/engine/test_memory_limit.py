@@ -12,15 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine.embedded_engine import Engine
+from engine.embedded_engine import Engine, engine_with_long_columns
 
 from saros_engine.base.errors import MemoryExceeded, QueryKilled
 from saros_engine.execution.execution import QueryExecution
 from saros_engine.execution.explain import explain_analysis
 from saros_engine.execution.result import Result
 from saros_engine.memory.options import EngineOptions
-from saros_storage.base.block import Block, Column
-from saros_storage.base.types import DataType
+from saros_storage.base.block import Block
 
 ROWS = 400_000
 #: Some blocks of rows, and much less than a state per row.
@@ -31,12 +30,8 @@ SPILLING_BYTES = 12_000_000
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    made = Engine(tmp_path_factory.mktemp("limit"), EngineOptions(query_memory_bytes_max=BYTES))
-    edges = np.zeros(ROWS, np.bool_)
-    edges[[0, -1]] = True
-    numbers = np.arange(ROWS)
-    columns = {"n": Column(DataType.INT64, numbers), "edges": Column(DataType.INT64, numbers, edges)}
-    made.engine.insert_columns("root.a.d", numbers, columns)
+    options = EngineOptions(query_memory_bytes_max=BYTES)
+    made = engine_with_long_columns(tmp_path_factory.mktemp("limit"), ROWS, options)
     yield made
     made.close()
 

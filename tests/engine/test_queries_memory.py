@@ -12,7 +12,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from engine.embedded_engine import Engine
+from engine.embedded_engine import Engine, engine_with_long_columns
 from waiting import PATIENCE_S, wait_equal, wait_until
 
 from saros_engine.base.errors import EngineError, MemoryPoolExhausted, QueryKilled
@@ -23,9 +23,8 @@ from saros_engine.memory.memory import QueryMemory
 from saros_engine.memory.options import EngineOptions
 from saros_engine.memory.pool import MemoryPool
 from saros_scheduler import QueryTimedOut
-from saros_storage.base.block import Block, Column
+from saros_storage.base.block import Block
 from saros_storage.base.clock import SystemClock
-from saros_storage.base.types import DataType
 
 MIB = 1 << 20
 ROWS = 400_000
@@ -41,12 +40,7 @@ POOL_BYTES = 64 * MIB
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    made = Engine(tmp_path_factory.mktemp("queries"), EngineOptions())
-    edges = np.zeros(ROWS, np.bool_)
-    edges[[0, -1]] = True
-    numbers = np.arange(ROWS)
-    columns = {"n": Column(DataType.INT64, numbers), "edges": Column(DataType.INT64, numbers, edges)}
-    made.engine.insert_columns("root.a.d", numbers, columns)
+    made = engine_with_long_columns(tmp_path_factory.mktemp("queries"), ROWS)
     made.ask("flush")
     yield made
     made.close()

@@ -33,6 +33,8 @@ MISTAKES = (
     ("no pins", Scope(reads=True), "I7"),
     ("leases do not end", Scope(faults=True), "I8"),
 )
+#: Mistakes that show after more than a second.
+SLOW = {"M-C"}
 
 
 def expand(scope: Scope, wrong: str | None = None) -> Explored[State]:
@@ -50,7 +52,10 @@ def test_slots_move_and_no_rule_is_broken(scope: Scope) -> None:
     assert {"FENCE", "OPEN", "DONE(a)", "node 1: DROP(a)", "CHANGE_DONE", "ABORT"} <= taken.keys()
 
 
-@pytest.mark.parametrize(("wrong", "scope", "rule"), MISTAKES, ids=[wrong for wrong, _, _ in MISTAKES])
+@pytest.mark.parametrize(
+    ("wrong", "scope", "rule"),
+    [pytest.param(*case, id=case[0], marks=[pytest.mark.slow] * (case[0] in SLOW)) for case in MISTAKES],
+)
 def test_a_rule_that_is_left_out_is_missed(wrong: str, scope: Scope, rule: str) -> None:
     found = expand(scope, wrong)
     assert found.broken is not None

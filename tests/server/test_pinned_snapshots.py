@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from server.test_security import SECOND, FakeClock
+from manual_clock import ManualClock
+from server.secured import SECOND
 from system.cluster_fixture import Nodes, run
 
 import saros
@@ -104,12 +105,12 @@ def test_a_lease_has_bounds(targets: str, lease_s: float) -> None:
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-def store(tmp_path: Path, clock: FakeClock) -> Iterator[Store]:
+def store(tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
     store = Store.open(str(tmp_path / "store"), StoreOptions(), LocalDisk(), clock)
     yield store
     assert 0 == store.status().views
@@ -117,14 +118,14 @@ def store(tmp_path: Path, clock: FakeClock) -> Iterator[Store]:
 
 
 @pytest.fixture
-def points(store: Store, clock: FakeClock) -> Iterator[PinnedSnapshots]:
+def points(store: Store, clock: ManualClock) -> Iterator[PinnedSnapshots]:
     points = PinnedSnapshots(store, clock, 1)
     yield points
     points.close()
 
 
 def test_a_lease_ends_by_itself_and_lasts_while_somebody_reads(
-    points: PinnedSnapshots, store: Store, clock: FakeClock
+    points: PinnedSnapshots, store: Store, clock: ManualClock
 ) -> None:
     points.hold("p", 0, 10_000, "strong")
     clock.ns += 9 * SECOND
@@ -145,7 +146,7 @@ def test_a_lease_ends_by_itself_and_lasts_while_somebody_reads(
 
 
 def test_of_too_many_moments_the_one_that_was_not_read_for_longest_goes(
-    points: PinnedSnapshots, clock: FakeClock
+    points: PinnedSnapshots, clock: ManualClock
 ) -> None:
     for number in range(KEPT_MAX):
         clock.ns += SECOND

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import socket
@@ -17,10 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from manual_clock import ManualClock
+from self_signed import self_signed
+from server.secured import ANN, BAD_TOKENS, CHEAP, ROOT, SECOND, SESSION_CALLS, Secured, code_of, request_of
 from storage.crash_disk import CrashDisk
 from waiting import PATIENCE_S
 
@@ -28,9 +29,8 @@ import saros
 from saros.base.target import parse_target
 from saros.transport.remote import connection_hint
 from saros.transport.sync_client import RemoteReceiver
-from saros_cluster.users.commands import CreateUser, DropUser, SetPassword
+from saros_cluster.users.commands import CreateUser
 from saros_cluster.users.directory import FileDirectory
-from saros_server.api import client_sessions
 from saros_server.auth.audit import AuditLog, verify
 from saros_server.auth.lockout import FAILURES_MAX, KEYS_MAX, LOCK_NS, PAUSE_FIRST_NS, PAUSE_LONGEST_NS, Lockout
 from saros_server.auth.passwords import (
@@ -44,7 +44,6 @@ from saros_server.auth.passwords import (
 )
 from saros_server.auth.security import Security, check_host, set_administrator
 from saros_server.config.configuration import ConfigurationError
-from saros_server.grpc.rpcs import STREAMS, UNARY
 from saros_server.pki.certificate_files import CertificateFiles
 from saros_server.process.server_file import serving
 from saros_server.server import Server
@@ -57,64 +56,7 @@ from saros_sync.round import Content
 from saros_wire import payload, protocol
 from saros_wire.generated import client_pb2
 
-#: The calls that need a session: all but those that anyone may make, and the one whose parts have sessions.
-SESSION_CALLS = sorted({*UNARY, *STREAMS} - {protocol.OPEN, protocol.PING, protocol.INSERT_TOGETHER})
-
 SAROS = str(Path(sys.executable).with_name("saros"))
-CHEAP = Cost(10)
-ROOT, ANN = "root-has-a-secret", "ann-has-a-secret"
-SECOND = 1_000_000_000
-
-
-class FakeClock:
-    """Goes on when it is told to."""
-
-    def __init__(self) -> None:
-        self.ns = 1_700_000_000 * SECOND
-
-    def now_ns(self) -> int:
-        return self.ns
-
-    def monotonic_ns(self) -> int:
-        return self.ns
-
-
-class Secured:
-    """A server with users root (administrator) and ann, and a clock that stands."""
-
-    def __init__(self, folder: Path, security: Security | None = None, host: str = "127.0.0.1") -> None:
-        folder.mkdir()
-        self.folder = folder
-        (folder / "saros.toml").write_text('password_cost = 10\ndurability = "os"\n')
-        directory = FileDirectory(str(folder), LocalDisk())
-        directory.change(CreateUser("root", hash_password(ROOT, CHEAP), administrator=True))
-        directory.change(CreateUser("ann", hash_password(ANN, CHEAP)))
-        self.clock = FakeClock()
-        self.server = Server(str(folder), host, 0, clock=self.clock, security=security)
-        self.server.start()
-        found = self.server.api.node.directory
-        assert found is not None
-        self.directory = found
-
-    def open(self, user: str, password: str) -> bytes:
-        request = client_pb2.OpenRequest(protocol=protocol.PROTOCOL, user=user, password=password)
-        return client_pb2.OpenReply.FromString(self.call(protocol.OPEN, request.SerializeToString())).session
-
-    def call(self, name: str, request: bytes, token: bytes | None = None, address: str | None = None) -> bytes:
-        metadata = () if token is None else ((protocol.SESSION_KEY, token),)
-        with grpc.insecure_channel(address or self.server.address) as channel:
-            if name in protocol.STREAMS:
-                return next(
-                    channel.unary_stream(protocol.path_of(name))(request, metadata=metadata, timeout=PATIENCE_S)
-                )
-            return channel.unary_unary(protocol.path_of(name))(request, metadata=metadata, timeout=PATIENCE_S)
-
-    def connect(self, user: str, password: str) -> saros.Connection:
-        return saros.connect(f"saros://{self.server.address}", user=user, password=password, timestamps="epoch")
-
-    def trail(self) -> list[dict[str, object]]:
-        files = sorted((self.folder / "audit").glob("*.jsonl"))
-        return [json.loads(line) for path in files for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.fixture
@@ -124,99 +66,12 @@ def secured(tmp_path: Path) -> Iterator[Secured]:
     made.server.stop()
 
 
-def code_of(error: grpc.RpcError) -> int:
-    return int(dict(error.trailing_metadata())[protocol.CODE_KEY])
-
-
-def request_of(name: str, token: bytes | None = None) -> bytes:
-    """A request that the call would carry out."""
-    if name in (protocol.EXECUTE, protocol.ASK):
-        return client_pb2.ExecuteRequest(statement="create database root.proof").SerializeToString()
-    if name == protocol.INSERT_TOGETHER:
-        part = client_pb2.InsertPart(session=token or b"", columns=request_of(protocol.INSERT))
-        return client_pb2.InsertTogetherRequest(parts=[part]).SerializeToString()
-    if name == protocol.INSERT:
-        metadata = {payload.DEVICE_KEY: b"root.proof.d", payload.ALIGNED_KEY: b"none"}
-        batch = pa.record_batch([pa.array([1]), pa.array([1.0])], names=["", "s"]).replace_schema_metadata(metadata)
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        return bytes(sink.getvalue().to_pybytes())
-    return b""
-
-
-# ---------------------------------------------------------------------------------------------- the matrix
-
-
-def no_token(_: Secured) -> bytes | None:
-    return None
-
-
-def random_token(_: Secured) -> bytes:
-    return os.urandom(32)
-
-
-def idle(secured: Secured) -> bytes:
-    token = secured.open("root", ROOT)
-    secured.clock.ns += (client_sessions.IDLE_SECONDS + 1) * SECOND
-    return token
-
-
-def old(secured: Secured) -> bytes:
-    token = secured.open("root", ROOT)
-    for _ in range(client_sessions.LIFE_SECONDS // client_sessions.IDLE_SECONDS + 1):
-        secured.clock.ns += client_sessions.IDLE_SECONDS * SECOND
-        for client in secured.server.api._services.sessions._clients.values():
-            client.used_ns = secured.clock.ns
-    return token
-
-
-def elsewhere(secured: Secured) -> bytes:
-    token = secured.open("root", ROOT)
-    secured.server.api._services.sessions._clients[token].host = "ipv4:192.0.2.1"
-    return token
-
-
-def with_a_new_password(secured: Secured) -> bytes:
-    token = secured.open("root", ROOT)
-    secured.directory.change(SetPassword("root", hash_password(ROOT, CHEAP)))
-    return token
-
-
-def dropped(secured: Secured) -> bytes:
-    secured.directory.change(CreateUser("boss", hash_password(ROOT, CHEAP), administrator=True))
-    token = secured.open("boss", ROOT)
-    secured.directory.change(DropUser("boss"))
-    secured.directory.change(CreateUser("boss", hash_password(ROOT, CHEAP), administrator=True))
-    return token
-
-
-def closed(secured: Secured) -> bytes:
-    token = secured.open("root", ROOT)
-    secured.call(protocol.CLOSE, b"", token)
-    return token
-
-
 def test_a_sender_with_a_wrong_password_is_told_so_each_time(secured: Secured) -> None:
     receiver = RemoteReceiver(parse_target(f"saros://ann:another-password@{secured.server.address}"))
     for _ in range(2):
         with pytest.raises(StorageError) as refused:
             receiver.begin("a sender", "edge", 1, Content("0" * 64, 0))
         assert 801 == refused.value.code
-
-
-@pytest.mark.parametrize("name", SESSION_CALLS)
-@pytest.mark.parametrize(
-    "token_of",
-    [no_token, random_token, idle, old, elsewhere, with_a_new_password, dropped, closed],
-    ids=lambda f: f.__name__,
-)
-def test_a_call_without_a_good_session_is_refused(secured: Secured, name: str, token_of: object) -> None:
-    token = token_of(secured)  # type: ignore[operator]
-    with pytest.raises(grpc.RpcError, match="no such session") as caught:
-        secured.call(name, request_of(name), token)
-    assert 2014 == code_of(caught.value)
-    assert [] == secured.server.api.node.store.schema.databases()
 
 
 @pytest.mark.parametrize("name", SESSION_CALLS)
@@ -241,9 +96,6 @@ def test_the_same_call_with_a_good_session_is_carried_out(secured: Secured, name
     ) == secured.server.api.node.store.schema.databases()
 
 
-GOOD_AND_BAD = [no_token, random_token, idle, old, elsewhere, with_a_new_password, dropped, closed]
-
-
 def together(secured: Secured, *tokens: bytes | None) -> list[client_pb2.InsertOutcome]:
     """Inserts of the holders of these tokens, in one call that has none itself; into devices of their own."""
     parts = [client_pb2.InsertPart(session=token or b"", columns=request_of(protocol.INSERT)) for token in tokens]
@@ -252,7 +104,7 @@ def together(secured: Secured, *tokens: bytes | None) -> list[client_pb2.InsertO
     return list(client_pb2.InsertTogetherReply.FromString(reply).outcomes)
 
 
-@pytest.mark.parametrize("token_of", GOOD_AND_BAD, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("token_of", BAD_TOKENS, ids=lambda f: f.__name__)
 def test_a_part_without_a_good_session_is_refused(secured: Secured, token_of: object) -> None:
     (outcome,) = together(secured, token_of(secured))  # type: ignore[operator]
     assert (2014, 0) == (outcome.code, outcome.points)
@@ -529,15 +381,8 @@ def certificate(tmp_path: Path) -> CertificateFiles:
 
 
 def certificate_in(tmp_path: Path) -> CertificateFiles:
-    key, path = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost -days 2"
-    more = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(path)]
-    try:
-        subprocess.run(["openssl", *words.split(), *more], check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("there is no openssl")
-    key.chmod(0o600)
-    return CertificateFiles(str(path), str(key))
+    key, certificate = self_signed(tmp_path)
+    return CertificateFiles(str(certificate), str(key))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the old versions, which must not work
@@ -910,7 +755,7 @@ def test_the_trail_holds_every_class_of_event(secured: Secured) -> None:
 
 
 def written(folder: Path, count: int, file_bytes_max: int = 2_000) -> list[Path]:
-    log = AuditLog(str(folder), LocalDisk(), FakeClock(), file_bytes_max=file_bytes_max)
+    log = AuditLog(str(folder), LocalDisk(), ManualClock(), file_bytes_max=file_bytes_max)
     for number in range(count):
         log.record("login", f"user {number}", "ipv4:127.0.0.1", "ä\ud800\n" * number, 0)
     log.close()
@@ -930,7 +775,7 @@ def test_a_file_that_a_killed_process_began_is_there_after_a_power_cut() -> None
     disk = CrashDisk()
     disk.make_folder("data/audit")
     disk.create("data/audit/00000001.jsonl")
-    log = AuditLog("data", disk, FakeClock())
+    log = AuditLog("data", disk, ManualClock())
     log.record("login", "root", "ipv4:127.0.0.1", "", 0)
     assert 1 == verify("data", disk.after_power_cut()).head.number
 

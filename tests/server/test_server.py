@@ -21,6 +21,7 @@ import grpc
 import numpy as np
 import pytest
 from free_ports import free_ports
+from server.secured import raw_call
 from server.test_security import SESSION_CALLS
 from waiting import PATIENCE_S, wait_until
 
@@ -53,6 +54,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 # ---------------------------------------------------------------------------------------------- the process
 
 
+@pytest.mark.slow
 def test_start_status_stop(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
     assert 3 == run("status", "--data", data).returncode
@@ -98,6 +100,7 @@ def test_a_folder_of_something_else_is_refused_and_left_as_it_was(tmp_path: Path
     assert ["plant.csv"] == os.listdir(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_killed_server_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
     done = 0
@@ -162,12 +165,7 @@ def test_the_log_is_json_lines_and_holds_no_literal(tmp_path: Path) -> None:
 
 
 def call(server: Server, name: str, request: bytes, token: bytes | None) -> bytes:
-    """One call, raw; a stream's first message."""
-    metadata = () if token is None else ((protocol.SESSION_KEY, token),)
-    with grpc.insecure_channel(server.address) as channel:
-        if name in protocol.STREAMS:
-            return next(channel.unary_stream(protocol.path_of(name))(request, metadata=metadata, timeout=PATIENCE_S))
-        return channel.unary_unary(protocol.path_of(name))(request, metadata=metadata, timeout=PATIENCE_S)
+    return raw_call(server.address, name, request, token)
 
 
 def code_of(error: grpc.RpcError) -> str:
@@ -370,6 +368,7 @@ print("over", flush=True)
 """
 
 
+@pytest.mark.slow
 def test_a_signal_that_another_thread_was_given_ends_the_server(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _SIGNALLED, str(tmp_path / "data")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=2 * PATIENCE_S)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import grpc
 import pytest
-from server.test_security import SECOND, FakeClock
+from manual_clock import ManualClock
+from server.secured import SECOND
 
 import saros
 from saros.base.target import parse_target
@@ -21,12 +22,12 @@ DATA = bytes(range(256)) * 40
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-def uploads(tmp_path: Path, clock: FakeClock) -> Uploads:
+def uploads(tmp_path: Path, clock: ManualClock) -> Uploads:
     return Uploads(str(tmp_path), LocalDisk(), clock)
 
 
@@ -83,7 +84,7 @@ def test_a_job_that_is_over_leaves_nothing_and_takes_nothing(uploads: Uploads) -
 
 
 def test_what_nobody_ends_goes_after_an_hour_or_with_the_process(
-    uploads: Uploads, clock: FakeClock, tmp_path: Path
+    uploads: Uploads, clock: ManualClock, tmp_path: Path
 ) -> None:
     send(uploads, "dead", "a")
     clock.ns += 3_599 * SECOND

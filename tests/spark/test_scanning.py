@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from system.cluster_fixture import make_folders
+from self_signed import self_signed
+from system.cluster_fixture import running_servers
 from waiting import wait_until
 
 import saros
@@ -260,14 +261,7 @@ def test_times_beyond_sparks_name_the_way_out(url: str) -> None:
 
 
 def test_users_read_what_they_may_over_tls(tmp_path: Path) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost -days 2"
-    more = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
-    try:
-        subprocess.run(["openssl", *words.split(), *more], check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("there is no openssl")
-    key.chmod(0o600)
+    key, certificate = self_signed(tmp_path)
     folder = tmp_path / "data"
     folder.mkdir()
     (folder / "saros.toml").write_text('password_cost = 10\ndurability = "os"\n')
@@ -300,10 +294,7 @@ def test_users_read_what_they_may_over_tls(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_cluster_is_read_through_any_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SAROS_DURABILITY", "os")
-    servers = [Server(str(folder), "127.0.0.1", 0) for folder in make_folders(tmp_path, 3, 3)]
-    for server in servers:
-        server.start()
-    try:
+    with running_servers(tmp_path, 3, 3) as servers:
         with saros.connect(f"saros://{servers[0].address}") as connection:
             for number in range(4):
                 connection.insert(f"root.g{number}.d", np.arange(100) * 10**9, {"x": np.arange(100.0)})
@@ -311,10 +302,7 @@ def test_a_cluster_is_read_through_any_node(tmp_path: Path, monkeypatch: pytest.
             table, tasks = read(f"saros://{server.address}", path="root.**", pointsPerPartition=50)
             assert 8 == tasks
             assert sorted([*range(100)] * 4) == sorted(table.column("x").to_pylist())
-    finally:
         _connection.cache_clear()
-        for server in servers:
-            server.stop()
 
 
 # ---------------------------------------------------------------------------------------------- one moment for a job

@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
+from manual_clock import CountingClock
 from storage.crash_disk import CrashDisk, Picture
 from storage.store_crashes import BLOCK_BYTES, TEARS, Figures
 from storage.store_model import Operation, State, delete_points, flush, load, read_store, write_batch, write_rows
-from storage.store_opening import OPTIONS, CountingClock, Wrong, open_store
+from storage.store_opening import NOW_MS, OPTIONS, Wrong, open_store
 
 from saros_storage.backup.catalog import Catalog, encode_catalog
 from saros_storage.backup.making import BackupRun
@@ -37,7 +38,7 @@ class History:
 
     def __init__(self) -> None:
         self.store = open_store(CrashDisk(), KEEPING)
-        self.clock = CountingClock()
+        self.clock = CountingClock(NOW_MS * 1_000_000)
         self.states = {0: State()}
         #: Entries that loaded files.
         self.loads: list[int] = []

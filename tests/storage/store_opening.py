@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from manual_clock import CountingClock
 from storage.crash_disk import CrashDisk
 
 from saros_storage.folder.store_options import StoreOptions
@@ -23,20 +24,6 @@ class Wrong(AssertionError):
     """The store has not kept its word."""
 
 
-class CountingClock:
-    """Every look is a nanosecond later: a test is over in less than a tick."""
-
-    def __init__(self) -> None:
-        self._now_ns = NOW_MS * 1_000_000
-
-    def now_ns(self) -> int:
-        self._now_ns += 1
-        return self._now_ns
-
-    def monotonic_ns(self) -> int:
-        return self.now_ns()
-
-
 class _Nobody:
     """In place of the lock on a folder that is not there."""
 
@@ -46,4 +33,4 @@ class _Nobody:
 
 def open_store(disk: CrashDisk, options: StoreOptions = OPTIONS, folder: str = FOLDER) -> Store:
     disk.make_folder(folder)
-    return Store(folder, options, disk, CountingClock(), cast("FolderLock", _Nobody()))
+    return Store(folder, options, disk, CountingClock(NOW_MS * 1_000_000), cast("FolderLock", _Nobody()))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from manual_clock import ManualClock
 from waiting import wait_until
 
 from saros_storage.backup.catalog import Catalog
@@ -38,25 +39,12 @@ OPTIONS = StoreOptions(
 )
 
 
-class Clock:
-    """Goes on when it is told to."""
-
-    def __init__(self) -> None:
-        self.ns = 1_700_000_000 * SECOND
-
-    def now_ns(self) -> int:
-        return self.ns
-
-    def monotonic_ns(self) -> int:
-        return self.ns
-
-
 class Plant:
     """A store with series, its folder of backups, and restores."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.clock = Clock()
+        self.clock = ManualClock()
         self.store = self.open("data")
         series = (SeriesSchema("x", DataType.INT64, Encoding.PLAIN, Compressor.UNCOMPRESSED),)
         for device in DEVICES:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from few_files import few_files
+from manual_clock import LateClock
 from storage.crash_disk import CrashDisk
 
 from saros_storage.base.block import Column
@@ -33,15 +34,6 @@ from saros_storage.schema import CreateDatabase, CreateSeries, SeriesSchema
 from saros_storage.store import Store
 
 SLICE = 100
-
-
-class Clock(SystemClock):
-    """May be put forward."""
-
-    ahead_ns = 0
-
-    def monotonic_ns(self) -> int:
-        return super().monotonic_ns() + self.ahead_ns
 
 
 @pytest.fixture
@@ -138,19 +130,19 @@ def test_what_is_no_capture_is_refused(data: bytes) -> None:
 
 def test_links_go_when_they_are_let_go_forgotten_or_the_process_is_new(store: Store, tmp_path: Path) -> None:
     write(store, "root.a.d", 1)
-    clock, folder = Clock(), tmp_path / "shelf"
+    clock, folder = LateClock(), tmp_path / "shelf"
     shelf = CheckpointRegistry(str(folder), LocalDisk(), clock)
     released, _ = take(store, shelf)
     shelf.release(released)
     shelf.release(released)
     assert [] == list(folder.iterdir())
     forgotten, _ = take(store, shelf)
-    clock.ahead_ns = 599_000_000_000
+    clock.later_ns = 599_000_000_000
     assert shelf.read(forgotten, 0, 0)
-    clock.ahead_ns += 599_000_000_000
+    clock.later_ns += 599_000_000_000
     shelf.expire()
     assert shelf.read(forgotten, 0, 0)
-    clock.ahead_ns += 601_000_000_000
+    clock.later_ns += 601_000_000_000
     shelf.expire()
     for id_ in (released, forgotten):
         with pytest.raises(NoSuchCheckpoint):

@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from quick_disk import QuickDisk
 from storage.test_store import (
     ALIGNED_DEVICE,
     PLAIN_DEVICE,
     TYPES,
     Model,
-    QuickDisk,
     creates,
     points,
     ranges,

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
-from storage.test_store import ALIGNED_DEVICE, PLAIN_DEVICE, QuickDisk, creates, points, tablet
+from quick_disk import QuickDisk
+from storage.test_store import ALIGNED_DEVICE, PLAIN_DEVICE, creates, points, tablet
 from storage.test_ttl import HandClock
 from waiting import wait_until
 

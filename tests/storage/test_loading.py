@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from quick_disk import QuickDisk
 from storage.test_store import (
     ALIGNED_DEVICE,
     OPTIONS,
     PLAIN_DEVICE,
     SLICE,
     TYPES,
-    QuickDisk,
     ScanRequest,
     creates,
     points,

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from quick_disk import QuickDisk
 
 from saros_storage.base.block import Block, Column
 from saros_storage.base.clock import SystemClock
@@ -20,7 +21,6 @@ from saros_storage.base.errors import CorruptFile, FolderInUse, StorageError, St
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import Compressor, DataType, Encoding, Scalar, TimeUnit
 from saros_storage.folder.store_options import StoreOptions
-from saros_storage.io.disk import File, LocalDisk, LocalFile
 from saros_storage.scan.reading import ScanRequest, Statistics, Summary, TimeRange, ValueBound, WindowGrid
 from saros_storage.schema import CreateDatabase, CreateSeries, SchemaChange, SeriesSchema
 from saros_storage.store import Store
@@ -30,21 +30,6 @@ TYPES = {"i": DataType.INT32, "d": DataType.DOUBLE, "t": DataType.TEXT}
 SLICE = 100
 ALL = TimeRange()
 OPTIONS = StoreOptions(durability="os", time_partition_interval=SLICE, page_rows=3)
-
-
-class QuickFile(LocalFile):
-    """Never fsyncs: for tests in which nothing crashes."""
-
-    def sync(self) -> None:
-        return
-
-
-class QuickDisk(LocalDisk):
-    def create(self, path: str) -> File:
-        return QuickFile(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-
-    def sync_folder(self, path: str) -> None:
-        return
 
 
 def open_store(folder: str | Path, options: StoreOptions = OPTIONS) -> Store:

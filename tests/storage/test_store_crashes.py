@@ -13,6 +13,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from manual_clock import CountingClock
 from storage.crash_disk import CrashDisk
 from storage.store_crashes import (
     Crashes,
@@ -24,7 +25,7 @@ from storage.store_crashes import (
     tell_all,
 )
 from storage.store_model import Operation, State, flush, keep_from, load, write_rows
-from storage.store_opening import FOLDER, NOW_MS, OPTIONS, SLICE, CountingClock, open_store
+from storage.store_opening import FOLDER, NOW_MS, OPTIONS, SLICE, open_store
 from storage.store_stories import afterwards, expiring_story, loading_story, merging_story, story
 
 from saros_storage.base.errors import StorageError

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from storage.test_store import QuickDisk, open_store
+from quick_disk import QuickDisk
+from storage.test_store import open_store
 
 from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import UserMistake

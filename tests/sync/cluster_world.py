@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
+from manual_clock import CountingClock
 from storage.crash_disk import CrashDisk
 from storage.store_model import State, read_store
 from storage.store_opening import FOLDER, NOW_MS, OPTIONS, Wrong
@@ -47,23 +48,6 @@ from saros_sync.transport import Answer, BeginReply
 
 #: Longer than old and held rounds are kept.
 _LONG_SECONDS = 1_000.0
-
-
-class Clock:
-    """Goes on when it is told to, and a nanosecond with each look."""
-
-    def __init__(self) -> None:
-        self._now_ns = NOW_MS * 1_000_000
-
-    def now_ns(self) -> int:
-        self._now_ns += 1
-        return self._now_ns
-
-    def monotonic_ns(self) -> int:
-        return self.now_ns()
-
-    def go_on(self, seconds: float) -> None:
-        self._now_ns += int(seconds * 1e9)
 
 
 class Place:
@@ -173,7 +157,7 @@ class Places:
     ) -> None:
         """A new cluster, or one that goes on with what it has on its disks and has agreed on."""
         self.ahead_bytes = ahead_bytes
-        self.clock = Clock()
+        self.clock = CountingClock(NOW_MS * 1_000_000)
         self.chores = chores or InlineExecutor()
         self.notes = notes or Notes()
         self._ledger = ClusterCatalog(lambda: self.notes)
@@ -279,7 +263,7 @@ class Places:
 
     def wait(self, seconds: float) -> None:
         """Time goes on, and all do what they do by themselves."""
-        self.clock.go_on(seconds)
+        self.clock.advance(seconds)
         self.meanwhile("wait")
         for place in list(self.running.values()):
             place.wait_notes_visible()

@@ -13,9 +13,10 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TypeVar, cast
 
+from manual_clock import CountingClock
 from storage.crash_disk import CrashDisk
 from storage.store_model import Operation, State, read_store
-from storage.store_opening import FOLDER, OPTIONS, CountingClock, Wrong, open_store
+from storage.store_opening import FOLDER, NOW_MS, OPTIONS, Wrong, open_store
 
 from saros_storage.base.errors import CorruptFile
 from saros_storage.folder.store_options import StoreOptions
@@ -98,7 +99,7 @@ def open_centre(
     disk: CrashDisk, options: StoreOptions = OPTIONS, chores: Executor | None = None
 ) -> tuple[Store, Receiver]:
     disk.make_folder(FOLDER)
-    clock = CountingClock()
+    clock = CountingClock(NOW_MS * 1_000_000)
     store = Store(FOLDER, options, disk, clock, cast("FolderLock", _Nobody()))
     try:
         return store, open_receiver(store, FOLDER, disk, clock, chores or InlineExecutor())

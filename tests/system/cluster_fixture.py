@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
 from free_ports import free_addresses
+from manual_clock import ManualClock
+from server.secured import ANN, CHEAP, ROOT, Secured
 from waiting import wait_until
 
 from saros_cluster.database.database import ClusterDatabase
-from saros_cluster.node.cluster_file import ClusterFile, NodeAddress, save
+from saros_cluster.node.cluster_file import Administrator, ClusterFile, NodeAddress, decode, encode, save
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.transport.grpc_peers import GrpcPeers
+from saros_cluster.users.commands import CreateUser
 from saros_engine.base.session_context import SessionContext
+from saros_server.auth.passwords import hash_password
 from saros_server.cluster import background
 from saros_server.config.configuration import Configuration, load
 from saros_server.node.node import Node
+from saros_server.server import Server
 from saros_storage.base.errors import StorageError
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.io.disk import LocalDisk
@@ -35,6 +42,43 @@ def make_folders(folder: Path, nodes: int, replicas: int, slots: int = 16) -> li
         path.mkdir(parents=True)
         save(str(path), ClusterFile(cluster, id_, replicas, slots, known), LocalDisk())
     return folders
+
+
+@contextmanager
+def running_servers(folder: Path, nodes: int, replicas: int) -> Iterator[list[Server]]:
+    """Servers of the nodes of a cluster, while the block runs."""
+    servers = [Server(str(own), "127.0.0.1", 0) for own in make_folders(folder, nodes, replicas)]
+    for server in servers:
+        server.start()
+    try:
+        yield servers
+    finally:
+        for server in servers:
+            server.stop()
+
+
+def with_root(folders: list[Path], password: str = ROOT, *, must_change: bool = False) -> list[Path]:
+    """The same cluster, which begins with an administrator."""
+    root = Administrator("root", hash_password(password, CHEAP), must_change)
+    for folder in folders:
+        path = folder / "cluster.json"
+        path.write_bytes(encode(replace(decode(path.read_bytes()), administrator=root)))
+        (folder / "saros.toml").write_text('password_cost = 10\ndurability = "os"\nworker_threads = 1\n')
+    return folders
+
+
+class SecuredNode(Secured):
+    """As `Secured`, for the one node of a cluster."""
+
+    def __init__(self, folder: Path) -> None:
+        (self.folder,) = with_root(make_folders(folder, 1, 1))
+        self.clock = ManualClock()
+        self.server = Server(str(self.folder), "", 0, clock=self.clock)
+        self.server.start()
+        node = self.server.api.node
+        wait_until(lambda: answers_strongly(node))
+        self.directory = node.directory
+        self.directory.change(CreateUser("ann", hash_password(ANN, CHEAP)))
 
 
 class Nodes:
@@ -68,6 +112,14 @@ class Nodes:
         assert node is not None
         node.close()
 
+    def restart_all(self) -> None:
+        """Stop all nodes, then start them again; they answer when this returns."""
+        for number in range(len(self.nodes)):
+            self.stop(number)
+        for number in range(len(self.nodes)):
+            self.start(number)
+        self.wait_ready()
+
     def lose_messages(self, number: int, *, to: int) -> None:
         """What a node has queued for another, if it ever sent it anything, never arrives."""
         peers = self.database(number)._parts.peers
@@ -80,7 +132,7 @@ class Nodes:
         """Until these nodes (by default all that run) answer a strong read."""
         for number, node in enumerate(self.nodes):
             if node is not None and (not numbers or number in numbers):
-                wait_until(lambda n=node: _reads(n))
+                wait_until(lambda n=node: answers_strongly(n))
 
     def node(self, number: int) -> Node:
         node = self.nodes[number]
@@ -120,7 +172,7 @@ def run(
     return rows
 
 
-def _reads(node: Node) -> bool:
+def answers_strongly(node: Node) -> bool:
     try:
         node.store.catch_up(node.store.read_point("strong"), EVERYTHING)
     except StorageError:

@@ -24,11 +24,7 @@ def test_a_template_reaches_all_nodes_and_survives_a_restart(tmp_path: Path) -> 
         cluster.run(2, "insert into root.a.d1(time, x) values (1, 7)")
         cluster.run(1, "create timeseries using device template on root.a.d2")
         cluster.run(0, "alter device template t add (z TEXT)")
-        for number in range(3):
-            cluster.stop(number)
-        for number in range(3):
-            cluster.start(number)
-        cluster.wait_ready()
+        cluster.restart_all()
         for number in range(3):
             assert [("root.a.d1", "t"), ("root.a.d2", "t")] == [
                 (row[0], row[2]) for row in cluster.run(number, "show devices root.a.*")
@@ -56,11 +52,7 @@ def test_one_node_runs_a_continuous_query_after_a_restart_too(tmp_path: Path) ->
 
         wait_until(lambda: copied(1))
         wait_equal(1, lambda: sum(cluster.node(n).cluster.chores.leads_meta() for n in range(3)))
-        for number in range(3):
-            cluster.stop(number)
-        for number in range(3):
-            cluster.start(number)
-        cluster.wait_ready()
+        cluster.restart_all()
         cluster.run(0, "insert into root.a.d(time, x) values (now(), 2)")
         wait_until(lambda: copied(2))
     finally:

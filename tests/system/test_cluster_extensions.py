@@ -38,11 +38,7 @@ def test_every_node_calls_what_one_has_registered(tmp_path: Path, monkeypatch: p
         for number in range(3):
             cluster.run(number, f"insert into root.a.d{number}(time, t) values (1, {number * 10})")
             wait_until(lambda n=number: refused(n, 1_000))
-        for number in range(3):
-            cluster.stop(number)
-        for number in range(3):
-            cluster.start(number)
-        cluster.wait_ready()
+        cluster.restart_all()
         for number in range(3):
             assert [(1, 32.0, 50.0, 68.0)] == cluster.run(number, "select f(t) from root.a.* where time = 1")
             assert refused(number, 1_001)

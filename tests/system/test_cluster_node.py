@@ -226,11 +226,7 @@ def test_everything_is_there_after_a_restart_of_all(cluster: Nodes) -> None:
         cluster.run(week % 3, f"insert into root.a.d(time, x) values ({week * WEEK}, {week})")
     cluster.run(0, "flush root.a")
     cluster.run(0, f"insert into root.a.d(time, x) values ({8 * WEEK}, 8)")
-    for number in range(3):
-        cluster.stop(number)
-    for number in range(3):
-        cluster.start(number)
-    cluster.wait_ready()
+    cluster.restart_all()
     for number in range(3):
         assert [(week * WEEK, float(week)) for week in range(9)] == cluster.run(number, "select x from root.a.d")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from cluster.remote_fakes import FakeClock
+from manual_clock import ManualClock
 from system.cluster_fixture import Nodes
 from waiting import wait_until
 
@@ -54,7 +54,7 @@ class FakeHost:
 class FakePeers:
     """Other nodes, each with what it says of its groups; its clock; None: it does not answer."""
 
-    clock: FakeClock
+    clock: ManualClock
     told: dict[NodeId, dict[int, FakeReplica] | None]
     ahead_ns: dict[NodeId, int] = field(default_factory=dict)
     answer_s: float = 0.0
@@ -74,7 +74,7 @@ class Three:
     """Node 1 of three, as it sees the others."""
 
     def __init__(self) -> None:
-        self.clock = FakeClock()
+        self.clock = ManualClock()
         topology = Topology.first({node: Node(f"host{node}:1", f"host{node}:2") for node in (ONE, TWO, THREE)}, 3, 12)
         self.routes = Routes(topology, WEEK_MS)
         self.host = FakeHost({GroupId(group): FakeReplica() for group in range(4)})

@@ -25,11 +25,7 @@ def test_a_rule_reaches_all_groups_and_survives_a_restart(tmp_path: Path) -> Non
             assert [(3,)] == cluster.run(number, "select count(x) from root.a.d")
             assert ["root.a", "root.a.**"] == [row[0] for row in cluster.run(number, "show all ttl")]
         cluster.run(2, f"set ttl to root.a {int(1.5 * WEEK_MS)}")
-        for number in range(3):
-            cluster.stop(number)
-        for number in range(3):
-            cluster.start(number)
-        cluster.wait_ready()
+        cluster.restart_all()
         for number in range(3):
             assert [(2,)] == cluster.run(number, "select count(x) from root.a.d")
         cluster.run(0, "unset ttl from root.a")

@@ -53,11 +53,7 @@ def test_a_series_of_several_groups_changes_its_type_at_any_node(tmp_path: Path)
                 assert halves == cluster.run(number, "select n from root.a.line")
             cluster.run(0, "flush")
             cluster.run(0, "full merge")
-            for number in range(3):
-                cluster.stop(number)
-            for number in range(3):
-                cluster.start(number)
-            cluster.wait_ready()
+            cluster.restart_all()
     finally:
         cluster.close()
 

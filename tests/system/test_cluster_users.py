@@ -15,36 +15,19 @@ import grpc
 import pytest
 from cryptography import x509
 from log_cutting import cut_log
-from server.test_security import (
-    ANN,
-    CHEAP,
-    ROOT,
-    SESSION_CALLS,
-    FakeClock,
-    Secured,
-    closed,
-    code_of,
-    dropped,
-    elsewhere,
-    idle,
-    no_token,
-    old,
-    random_token,
-    request_of,
-    with_a_new_password,
-)
-from system.cluster_fixture import Nodes, make_folders
-from waiting import PATIENCE_S, wait_until
+from server.secured import ANN, CHEAP, ROOT, Secured, code_of, raw_call, request_of
+from system.cluster_fixture import Nodes, SecuredNode, answers_strongly, make_folders, with_root
+from waiting import wait_until
 
 import saros
 from saros_cluster.database.database import ClusterDatabase
 from saros_cluster.multiraft.peers import RemoteError, Unreachable
-from saros_cluster.node.cluster_file import Administrator, decode, encode
+from saros_cluster.node.cluster_file import decode
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.ready import RaftOptions
 from saros_cluster.transport.handshake import Identity
 from saros_cluster.users.commands import CreateUser
-from saros_server.auth.passwords import hash_password, is_outdated
+from saros_server.auth.passwords import is_outdated
 from saros_server.cluster import node as cluster_node
 from saros_server.config.configuration import ConfigurationError, load
 from saros_server.node.node import Node
@@ -54,21 +37,10 @@ from saros_server.server import Server
 from saros_shell.commands import user as user_command
 from saros_storage.base.clock import SystemClock
 from saros_storage.base.errors import StorageError, UserMistake
-from saros_storage.scan.read_point import EVERYTHING
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 
 WEEK = 604_800_000
-
-
-def with_root(folders: list[Path], password: str = ROOT, *, must_change: bool = False) -> list[Path]:
-    """The same cluster, which begins with an administrator."""
-    root = Administrator("root", hash_password(password, CHEAP), must_change)
-    for folder in folders:
-        path = folder / "cluster.json"
-        path.write_bytes(encode(replace(decode(path.read_bytes()), administrator=root)))
-        (folder / "saros.toml").write_text('password_cost = 10\ndurability = "os"\nworker_threads = 1\n')
-    return folders
 
 
 class Cluster:
@@ -104,7 +76,7 @@ class Cluster:
     def wait_ready(self) -> None:
         for number, server in enumerate(self.servers):
             if server is not None:
-                wait_until(lambda n=number: reads(self.node(n)))
+                wait_until(lambda n=number: answers_strongly(self.node(n)))
 
     def visible(self, number: int) -> None:
         """What was acknowledged anywhere shows at a node."""
@@ -114,13 +86,6 @@ class Cluster:
         for number, server in enumerate(self.servers):
             if server is not None:
                 self.stop(number)
-
-
-def reads(node: Node) -> bool:
-    with suppress(StorageError):
-        node.store.catch_up(node.store.read_point("strong"), EVERYTHING)
-        return True
-    return False
 
 
 @pytest.fixture(scope="module")
@@ -205,10 +170,7 @@ def open_at(cluster: Cluster, number: int, user: str) -> bytes:
 def call(cluster: Cluster, number: int, name: str, request: bytes, token: bytes | None) -> bytes:
     server = cluster.servers[number]
     assert server is not None
-    metadata = () if token is None else ((protocol.SESSION_KEY, token),)
-    with grpc.insecure_channel(server.address) as channel:
-        answer: bytes = channel.unary_unary(protocol.path_of(name))(request, metadata=metadata, timeout=PATIENCE_S)
-        return answer
+    return raw_call(server.address, name, request, token)
 
 
 # ---------------------------------------------------------------------------------------------- what stays
@@ -300,7 +262,7 @@ def test_an_older_hash_is_made_anew_at_login(tmp_path: Path) -> None:
     server = Server(str(folder), "", 0)
     server.start()
     try:
-        wait_until(lambda: reads(server.api.node))
+        wait_until(lambda: answers_strongly(server.api.node))
         saros.connect(f"saros://{server.address}", user="root", password=ROOT).close()
         assert not is_outdated(server.api.node.directory.users().user("root").hash, replace(CHEAP, ln=11))
         saros.connect(f"saros://{server.address}", user="root", password=ROOT).close()
@@ -373,21 +335,7 @@ def test_a_node_is_told_how_its_cluster_gets_an_administrator(
         Server(str(folder), "", 0)
 
 
-# ---------------------------------------------------------------------------------------------- the matrix
-
-
-class SecuredNode(Secured):
-    """As `Secured`, for the one node of a cluster."""
-
-    def __init__(self, folder: Path) -> None:
-        (self.folder,) = with_root(make_folders(folder, 1, 1))
-        self.clock = FakeClock()
-        self.server = Server(str(self.folder), "", 0, clock=self.clock)
-        self.server.start()
-        node = self.server.api.node
-        wait_until(lambda: reads(node))
-        self.directory = node.directory
-        self.directory.change(CreateUser("ann", hash_password(ANN, CHEAP)))
+# ---------------------------------------------------------------------------------------------- calls of users
 
 
 @pytest.fixture
@@ -395,20 +343,6 @@ def secured(tmp_path: Path) -> Iterator[Secured]:
     made = SecuredNode(tmp_path)
     yield made
     made.server.stop()
-
-
-@pytest.mark.parametrize("name", SESSION_CALLS)
-@pytest.mark.parametrize(
-    "token_of",
-    [no_token, random_token, idle, old, elsewhere, with_a_new_password, dropped, closed],
-    ids=lambda f: f.__name__,
-)
-def test_a_call_without_a_good_session_is_refused(secured: Secured, name: str, token_of: object) -> None:
-    token = token_of(secured)  # type: ignore[operator]
-    with pytest.raises(grpc.RpcError, match="no such session") as caught:
-        secured.call(name, request_of(name), token)
-    assert 2014 == code_of(caught.value)
-    assert [] == secured.server.api.node.store.schema.databases()
 
 
 @pytest.mark.parametrize("name", [protocol.EXECUTE, protocol.ASK, protocol.INSERT])
@@ -456,7 +390,7 @@ def test_nodes_with_certificates_take_in_nobody_else(tmp_path: Path, monkeypatch
     nodes = [opened(folders[n], good[n]) for n in range(2)]
     try:
         for node in nodes:
-            wait_until(lambda n=node: reads(n))
+            wait_until(lambda n=node: answers_strongly(n))
         # A stranger does not check its own certificate.
         monkeypatch.setattr("saros_server.pki.certificate_files.has_uri", lambda *_: True)
         for options in wrong:
@@ -468,7 +402,7 @@ def test_nodes_with_certificates_take_in_nobody_else(tmp_path: Path, monkeypatch
             finally:
                 stranger.close()
         nodes.append(opened(folders[2], good[2]))
-        wait_until(lambda: reads(nodes[2]))
+        wait_until(lambda: answers_strongly(nodes[2]))
         for asking, asked in ((nodes[2], 1), (nodes[0], 3)):
             wait_until(lambda n=asking, k=asked: answers(n, k))
     finally:

@@ -41,11 +41,7 @@ def test_views_on_a_cluster(tmp_path: Path) -> None:
             with pytest.raises(UserMistake, match=r"root\.v\.d\.one is a view") as loaded:
                 cluster.run(number, f"load '{file}'")
             assert 503 == loaded.value.code
-        for number in range(3):
-            cluster.stop(number)
-        for number in range(3):
-            cluster.start(number)
-        cluster.wait_ready()
+        cluster.restart_all()
         for number in range(3):
             assert [(1, 100.0), (3, 300.0)] == cluster.run(number, "select two from root.w.d")
         cluster.run(1, "drop view root.v.d.one")

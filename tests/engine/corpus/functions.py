@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from engine.corpus.records import Corpus, World, insert, selected, strict
+from engine.corpus.records import Corpus, World, prepared, selected, strict
 
 DEVICE = "root.f.d"
 #: x INT32, y INT64, z DOUBLE, s and k TEXT.
@@ -24,10 +24,8 @@ Expectation = tuple[str, Callable[..., Any]]
 
 
 def _prepared(story: str) -> Corpus:
-    corpus = Corpus(story)
-    corpus.ok(f"create aligned timeseries {DEVICE}(x INT32, y INT64, z DOUBLE, s TEXT, k TEXT)")
-    corpus.ok(insert(DEVICE, WORLD))
-    return corpus
+    types = {"x": "INT32", "y": "INT64", "z": "DOUBLE", "s": "TEXT", "k": "TEXT"}
+    return prepared(story, DEVICE, types, WORLD)
 
 
 def _ask(corpus: Corpus, expectations: Iterator[Expectation] | tuple[Expectation, ...]) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from engine.corpus.records import Corpus, Row, Series, World, insert, joined
+from engine.corpus.records import Corpus, Row, Series, World, insert, joined, prepared
 
 DEVICE = "root.w.d"
 #: INT32 i, INT64 l, DOUBLE d, TEXT t, BOOLEAN b. Sums of all parts are exact in DOUBLE.
@@ -25,10 +25,7 @@ Points = Sequence[tuple[int, Any]]
 
 
 def _prepared(story: str) -> Corpus:
-    corpus = Corpus(story)
-    corpus.ok(f"create aligned timeseries {DEVICE}({', '.join(f'{name} {type_}' for name, type_ in TYPES.items())})")
-    corpus.ok(insert(DEVICE, WORLD))
-    return corpus
+    return prepared(story, DEVICE, TYPES, WORLD)
 
 
 def _spread(points: Points, less: int) -> float | None:

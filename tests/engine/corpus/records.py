@@ -58,6 +58,14 @@ def insert(device: str, world: World) -> str:
     return f"insert into {device}(time, {', '.join(world)}) values " + ", ".join(f"({row})" for row in rows)
 
 
+def prepared(story: str, device: str, types: Mapping[str, str], world: World) -> Corpus:
+    """A corpus that begins with an aligned device of these series, which holds a world."""
+    corpus = Corpus(story)
+    corpus.ok(f"create aligned timeseries {device}({', '.join(f'{name} {type_}' for name, type_ in types.items())})")
+    corpus.ok(insert(device, world))
+    return corpus
+
+
 def names_of(function: Callable[..., Any]) -> list[str]:
     """The series that a Python function takes: its parameters without a default."""
     return [p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty]

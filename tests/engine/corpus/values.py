@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from engine.corpus.records import Corpus, World, insert, selected, strict
+from engine.corpus.records import Corpus, World, prepared, selected, strict
 
 #: INT32 a, INT64 b, FLOAT f, DOUBLE g, TEXT t and u, BOOLEAN p and q. What FLOAT holds here it holds exactly.
 DEVICE = "root.x.d"
@@ -43,10 +43,7 @@ Expectation = tuple[str, Callable[..., Any]]
 
 
 def _prepared(story: str) -> Corpus:
-    corpus = Corpus(story)
-    corpus.ok(f"create aligned timeseries {DEVICE}({', '.join(f'{name} {type_}' for name, type_ in TYPES.items())})")
-    corpus.ok(insert(DEVICE, WORLD))
-    return corpus
+    return prepared(story, DEVICE, TYPES, WORLD)
 
 
 def _present(world: World) -> World:

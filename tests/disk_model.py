@@ -1,0 +1,294 @@
+"""The state of a disk in memory: what processes see, what is durable, and what a power cut may leave.
+
+    folder -> names -> folders and files                what a process sees
+    journal: moves of names that are not durable yet, in order        syncing a folder makes those of it durable
+    file: seen, synced, dirty (offset, bytes) ...       what was written and is not durable yet, in order
+
+A power cut leaves of each file what was synced and some of what was not: all, nothing, the first bytes (`Inode.torn`),
+zeros, or some blocks. Of the journal, some moves come true (`DiskModel.durable`). Truncating is durable at once.
+
+`DiskModel` has the part of `saros_storage.io.disk.Disk` that changes nothing. Its subclasses decide when an operation
+fails, how long it takes, and which crashes are tried: `storage.crash_disk` enumerates them, `cluster.world_disk` draws
+one by chance.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+
+@dataclass(slots=True, eq=False)
+class Inode:
+    """A file's bytes as a reader sees them, those that are fsynced, and what was written since: (offset, bytes)."""
+
+    seen: bytes = b""
+    synced: bytes = b""
+    dirty: tuple[tuple[int, bytes], ...] = ()
+
+    def write(self, offset: int, data: bytes) -> None:
+        self.seen = _overlaid(self.seen, [(offset, data)])
+        self.dirty = (*self.dirty, (offset, data))
+
+    def reserve(self, end: int) -> None:
+        """Write zeros up to `end`."""
+        if end > len(self.seen):
+            self.write(len(self.seen), bytes(end - len(self.seen)))
+
+    def sync(self, count: int | None = None) -> None:
+        """Make the first `count` writes durable; None: all."""
+        self.synced = _overlaid(self.synced, self.dirty[:count])
+        self.dirty = () if count is None else self.dirty[count:]
+
+    def truncate(self, size: int) -> None:
+        self.sync()
+        self.seen = self.synced = self.seen[:size]
+
+    # ------------------------------------------------------------------ what a power cut may leave
+
+    def dirty_bytes(self, *, reserved: bool) -> int:
+        """How many bytes are not fsynced; `reserved`: with those that only reserve space, which are zeros."""
+        return sum(len(data) for _, data in self.dirty if reserved or any(data))
+
+    def torn(self, left: int, *, keeps_reserved: bool) -> bytes:
+        """The first `left` bytes of what is not fsynced had reached the disk.
+
+        `keeps_reserved`: reserved space had anyway, and is not counted; so had the file's size.
+        """
+        kept = []
+        for offset, data in self.dirty:
+            is_reserved = keeps_reserved and not any(data)
+            count = len(data) if is_reserved else max(left, 0)
+            if count or keeps_reserved:
+                kept.append((offset, data[:count]))
+            left -= 0 if is_reserved else len(data)
+        return _overlaid(self.synced, kept)
+
+    def zeroed(self) -> bytes:
+        """The file has its new size, but zeros where it grew."""
+        return self.synced + bytes(max(len(self.seen) - len(self.synced), 0))
+
+    def dirty_blocks(self, size: int) -> list[tuple[int, bytes]]:
+        """What each block would have that is not fsynced: (offset, bytes)."""
+        numbers = {
+            n for at, data in self.dirty if any(data) for n in range(at // size, (at + len(data) - 1) // size + 1)
+        }
+        return [(n * size, self.seen[n * size : (n + 1) * size]) for n in sorted(numbers)]
+
+    def with_blocks(self, blocks: Sequence[tuple[int, bytes]]) -> bytes:
+        """These blocks had reached the disk, and reserved space."""
+        reserved = [(offset, data) for offset, data in self.dirty if not any(data)]
+        return _overlaid(_overlaid(self.synced, reserved), blocks)
+
+
+def _overlaid(base: bytes, writes: Sequence[tuple[int, bytes]]) -> bytes:
+    if not writes:
+        return base
+    found = bytearray(base)
+    for offset, data in writes:
+        found.extend(bytes(max(offset - len(found), 0)))
+        found[offset : offset + len(data)] = data
+    return bytes(found)
+
+
+@dataclass(slots=True, eq=False)
+class Folder:
+    """Names as they are seen, and those that are durable."""
+
+    names: dict[str, Node] = field(default_factory=dict)
+    durable: dict[str, Node] = field(default_factory=dict)
+
+
+Node = Inode | Folder
+#: Names that change together: (folder, name, what it names, or None).
+Move = tuple[tuple[Folder, str, Node | None], ...]
+
+
+class _Copies:
+    """Folders and files as they are, each copied once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Node, Node] = {}
+
+    def folder(self, folder: Folder) -> Folder:
+        found = self._known.get(folder)
+        if found is None:
+            found = self._known[folder] = Folder()
+            found.names = {name: self._node(node) for name, node in folder.names.items()}
+            found.durable = {name: self._node(node) for name, node in folder.durable.items()}
+        assert isinstance(found, Folder)
+        return found
+
+    def _node(self, node: Node) -> Node:
+        if isinstance(node, Folder):
+            return self.folder(node)
+        if node not in self._known:
+            self._known[node] = Inode(node.seen, node.synced, node.dirty)
+        return self._known[node]
+
+    def move(self, move: Move) -> Move:
+        return tuple((self.folder(where), name, node and self._node(node)) for where, name, node in move)
+
+
+class DiskModel:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._root = Folder()
+        #: Moves that are not durable, in order.
+        self.journal: list[Move] = []
+
+    # ------------------------------------------------------------------ other disks
+
+    def become_copy(self, other: DiskModel) -> Self:
+        """Take over the state of another disk, which stays as it is."""
+        copies = _Copies()
+        self._root = copies.folder(other._root)
+        self.journal = [copies.move(move) for move in other.journal]
+        return self
+
+    def put(self, files: Mapping[str, bytes], folders: Iterable[str] = ()) -> Self:
+        """Put durable files and folders where they belong, with the folders above them."""
+        made = {"": self._root}
+        for path in folders:
+            _made(made, path)
+        for path, data in files.items():
+            parent, _, name = path.strip("/").rpartition("/")
+            folder = _made(made, parent)
+            folder.names[name] = folder.durable[name] = Inode(data, data)
+        return self
+
+    def durable(self, moves: Iterable[Move] = ()) -> dict[str, Node]:
+        """The files and folders by path, if only these moves of the journal came true."""
+        tables: dict[Folder, dict[str, Node]] = {}
+
+        def table(folder: Folder) -> dict[str, Node]:
+            if folder not in tables:
+                tables[folder] = dict(folder.durable)
+            return tables[folder]
+
+        for move in moves:
+            for folder, name, node in move:
+                _name(table(folder), name, node)
+        return dict(_walk(self._root, table))
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """All files as they are seen."""
+        found = _walk(self._root, lambda folder: folder.names)
+        return {path: node.seen for path, node in found if isinstance(node, Inode)}
+
+    @property
+    def fingerprint(self) -> object:
+        """Equal for equal disks."""
+        durable = self.durable()
+        seen = [
+            (path, (node.seen, node.synced, node.dirty) if isinstance(node, Inode) else None, durable.get(path) is node)
+            for path, node in _walk(self._root, lambda folder: folder.names)
+        ]
+        return tuple(sorted(seen, key=lambda item: item[0])), tuple(
+            (name, node is None) for move in self.journal for _, name, node in move
+        )
+
+    # ------------------------------------------------------------------ names
+
+    def find(self, path: str) -> Node | None:
+        """What is seen at a path."""
+        found: Node | None = self._root
+        for name in filter(None, path.split("/")):
+            if not isinstance(found, Folder):
+                return None
+            found = found.names.get(name)
+        return found
+
+    def inode(self, path: str) -> Inode:
+        """The file at a path. Raises FileNotFoundError."""
+        found = self.find(path)
+        if not isinstance(found, Inode):
+            raise FileNotFoundError(errno.ENOENT, "no such file", path)
+        return found
+
+    def folder(self, path: str) -> Folder:
+        """The folder at a path. Raises FileNotFoundError."""
+        found = self.find(path)
+        if not isinstance(found, Folder):
+            raise FileNotFoundError(errno.ENOENT, "no such folder", path)
+        return found
+
+    def move(self, *changes: tuple[str, Node | None]) -> None:
+        """Give or take names, together: visible at once, durable later."""
+        move = []
+        for path, node in changes:
+            parent, _, name = path.rstrip("/").rpartition("/")
+            folder = self.folder(parent)
+            _name(folder.names, name, node)
+            move.append((folder, name, node))
+        self.journal.append(tuple(move))
+
+    def rename(self, source: str, target: str) -> None:
+        """Raises FileNotFoundError."""
+        node = self.find(source)
+        if node is None:
+            raise FileNotFoundError(errno.ENOENT, "no such file", source)
+        self.move((source, None), (target, node))
+
+    def moves_of(self, folder: Folder) -> list[Move]:
+        """Those in the journal that a sync of the folder makes durable: it takes all names of a move along."""
+        return [move for move in self.journal if any(where is folder for where, _, _ in move)]
+
+    def make_durable(self, moves: Collection[Move]) -> None:
+        """Take moves out of the journal, if they are still there."""
+        for move in moves:
+            for where, name, node in move:
+                _name(where.durable, name, node)
+        synced = set(map(id, moves))
+        self.journal = [move for move in self.journal if id(move) not in synced]
+
+    # ------------------------------------------------------------------ Disk
+
+    def map(self, path: str) -> memoryview:
+        return memoryview(self.inode(path).seen)
+
+    def read(self, path: str, offset: int, count: int) -> bytes:
+        return self.inode(path).seen[offset : offset + count]
+
+    def list(self, path: str) -> list[str]:
+        found = self.find(path)
+        if isinstance(found, Inode):
+            raise NotADirectoryError(errno.ENOTDIR, "not a folder", path)
+        return [] if found is None else sorted(found.names)
+
+    def exists(self, path: str) -> bool:
+        return self.find(path) is not None
+
+    def size(self, path: str) -> int:
+        return len(self.inode(path).seen)
+
+
+def _walk(folder: Folder, names: Callable[[Folder], dict[str, Node]], path: str = "") -> Iterator[tuple[str, Node]]:
+    for name, node in names(folder).items():
+        inner = f"{path}/{name}" if path else name
+        yield inner, node
+        if isinstance(node, Folder):
+            yield from _walk(node, names, inner)
+
+
+def _made(folders: dict[str, Folder], path: str) -> Folder:
+    """The folder at a path, made and durable like those above it; `folders` holds the known ones by path."""
+    found = folders.get(path)
+    if found is None:
+        parent, _, name = path.rpartition("/")
+        above = _made(folders, parent)
+        node = above.durable[name] = above.names.setdefault(name, Folder())
+        assert isinstance(node, Folder)
+        found = folders[path] = node
+    return found
+
+
+def _name(names: dict[str, Node], name: str, node: Node | None) -> None:
+    if node is None:
+        names.pop(name, None)
+    else:
+        names[name] = node

@@ -1,0 +1,43 @@
+"""Clocks of tests that move when they are told to, or when they are read."""
+
+from __future__ import annotations
+
+from saros_storage.base.clock import SystemClock
+
+_SECOND_NS = 1_000_000_000
+
+
+class ManualClock:
+    """Stands until `ns` is set; wall clock and monotonic clock are one."""
+
+    def __init__(self, ns: int = 1_700_000_000 * _SECOND_NS) -> None:
+        self.ns = ns
+
+    def now_ns(self) -> int:
+        return self.ns
+
+    def monotonic_ns(self) -> int:
+        return self.ns
+
+    def advance(self, seconds: float) -> None:
+        self.ns += int(seconds * _SECOND_NS)
+
+
+class CountingClock(ManualClock):
+    """A nanosecond later at each reading: everything has a time of its own, and a test is over in less than a tick."""
+
+    def now_ns(self) -> int:
+        self.ns += 1
+        return self.ns
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns()
+
+
+class LateClock(SystemClock):
+    """The machine's clock, and as much later as a test says."""
+
+    later_ns = 0
+
+    def monotonic_ns(self) -> int:
+        return super().monotonic_ns() + self.later_ns

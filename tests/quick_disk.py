@@ -1,0 +1,24 @@
+"""A disk that never fsyncs: for tests in which nothing crashes."""
+
+from __future__ import annotations
+
+import os
+
+from saros_storage.io.disk import File, LocalDisk, LocalFile
+
+
+class QuickFile(LocalFile):
+    """A file whose sync does nothing."""
+
+    def sync(self) -> None:
+        return
+
+
+class QuickDisk(LocalDisk):
+    """See the module."""
+
+    def create(self, path: str) -> File:
+        return QuickFile(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+
+    def sync_folder(self, path: str) -> None:
+        return

@@ -1,0 +1,22 @@
+"""A self-signed certificate of 127.0.0.1, made by the openssl command."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+_REQUEST = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost -days 2"
+
+
+def self_signed(folder: Path) -> tuple[Path, Path]:
+    """Make a key and its certificate; skips the test if there is no openssl."""
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    more = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    try:
+        subprocess.run(["openssl", *_REQUEST.split(), *more], check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("there is no openssl")
+    key.chmod(0o600)
+    return key, certificate
