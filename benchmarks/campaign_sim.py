@@ -7,6 +7,7 @@ python benchmarks/campaign_sim.py --mutants [NAME ...] [--seeds 2000]
     cluster    whole nodes as they are put together for use, with clients    tests/cluster/cluster_world.py
                (of odd seeds, nodes join and leave meanwhile)
     growing    of all seeds they do: for planted mistakes only
+    disk       disks turn slow, and nothing else is wrong: for planted mistakes only   tests/cluster/slow_disk_world.py
 
 Both worlds get the same share of the time. Some seeds are run twice, in different processes, and must have the same
 trace. The first world that complains ends the campaign: seed and story are printed, the exit code is 1, and
@@ -33,7 +34,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from cluster import cluster_mutants, cluster_world, growth_mutants, raft_mutants, raft_world, read_mutants
+from cluster import (
+    cluster_mutants,
+    cluster_world,
+    disk_mutants,
+    growth_mutants,
+    raft_mutants,
+    raft_world,
+    read_mutants,
+    slow_disk_world,
+)
 from cluster.raft_checkers import Violation
 from cluster.world_hunt import SEEDS_MAX, Figures, Mutant, hunt
 from cluster.world_threads import Place
@@ -46,6 +56,7 @@ MUTANTS: dict[str, Sequence[Mutant]] = {
     "raft": raft_mutants.MUTANTS,
     "cluster": (*cluster_mutants.MUTANTS, *read_mutants.MUTANTS),
     "growing": growth_mutants.MUTANTS,
+    "disk": disk_mutants.MUTANTS,
 }
 
 
@@ -87,6 +98,9 @@ def live(world: str, seed: int, places: Sequence[Place] = ()) -> tuple[Figures, 
     if world == "raft":
         raft = raft_world.World(seed, places).run()
         return raft.figures, f"{raft.trace:08x}"
+    if world == "disk":
+        disks = slow_disk_world.SlowDiskWorld(seed, places=places).run()
+        return disks.figures, disks.trace.hexdigest()
     whole = cluster_world.World(seed, places=places, growing=world == "growing" or seed % 2 == 1).run()
     return whole.figures, whole.trace.hexdigest()
 

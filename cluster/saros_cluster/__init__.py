@@ -12,7 +12,7 @@ the users, the facade and its errors; the rest is for the server, which builds a
     reconfiguration    reconciler, unsafe_recovery
     routing            merges, proposer, replicas, routes, schema_view
     remote             migration_sources, reader_open, reader_service, routed_view
-    multiraft          host, host_threads, peers, raft_log
+    multiraft          host, host_threads, log_latency, peers, raft_log
     raft               membership, messages, ready
     transport          counters, grpc_peers, handshake
     data               snapshots

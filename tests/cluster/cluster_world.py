@@ -215,7 +215,16 @@ def _warm_up() -> None:
 class World:
     """See the module."""
 
-    def __init__(self, seed: int, *, seconds: int = 20, places: Sequence[Place] = (), growing: bool = False) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        seconds: int = 20,
+        places: Sequence[Place] = (),
+        growing: bool = False,
+        nodes: Sequence[int] = (3, 3, 3, 4, 5),
+    ) -> None:
+        """`nodes`: how many there are, one of these numbers."""
         self.seed = seed
         self.seconds = seconds
         self.threads = Threads(seed)
@@ -223,7 +232,7 @@ class World:
         self.network = WorldNetwork(self.threads)
         self.trace = hashlib.blake2b(digest_size=16)
         self.story: list[str] = []
-        count = chance.choice((3, 3, 3, 4, 5))
+        count = chance.choice(nodes)
         self.replicas = chance.choice((1, 2, 3, 3, 3))
         self.ids = [NodeId(n) for n in range(1, count + 1)]
         self.options = StoreOptions(
@@ -282,16 +291,24 @@ class World:
         if self.is_beset:
             self.peace_ns = 8 * SECOND  # its faults come with changes, and those need some peace
         self.operator = Operator(self) if growing else None
-        nodes = {id_: Node(*self.addresses(id_)) for id_ in self.ids}
         #: What the operator saw last.
-        self.last_topology = Topology.first(nodes, self.replicas, SLOTS)
+        self.last_topology = self.first_topology()
+
+    def first_topology(self) -> Topology:
+        """How the cluster begins."""
+        nodes = {id_: Node(*self.addresses(id_), rack=self.rack(id_)) for id_ in self.ids}
+        return Topology.first(nodes, self.replicas, SLOTS)
+
+    def rack(self, _node: NodeId) -> str:
+        """Where a node is; empty: not known."""
+        return ""
 
     def addresses(self, node: NodeId) -> tuple[str, str]:
         """Where a node listens for others, and for clients."""
         return f"127.0.0.1:{2 * node}", f"127.0.0.1:{2 * node + 1}"
 
     def file(self, node: NodeId) -> ClusterFile:
-        nodes = {id_: NodeAddress(*self.addresses(id_)) for id_ in self._founders}
+        nodes = {id_: NodeAddress(*self.addresses(id_), self.rack(id_)) for id_ in self._founders}
         joined = None if node in nodes else NodeAddress(*self.addresses(node))
         return ClusterFile(_CLUSTER, node, self.replicas, SLOTS, nodes, joined=joined)
 
@@ -497,8 +514,23 @@ class World:
         member.disk.is_full = False
 
     def _slow(self, member: Member) -> None:
-        member.disk.sync_ns = self.random.choice((200_000, 2_000_000, 300_000_000))
+        kind = self.random.randrange(4)
+        if kind == 3:
+            self.slow_down(member)
+            self.threads.after(self.random.randrange(4, 20) * SECOND, lambda: self.speed_up(member))
+            return
+        member.disk.sync_ns, member.disk.sync_min_ns = (200_000, 2_000_000, 300_000_000)[kind], 0
         self.suffer("slow disk", f"syncs of node {member.id} take up to {member.disk.sync_ns / 1e6} ms")
+
+    def slow_down(self, member: Member) -> None:
+        """The disk of a node is about to fail: each sync takes seconds."""
+        member.disk.sync_ns, member.disk.sync_min_ns = 3 * SECOND, SECOND
+        self.suffer("very slow disk", f"syncs of node {member.id} take 1 to 3 s")
+
+    def speed_up(self, member: Member) -> None:
+        """The disk of a node is a good one."""
+        member.disk.sync_ns, member.disk.sync_min_ns = 1_000_000, 0
+        self.note(f"syncs of node {member.id} take up to 1 ms")
 
     def _clock(self, member: Member) -> None:
         member.clock.skew_ns = self.random.choice((0, 1, -1)) * self.random.randrange(3_600 * SECOND)
@@ -537,7 +569,7 @@ class World:
         self.network.heal()
         for member in self.members.values():
             member.disk.is_full = False
-            member.disk.sync_ns = 1_000_000
+            member.disk.sync_ns, member.disk.sync_min_ns = 1_000_000, 0
             member.disk.live_on()
         for client in self.clients:
             client.stopping = True

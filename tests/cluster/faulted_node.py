@@ -3,11 +3,12 @@
     D/befall.NAME     the process that gets to point NAME renames this to D/befallen.NAME, and stops itself (SIGSTOP);
                       whoever looks on kills it, or lets it go on
     D/full            as long as this is there, nothing more fits on its disk
+    D/slow            as long as this is there, each fsync takes longer, by as many seconds as it says
     D/cut             as long as this is there, no other node hears of it, nor it of them
 
 The node is as anybody starts it, but that a few of its functions are wrapped in others that look for these files, and
-that leases of captures are short. Points are named after the step that has just been taken there (`POINTS`); see
-`docs/protocol/expansion.md`.
+that leases of captures are short, as is the time for which a log is taken for slow after its last slow write. Points
+are named after the step that has just been taken there (`POINTS`); see `docs/protocol/expansion.md`.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from saros_cluster.data import region_apply
 from saros_cluster.data.ownership import Ownership
+from saros_cluster.multiraft import log_latency
 from saros_cluster.multiraft.host import GroupHost
 from saros_cluster.multiraft.peers import Unreachable
 from saros_cluster.node.groups import Groups
@@ -53,6 +56,7 @@ POINTS: dict[str, tuple[object, str]] = {
 }
 _POLL_SECONDS = 0.05
 _LEASE_NS = 20_000_000_000
+_RECOVERY_NS = 5_000_000_000
 
 
 class Befallen:
@@ -70,8 +74,10 @@ class Befallen:
             self._stop_after(holder, function, name)
         for holder, function in ((LocalFile, "write"), (LocalFile, "reserve"), (LocalDisk, "create")):
             self._need_room(holder, function)
+        self._slow_down()
         self._cut_off()
         region_apply.CAPTURED_NS = _LEASE_NS
+        log_latency.RECOVERY_NS = _RECOVERY_NS
 
     def _stop_after(
         self, holder: object, name: str, point: str, is_meant: Callable[..., bool] = lambda *_: True
@@ -102,6 +108,16 @@ class Befallen:
             return do(*args)
 
         setattr(holder, name, doing)
+
+    def _slow_down(self) -> None:
+        sync = LocalFile.sync
+
+        def syncing(file: LocalFile) -> None:
+            with suppress(FileNotFoundError):
+                time.sleep(float((self._folder / "slow").read_text()))
+            sync(file)
+
+        LocalFile.sync = syncing  # type: ignore[method-assign]
 
     # ------------------------------------------------------------------ links
 

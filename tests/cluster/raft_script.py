@@ -9,7 +9,8 @@
     forget N ...                    as many ticks as it takes until followers would vote for somebody else
     propose N data [count]          | single N data count: one by one | propose-bytes N size
     change N version voters=1,2 [learners=3] | alone N version [learners=3]
-    transfer N to | step-down N | compact N index
+    transfer N to | transfer-among N nodes | step-down N | compact N index
+    defer N [off]                   it leaves elections to others at first
     read N                          the reads of a node are numbered from 1
     deliver [N->M] [type] [count]   messages on their way, oldest first; without a count all that are on their way now
     drop ... | hold ... | duplicate ...     the same choice; what is held is on its way again after `release`
@@ -455,6 +456,14 @@ class Table:
         if not self.seat(node).node.transfer(NodeId(int(to))):
             self.say("no")
         self.seat(node).pump()
+
+    def do_transfer_among(self, node: str, among: str) -> None:
+        if not self.seat(node).node.transfer_among([NodeId(number) for number in numbers(among)]):
+            self.say("no")
+        self.seat(node).pump()
+
+    def do_defer(self, node: str, off: str = "") -> None:
+        self.seat(node).node.defer_elections(not off)
 
     def do_alone(self, node: str, version: str, learners: str = "") -> None:
         self.seat(node).node.force_single_voter(membership(int(version), numbers(node), numbers(learners)))

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from cluster import cluster_mutants, growth_mutants, raft_mutants, read_mutants
+from cluster import cluster_mutants, disk_mutants, growth_mutants, raft_mutants, read_mutants
 from cluster.world_hunt import Mutant, planted
 
-MUTANTS = (*raft_mutants.MUTANTS, *cluster_mutants.MUTANTS, *growth_mutants.MUTANTS, *read_mutants.MUTANTS)
+MUTANTS = (
+    *raft_mutants.MUTANTS,
+    *cluster_mutants.MUTANTS,
+    *growth_mutants.MUTANTS,
+    *read_mutants.MUTANTS,
+    *disk_mutants.MUTANTS,
+)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)

@@ -27,8 +27,9 @@ class WorldDisk(DiskModel):
         super().__init__()
         self._threads = threads
         self._random = threads.random
-        #: A sync takes up to so long.
+        #: A sync takes up to so long, and at least the second.
         self.sync_ns = self._random.choice((100_000, 1_000_000, 10_000_000))
+        self.sync_min_ns = 0
         self.is_full = False
         self._operations = 0
         #: At which operation its node dies, and what brings that about.
@@ -37,7 +38,7 @@ class WorldDisk(DiskModel):
     def crash(self, *, power: bool) -> WorldDisk:
         """The disk that is found afterwards; this one is nobody's."""
         disk = WorldDisk(self._threads)
-        disk.sync_ns = self.sync_ns
+        disk.sync_ns, disk.sync_min_ns = self.sync_ns, self.sync_min_ns
         return self._put_survivors(disk) if power else disk.become_copy(self)
 
     def die_after(self, operations: int, die: Callable[[], None]) -> None:
@@ -59,7 +60,7 @@ class WorldDisk(DiskModel):
         files = {path: _survivor(node, self._random) for path, node in nodes.items() if isinstance(node, Inode)}
         return disk.put(files, [path for path in nodes if path not in files])
 
-    def _spend(self, most_ns: int) -> None:
+    def _spend(self, most_ns: int, least_ns: int = 0) -> None:
         """Time that an operation takes; a crash may come meanwhile."""
         if self._threads.current is self._threads.main:
             return
@@ -68,7 +69,10 @@ class WorldDisk(DiskModel):
             self._fatal[1]()
             self._threads.park()
         if most_ns:
-            self._threads.park(self._threads.now_ns + self._random.randrange(most_ns))
+            self._threads.park(self._threads.now_ns + self._random.randrange(least_ns, most_ns))
+
+    def _spend_sync(self) -> None:
+        self._spend(self.sync_ns, self.sync_min_ns)
 
     def _spend_a_little(self) -> None:
         self._spend(300_000 if self._random.random() < 0.05 else 0)
@@ -98,7 +102,7 @@ class WorldDisk(DiskModel):
 
     def truncate(self, path: str, size: int) -> None:
         inode = self.inode(path)
-        self._spend(self.sync_ns)
+        self._spend_sync()
         inode.truncate(size)
 
     def replace(self, source: str, target: str) -> None:
@@ -147,7 +151,7 @@ class WorldDisk(DiskModel):
     def sync_folder(self, path: str) -> None:
         folder = self.folder(path)
         moves = self.moves_of(folder)
-        self._spend(self.sync_ns)
+        self._spend_sync()
         self.make_durable(moves)
 
     def free_bytes(self, path: str) -> int:
@@ -179,7 +183,7 @@ class WorldFile:
 
     def sync(self) -> None:
         count = len(self._inode.dirty)
-        self._disk._spend(self._disk.sync_ns)
+        self._disk._spend_sync()
         self._inode.sync(count)
 
     def close(self) -> None:

@@ -37,7 +37,16 @@ if TYPE_CHECKING:
     from cluster.cluster_world import Life, World
 
 #: Threads that a node has as long as it lives, by the beginning of their names.
-_LASTING = ("receive", "saros-raft", "saros-flush", "saros-chores", "saros-groups", "saros-growing", "saros-sync")
+_LASTING = (
+    "receive",
+    "saros-raft",
+    "saros-flush",
+    "saros-chores",
+    "saros-groups",
+    "saros-growing",
+    "saros-eviction",
+    "saros-sync",
+)
 
 
 class Broken(AssertionError):

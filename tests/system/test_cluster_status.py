@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
 import pytest
@@ -9,6 +9,7 @@ from manual_clock import ManualClock
 from system.cluster_fixture import Nodes
 from waiting import wait_until
 
+from saros_cluster.multiraft.log_latency import LogHealth
 from saros_cluster.multiraft.peers import Unreachable
 from saros_cluster.node.receive_throttle import ReceiveThrottle
 from saros_cluster.placement.ring import NodeId
@@ -42,6 +43,7 @@ class FakeReplica:
 @dataclass
 class FakeHost:
     groups: dict[GroupId, FakeReplica]
+    log_health: LogHealth = field(default_factory=LogHealth)
 
     def statuses(self) -> dict[GroupId, FakeReplica]:
         return self.groups
@@ -58,6 +60,7 @@ class FakePeers:
     told: dict[NodeId, dict[int, FakeReplica] | None]
     ahead_ns: dict[NodeId, int] = field(default_factory=dict)
     answer_s: float = 0.0
+    logs: dict[NodeId, LogHealth] = field(default_factory=dict)
 
     def call(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> bytes:
         assert ("status", b"") == (name, request)
@@ -67,7 +70,10 @@ class FakePeers:
         now_ns = self.clock.now_ns() + self.ahead_ns.get(node, 0)
         self.clock.advance(self.answer_s)
         groups = {group: [*vars(replica).values(), 0, []] for group, replica in found.items()}
-        return json.dumps({"version": "1", "groups": groups, "came": [0, 0, 0, 0.0], "clock_ns": now_ns}).encode()
+        words = {"version": "1", "groups": groups, "came": [0, 0, 0, 0.0], "clock_ns": now_ns}
+        if node in self.logs:
+            words["log"] = astuple(self.logs[node])
+        return json.dumps(words).encode()
 
 
 class Three:
@@ -125,6 +131,28 @@ def test_what_is_wrong_with_the_cluster_is_a_problem(three: Three) -> None:
     assert "node 2 (host2:1) does not answer" in three.status.problems()
     assert "the clock of node 3 is 10 s behind this one's" in three.status.problems()
     assert 1 == three.status.unreachable_count()
+
+
+def test_a_slow_log_is_a_problem_and_its_node_comes_last(three: Three) -> None:
+    three.peers.logs[TWO] = LogHealth(True, 1_200_000_000, 5_000_000)
+    three.status.refresh()
+    two = "node 2 writes its log slowly (1.200 s, usually 0.005 s), so other nodes lead its groups: check its disk"
+    assert [two] == three.status.problems()
+    assert [[THREE, TWO]] * 2 == [three.status.current_members(GroupId(group)) for group in (1, 2)]
+    three.host.log_health = LogHealth(True, 2_000_000_000, 1_000_000)
+    one = "node 1 writes its log slowly (2.000 s, usually 0.001 s), so other nodes lead its groups: check its disk"
+    assert [one, two] == three.status.problems()
+    assert {ONE: 2_000_000_000, TWO: 1_200_000_000, THREE: 0} == {
+        node: log.write_ns for node, log in three.status.log_health().items()
+    }
+
+
+def test_nodes_that_are_slow_or_silent_are_not_fast(three: Three) -> None:
+    assert {TWO, THREE} == three.status.find_fast_nodes()
+    three.peers.logs[TWO] = LogHealth(True, 1_200_000_000, 5_000_000)
+    assert {THREE} == three.status.find_fast_nodes()
+    three.peers.told[THREE] = None
+    assert set() == three.status.find_fast_nodes()
 
 
 def test_an_answer_that_takes_long_is_no_clock_that_is_wrong(three: Three) -> None:

@@ -20,6 +20,7 @@ from waiting import wait_until
 from saros_cluster.database.database import ClusterDatabase
 from saros_cluster.database.read_index import CATCH_UP
 from saros_cluster.multiraft.host import GroupHost
+from saros_cluster.multiraft.log_latency import LogHealth, LogLatency
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.proposer import PROPOSE
@@ -190,7 +191,11 @@ def _of_writes(calls: Calls) -> Calls:
 def a_town(folder: Path, nodes: int, replicas: int, kind: type[Nodes] = Nodes) -> Iterator[Town]:
     """All is closed at the end. Nobody leads but whom a test wants."""
     weather = Weather()
-    with weather.around_nodes(), mock.patch.object(LeaderBalancing, "due", return_value=[]):
+    with (
+        weather.around_nodes(),
+        mock.patch.object(LeaderBalancing, "due", return_value=[]),
+        mock.patch.object(LogLatency, "check", return_value=LogHealth()),
+    ):
         cluster = kind(folder, nodes, replicas)
         try:
             yield Town(cluster, weather)

@@ -6,5 +6,6 @@ state_machine    the interface of a group's state
 peers            how nodes reach each other: the interface
 raft_log         the durable log of all groups in one segmented log
 log_records      its records: pure
+log_latency      how long its writes take, and whether that is too long: pure
 positions        a position in a group's log, as JSON values
 """

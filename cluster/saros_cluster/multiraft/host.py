@@ -28,6 +28,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 
+from saros_cluster.multiraft.log_latency import LogHealth, LogLatency
 from saros_cluster.multiraft.peers import Peers
 from saros_cluster.multiraft.raft_log import RaftLog
 from saros_cluster.multiraft.state_machine import Outcome, ProposalLost, ReplacedBySnapshot, StateMachine
@@ -158,12 +159,20 @@ class GroupHost:
         self.failures: dict[GroupId, str] = {}
         #: As of the last turn.
         self._statuses: dict[GroupId, Status] = {}
+        self._log_latency = LogLatency()
+        #: As of the last tick.
+        self.log_health = LogHealth()
+        #: The write that waits for the disk, if one does: its begin, and its bytes.
+        self._writing: tuple[int, int] | None = None
+        #: The log is to be written although no group wants it: to learn how long that takes.
+        self._is_probe_due = False
 
     # ------------------------------------------------------------------ anyone
 
     def add(self, group: GroupId, restored: Restored, machine: StateMachine, options: RaftOptions) -> None:
         """Take part in a group; before the first turn."""
         node = RaftNode(group, self._id, restored, options, self._randomness)
+        node.defer_elections(self.log_health.slow)
         self._groups[group] = _Group(node, machine)
         self._statuses[group] = node.status
         self._dirty[group] = None
@@ -232,6 +241,10 @@ class GroupHost:
     def transfer(self, group: GroupId, to: NodeId) -> None:
         """Hand the leadership over, if this node has it."""
         self._put(group, lambda: self._transfer(group, to), None)
+
+    def transfer_among(self, group: GroupId, nodes: Collection[NodeId]) -> None:
+        """Hand the leadership over to one of these nodes, if this node has it and one of them can take it soon."""
+        self._put(group, lambda: self._transfer_among(group, nodes), None)
 
     def compact(self, group: GroupId, index: int) -> None:
         """Entries up to there are durable in the state machine."""
@@ -322,6 +335,24 @@ class GroupHost:
         for _ in range(min(ticks, _TICKS_MAX)):
             for group, found in self._groups.items():
                 self._run(group, found.node.tick)
+        self._check_log(now)
+
+    def _check_log(self, now_ns: int) -> None:
+        """Judge how long the log's writes take. While they take long, other nodes should lead."""
+        before, writing = self.log_health, self._writing
+        if writing is None:
+            self.log_health = self._log_latency.check(now_ns)
+            if self._log_latency.is_probe_due(now_ns):
+                with self._lock:
+                    self._is_probe_due = True
+                    self.syncing.notify()
+        else:
+            began_ns, size_bytes = writing
+            self.log_health = self._log_latency.check(now_ns, now_ns - began_ns, size_bytes)
+        if self.log_health.slow is not before.slow:
+            _log_health_change(self.log_health)
+            for found in self._groups.values():
+                found.node.defer_elections(self.log_health.slow)
 
     def _collect(self) -> None:
         """Take what the groups want done, until they want no more."""
@@ -405,6 +436,11 @@ class GroupHost:
         if found is not None:
             found.node.transfer(to)
 
+    def _transfer_among(self, group: GroupId, nodes: Collection[NodeId]) -> None:
+        found = self._groups.get(group)
+        if found is not None:
+            found.node.transfer_among(nodes)
+
     def _campaign(self, group: GroupId) -> None:
         found = self._groups.get(group)
         if found is not None:
@@ -427,7 +463,7 @@ class GroupHost:
     @property
     def has_writes(self) -> bool:
         """Whether `sync_some` has something to do; under `syncing`."""
-        return bool(self._to_sync)
+        return bool(self._to_sync) or self._is_probe_due
 
     def sync_some(self) -> bool:
         """Make everything durable that waits for it; False if the disk is full and it is to be tried again later."""
@@ -437,13 +473,13 @@ class GroupHost:
     def _sync(self) -> bool:
         with self._lock:
             writes, self._to_sync = self._to_sync, []
-        if not writes:
+            is_probe, self._is_probe_due = self._is_probe_due and not writes, False
+        if not writes and not is_probe:
             return True
         try:
             for write in writes:
                 self._install(write)
-            tickets = [self._log.append(write.group, write.persist) for write in writes]
-            self._log.wait(tickets[-1])
+            self._put_all([(None, self._write(writes))])
         except DiskFull:
             with self._lock:
                 self._to_sync = writes + self._to_sync
@@ -455,6 +491,19 @@ class GroupHost:
             return True
         self._put_all([(w.group, self._persisting(w)) for w in writes])
         return True
+
+    def _write(self, writes: Sequence[Write]) -> Event:
+        """Write to the log, by default only to test it; returns the event that notes how long that took."""
+        size_bytes = sum(entry.size_bytes for write in writes for entry in write.persist.entries)
+        began_ns = self._clock.monotonic_ns()
+        self._writing = began_ns, size_bytes
+        try:
+            tickets = [self._log.append(write.group, write.persist) for write in writes] or [self._log.probe()]
+            self._log.wait(tickets[-1])
+        finally:
+            self._writing = None
+        ended_ns = self._clock.monotonic_ns()
+        return partial(self._log_latency.note, ended_ns, ended_ns - began_ns, size_bytes)
 
     def _install(self, write: Write) -> None:
         """Before the log begins anew: a crash in between leaves a state that is ahead of the log, which is looked for.
@@ -631,6 +680,15 @@ def _fail(group: _Group, error: Exception) -> None:
         read.set_exception(error)
     group.proposals.clear()
     group.reads.clear()
+
+
+def _log_health_change(now: LogHealth) -> None:
+    """Log the verdict about the log's writes, with figures and the next step."""
+    if now.slow:
+        text = "writing the log is slow: other nodes lead its groups meanwhile; check the disk of this node"
+        logger.warning(text, extra={"write": now.text})
+    else:
+        logger.info("writing the log is as fast as usual again: this node leads again", extra={"write": now.text})
 
 
 def _log_role_change(before: Status, now: Status) -> None:

@@ -139,6 +139,19 @@ class RaftLog:
                 ticket = self._queue(group, Entries(persist.entries))
             return ticket
 
+    def probe(self) -> Ticket:
+        """Queue a record that says nothing new, a group's hard state: waiting for it shows how long a write takes.
+
+        While no group has one, the ticket is always durable.
+        """
+        with self._lock:
+            self._catch_up()
+            changing = {group for _, group, change in self._queued if isinstance(change, HardState | Drop)}
+            for group, found in self._groups.items():
+                if found.hard_state is not None and group not in changing:
+                    return self._queue(group, found.hard_state)
+            return _NOTHING
+
     def drop(self, group: GroupId) -> Ticket:
         """Queue that the group left this node."""
         with self._lock:

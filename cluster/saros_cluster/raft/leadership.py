@@ -25,6 +25,7 @@ Pure; one thread.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from saros_cluster.placement.ring import NodeId
@@ -202,10 +203,16 @@ class Leadership:
 
     def _is_caught_up(self, node: NodeId) -> bool:
         log, progress = self._log, self._progress.get(node)
-        if progress is None or progress.mode is not Mode.REPLICATE or progress.match < log.membership_index:
+        if progress is None or progress.match < log.membership_index:
             return False  # it does not know yet that it is in the group: it would not vote
-        lacking_bytes = log.bytes_between(progress.match + 1, log.last_index)
-        return node in log.membership.learners and lacking_bytes <= _CAUGHT_UP_BYTES
+        return node in log.membership.learners and self._lacks_little(progress)
+
+    def _lacks_little(self, progress: Progress) -> bool:
+        """Return whether a follower that receives entries has all but the last window of them."""
+        log = self._log
+        if progress.mode is not Mode.REPLICATE or progress.match < log.base_index:
+            return False
+        return log.bytes_between(progress.match + 1, log.last_index) <= _CAUGHT_UP_BYTES
 
     def needed_from(self) -> int:
         """The first entry that some follower may not have yet."""
@@ -299,6 +306,16 @@ class Leadership:
         if self._transfer is None or self._transfer.to != to:
             self._transfer = _Transfer(to, self._options.election_ticks)
         return True
+
+    def successor(self, among: Collection[NodeId]) -> NodeId | None:
+        """Return the voter among these nodes that can lead soonest: it has most of the log, and lacks little of it."""
+        voters = self._log.membership.voters
+        ready = [
+            (progress.match, -node)
+            for node, progress in self._progress.items()
+            if node in among and node in voters and self._lacks_little(progress)
+        ]
+        return NodeId(-max(ready)[1]) if ready else None
 
     def retire(self) -> None:
         """The last words: what is committed, and who may lead now."""

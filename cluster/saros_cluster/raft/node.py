@@ -27,6 +27,7 @@ Time is counted in ticks; randomness is passed in. One thread.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.entry_log import EntryLog
@@ -74,6 +75,8 @@ from saros_cluster.raft.ready import (
 ENTRY_BYTES_MAX = 12 << 20
 #: Handed out and not applied: more would only wait for the state machine.
 UNAPPLIED_BYTES_MAX = 16 << 20
+#: Election times for which a node that defers elections waits in addition: others begin, and are elected, in less.
+_DEFERRED_ELECTIONS = 2
 _STORY_LENGTH = 16
 
 
@@ -105,6 +108,8 @@ class RaftNode:
         self._now = 0
         self._elapsed = 0
         self._timeout = 0
+        #: Whether it leaves elections to others at first.
+        self._defers = False
         self._reads = LocalReads()
         #: Reads are numbered from a new place in each life, so that no answer is taken for that to another question.
         self._last_read = randomness.getrandbits(40) << 20
@@ -171,8 +176,10 @@ class RaftNode:
         if self._leadership is not None:
             if not self._leadership.tick():
                 self._follow(None, "no majority answers")
-        elif self._log.may_need(self._id):
-            if self._elapsed >= self._timeout or (self._is_single_voter() and self._role is Role.FOLLOWER):
+        elif self._log.may_need(self._id) and not (self._defers and self._leader is not None):
+            is_alone = self._is_single_voter() and self._role is Role.FOLLOWER
+            deferral = _DEFERRED_ELECTIONS * self._options.election_ticks if self._defers else 0
+            if self._elapsed >= self._timeout + deferral or is_alone:
                 self._ask_for_pre_votes()
         elif self._elapsed >= self._timeout and self._leader is not None:
             self._follow(None, "nothing heard of a leader")
@@ -296,6 +303,18 @@ class RaftNode:
         Given up after an election's time; until then proposals are refused.
         """
         return self._leadership is not None and self._leadership.transfer(to)
+
+    def transfer_among(self, nodes: Collection[NodeId]) -> bool:
+        """Hand the leadership over to the node among these that can take it soonest; False if there is none."""
+        successor = None if self._leadership is None else self._leadership.successor(nodes)
+        return successor is not None and self.transfer(successor)
+
+    def defer_elections(self, defers: bool) -> None:
+        """Let other voters begin elections first, until told otherwise: this node can lead, but others are better.
+
+        It still votes. If nobody else leads after the deferral, it campaigns.
+        """
+        self._defers = defers
 
     def campaign(self) -> None:
         """Do not wait for the election's time, if nobody leads. What was asked a moment ago is not asked again."""

@@ -6,6 +6,7 @@ admin                 ADD NODE and related statements
 background            periodic work
 reconfiguration_thread   drives changes of the topology
 leader_balancing      spreads the leaders of groups over the nodes
+leader_eviction       moves the leaders of groups off this node while its log is slow
 rebalancing           moves slots between groups by their load
 peer_requests         what a node asks all others: queries, partitions, files
 extension_check       whether all nodes have a function's module installed

@@ -142,8 +142,11 @@ class BackgroundTasks:
 
     def _spread_leaders(self) -> None:
         led = [group for group in self._led() if group != META]
-        for group in self._spread.due(g for g in led if NodeId(g) in self._status.current_members(g)):
+        for group in self._spread.due(g for g in led if self._can_lead(NodeId(g), g)):
             self.host.transfer(group, NodeId(group))
+
+    def _can_lead(self, node: NodeId, group: GroupId) -> bool:
+        return node in self._status.current_members(group) and not self._status.is_slow(node)
 
     def _led(self) -> list[GroupId]:
         return [group for group, status in self.host.statuses().items() if status.leads]

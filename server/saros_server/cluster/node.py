@@ -56,6 +56,7 @@ from saros_engine.show.cluster_requests import TELL
 from saros_server.cluster.admin import Administration
 from saros_server.cluster.background import BackgroundTasks
 from saros_server.cluster.extension_check import INSTALLED, ExtensionCheck, serve_installed
+from saros_server.cluster.leader_eviction import LeaderEviction
 from saros_server.cluster.peer_requests import OtherNodes
 from saros_server.cluster.rebalancing import BalanceOptions, Balancing
 from saros_server.cluster.reconfiguration_thread import ReconfigurationThread
@@ -280,6 +281,9 @@ class _Opening:
         )
         chores.start()
         self._closing.callback(chores.stop)
+        eviction = LeaderEviction(host, status)
+        eviction.start()
+        self._closing.callback(eviction.stop)
         self._closing.callback(ReconfigurationThread(worker).stop)
         directory = ClusterDirectory(database, lambda: meta.state.users)
         admin = Administration(file, database, self._routes, worker.rescue, balancing, status.answers)

@@ -13,6 +13,7 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from saros_cluster.multiraft.host import GroupHost
+from saros_cluster.multiraft.log_latency import LogHealth
 from saros_cluster.multiraft.peers import CallHandler, Peers, RemoteError, Unreachable
 from saros_cluster.node.groups import counted
 from saros_cluster.node.receive_throttle import ReceiveCounters, ReceiveThrottle
@@ -72,6 +73,7 @@ class _NodeReport:
     replicas: Mapping[GroupId, _Replica]
     came: ReceiveCounters
     read_only: bool
+    log: LogHealth
     #: How long it took to answer, and how far its clock is before this node's.
     answer_ns: int = 0
     ahead_ns: int = 0
@@ -88,7 +90,7 @@ class LocalGroup:
     lag: int
 
 
-_UNASKED = _NodeReport("", {}, ReceiveCounters(), read_only=False)
+_UNASKED = _NodeReport("", {}, ReceiveCounters(), read_only=False, log=LogHealth())
 
 
 class ClusterStatus:
@@ -155,7 +157,10 @@ class ClusterStatus:
             words.get("clock_ns", asked_ns), asked_ns, self._clock.now_ns()
         )  # older nodes do not tell
         read_only, answer_ns = bool(words.get("read_only")), self._clock.monotonic_ns() - begun_ns
-        return _NodeReport(words["version"], replicas, ReceiveCounters(*words["came"]), read_only, answer_ns, ahead_ns)
+        log = LogHealth(*words.get("log", ()))
+        return _NodeReport(
+            words["version"], replicas, ReceiveCounters(*words["came"]), read_only, log, answer_ns, ahead_ns
+        )
 
     def call_handlers(self) -> Mapping[str, CallHandler]:
         """What other nodes ask this one, by name."""
@@ -167,7 +172,8 @@ class ClusterStatus:
             groups[group] = astuple(found)
         came = astuple(self._inflow.received())
         words = {"version": RELEASE, "groups": groups, "came": came, "read_only": self._mode.read_only}
-        return json.dumps({**words, "clock_ns": self._clock.now_ns()}).encode()
+        words |= {"log": astuple(self._host.log_health), "clock_ns": self._clock.now_ns()}
+        return json.dumps(words).encode()
 
     def _local_replicas(self) -> dict[GroupId, _Replica]:
         found = {}
@@ -181,20 +187,33 @@ class ClusterStatus:
         return found
 
     def _all(self) -> dict[NodeId, _NodeReport | None]:
-        return {
-            **self._reports,
-            self._node: _NodeReport(RELEASE, self._local_replicas(), self._inflow.received(), self._mode.read_only),
-        }
+        own = _NodeReport(
+            RELEASE, self._local_replicas(), self._inflow.received(), self._mode.read_only, self._host.log_health
+        )
+        return {**self._reports, self._node: own}
 
     def current_members(self, group: GroupId) -> list[NodeId]:
-        """The other members of a group that answered last time and had all that was committed then, in ring order."""
+        """The other members of a group that answered last time and had all that was committed then.
+
+        In ring order, but those whose log is slow come last.
+        """
         found = []
         for node in self._routes.now.members(group):
             told = self._reports.get(node)
             replica = None if told is None else told.replicas.get(group)
             if replica is not None and replica.applied >= replica.commit:
                 found.append(node)
-        return found
+        return sorted(found, key=self.is_slow)
+
+    def is_slow(self, node: NodeId) -> bool:
+        """Whether another node said that its log is slow when it was asked last."""
+        return (self._reports.get(node) or _UNASKED).log.slow
+
+    def find_fast_nodes(self) -> set[NodeId]:
+        """Ask the other nodes, and return those that answer and whose log is not slow."""
+        asked = {node: self._ask(node) for node in self._routes.now.nodes if node != self._node}
+        self._reports |= asked
+        return {node for node, told in asked.items() if told is not None and not told.log.slow}
 
     def is_down(self, node: NodeId) -> bool:
         """Whether a node did not answer when it was asked last."""
@@ -228,7 +247,16 @@ class ClusterStatus:
             elif abs(answer.ahead_ns) > _CLOCKS_NS:
                 side = "ahead of" if answer.ahead_ns > 0 else "behind"
                 found.append(f"the clock of node {node} is {abs(answer.ahead_ns) / 1e9:.0f} s {side} this one's")
+            if answer is not None and answer.log.slow:
+                found.append(
+                    f"node {node} writes its log slowly ({answer.log.text}), so other nodes lead its groups: "
+                    "check its disk"
+                )
         return found
+
+    def log_health(self) -> Mapping[NodeId, LogHealth]:
+        """How long the log of each node takes, of this one and of those that answered when they were asked last."""
+        return {node: told.log for node, told in self._all().items() if told is not None}
 
     def answer_seconds(self) -> Mapping[NodeId, float]:
         """How long the other nodes took to tell how they are, those that did."""

@@ -93,6 +93,8 @@ METRICS: dict[str, tuple[bool, str]] = {
     "saros_cluster_silent_nodes": (False, "Nodes of the cluster that do not answer this node."),
     "saros_cluster_changing": (False, "1 while nodes join or leave, or slots move."),
     "saros_cluster_answer_seconds": (False, "Response time of another node to a status request, by node."),
+    "saros_cluster_log_write_seconds": (False, "Recent time of a log write of a node, until it is durable, by node."),
+    "saros_cluster_log_slow": (False, "1 while log writes of a node are slow, and others lead its groups, by node."),
     "saros_peer_messages_sent": (True, "Raft messages sent to another node, by node."),
     "saros_peer_messages_received": (True, "Raft messages received from another node."),
     "saros_peer_messages_dropped": (
@@ -235,6 +237,9 @@ def _of_cluster(cluster: ClusterNode) -> Iterator[Metric]:
         }
     )
     yield _by("saros_cluster_answer_seconds", "node", status.answer_seconds())
+    logs = status.log_health()
+    yield _by("saros_cluster_log_write_seconds", "node", {n: log.write_ns / _NANOSECONDS for n, log in logs.items()})
+    yield _by("saros_cluster_log_slow", "node", {n: log.slow for n, log in logs.items()})
     yield _by("saros_read_confirmations", "group", cluster.database.read_confirmations)
     groups = status.local_groups()
     for name, value_of in _OF_GROUPS.items():

@@ -1,0 +1,136 @@
+"""A simulated cluster that one chosen fault befalls: nothing else goes wrong but what `befall` does.
+
+    nodes start; clients write and read all the time; befall; healing; what `World.settle` demands of every world
+
+The network delays messages and loses none. Clients of `world_clients` find what is lost or doubled.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+
+from cluster.cluster_world import SECOND, Life, Member, World
+from cluster.raft_checkers import Violation
+from cluster.world_clients import PASSING, asked, write
+from cluster.world_threads import Place
+
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.topology.commands import GrowthCommand
+from saros_cluster.topology.topology import Topology
+from saros_storage.base.write_request import UNNUMBERED
+
+DEVICE, TIMESTAMPS = "root.meter.d", tuple(range(0, 3_200, 100))
+START_NS, WRITE_SECONDS = 30 * SECOND, 30.0
+_PAUSE_NS = 100_000_000
+
+
+class DirectedWorld(World):
+    """See the module. `nodes`: how many there are, one of these numbers."""
+
+    def __init__(
+        self, seed: int, *, replicas: int | None = None, nodes: Sequence[int] = (3,), places: Sequence[Place] = ()
+    ) -> None:
+        super().__init__(seed, places=places, nodes=nodes)
+        #: None: all nodes have everything.
+        self.replicas = len(self.ids) if replicas is None else replicas
+        self.last_topology = self.first_topology()
+        self._writes = 0
+
+    @abstractmethod
+    def befall(self) -> None:
+        """What happens to the cluster."""
+
+    def _live(self) -> None:
+        self.network.heal()
+        for member in self.members.values():
+            member.disk.sync_ns = 1_000_000
+            member.start()
+        self.wait_until("a node does not come up", self._are_up, START_NS)
+        for client in self.clients:
+            client.start()
+        self.await_write(self.ids[0], START_NS)
+        self.befall()
+        self.heal()
+        self.settle()
+
+    def be_envied(self, member: Member) -> None:
+        """See `World.be_envied`: here it survives that."""
+
+    def _are_up(self) -> bool:
+        return all(member.is_up for member in self.members.values())
+
+    def wait_until(self, why: str, holds: Callable[[], object], ns: int) -> None:
+        """Raise Violation if something does not hold in time."""
+        self._await(why, holds, self.threads.now_ns + ns)
+
+    # ------------------------------------------------------------------ looking
+
+    def up(self) -> dict[NodeId, Life]:
+        """The nodes that are up."""
+        return {id_: member.life for id_, member in self.members.items() if member.is_up and member.life is not None}
+
+    def leaders(self) -> dict[GroupId, NodeId]:
+        """By group: the node that leads it, of several the one in the last term."""
+        found: dict[GroupId, tuple[int, NodeId]] = {}
+        for node, life in self.up().items():
+            for group, status in life.host.statuses().items():
+                if status.leads:
+                    found[group] = max(found.get(group, (0, node)), (status.term, node))
+        return {group: node for group, (_, node) in found.items()}
+
+    def topology(self) -> Topology:
+        """As the node has it that knows most."""
+        databases = [life.node.database for life in self.up().values() if life.node is not None]
+        return max(databases, key=lambda database: database._parts.schema.version).routing.topology
+
+    # ------------------------------------------------------------------ asking
+
+    def write_through(self, node: NodeId, times: Sequence[int] = TIMESTAMPS, seconds: float = WRITE_SECONDS) -> int:
+        """How long a write takes, by default to every group. Raises one of PASSING."""
+        began = self.threads.now_ns
+        self._writes += 1
+        number = self._writes
+        asked(self, node, "write", lambda life: write(life, DEVICE, times, number, UNNUMBERED), seconds)
+        return self.threads.now_ns - began
+
+    def await_write(self, node: NodeId, ns: int) -> None:
+        """Write until it succeeds. Raises Violation if it does not in time."""
+        until = self.threads.now_ns + ns
+        while True:
+            try:
+                self.write_through(node)
+            except PASSING as error:
+                if self.threads.now_ns > until:
+                    raise Violation(f"no write succeeds through node {node}: {error!r}; {self._states()}") from error
+                self.pass_time(_PAUSE_NS)
+            else:
+                return
+
+    def keep_writing(self, ns: int, nodes: Sequence[NodeId] | None = None) -> None:
+        """One write after the other for some time, through nodes in turn."""
+        until, turn = self.threads.now_ns + ns, 0
+        while self.threads.now_ns < until:
+            self.pass_time(_PAUSE_NS)
+            among = nodes or self.ids
+            self.await_write(among[turn % len(among)], ns + START_NS)
+            turn += 1
+
+    def tell(self, step: GrowthCommand, node: NodeId) -> None:
+        """Have a node carry out a step of the topology, until it succeeds."""
+        until = self.threads.now_ns + START_NS
+        while True:
+            try:
+                asked(self, node, "grow", lambda life: life.node.database.grow(step), 8.0)
+            except PASSING as error:
+                if self.threads.now_ns > until:
+                    raise Violation(f"{step} does not succeed: {error!r}") from error
+                self.pass_time(SECOND)
+            else:
+                self.note(f"{step}")
+                return
+
+    def member_of(self, node: NodeId) -> Member:
+        """A node's place."""
+        return self.members[node]

@@ -1,0 +1,106 @@
+"""Disks that turn slow in a simulated cluster: each sync of some nodes takes 1 to 3 s, and nothing else is wrong.
+
+    SlowDiskWorld(seed).run()     writes are timed; disks turn slow; after ten seconds writes are timed again, then
+                                  once more after a leader crashed; disks recover; the nodes lead again
+
+All nodes have all data, and a majority keeps fast disks. A write goes to every group. It may be slow for SETTLE_NS;
+from then on it must take about the usual time, through any node, whatever its disk is like, and no slow node may lead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cluster.cluster_world import SECOND, Member
+from cluster.directed_world import DirectedWorld
+from cluster.raft_checkers import Violation
+from cluster.world_threads import Place
+
+from saros_cluster.placement.ring import NodeId
+
+#: A write to the former groups of a slow node takes the usual time after this.
+SETTLE_NS = 10 * SECOND
+#: A few times the usual time; at least what a message may come late.
+_TIMES, _LEAST_NS = 3, 600_000_000
+_USUAL_WRITES, _LATER_WRITES = 40, 30
+#: After it has recovered, a node leads its own group again within this.
+_RETURN_NS = 90 * SECOND
+
+
+class SlowDiskWorld(DirectedWorld):
+    """See the module."""
+
+    def __init__(self, seed: int, *, places: Sequence[Place] = ()) -> None:
+        super().__init__(seed, nodes=(3, 3, 5, 5), places=places)
+        #: Nodes that should not lead any more.
+        self._slow: set[NodeId] = set()
+
+    def befall(self) -> None:
+        """See the module."""
+        usual_ns = max(self._time_writes(_USUAL_WRITES))
+        self.note(f"a write takes up to {usual_ns / 1e9:.3f} s")
+        limit_ns = max(_TIMES * usual_ns, _LEAST_NS)
+        slow = self._turn_slow()
+        self.keep_writing(SETTLE_NS)
+        self._slow = {member.id for member in slow}
+        self._expect_writes_within(limit_ns)
+        if self._crash_a_leader():
+            self._expect_writes_within(limit_ns)
+        self._slow = set()
+        self._recover(slow)
+
+    def check(self) -> None:
+        """See `World.check`."""
+        super().check()
+        for group, node in self.leaders().items():
+            if node in self._slow:
+                raise Violation(f"node {node} leads group {group}, although its disk is slow and others are not")
+
+    def _time_writes(self, count: int) -> list[int]:
+        """How long several writes take, one after the other, through nodes in turn."""
+        found = []
+        for number in range(count):
+            self.pass_time(100_000_000)
+            found.append(self.write_through(self.ids[number % len(self.ids)]))
+        return found
+
+    def _expect_writes_within(self, limit_ns: int) -> None:
+        took = self._time_writes(_LATER_WRITES)
+        self.note(f"with slow disks, a write takes up to {max(took) / 1e9:.3f} s")
+        if max(took) > limit_ns:
+            raise Violation(f"a write takes {max(took) / 1e9:.3f} s, more than {limit_ns / 1e9:.3f} s")
+
+    def _turn_slow(self) -> list[Member]:
+        """At most as many nodes as a majority can do without."""
+        count = self.random.randrange((len(self.ids) - 1) // 2) + 1
+        slow = self.random.sample(list(self.members.values()), count)
+        for member in slow:
+            self.slow_down(member)
+        return slow
+
+    def _crash_a_leader(self) -> bool:
+        """A node with a fast disk crashes, and comes back. Return whether a majority with fast disks was left.
+
+        If none was, writes go on all the same, and any node may lead: better slow than not at all.
+        """
+        led = set(self.leaders().values())
+        fast = [id_ for id_ in self.ids if id_ not in self._slow]
+        is_enough = len(fast) - 1 > len(self.ids) // 2
+        member = self.members[self.random.choice([id_ for id_ in fast if id_ in led])]
+        if not is_enough:
+            self._slow = set()
+        self.suffer("power cut", f"{member.life} dies")
+        member.crash(power=True)
+        self.keep_writing(2 * SETTLE_NS, [id_ for id_ in self.ids if id_ != member.id])
+        self._rise(member)
+        self.wait_until("a node does not come back", lambda: member.is_up, 60 * SECOND)
+        self.keep_writing(SETTLE_NS)
+        return is_enough
+
+    def _recover(self, slow: Sequence[Member]) -> None:
+        self._slow = set()
+        for member in slow:
+            self.speed_up(member)
+        heads = {member.id for member in slow}
+        why = "a node does not lead again that has recovered"
+        self.wait_until(why, lambda: heads <= set(self.leaders().values()), _RETURN_NS)
