@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from cluster import faulted_node
-from system.local_cluster import SAROS, SLOTS, LocalCluster
+from system.local_cluster import SLOTS, LocalCluster
 from system.test_leaderless import kept_by
 from waiting import PATIENCE_S, wait_until
 
@@ -31,7 +31,7 @@ def three(tmp_path: Path) -> Iterator[LocalCluster]:
 
 def status_of(three: LocalCluster, node: int) -> str:
     """`saros status` of a node."""
-    command = [SAROS, "status", "--data", str(three.folder_of(node))]
+    command = [sys.executable, "-m", "saros_shell", "status", "--data", str(three.folder_of(node))]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S).stdout
 
 
