@@ -9,7 +9,7 @@ NODES ?= 3
 FAULTS ?= 8
 RESTARTS ?= 200
 
-.PHONY: help run test quick check-slow lint types imports unit format parser proto bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming mutants clean
+.PHONY: help run test quick check-slow lint types imports unit format parser proto bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming simulate-scale mutants clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -75,7 +75,10 @@ experiments: .venv/.installed ## the thesis's experiments on growing, in shape: 
 campaign-sim: .venv/.installed ## simulated clusters on new seeds, for MINUTES; nothing bad may happen
 	@$(BIN)/python benchmarks/campaign_sim.py --minutes $(MINUTES)
 
-campaign-mutants: .venv/.installed ## mistakes planted one at a time; the simulated clusters must find each
+campaign-simulate-scale: .venv/.installed ## clusters of 50, 200 and 1,000 nodes, simulated: traffic, elections, growth, a lost rack, within limits
+	@$(BIN)/python benchmarks/simulate_scale.py
+
+mutants: .venv/.installed ## mistakes planted one at a time; the simulated clusters must find each
 	@$(BIN)/python benchmarks/campaign_sim.py --mutants
 
 explore: .venv/.installed ## the protocol of growing and shrinking, in all interleavings of a small cluster
@@ -96,6 +99,9 @@ campaign-sync-kill: .venv/.installed ## two instances of 10 million points to th
 
 campaign-streaming: .venv/.installed ## a stream of Spark's from Saros to Saros starts again RESTARTS times; no row may be lost or come twice
 	@$(BIN)/python benchmarks/campaign_streaming.py --restarts $(RESTARTS)
+
+simulate-scale: .venv/.installed ## clusters of 50, 200 and 1,000 nodes, simulated: traffic, elections, growth, a lost rack, within limits
+	@$(BIN)/python benchmarks/simulate_scale.py
 
 mutants: .venv/.installed ## mistakes planted in storage and sync one at a time; their suites must find each
 	@$(BIN)/python benchmarks/campaign_storage.py --mutants

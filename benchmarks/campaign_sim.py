@@ -5,13 +5,16 @@ python benchmarks/campaign_sim.py --mutants [NAME ...] [--seeds 2000]
 
     raft       many groups' Raft nodes, disks and messages, no threads       tests/cluster/raft_world.py
     cluster    whole nodes as they are put together for use, with clients    tests/cluster/cluster_world.py
-               (of odd seeds, nodes join and leave meanwhile)
-    growing    of all seeds they do: for planted mistakes only
+               (of odd seeds, nodes join and leave meanwhile; of every fourth seed, few of many nodes vote in the meta
+               group)
+    growing    of all seeds they join and leave: for planted mistakes only
+    voters     of all seeds few vote: for planted mistakes only
     disk       disks turn slow, and nothing else is wrong: for planted mistakes only   tests/cluster/slow_disk_world.py
 
 Both worlds get the same share of the time. Some seeds are run twice, in different processes, and must have the same
 trace. The first world that complains ends the campaign: seed and story are printed, the exit code is 1, and
-`World(seed).run()` tells the same again (of an odd cluster, `World(seed, growing=True)`).
+`World(seed).run()` tells the same again (of an odd cluster, `World(seed, growing=True)`; of a fourth one,
+`few_voters=True`).
 
 With `--mutants`, a mistake is planted at a time, and the seeds from 0 on are run until a world complains of it. A
 mistake that `--seeds` seeds do not find makes the exit code 1.
@@ -43,6 +46,7 @@ from cluster import (
     raft_world,
     read_mutants,
     slow_disk_world,
+    voter_mutants,
 )
 from cluster.raft_checkers import Violation
 from cluster.world_hunt import SEEDS_MAX, Figures, Mutant, hunt
@@ -57,6 +61,7 @@ MUTANTS: dict[str, Sequence[Mutant]] = {
     "cluster": (*cluster_mutants.MUTANTS, *read_mutants.MUTANTS),
     "growing": growth_mutants.MUTANTS,
     "disk": disk_mutants.MUTANTS,
+    "voters": voter_mutants.MUTANTS,
 }
 
 
@@ -101,7 +106,8 @@ def live(world: str, seed: int, places: Sequence[Place] = ()) -> tuple[Figures, 
     if world == "disk":
         disks = slow_disk_world.SlowDiskWorld(seed, places=places).run()
         return disks.figures, disks.trace.hexdigest()
-    whole = cluster_world.World(seed, places=places, growing=world == "growing" or seed % 2 == 1).run()
+    growing, few_voters = world == "growing" or seed % 2 == 1, world == "voters" or seed % 4 == 3
+    whole = cluster_world.World(seed, places=places, growing=growing, few_voters=few_voters).run()
     return whole.figures, whole.trace.hexdigest()
 
 

@@ -10,7 +10,7 @@ the users, the facade and its errors; the rest is for the server, which builds a
     placement          balancer, ring, slots, table
     topology           commands, topology, transitions
     reconfiguration    reconciler, unsafe_recovery
-    routing            merges, proposer, replicas, routes, schema_view
+    routing            merges, proposer, replicas, round_robin, routes, schema_view
     remote             migration_sources, reader_open, reader_service, routed_view
     multiraft          host, host_threads, log_latency, peers, raft_log
     raft               membership, messages, ready

@@ -6,6 +6,7 @@
     disks      world_disk: lose what was not fsynced                   network   world_network: late, twice, never
     clients    world_clients: requests that are repeated elsewhere     watch     world_watch: looks on, from outside
     operator   world_growth: in a world that is `growing`, nodes join and leave
+    voters     world_voters: in a world with more nodes than voters of the meta group, on racks
 
 Faults: messages late, lost, doubled, overtaking; one-way cuts, lone nodes, halves; crashes of the process and of the
 power at any moment, while starting too; orderly stops; pauses; full and slow disks; clocks that are wrong and jump.
@@ -38,6 +39,7 @@ from cluster.world_growth import Operator
 from cluster.world_hunt import Figures
 from cluster.world_network import WorldNetwork, WorldPeers
 from cluster.world_threads import Place, Threads, replaced
+from cluster.world_voters import SETTLED_SECONDS, SILENCE_MS, Voters
 from cluster.world_watch import Watch
 from log_cutting import cut_log
 
@@ -147,7 +149,14 @@ class Member:
         while True:
             try:
                 node = ClusterNode.open(
-                    "/node", world.file(self.id), world.options, self.disk, self.clock, world.raft, outside
+                    "/node",
+                    world.file(self.id),
+                    world.options,
+                    self.disk,
+                    self.clock,
+                    world.raft,
+                    outside,
+                    meta_voter_timeout_ms=SILENCE_MS,
                 )
             except (DiskFull, OSError) as error:
                 if isinstance(error, OSError) and error.errno not in FULL_ERRNOS:
@@ -222,10 +231,12 @@ class World:
         seconds: int = 20,
         places: Sequence[Place] = (),
         growing: bool = False,
+        few_voters: bool = False,
         nodes: Sequence[int] = (3, 3, 3, 4, 5),
     ) -> None:
         """`nodes`: how many there are, one of these numbers."""
         self.seed = seed
+        self.voters = Voters(seed) if few_voters else None
         self.seconds = seconds
         self.threads = Threads(seed)
         self.random = chance = self.threads.random
@@ -233,6 +244,8 @@ class World:
         self.trace = hashlib.blake2b(digest_size=16)
         self.story: list[str] = []
         count = chance.choice(nodes)
+        if self.voters is not None:
+            count = self.voters.count
         self.replicas = chance.choice((1, 2, 3, 3, 3))
         self.ids = [NodeId(n) for n in range(1, count + 1)]
         self.options = StoreOptions(
@@ -247,6 +260,8 @@ class World:
         self.raft = RaftOptions(retained_bytes=chance.choice((0, 0, 1_000, 1 << 20)))
         #: A node that died comes back within this; who stays away long needs snapshots.
         self.absence_ns = chance.choice((2, 4, 12)) * SECOND
+        if self.voters is not None:
+            self.absence_ns = self.voters.absence_ns
 
         def numbered(thing: object) -> int:
             """For what is kept in sets: their order should not follow from addresses."""
@@ -258,6 +273,7 @@ class World:
         tokens = random.Random(f"tokens {seed}")
         self.places = [
             *places,
+            *(() if self.voters is None else self.voters.places),
             (secrets, "token_bytes", tokens.randbytes),
             (secrets, "randbits", tokens.getrandbits),
             (segmented_log, "_RESERVED_BYTES", 256),
@@ -293,24 +309,36 @@ class World:
         self.operator = Operator(self) if growing else None
         #: What the operator saw last.
         self.last_topology = self.first_topology()
+        self.watch.begins(self.last_topology)
 
     def first_topology(self) -> Topology:
         """How the cluster begins."""
-        nodes = {id_: Node(*self.addresses(id_), rack=self.rack(id_)) for id_ in self.ids}
-        return Topology.first(nodes, self.replicas, SLOTS)
+        file = self.file(self.ids[0])
+        nodes = {id_: Node(at.peer, at.client, rack=at.rack) for id_, at in file.nodes.items()}
+        return Topology.first(nodes, self.replicas, SLOTS, file.meta_voters)
 
-    def rack(self, _node: NodeId) -> str:
+    def rack(self, node: NodeId) -> str:
         """Where a node is; empty: not known."""
-        return ""
+        return "" if self.voters is None else self.voters.rack(node)
 
     def addresses(self, node: NodeId) -> tuple[str, str]:
         """Where a node listens for others, and for clients."""
         return f"127.0.0.1:{2 * node}", f"127.0.0.1:{2 * node + 1}"
 
     def file(self, node: NodeId) -> ClusterFile:
-        nodes = {id_: NodeAddress(*self.addresses(id_), self.rack(id_)) for id_ in self._founders}
-        joined = None if node in nodes else NodeAddress(*self.addresses(node))
-        return ClusterFile(_CLUSTER, node, self.replicas, SLOTS, nodes, joined=joined)
+        nodes = {id_: self._address(id_) for id_ in self._founders}
+        joined = None if node in nodes else self._address(node)
+        bound = None if self.voters is None else self.voters.bound
+        return ClusterFile(_CLUSTER, node, self.replicas, SLOTS, nodes, joined=joined, meta_voters=bound)
+
+    def _address(self, node: NodeId) -> NodeAddress:
+        return NodeAddress(*self.addresses(node), self.rack(node))
+
+    def topology(self) -> Topology:
+        """As the node has it that knows most."""
+        databases = [m.life.node.database for m in self.members.values() if m.is_up]
+        found = max(databases, key=lambda database: database._parts.schema.version, default=None)
+        return self.last_topology if found is None else found.routing.topology
 
     def welcome(self, node: NodeId) -> None:
         """A node that was admitted begins."""
@@ -382,7 +410,7 @@ class World:
         while self.threads.now_ns < until:
             self.threads.park(until)
             while self._dying:
-                self._crash_now(self._dying.pop())
+                self.crash_now(self._dying.pop())
             self.check()
 
     def check(self) -> None:
@@ -407,6 +435,8 @@ class World:
         self.note(text)
 
     def misfortune(self) -> None:
+        if self.voters is not None and self.voters.misfortune(self):
+            return
         member = self.random.choice(list(self.members.values()))
         kind = self.random.choice(
             ("crash", "crash", "cut", "cut", "mend", "pause", "full", "slow", "clock", "stop", "transfer", "compact")
@@ -435,7 +465,7 @@ class World:
     def _crash(self, member: Member) -> None:
         """Now, or between two operations of its disk."""
         if self.random.random() < 0.5:
-            self._crash_now(member)
+            self.crash_now(member)
         else:
             self._doom(member, 40)
 
@@ -451,7 +481,8 @@ class World:
         self._dying.append(member)
         self.threads.wake(self.threads.main)
 
-    def _crash_now(self, member: Member) -> None:
+    def crash_now(self, member: Member) -> None:
+        """The process or the power ends; the node comes back, unless it is lost."""
         if member.id in self.lost:
             self.members.pop(member.id, None)
         if member.life is None:
@@ -588,6 +619,9 @@ class World:
         if self.operator is not None:
             self._see_changes_through(self.operator)
             until = self.threads.now_ns + LIVELY_SECONDS * SECOND
+        if self.voters is not None:
+            self._settle_voters(self.voters)
+            until = self.threads.now_ns + LIVELY_SECONDS * SECOND
         probes = [self.registers.probe(id_) for id_ in self.ids]
         self._await("a probe does not end", lambda: all(probe.done for probe in probes), until)
         for probe in probes:
@@ -598,6 +632,14 @@ class World:
         self.note("replicas are equal")
         self.check_histories()
         self._await("something is left open", lambda: not self.watch.left_open(), self.threads.now_ns + 45 * SECOND)
+
+    def _settle_voters(self, voters: Voters) -> None:
+        until = self.threads.now_ns + SETTLED_SECONDS * SECOND
+        while (problem := voters.problem(self)) is not None:
+            if self.threads.now_ns > until:
+                raise Violation(f"{problem}: {self._states()}")
+            self.pass_time(100_000_000)
+        self.note("the voters are as they should be")
 
     def _see_changes_through(self, operator: Operator) -> None:
         """Every change comes to its end, and who was removed notices; then it is gone."""

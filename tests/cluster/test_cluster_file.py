@@ -137,3 +137,13 @@ def test_a_file_made_in_the_process_is_checked_too() -> None:
 def test_junk_is_a_mistake(data: bytes) -> None:
     with pytest.raises(UserMistake):
         decode(data)
+
+
+def test_the_voters_of_the_meta_group_may_be_bounded() -> None:
+    assert FILE.meta_voters is None
+    file = decode(json.dumps({**WORDS, "meta_voters": 5}).encode())
+    assert replace(FILE, meta_voters=5) == file
+    assert {**WORDS, "meta_voters": 5} == json.loads(encode(file))
+    with pytest.raises(UserMistake) as refused:
+        decode(json.dumps({**WORDS, "meta_voters": 4}).encode())
+    assert "meta_voters is 4: expected 3, 5 or 7" == refused.value.message

@@ -48,8 +48,8 @@ def node(number: int) -> Node:
     return Node(f"host{number}:6668", f"host{number}:6667")
 
 
-def cluster(nodes: int = 3, replicas: int = 2) -> Topology:
-    return Topology.first({NodeId(n): node(n) for n in range(1, nodes + 1)}, replicas, SLOTS)
+def cluster(nodes: int = 3, replicas: int = 2, meta_voters: int | None = None) -> Topology:
+    return Topology.first({NodeId(n): node(n) for n in range(1, nodes + 1)}, replicas, SLOTS, meta_voters)
 
 
 class Log:
@@ -163,7 +163,10 @@ def assert_settled(topology: Topology, replicas: int) -> None:
     for head, group in topology.table.groups.items():
         assert tuple(sorted(group.members)) == topology.wanted[GroupId(head)].voters
         assert () == topology.wanted[GroupId(head)].learners
-    assert tuple(nodes) == topology.wanted[META].voters
+    meta, bound = topology.wanted[META], topology.meta_voters or len(nodes)
+    assert min(bound, len(nodes)) == len(meta.voters)
+    assert {*nodes} <= {*meta.nodes}
+    assert topology.meta_voters is None or {*nodes, *topology.in_state(NodeState.WAITING)} == {*meta.nodes}
     counts = Counter(topology.table.owners.tolist())
     assert max(counts.values()) - min(counts.values()) <= 1
     assert not topology.table.previous
@@ -174,13 +177,14 @@ def assert_settled(topology: Topology, replicas: int) -> None:
     st.integers(2, 5),
     st.integers(1, 3),
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=4),
+    st.sampled_from((None, 3, 5)),
     st.integers(0, 1 << 30),
 )
 @settings(max_examples=60)
 def test_changes_end_with_everything_in_its_place(
-    nodes: int, replicas: int, changes: list[tuple[int, int]], seed: int
+    nodes: int, replicas: int, changes: list[tuple[int, int]], meta_voters: int | None, seed: int
 ) -> None:
-    random, log = Random(seed), Log(cluster(nodes, min(replicas, nodes)))
+    random, log = Random(seed), Log(cluster(nodes, min(replicas, nodes), meta_voters))
     number = nodes
     for joining, leaving in changes:
         before = log.now

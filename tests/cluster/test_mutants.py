@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from cluster import cluster_mutants, disk_mutants, growth_mutants, raft_mutants, read_mutants
+from cluster import cluster_mutants, disk_mutants, growth_mutants, raft_mutants, read_mutants, voter_mutants
 from cluster.world_hunt import Mutant, planted
 
 MUTANTS = (
@@ -12,6 +12,7 @@ MUTANTS = (
     *growth_mutants.MUTANTS,
     *read_mutants.MUTANTS,
     *disk_mutants.MUTANTS,
+    *voter_mutants.MUTANTS,
 )
 
 

@@ -57,16 +57,10 @@ class Operator:
     def start(self) -> None:
         self.world.threads.spawn("operator", None, self._run)
 
-    def topology(self) -> Topology:
-        """As the node has it that knows most."""
-        databases = [m.life.node.database for m in self.world.members.values() if m.is_up]
-        found = max(databases, key=lambda database: database._parts.schema.version, default=None)
-        return self.world.last_topology if found is None else found.routing.topology
-
     def _run(self) -> None:
         while not (self.stopping and self._is_over()):
             self.world.threads.sleep(self.random.uniform(0.1, 1.2))
-            topology = self.world.last_topology = self.topology()
+            topology = self.world.last_topology = self.world.topology()
             self._look(topology)
             if topology.change is not None:
                 self._intervene(topology)
@@ -155,13 +149,14 @@ class Operator:
     def _admit(self, topology: Topology) -> None:
         self._tokens += 1
         number = max(topology.nodes) + 1
-        self._tell(Admit(*self.world.addresses(NodeId(number)), f"token {self._tokens}"))
+        rack = "" if self.world.voters is None else self.world.voters.rack(NodeId(number))
+        self._tell(Admit(*self.world.addresses(NodeId(number)), f"token {self._tokens}", rack))
 
     def _lose_later(self, joining: Sequence[NodeId]) -> None:
         """A node that joins dies for good, unless it is one of the cluster by then."""
 
         def lose() -> None:
-            change = self.topology().change
+            change = self.world.topology().change
             if change is None or joining[0] not in change.joining or self.world.healed:
                 return
             # What only one node has is lost with it: it must have nothing yet.

@@ -1,7 +1,8 @@
 """What both simulated worlds share: what a run came to, and the hunt for mistakes that are planted.
 
 Figures     of one run; they add up
-MUTANTS     (raft_, cluster_, growth_mutants) functions that plant one mistake each: plant(class, name, what instead)
+MUTANTS     (raft_, cluster_, growth_, voter_mutants) functions that plant one mistake each:
+            plant(class, name, what instead)
 hunt        the seeds in turn, until the world complains
 """
 

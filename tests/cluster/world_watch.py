@@ -7,6 +7,7 @@ one verdict         an entry has an effect (and an outcome) on every replica, or
 one effect          a request has its effect on a slot at one index only
 no trouble          no group is stopped, no flusher gives up, no thread ends by an exception
 equal               when nothing goes on, replicas at one entry have the same schema, points and known requests
+voters              of the meta group change as they may (`world_voters`)
 closed              nothing is left of queries, reads, proposals and calls
 """
 
@@ -19,6 +20,7 @@ from weakref import WeakKeyDictionary
 
 from cluster.world_clients import DEVICES, read_points
 from cluster.world_threads import Task, replaced
+from cluster.world_voters import Rules
 
 from saros_cluster.data.command import NO_REQUEST, Command, Request, decode_command
 from saros_cluster.data.region_apply import RegionMachine
@@ -27,9 +29,10 @@ from saros_cluster.meta.state import Grow
 from saros_cluster.multiraft.host import GroupHost
 from saros_cluster.multiraft.state_machine import Outcome, StateMachine
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.membership import Membership
 from saros_cluster.raft.messages import TERMS_OF_A_GROUP, Entry, EntryKind, GroupId, Snapshot
 from saros_cluster.raft.ready import Restored, Role
-from saros_cluster.topology.topology import META
+from saros_cluster.topology.topology import META, Topology
 from saros_storage.io.disk import FULL_ERRNOS
 from saros_storage.region import Region
 
@@ -72,6 +75,7 @@ class Watch:
         self._overtaken: WeakKeyDictionary[StateMachine, int] = WeakKeyDictionary()
         #: Tasks that apply an entry at the moment, and whether it had an effect so far.
         self._applying: dict[Task, bool] = {}
+        self._rules = Rules()
 
     @contextmanager
     def looking_on(self) -> Iterator[None]:
@@ -129,15 +133,25 @@ class Watch:
         ):
             yield
 
+    def begins(self, topology: Topology) -> None:
+        """Note how the cluster begins."""
+        self._obey(self._rules.applied(0, topology.wanted[META]))
+
     # ------------------------------------------------------------------ at every step
 
     def turned(self, host: GroupHost) -> None:
         """A host has handled what came."""
         for group, status in host.statuses().items():
+            if group == META:
+                self._obey(self._rules.turned(status))
             if status.role is Role.LEADER:
                 known = self._leaders.setdefault((group, status.term), status.node)
                 if known != status.node:
                     raise Broken(f"nodes {known} and {status.node} both lead group {group} in term {status.term}")
+
+    def _obey(self, problem: str | None) -> None:
+        if problem is not None:
+            raise Broken(problem)
 
     @property
     def led(self) -> int:
@@ -185,6 +199,8 @@ class Watch:
             if entry.index != last + 1:
                 raise Broken(f"{life} applies entry {entry.index} of group {group} behind {last}")
             self._last[machine] = entry.index
+        if group == META and entry.kind is EntryKind.MEMBERSHIP:
+            self._obey(self._rules.applied(entry.index, Membership.decode(entry.data)))
         found = (entry.term, entry.kind, entry.data)
         known = self._entries.setdefault((group, entry.index), found)
         if known != found:

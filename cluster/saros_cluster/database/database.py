@@ -38,6 +38,7 @@ from saros_cluster.routing.merges import MergeHere, Stopped
 from saros_cluster.routing.no_leader import NoLeader
 from saros_cluster.routing.proposer import PROPOSE, Proposer
 from saros_cluster.routing.replicas import Replicas
+from saros_cluster.routing.round_robin import RoundRobin
 from saros_cluster.routing.routes import Routes
 from saros_cluster.routing.routing import Routing
 from saros_cluster.routing.schema_view import ClusterSchema
@@ -69,6 +70,8 @@ from saros_storage.schema import SchemaChange, SchemaTree
 
 #: To be told of series elsewhere, in the background.
 _REFRESH_SECONDS = 1.0
+#: So many groups that are elsewhere are asked for new series a time: the others wait for their turn.
+_GROUPS_REFRESHED = 16
 #: Groups that requests over several groups talk to at a time, for all requests of the node. Of these, WAITING_MAX may
 #: wait for a leader.
 _THREADS = 32
@@ -136,6 +139,7 @@ class ClusterDatabase:
         self.view_layers: Sequence[ViewLayer] = ()
         self._fitting = TabletValidator()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="saros-groups")
+        self._refreshed: RoundRobin[GroupId] = RoundRobin(_GROUPS_REFRESHED)
         #: By device: the group of its newest rows.
         self._written: dict[str, GroupId] = {}
         schema, routes, replicas, clock = parts.schema, parts.routes, parts.replicas, parts.clock
@@ -414,8 +418,12 @@ class ClusterDatabase:
         return self._read_barrier.confirmations
 
     def refresh_schema(self) -> None:
-        """Learn what is new in the schema of groups that are elsewhere. Raises SchemaUnknown."""
-        self._read_barrier.refresh(self.routing.groups, _REFRESH_SECONDS)
+        """Learn what is new in the schema of some groups that are elsewhere, the next ones each time.
+
+        Raises SchemaUnknown.
+        """
+        elsewhere = [group for group in self.routing.groups if not self._read_barrier.is_local(group)]
+        self._read_barrier.refresh(self._refreshed.pick(elsewhere), _REFRESH_SECONDS)
 
     def view(self, point: ReadPoint, sources: Sources = None) -> ReadView:
         """See `Database.view`."""

@@ -1,6 +1,6 @@
 """`<data>/cluster.json`: which node of which cluster a folder is. A folder without it is a database of its own.
 
-    {"format": 1, "cluster": "<uuid>", "node": 2, "replicas": 3, "slots": 10000,
+    {"format": 1, "cluster": "<uuid>", "node": 2, "replicas": 3, "slots": 10000, "meta_voters": 5,
      "nodes": {"1": {"peer": "hostA:6668", "client": "hostA:6667"}, "2": ...},
      "joined": {"peer": "hostD:6668", "client": "hostD:6667", "rack": "b"}        of a node that was not there at first
      "administrator": {"name": "root", "hash": "$scrypt$...", "must_change": true}}    or without: then nobody logs in
@@ -17,10 +17,11 @@ import json
 import os
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.topology.topology import META_VOTERS
 from saros_cluster.users.commands import CreateUser
 from saros_cluster.users.users import Users
 from saros_storage.base.errors import StorageError, UserMistake
@@ -31,7 +32,7 @@ CLUSTER_FILE = "cluster.json"
 _FORMAT = 1
 #: 1000 slots for each of a thousand nodes: past it, tables only get slow.
 _SLOTS_MAX = 1_000_000
-_ADMINISTRATOR, _JOINED = "administrator", "joined"
+_ADMINISTRATOR, _JOINED, _META_VOTERS = "administrator", "joined", "meta_voters"
 _KEYS = ("format", "cluster", "node", "replicas", "slots", "nodes")
 _ADDRESS = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(?P<port>[0-9]{1,5})")
 #: How a password was hashed, and the hash; which ways there are, is not known here.
@@ -76,6 +77,8 @@ class ClusterFile:
     administrator: Administrator | None = None
     #: Of a node that joined later: where it listens.
     joined: NodeAddress | None = None
+    #: The most voters of the meta group; None: all of the first nodes are voters, as before there was such a bound.
+    meta_voters: int | None = None
 
     def __post_init__(self) -> None:
         _require(is_uuid(self.cluster), "cluster", self.cluster, "a UUID such as 123e4567-e89b-12d3-a456-426614174000")
@@ -95,6 +98,8 @@ class ClusterFile:
             1 <= self.replicas <= len(self.nodes), "replicas", self.replicas, f"from 1 to {len(self.nodes)} (nodes)"
         )
         _require(len(self.nodes) <= self.slots <= _SLOTS_MAX, "slots", self.slots, f"{len(self.nodes)} to {_SLOTS_MAX}")
+        known = (None, *META_VOTERS)
+        _require(self.meta_voters in known, _META_VOTERS, self.meta_voters, _one_of(META_VOTERS))
         if self.administrator is not None:
             _check_administrator(self.administrator)
 
@@ -163,6 +168,8 @@ def encode(file: ClusterFile) -> bytes:
         words[_ADMINISTRATOR] = asdict(file.administrator)
     if file.joined is not None:
         words[_JOINED] = _address_to_json(file.joined)
+    if file.meta_voters is not None:
+        words[_META_VOTERS] = file.meta_voters
     return json.dumps(words, indent=2).encode() + b"\n"
 
 
@@ -176,7 +183,7 @@ def decode(data: bytes) -> ClusterFile:
         words = json.loads(data)
     except ValueError as error:
         raise UserMistake(f"not JSON: {error}", code=2004) from error
-    fields = _fields(words, "", _KEYS, (_ADMINISTRATOR, _JOINED), newer_first=True)
+    fields = _fields(words, "", _KEYS, (_ADMINISTRATOR, _JOINED, _META_VOTERS), newer_first=True)
     nodes = _object(fields["nodes"], "nodes")
     return ClusterFile(
         cluster=_text(fields["cluster"], "cluster"),
@@ -186,6 +193,7 @@ def decode(data: bytes) -> ClusterFile:
         nodes={_node_id(key): _node_address(words, f"nodes.{key}.") for key, words in nodes.items()},
         administrator=_administrator(fields[_ADMINISTRATOR]) if _ADMINISTRATOR in fields else None,
         joined=_node_address(fields[_JOINED], f"{_JOINED}.") if _JOINED in fields else None,
+        meta_voters=_number(fields[_META_VOTERS], _META_VOTERS) if _META_VOTERS in fields else None,
     )
 
 
@@ -270,6 +278,11 @@ def is_uuid(text: str) -> bool:
 
 def _ids(nodes: Mapping[NodeId, NodeAddress]) -> str:
     return ", ".join(str(node) for node in sorted(nodes))
+
+
+def _one_of(numbers: Sequence[int]) -> str:
+    *others, last = map(str, numbers)
+    return f"{', '.join(others)} or {last}"
 
 
 def _require(holds: bool, key: str, value: object, expected: str) -> None:

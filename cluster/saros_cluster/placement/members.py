@@ -7,13 +7,15 @@
     even     a node that has two places more than another gives it one: so joining nodes get their share, and all nodes
              get theirs on request
 
+The voters of the meta group are chosen likewise (`chosen_voters`): of all nodes, a few.
+
 The first groups are those of the ring: each node, and those that follow it. Nodes of unknown racks ("") are
 each a rack of their own. A group's head is its first member while it lives. Pure: any thread.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Mapping, Sequence
 
 from saros_cluster.placement.ring import NodeId, Ring
@@ -46,6 +48,24 @@ def chosen_members(
     return {head: tuple(members) for head, members in seats.members.items()}
 
 
+def chosen_voters(
+    current: Sequence[NodeId], live: Collection[NodeId], count: int, racks: Mapping[NodeId, str]
+) -> tuple[NodeId, ...]:
+    """Return `count` voters of the live nodes, or all of them, sorted.
+
+    Current voters stay while they live and are not too many. Those that come first in `current` stay rather than later
+    ones, and the first of all is not replaced for the sake of racks.
+    """
+    kept = [node for node in current if node in live]
+    while len(kept) > count:
+        named = [racks.get(node, "") for node in kept]
+        crowds = [named.count(rack) if rack else 0 for rack in named]
+        last = max(range(len(kept)), key=lambda place: (crowds[place], place))
+        del kept[last]
+    head = kept[0] if kept else min(live)
+    return tuple(sorted(chosen_members({head: kept}, live, count, racks)[head]))
+
+
 class _Assignment:
     """The groups while they are made."""
 
@@ -57,6 +77,7 @@ class _Assignment:
         racks: Mapping[NodeId, str],
     ) -> None:
         self._ring = Ring({*live, *groups})
+        self._places_on_ring = {node: place for place, node in enumerate(self._ring.nodes)}
         self._live = set(live)
         self._racks = racks
         self._size = min(replicas, len(self._live))
@@ -77,10 +98,17 @@ class _Assignment:
         rack = self._racks.get(node, "")
         return sum(1 for other in members if other != node and rack and self._racks.get(other, "") == rack)
 
+    def _crowds(self, members: Collection[NodeId]) -> Counter[str]:
+        """By rack: the number of members; nobody is in an unknown rack."""
+        found = Counter(self._racks.get(node, "") for node in members)
+        del found[""]
+        return found
+
     def _others(self, head: NodeId) -> list[NodeId]:
         """Who could become a member of a group, in ring order behind its head."""
-        around = self._ring.group(head, len(self._ring.nodes))
-        return [node for node in around if node in self._live and node not in self.members[head]]
+        nodes, place, members = self._ring.nodes, self._places_on_ring[head], self.members[head]
+        around = (*nodes[place:], *nodes[:place])
+        return [node for node in around if node in self._live and node not in members]
 
     def _put(self, head: NodeId, node: NodeId, instead: NodeId | None = None) -> None:
         members = self.members[head]
@@ -95,16 +123,17 @@ class _Assignment:
         """Give every empty place of a group to somebody."""
         members = self.members[head]
         while len(members) < self._size:
+            crowds, racks, places = self._crowds(members), self._racks, self._places
             others = self._others(head)
-            self._put(head, min(others, key=lambda node: (self._sharing(node, members), len(self._places[node]))))
+            self._put(head, min(others, key=lambda node: (crowds[racks.get(node, "")], len(places[node]))))
 
     def spread_over_racks(self, head: NodeId) -> None:
         """Let nobody share a rack who need not."""
         members = self.members[head]
         for node in members[:0:-1]:
             if self._sharing(node, members):
-                left = [other for other in members if other != node]
-                free = [other for other in self._others(head) if not self._sharing(other, left)]
+                crowds = self._crowds([other for other in members if other != node])
+                free = [other for other in self._others(head) if self._racks.get(other, "") not in crowds]
                 if free:
                     self._put(head, min(free, key=lambda other: len(self._places[other])), node)
 
@@ -115,8 +144,10 @@ class _Assignment:
 
     def _take(self, taker: NodeId) -> bool:
         """One place more for it; from one to the next, if nobody who has too many can give it directly."""
+        if max(map(len, self._places.values())) <= len(self._places[taker]) + 1:
+            return False
         givers = sorted(self._ring.nodes, key=lambda node: -len(self._places[node]))
-        known = deque([taker] if len(self._places[givers[0]]) > len(self._places[taker]) + 1 else [])
+        known = deque([taker])
         steps: dict[NodeId, tuple[NodeId, NodeId]] = {}  # by giver: in which group, to whom
         while known:
             node = known.popleft()

@@ -3,7 +3,8 @@
     append              appends an entry to its own log; `flush` sends it while the disk is still writing it
     on_..._response     learns what the others have, and that they are alive
     advance             commits what a majority has; once a joint membership is committed, leaves it
-    flush               sends what is due: entries, heartbeats, read rounds, snapshot offers, leadership transfers
+    flush               sends what is due: entries, heartbeats, read rounds, snapshot offers, leadership transfers;
+                        looks at all members only if something is new for all, otherwise at those that have answered
 
 A commit without further entries is announced by a message of its own only while the allowance lasts: the message
 costs a response, too. In a quiet group followers thus apply at once; a busy one, whose next entries come soon anyway,
@@ -27,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.entry_log import EntryLog
@@ -46,7 +48,7 @@ from saros_cluster.raft.messages import (
 from saros_cluster.raft.outbox import Outbox
 from saros_cluster.raft.progress import IN_FLIGHT_BYTES_MAX, Mode, Progress
 from saros_cluster.raft.reads import READS_MAX, LeaderReads, PendingRead
-from saros_cluster.raft.ready import Accepted, RaftOptions, Refusal
+from saros_cluster.raft.ready import NOBODY_SILENT, Accepted, RaftOptions, Refusal
 
 #: Entries of one message; one entry may be larger.
 APPEND_BYTES_MAX = 4 << 20
@@ -109,6 +111,15 @@ class Leadership:
         self._broadcast = _CommitBroadcast()
         #: All other members, by id.
         self._progress: dict[NodeId, Progress] = {}
+        #: Ticks since the election.
+        self._now = 0
+        #: See `Status.silent`.
+        self.silent = NOBODY_SILENT
+        #: Heartbeats since the election: learners get some of them (`Membership.learner_beats`).
+        self._beats = 0
+        #: Members whose progress has changed since the last flush, and what was news for all of them then.
+        self._changed: set[NodeId] = set()
+        self._flushed = (0, 0)
         self._uncommitted_bytes = log.bytes_between(log.commit + 1, log.last_index)
         self._ticks_to_heartbeat = options.heartbeat_ticks
         self._ticks_to_check = options.election_ticks
@@ -135,10 +146,12 @@ class Leadership:
     def tick(self) -> bool:
         """One tick passed; False if no majority was heard for an election's time."""
         self._broadcast.tick()
+        self._now += 1
         self._ticks_to_heartbeat -= 1
         if self._ticks_to_heartbeat <= 0:
             self._ticks_to_heartbeat = self._options.heartbeat_ticks
             self._is_heartbeat_due = True
+            self._beats += 1
             if self._transfer is not None:
                 self._transfer.is_sent = False
         for progress in self._progress.values():
@@ -155,7 +168,13 @@ class Leadership:
         active = [self._outbox.node, *(node for node, progress in self._progress.items() if progress.active)]
         for progress in self._progress.values():
             progress.active = False
+        ticks = {node: self._now - progress.heard for node, progress in self._progress.items()}
+        self.silent = MappingProxyType({node: n for node, n in ticks.items() if n >= self._silence_of(node)})
         return self._log.membership.has_quorum(active)
+
+    def _silence_of(self, node: NodeId) -> int:
+        membership = self._log.membership
+        return self._options.election_ticks * (1 if membership.is_voter(node) else membership.learner_beats)
 
     # ------------------------------------------------------------------ entries
 
@@ -172,7 +191,10 @@ class Leadership:
         """Know of each other member of the membership in effect, and of nobody else."""
         known, next_index = self._progress, self._log.last_index + 1
         others = [node for node in self._log.membership.nodes if node != self._outbox.node]
-        self._progress = {node: known.get(node) or Progress(next_index, active=True) for node in others}
+        self._progress = {
+            node: known.get(node) or Progress(next_index, active=True, heard=self._now) for node in others
+        }
+        self._changed.update(self._progress)
         if self._transfer is not None and self._transfer.to not in self._progress:
             self._transfer = None
 
@@ -263,6 +285,8 @@ class Leadership:
         progress = self._progress.get(node)
         if progress is not None:
             progress.active = True
+            progress.heard = self._now
+            self._changed.add(node)
         return progress
 
     # ------------------------------------------------------------------ committing
@@ -336,8 +360,9 @@ class Leadership:
         is_round_due = self.reads.is_waiting and self.has_begun
         asking = self.reads.begin_round(commit) if is_round_due else frozenset()
         news = commit if is_last else self._broadcast.due(commit)
-        for node, progress in self._progress.items():
-            if self._is_heartbeat_due or (is_round_due and membership.is_voter(node)):
+        for node in self._to_look_at(news, everyone=is_round_due or is_last):
+            progress = self._progress[node]
+            if self._is_heartbeat_due_to(node) or (is_round_due and membership.is_voter(node)):
                 self._send_heartbeat(node, progress)
             self._send_entries(node, progress, commit if node in asking else news)
             if progress.is_offer_due:
@@ -347,6 +372,19 @@ class Leadership:
         if transfer is not None and not transfer.is_sent and self._match(transfer.to) == self._log.last_index:
             transfer.is_sent = True
             self._send_transfer_now(transfer.to)
+
+    def _to_look_at(self, news: int, *, everyone: bool) -> list[NodeId]:
+        """Return the members to which something may be due; a heartbeat's time is also that of repeated offers."""
+        before, self._flushed = self._flushed, (self._log.last_index, news)
+        changed, self._changed = self._changed, set()
+        if everyone or self._is_heartbeat_due or before != self._flushed:
+            return list(self._progress)
+        return sorted(node for node in changed if node in self._progress)
+
+    def _is_heartbeat_due_to(self, node: NodeId) -> bool:
+        membership = self._log.membership
+        beats = 1 if membership.is_voter(node) else membership.learner_beats
+        return self._is_heartbeat_due and (node + self._beats) % beats == 0
 
     def _send_heartbeat(self, node: NodeId, progress: Progress) -> None:
         outbox = self._outbox
@@ -395,6 +433,7 @@ class Leadership:
         progress = self._progress.get(to)
         if progress is None:
             return
+        self._changed.add(to)
         if snapshot is None or not snapshot.position.membership.voters:
             # The latter is of a time when this node had joined and did not know the members yet.
             progress.snapshot_failed(self._options.election_ticks)

@@ -21,8 +21,12 @@ from enum import Enum
 
 from saros_cluster.placement.ring import NodeId
 
-#: More nodes in one group than this are a mistake, and an entry that says so is refused.
-MEMBERS_MAX = 1_000
+#: More nodes in one group than this are a mistake, and an entry that says so is refused. Most of them are learners of
+#: the meta group, whose members are all nodes.
+MEMBERS_MAX = 10_000
+#: A leader sends learners one heartbeat in so many: one more for each so many learners, up to the maximum. So the
+#: heartbeats of a group of a thousand are a few hundred a second, and a small group's learners get all.
+_LEARNERS_PER_BEAT, _LEARNER_BEATS_MAX = 50, 10
 
 
 class VoteResult(Enum):
@@ -60,6 +64,11 @@ class Membership:
     def nodes(self) -> tuple[NodeId, ...]:
         """All that get the log, sorted."""
         return tuple(sorted({*self.voters, *self.learners, *self.outgoing}))
+
+    @property
+    def learner_beats(self) -> int:
+        """The number of heartbeats of which a learner gets one; its time-outs are as many times longer."""
+        return min(1 + len(self.learners) // _LEARNERS_PER_BEAT, _LEARNER_BEATS_MAX)
 
     def is_voter(self, node: NodeId) -> bool:
         """Whether the node counts in either half."""

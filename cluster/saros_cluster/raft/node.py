@@ -60,6 +60,7 @@ from saros_cluster.raft.messages import (
 from saros_cluster.raft.outbox import Outbox
 from saros_cluster.raft.reads import READS_MAX, LocalReads, PendingRead
 from saros_cluster.raft.ready import (
+    NOBODY_SILENT,
     Accepted,
     RaftOptions,
     Randomness,
@@ -164,6 +165,7 @@ class RaftNode:
             self._log.membership,
             self._log.membership_index <= self._log.commit,
             self._log.last_term,
+            NOBODY_SILENT if self._leadership is None else self._leadership.silent,
         )
 
     # ------------------------------------------------------------------ time
@@ -181,7 +183,7 @@ class RaftNode:
             deferral = _DEFERRED_ELECTIONS * self._options.election_ticks if self._defers else 0
             if self._elapsed >= self._timeout + deferral or is_alone:
                 self._ask_for_pre_votes()
-        elif self._elapsed >= self._timeout and self._leader is not None:
+        elif self._elapsed >= self._timeout * self._log.membership.learner_beats and self._leader is not None:
             self._follow(None, "nothing heard of a leader")
 
     def _is_single_voter(self) -> bool:

@@ -37,13 +37,15 @@ class Mode(Enum):
 class Progress:
     """One follower's. `accepted`, `rejected` and the like are the only ways to change it."""
 
-    def __init__(self, next_index: int, *, active: bool = False) -> None:
+    def __init__(self, next_index: int, *, active: bool = False, heard: int = 0) -> None:
         #: Known to be durable there. Invariant: match < next.
         self.match = 0
         self.next = next_index
         self.mode = Mode.PROBE
         #: Heard from since the last check of the quorum.
         self.active = active
+        #: The leader's tick at which it was heard last.
+        self.heard = heard
         #: A probe is on its way; the answer, or the next heartbeat's, lets another one go.
         self.probing = False
         #: Send an append even if there is nothing new: something may have been lost.

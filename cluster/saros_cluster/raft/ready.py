@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 from typing import Protocol
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership
 from saros_cluster.raft.messages import Entry, GroupId, HardState, Message, Position, Snapshot
 from saros_cluster.raft.reads import ReadResult
+
+NOBODY_SILENT: Mapping[NodeId, int] = MappingProxyType({})
 
 
 class Randomness(Protocol):
@@ -161,6 +165,9 @@ class Status:
     is_membership_committed: bool
     #: The term of the last entry: of two logs, the newer one is that whose (last_term, last_index) is greater.
     last_term: int
+    #: Of a leader: the members that it has not heard for an election's time, and for how many ticks; learners that get
+    #: few heartbeats have longer (`Membership.learner_beats`). Brought up to date once in an election's time.
+    silent: Mapping[NodeId, int] = field(default_factory=lambda: NOBODY_SILENT)
 
     @property
     def leads(self) -> bool:

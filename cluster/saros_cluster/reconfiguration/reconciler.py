@@ -5,7 +5,7 @@
                          reports it if nobody answers
     a group's leader     gives the group its target members, and reports when that is done
     meta group's leader  moves slots between groups (`slot_moves`); recovers groups that have lost most of their members
-                         (`unsafe_recovery`)
+                         (`unsafe_recovery`); replaces voters of the meta group (`meta_voters`)
 
 Between two steps only the logs hold state, so a step may be done by another node, again, or late. One thread calls
 `step` repeatedly; what fails is tried again.
@@ -35,11 +35,13 @@ from saros_cluster.node.receive_throttle import ReceiveThrottle
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership, membership
 from saros_cluster.raft.messages import GroupId
+from saros_cluster.reconfiguration.meta_voters import MetaVoters
 from saros_cluster.reconfiguration.peer_requests import TROUBLE, PeerRequests, first_answer
 from saros_cluster.reconfiguration.slot_moves import SlotMoves, fenced
 from saros_cluster.reconfiguration.unsafe_recovery import UnsafeRecovery
 from saros_cluster.routing.proposer import Proposer
 from saros_cluster.routing.replicas import Replicas
+from saros_cluster.routing.round_robin import RoundRobin
 from saros_cluster.routing.routes import Routes
 from saros_cluster.routing.schema_view import ClusterSchema
 from saros_cluster.topology.change import Stage
@@ -56,11 +58,13 @@ from saros_storage.io.disk import Disk
 
 logger = logging.getLogger(__name__)
 
-CAPTURE, NODE_STATE = "growth.capture", "growth.standing"
+CAPTURE, NODE_STATE, KNOWS_VOTERS = "growth.capture", "growth.standing", "growth.knows voters"
 _PROPOSE_SECONDS = 5.0
 _CHANGE_SECONDS = 2.0
 #: Then it is said that nobody answers.
 _SILENCE_NS = 3_000_000_000
+#: A node that hears nothing asks so many others in a step: all of them in turn, and not each all the time.
+_ASKED_MAX = 8
 
 
 class Reconciler:
@@ -86,8 +90,9 @@ class Reconciler:
         inflow: ReceiveThrottle,
         guests_arrived: Callable[[], bool],
         have_sender_data: Callable[[GroupId, Collection[NodeId]], bool],
+        voter_silence_ns: int,
     ) -> None:
-        """`folder`: where files lie that are on their way; it is emptied.
+        """`folder`: where files lie that are on their way; it is emptied. `voter_silence_ns`: see `MetaVoters`.
 
         `remember_removed` writes to disk that this node was removed, which the meta group's log here does not tell:
         started again, it must not join its former groups.
@@ -121,6 +126,10 @@ class Reconciler:
         self._moves = SlotMoves(routes, host, schema, replicas, clock, ask, self._propose, self._propose_command)
         #: For groups that have lost most of their members.
         self.rescue = UnsafeRecovery(node, host, routes, ask, self._propose_command)
+        ask_support = partial(self._asking.ask, name=KNOWS_VOTERS, question=b"")
+        self._voters = MetaVoters(node, host, routes, clock, voter_silence_ns, ask_support, self._propose_command)
+        #: The nodes to ask next if none is heard.
+        self._turn: RoundRobin[NodeId] = RoundRobin(_ASKED_MAX)
         calls_here.update(self.handlers())
         disk.remove_tree(folder)
 
@@ -144,7 +153,7 @@ class Reconciler:
             self._inflow.begin(change.id)
         parts: list[Callable[[], None]] = [self._check_removed, self._reconcile_groups]
         parts += [partial(self._regroup, group) for group in (META, *self._replicas.machines)]
-        parts += [self._moves.step]
+        parts += [self._moves.step, self._voters.step]
         if self._topology.lost:
             parts += [partial(self.rescue.step, group) for group in self._topology.wanted]
         parts += [partial(self._fetch, machine, arrival) for machine, arrival in self._arrivals()]
@@ -163,7 +172,8 @@ class Reconciler:
             return
         # Those that it knows may be gone too, and not know of this; who joined since may still seem to wait.
         known = {*self._topology.nodes} - {*self._topology.in_state(NodeState.GONE), self._node}
-        for other in sorted(known):
+        asked = self._turn.pick(sorted(known))
+        for other in asked:
             with suppress(*TROUBLE):
                 state = json.loads(self._asking.ask(other, NODE_STATE, b""))
                 self._note_contact()
@@ -174,7 +184,7 @@ class Reconciler:
                     return
         if not self._is_isolated and known and self._clock.monotonic_ns() - self._heard_ns >= _SILENCE_NS:
             self._is_isolated = True
-            addresses = ", ".join(self._topology.nodes[node].peer for node in sorted(known))
+            addresses = ", ".join(self._topology.nodes[node].peer for node in asked)
             logger.warning("no other node answers: trying again until one does", extra={"nodes": addresses})
 
     def _note_contact(self) -> None:
@@ -277,6 +287,7 @@ class Reconciler:
         return {
             CAPTURE: self._capture,
             NODE_STATE: self._serve_state,
+            KNOWS_VOTERS: lambda _, __: b"",
             **self._moves.handlers(),
             **self.rescue.handlers(),
         }

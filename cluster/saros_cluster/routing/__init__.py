@@ -8,4 +8,5 @@ no_leader      groups without a leader: how long a request waits, and the errors
 availability   groups without a leader: since when, and how long a request still waits
 proposer       proposes a command from any node, with one effect
 merges         MERGE on every node
+round_robin    of many, a few at a time
 """

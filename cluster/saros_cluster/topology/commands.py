@@ -3,6 +3,7 @@
     Admit ... Begin ─ Ready ─ Go ─ Fenced ─ Opened ─ Loaded ─ Dropped ─ Regrouped      one change, from left to right
                 └─ Abort
     Dismiss     an admitted node that is not to join after all
+    Voters      other nodes vote in the meta group; Bound: of a cluster in which all nodes do so, how many are to vote
     GiveUp      the nodes are lost for good and no longer waited for; for a group that lost its majority with them:
       Alone     it continues with the member whose log is the newest
       Anew      if it is new and all its members are lost, it starts again elsewhere
@@ -152,6 +153,21 @@ class RecreateGroup:
     version: int
 
 
+@dataclass(frozen=True, slots=True)
+class BoundMetaVoters:
+    """The meta group, of which all nodes are voters, is to have at most `count` of them."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeMetaVoters:
+    """The meta group gets other voters: all others learn. `version` is of the membership that it was to have."""
+
+    voters: tuple[NodeId, ...]
+    version: int
+
+
 GrowthCommand = (
     Admit
     | RevokeAdmission
@@ -167,6 +183,8 @@ GrowthCommand = (
     | GiveUp
     | ForceSingleMember
     | RecreateGroup
+    | BoundMetaVoters
+    | ChangeMetaVoters
 )
 #: The names of commands in the log of the meta group.
 _NAMES: Mapping[type[GrowthCommand], str] = {
@@ -184,6 +202,8 @@ _NAMES: Mapping[type[GrowthCommand], str] = {
     GiveUp: "giveup",
     ForceSingleMember: "alone",
     RecreateGroup: "anew",
+    BoundMetaVoters: "bound voters",
+    ChangeMetaVoters: "voters",
 }
 _COMMANDS = {name: kind for kind, name in _NAMES.items()}
 
@@ -209,6 +229,9 @@ def decode_growth(text: str) -> GrowthCommand:
         if kind is GiveUp:
             (nodes,) = values
             return GiveUp(nodes_of(nodes))
+        if kind is ChangeMetaVoters:
+            voters, version = values
+            return ChangeMetaVoters(nodes_of(voters), int(version))
         wanted = fields(kind)
         needed = [field_ for field_ in wanted if field_.default is MISSING]
         if not len(needed) <= len(values) <= len(wanted):

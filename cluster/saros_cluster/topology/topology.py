@@ -1,6 +1,8 @@
 """The meta group's agreed state of nodes and groups: who is a member, who owns what, what is changing.
 
     nodes     1: hostA in    2: hostB in    4: hostD waiting    3: gone           an id is never used again
+    voters    a few nodes vote in the meta group (`meta_voters`), and all others learn its log; in a cluster of before
+              there was a bound, all vote until it gets one
     table     which group owns which slots, with a version
     wanted    the target membership of each group: its leader compares it with its own log's, and changes that
     change    see `change`; at most one at a time
@@ -15,16 +17,20 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from saros_cluster.placement.members import chosen_voters
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.table import PartitionTable
 from saros_cluster.raft.membership import Membership, membership
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.topology.change import Change, Move, nodes_of
+from saros_cluster.topology.change import Change, Move, Stage, nodes_of
 
 #: The group of all nodes, which agrees on this.
 META = GroupId(0)
 #: The version of the memberships that a cluster begins with.
 FIRST_VERSION = 1
+#: How many voters the meta group may be given, and how many it has if nothing else is said: it goes on without two of
+#: them, and each entry needs the disks of three.
+META_VOTERS, META_VOTERS_DEFAULT = (3, 5, 7), 5
 
 
 class NodeState(Enum):
@@ -67,13 +73,18 @@ class Topology:
     #: Of groups whose members have changed: the term in which the last change was committed. Who comes to a group
     #: begins with it, for a leader of an earlier one may not know that it had left, and would count on its answers.
     terms: Mapping[GroupId, int] = field(default_factory=dict)
+    #: The most voters that the meta group may have; None: all nodes are voters.
+    meta_voters: int | None = None
 
     @staticmethod
-    def first(nodes: Mapping[NodeId, Node], replicas: int, slots: int) -> Topology:
+    def first(nodes: Mapping[NodeId, Node], replicas: int, slots: int, meta_voters: int | None = None) -> Topology:
         """Of a new cluster."""
-        table = PartitionTable.first(sorted(nodes), replicas, slots, _racks_of(nodes))
+        racks = _racks_of(nodes)
+        table = PartitionTable.first(sorted(nodes), replicas, slots, racks)
         wanted = {GroupId(head): membership(FIRST_VERSION, group.members) for head, group in table.groups.items()}
-        return Topology(dict(nodes), table, {META: membership(FIRST_VERSION, nodes), **wanted})
+        voters = tuple(nodes) if meta_voters is None else chosen_voters((), nodes, meta_voters, racks)
+        wanted[META] = membership(FIRST_VERSION, voters, set(nodes) - set(voters))
+        return Topology(dict(nodes), table, wanted, meta_voters=meta_voters)
 
     # ------------------------------------------------------------------ looking
 
@@ -148,10 +159,31 @@ class Topology:
     def with_wanted(
         self, group: GroupId, version: int, voters: Collection[NodeId], learners: Collection[NodeId] = ()
     ) -> Topology:
-        """With other members that a group is to have. The meta group's log goes to all who wait, too."""
+        """With other members that a group is to have. The meta group's log goes to all nodes, and to all who wait."""
         if group == META:
-            learners = {*learners, *self.in_state(NodeState.WAITING)} - set(voters)
+            learners = {*learners, *self._meta_learners()} - set(voters)
         return replace(self, wanted={**self.wanted, group: membership(version, voters, learners)})
+
+    def _meta_learners(self) -> set[NodeId]:
+        found = {*self.in_state(NodeState.WAITING)}
+        if self.meta_voters is not None:
+            found |= {*self.in_state(NodeState.IN)} - self.lost
+        if self.change is not None and self.change.stage is Stage.REGROUPING:
+            found -= {*self.change.leaving}
+        return found
+
+    def may_vote(self) -> set[NodeId]:
+        """Return the nodes that may vote in the meta group: the cluster's, and joining ones at the end of a change."""
+        found, change = {*self.in_state(NodeState.IN)}, self.change
+        if change is not None and change.stage is Stage.REGROUPING:
+            found |= {*change.joining}
+        return found - self.lost
+
+    def meta_voters_among(self, live: Collection[NodeId]) -> tuple[NodeId, ...]:
+        """Return the voters that the meta group is to have if these are the nodes."""
+        if self.meta_voters is None:
+            return tuple(sorted(live))
+        return chosen_voters(self.wanted[META].voters, live, self.meta_voters, self.racks)
 
     # ------------------------------------------------------------------ words
 
@@ -168,6 +200,7 @@ class Topology:
             "lost": sorted(self.lost),
             "alone": sorted(self.forced_single.items()),
             "terms": sorted(self.terms.items()),
+            "meta_voters": self.meta_voters,
         }
 
     @staticmethod
@@ -185,6 +218,7 @@ class Topology:
             frozenset(nodes_of(words["lost"])),
             {GroupId(int(group)): int(version) for group, version in words["alone"]},
             {GroupId(int(group)): int(term) for group, term in words.get("terms", ())},
+            None if words.get("meta_voters") is None else int(words["meta_voters"]),
         )
 
 

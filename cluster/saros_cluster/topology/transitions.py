@@ -24,6 +24,8 @@ from saros_cluster.topology.commands import (
     Abort,
     Admit,
     Begin,
+    BoundMetaVoters,
+    ChangeMetaVoters,
     Dropped,
     Fenced,
     ForceSingleMember,
@@ -37,7 +39,7 @@ from saros_cluster.topology.commands import (
     Regrouped,
     RevokeAdmission,
 )
-from saros_cluster.topology.topology import META, Node, NodeState, Topology
+from saros_cluster.topology.topology import META, META_VOTERS, Node, NodeState, Topology
 from saros_storage.base.errors import UserMistake
 
 #: Codes of refusals.
@@ -58,6 +60,10 @@ def apply(topology: Topology, command: GrowthCommand, index: int) -> Topology:
             return _give_up(topology, nodes, index)
         case ForceSingleMember():
             return _force_single_member(topology, command, index)
+        case BoundMetaVoters(count):
+            return _bound_meta_voters(topology, count)
+        case ChangeMetaVoters():
+            return _change_meta_voters(topology, command, index)
         case Begin():
             return _advance(_begin(topology, command, index), None, index)
     change = topology.change
@@ -146,7 +152,7 @@ def _begin(topology: Topology, command: Begin, index: int) -> Topology:
     live = set(heads) - topology.lost
     members = _members(topology, command, heads, live)
     new = [Group(members[head]) for head in sorted(command.joining)]
-    regroups = {META: MembershipChange(topology.wanted[META].voters, tuple(sorted(live)))}
+    regroups = {META: MembershipChange(topology.wanted[META].voters, topology.meta_voters_among(live))}
     for head in sorted(table.groups.keys() & set(heads)):
         before = topology.wanted[GroupId(head)].voters
         regroups[GroupId(head)] = MembershipChange(before, members[head] or before)
@@ -289,6 +295,36 @@ _HALVES: Mapping[Stage, _Halves] = {
 }
 
 
+# ---------------------------------------------------------------------- voters of the meta group
+
+
+def _bound_meta_voters(topology: Topology, count: int) -> Topology:
+    is_free = topology.meta_voters is None and topology.change is None
+    return replace(topology, meta_voters=count) if is_free and count in META_VOTERS else topology
+
+
+def _change_meta_voters(topology: Topology, command: ChangeMetaVoters, index: int) -> Topology:
+    """Return the topology with other voters, unless they were chosen by an older one, or some may not vote."""
+    wanted, change = topology.wanted[META], topology.change
+    voters, bound = set(command.voters), topology.meta_voters
+    leaving = set() if change is None else {*change.leaving}
+    members = topology.may_vote()
+    if bound is None or command.version != wanted.version or not 0 < len(voters) <= bound:
+        return topology
+    if not voters <= members or (voters - set(wanted.voters)) & leaving:
+        return topology
+    found = topology.with_wanted(META, index, voters)
+    regroup = None if change is None else change.regroups.get(META)
+    if change is None or regroup is None or regroup.done:
+        return found
+    staying = (members | {*change.joining}) - topology.lost - leaving
+    is_final = voters <= staying and len(voters) == min(bound, len(staying))
+    after = found.wanted[META].voters if is_final else found.meta_voters_among(staying)
+    regroup = MembershipChange(found.wanted[META].voters, after)
+    found = found.with_change(change.with_regroup(META, regroup))
+    return found.with_wanted(META, index, *_HALVES[change.stage](regroup))
+
+
 # ---------------------------------------------------------------------- what is lost
 
 
@@ -305,7 +341,7 @@ def _give_up(topology: Topology, nodes: Collection[NodeId], index: int) -> Topol
         raise UserMistake("no node would be left", code=TOO_FEW_NODES)
     found = replace(topology, lost=lost)
     if change is None:
-        return found.with_wanted(META, index, members - lost)
+        return found.with_wanted(META, index, found.meta_voters_among(members - lost))
     found = _advance(found.with_change(_without_lost(found, change)), change.stage, index)
     return found if found.change is None else _with_wanted_members(found, index, _HALVES[found.change.stage])
 
@@ -321,7 +357,7 @@ def _without_lost(topology: Topology, change: Change) -> Change:
     for group, regroup in change.regroups.items():
         if group == META and not regroup.done:
             before = tuple(node for node in regroup.before if node not in lost)
-            change = change.with_regroup(META, MembershipChange(before, tuple(sorted(left))))
+            change = change.with_regroup(META, MembershipChange(before, topology.meta_voters_among(left)))
         elif not regroup.done and lost & set(regroup.after):
             members = chosen_members({NodeId(group): regroup.after}, left, topology.table.replicas, topology.racks)[
                 NodeId(group)
@@ -402,4 +438,8 @@ def _ended(topology: Topology, change: Change, index: int) -> Topology:
     )
     if change.aborting:
         return found
-    return found.with_state(change.leaving, NodeState.GONE).with_state(change.joining, NodeState.IN)
+    found = found.with_state(change.leaving, NodeState.GONE).with_state(change.joining, NodeState.IN)
+    if found.meta_voters is None:
+        return found
+    followed = found.with_wanted(META, index, found.wanted[META].voters)  # no longer by learners that have left
+    return found if followed.wanted[META].nodes == found.wanted[META].nodes else followed

@@ -36,6 +36,9 @@ _METADATA_BYTES_MAX = 64 << 10
 _QUIET_MS, _SILENT_MS = 2_000, 3_000
 #: What an attempt to connect may take: a machine that is down does not even refuse.
 _CONNECT_MS = 2_000
+#: A channel that carries no calls disconnects after this, and connects again with the next: nodes that have little to
+#: do with each other do not keep a connection for each pair.
+_IDLE_MS = 20_000
 
 OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
@@ -56,6 +59,7 @@ SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
 _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     *OPTIONS,
     ("grpc.enable_retries", 0),
+    ("grpc.client_idle_timeout_ms", _IDLE_MS),
     ("grpc.enable_http_proxy", 0),
     # Each channel has a connection of its own.
     ("grpc.use_local_subchannel_pool", 1),

@@ -50,8 +50,9 @@ from saros_cluster.transport.handshake import SENDER_KEY, Identity, advertised_a
 
 logger = logging.getLogger(__name__)
 
-#: Nodes that send messages of Raft, calls, and streams at once: each has a thread while it lasts.
-LANES_MAX, CALLS_MAX, STREAMS_MAX = 128, 64, 64
+#: Nodes that send messages of Raft, calls, and streams at once: each has a thread while it lasts. The leader of the
+#: meta group has a lane from every other node; most nodes have a few.
+LANES_MAX, CALLS_MAX, STREAMS_MAX = 1_024, 64, 64
 #: Beside them, threads that refuse what is too much.
 THREADS_MAX = LANES_MAX + CALLS_MAX + STREAMS_MAX + 16
 #: No call may take longer, nor a stream's next answer.

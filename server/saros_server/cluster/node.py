@@ -89,6 +89,7 @@ _FLUSH_SECONDS = 60.0
 #: A node answers within a second how far it is.
 _MERGE_SECONDS = 10.0
 RAFT_OPTIONS = RaftOptions()
+META_VOTER_TIMEOUT_MS = 60_000
 AddressOf = Callable[[NodeId], str | None]
 
 
@@ -154,17 +155,21 @@ class ClusterNode:
         outside: Environment | None = None,
         credentials: CredentialSource | None = None,
         balance: BalanceOptions | None = None,
+        meta_voter_timeout_ms: int = META_VOTER_TIMEOUT_MS,
     ) -> ClusterNode:
         """Take part in the cluster. Raises StorageError (in use, corrupt, another administrator), CannotListen.
 
-        Without `credentials`, all nodes must be on this machine.
+        Without `credentials`, all nodes must be on this machine. `meta_voter_timeout_ms`: see `MetaVoters`.
         """
         outside = outside or Environment()
         disk.make_folder(folder)
         opened = ExitStack()
         try:
             opened.callback(outside.own(folder))
-            opening = _Opening(folder, file, options, disk, clock, raft or RAFT_OPTIONS, outside, opened)
+            voter_silence_ns = meta_voter_timeout_ms * 1_000_000
+            opening = _Opening(
+                folder, file, options, disk, clock, raft or RAFT_OPTIONS, outside, voter_silence_ns, opened
+            )
             return opening.open(credentials, balance or BalanceOptions())
         except BaseException:
             opened.close()
@@ -183,9 +188,11 @@ class _Opening:
         clock: Clock,
         raft: RaftOptions,
         outside: Environment,
+        voter_silence_ns: int,
         closing: ExitStack,
     ) -> None:
         self._raft = raft
+        self._voter_silence_ns = voter_silence_ns
         self._outside = outside
         self._folder = folder
         self._file = file
@@ -197,6 +204,7 @@ class _Opening:
             {node: Node(at.peer, at.client, rack=at.rack) for node, at in file.nodes.items()},
             file.replicas,
             file.slots,
+            file.meta_voters,
         )
         disk.make_folder(os.path.join(folder, "meta"))
         self._first = first
@@ -401,6 +409,7 @@ class _Opening:
             self._inflow,
             synced.replica_store.has_arrived,
             synced.have_sender_data,
+            self._voter_silence_ns,
         )
 
     def _staging(self) -> Staging:

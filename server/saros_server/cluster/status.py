@@ -1,6 +1,7 @@
 """What a node knows of its cluster: its own replicas at first hand, the others' by asking now and then.
 
-Implements the engine's `ClusterInfo`: nothing here waits for another node; `refresh` does, and is a chore.
+Implements the engine's `ClusterInfo`: nothing here waits for another node; `refresh` does, and is a chore. It asks the
+nodes with which this one shares a group each time, and of the others a few, in turn.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from saros_cluster.node.receive_throttle import ReceiveCounters, ReceiveThrottle
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.replicas import Replicas
+from saros_cluster.routing.round_robin import RoundRobin
 from saros_cluster.routing.routes import Routes
 from saros_cluster.routing.schema_view import ClusterSchema
 from saros_cluster.topology.topology import META, NodeState
@@ -44,6 +46,9 @@ logger = logging.getLogger(__name__)
 
 _STATUS = "status"
 _ASK_SECONDS = 1.0
+#: Of the nodes with which this one shares no group, so many are asked a time: in a large cluster, a report on one of
+#: them is a second older for each time as many.
+_OTHERS_ASKED = 16
 #: A node of which something hangs is asked again and again for so long.
 _ANSWER_NS, _PAUSE_SECONDS = 5_000_000_000, 0.1
 #: Clocks that differ more are told of: now(), TTL and those who look at times go by them.
@@ -120,6 +125,7 @@ class ClusterStatus:
         self._reports: dict[NodeId, _NodeReport | None] = {}
         #: What was committed here when the others were asked: what they told is to be compared with that.
         self._committed: Mapping[GroupId, int] = {}
+        self._turn: RoundRobin[NodeId] = RoundRobin(_OTHERS_ASKED)
         self._mode = SystemMode()
 
     def set_mode(self, mode: SystemMode) -> None:
@@ -132,9 +138,15 @@ class ClusterStatus:
         """Ask the other nodes."""
         statuses = self._host.statuses().items()
         self._committed = {group: counted(status.term, status.commit) for group, status in statuses}
-        for node in self._routes.now.nodes:
-            if node != self._node:
-                self._reports[node] = self._ask(node)
+        for node in self._next_asked():
+            self._reports[node] = self._ask(node)
+
+    def _next_asked(self) -> list[NodeId]:
+        routing = self._routes.now
+        groups = [routing.members(group) for group in (META, *routing.groups_of(self._node))]
+        near = {node for members in groups if self._node in members for node in members} & {*routing.nodes}
+        far = [node for node in routing.nodes if node not in near and node != self._node]
+        return sorted({*near, *self._turn.pick(far)} - {self._node})
 
     def answers(self, node: NodeId) -> bool:
         """Whether a node does, within seconds: one that was just started may not be connected yet."""
@@ -228,7 +240,11 @@ class ClusterStatus:
         if self._node in self._routes.now.topology.in_state(NodeState.WAITING):
             return f"this node has not joined the cluster: ADD NODE {self._node} lets it"
         if self._host.leader_of(META) is None:
-            return "no leader of the meta group is known: this node is cut off, or half of the nodes or more are down"
+            voters = ", ".join(map(str, self._routes.now.members(META)))
+            return (
+                "no leader of the meta group is known: this node is cut off, or half of the nodes that vote in it or"
+                f" more are down ({voters})"
+            )
         return None
 
     def problems(self) -> list[str]:

@@ -163,6 +163,11 @@ class Configuration:
         "Load by which a cluster is balanced automatically: slots move when a group has far more than the others.",
     )
     rebalance_interval_ms: int = _option(3_600_000, _duration_ms, "Interval of this balancing.")
+    meta_voter_timeout_ms: int = _option(
+        60_000,
+        _duration_ms,
+        "A voter of a cluster's meta group that has been silent this long gives its vote to another node.",
+    )
     migration_bytes_per_second: int = _option(
         0,
         _size,

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field, replace
 from saros_cluster.node.cluster_file import CLUSTER_FILE, Administrator, ClusterFile, NodeAddress, decode, load, save
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import SLOTS
+from saros_cluster.topology.topology import META_VOTERS_DEFAULT
 from saros_server.process.daemon import is_launched, is_taken, last_log_line, launch
 from saros_server.process.server_file import Serving, serving
 from saros_storage.base.errors import FolderInUse, StorageError, UserMistake
@@ -159,6 +160,7 @@ def make(
     base_port: int,
     disk: Disk,
     administrator: Administrator | None = None,
+    meta_voters: int = META_VOTERS_DEFAULT,
 ) -> LocalCluster:
     """A new cluster with nodes 1 to `nodes`. Raises UserMistake 2004: numbers, folders that are in use, no ports."""
     if not 1 <= nodes <= NODES_MAX:
@@ -174,7 +176,7 @@ def make(
     addresses = {
         NodeId(i + 1): NodeAddress(peer=f"{HOST}:{ports[nodes + i]}", client=f"{HOST}:{ports[i]}") for i in range(nodes)
     }
-    file = ClusterFile(str(uuid.uuid4()), NodeId(1), replicas, SLOTS, addresses, administrator)
+    file = ClusterFile(str(uuid.uuid4()), NodeId(1), replicas, SLOTS, addresses, administrator, meta_voters=meta_voters)
     for node in addresses:
         folder = node_folder(directory, node)
         disk.make_folder(folder)

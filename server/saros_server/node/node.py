@@ -183,7 +183,14 @@ def _open(folder: str, configuration: Configuration, disk: Disk, clock: Clock, c
     credentials = peer_credentials(configuration, clock, file)
     try:
         node = ClusterNode.open(
-            folder, file, options, disk, clock, credentials=credentials, balance=_balance_options(configuration)
+            folder,
+            file,
+            options,
+            disk,
+            clock,
+            credentials=credentials,
+            balance=_balance_options(configuration),
+            meta_voter_timeout_ms=configuration.meta_voter_timeout_ms,
         )
     except CannotListen as error:
         raise ConfigurationError(str(error)) from error

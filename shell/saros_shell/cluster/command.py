@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 import saros
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.topology.topology import META_VOTERS, META_VOTERS_DEFAULT
 from saros_server.auth.passwords import Cost
 from saros_server.auth.security import first_administrator
 from saros_server.config.arguments import CommandParser
@@ -112,6 +113,12 @@ def _up_options(made: argparse.ArgumentParser) -> None:
     made.add_argument("--nodes", type=int, metavar="N", help=f"number of nodes (default {_NODES})")
     made.add_argument("--replicas", type=int, metavar="N", help=f"copies of all data (default {_REPLICAS})")
     made.add_argument(
+        "--meta-voters",
+        type=int,
+        choices=META_VOTERS,
+        help=f"nodes that vote in the meta group (default {META_VOTERS_DEFAULT})",
+    )
+    made.add_argument(
         "--base-port", type=int, default=DEFAULT_PORT, metavar="N", help=f"first port to try (default {DEFAULT_PORT})"
     )
     made.add_argument("--auth", action="store_true", help="create user root in a new cluster; clients log in")
@@ -145,11 +152,13 @@ def _make(options: argparse.Namespace, disk: LocalDisk) -> tuple[LocalCluster, L
     """A new cluster; with --auth its administrator, as whom the nodes can be asked if the password is a lasting one."""
     nodes = _NODES if options.nodes is None else options.nodes
     replicas = min(_REPLICAS, nodes) if options.replicas is None else options.replicas
+    meta_voters = options.meta_voters or META_VOTERS_DEFAULT
     if not (options.auth or options.init_admin_password_file):
-        return local_cluster.make(options.dir, nodes, replicas, options.base_port, disk), None
+        made = local_cluster.make(options.dir, nodes, replicas, options.base_port, disk, meta_voters=meta_voters)
+        return made, None
     cost = Cost(load_configuration().values.password_cost)
     administrator, password = first_administrator(cost, options.init_admin_password_file)
-    cluster = local_cluster.make(options.dir, nodes, replicas, options.base_port, disk, administrator)
+    cluster = local_cluster.make(options.dir, nodes, replicas, options.base_port, disk, administrator, meta_voters)
     if not administrator.must_change:
         return cluster, Login(administrator.name, password)
     # Before the nodes are started: should that fail, the password is known all the same.
@@ -163,6 +172,7 @@ def _check_as_made(cluster: LocalCluster, options: argparse.Namespace) -> None:
     for name, asked, made in (
         ("nodes", options.nodes, len(cluster.file.nodes)),
         ("replicas", options.replicas, cluster.file.replicas),
+        ("meta-voters", options.meta_voters, cluster.file.meta_voters or META_VOTERS_DEFAULT),
     ):
         if asked not in (None, made):
             raise UserMistake(

@@ -34,6 +34,7 @@ from saros_cluster.node.cluster_file import (
 )
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import SLOTS
+from saros_cluster.topology.topology import META_VOTERS, META_VOTERS_DEFAULT
 from saros_cluster.topology.transitions import NO_SUCH_NODE
 from saros_server.auth.security import FIRST_USER, check_hash, read_password
 from saros_server.config.configuration import configuration_file
@@ -71,6 +72,12 @@ def init_options(made: argparse.ArgumentParser) -> None:
         metavar="K=HOST:PORT/HOST:PORT[/RACK],...",
         help="all nodes: address for nodes / for clients",
     )
+    made.add_argument(
+        "--meta-voters",
+        type=int,
+        choices=META_VOTERS,
+        help=f"nodes that vote in the meta group; the same for all nodes (default {META_VOTERS_DEFAULT})",
+    )
     made.add_argument("--administrator", default=FIRST_USER, metavar="NAME", help=f"default {FIRST_USER}")
     made.add_argument("--administrator-hash", metavar="HASH", help="password hash, from saros user hash")
     made.add_argument("--administrator-hash-file", metavar="FILE", help="the same, from a file")
@@ -84,10 +91,17 @@ def init(options: argparse.Namespace) -> int:
         )
     disk = LocalDisk()
     nodes = _parse_nodes(options.nodes)
-    file = ClusterFile(
-        options.cluster, NodeId(options.node), options.replicas, SLOTS, nodes, _given_administrator(options)
-    )
     found = load(options.data, disk)
+    meta_voters = options.meta_voters or (META_VOTERS_DEFAULT if found is None else found.meta_voters)
+    file = ClusterFile(
+        options.cluster,
+        NodeId(options.node),
+        options.replicas,
+        SLOTS,
+        nodes,
+        _given_administrator(options),
+        meta_voters=meta_voters,
+    )
     if found is None and disk.list(options.data):
         raise UserMistake(f"{options.data} holds something already, and no {CLUSTER_FILE}: choose another folder")
     if found not in (None, file):

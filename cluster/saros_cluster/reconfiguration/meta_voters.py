@@ -1,0 +1,111 @@
+"""The voters of the meta group: how many, on which racks, and replacing those that are silent.
+
+    a cluster of before        all nodes vote; once they are more than META_VOTERS_DEFAULT, and all of them know the
+                               command, it gets a bound (`BoundMetaVoters`)
+    too many voters            some become learners
+    too few, or a crowded rack learners become voters, as far as there are any
+    a voter is lost, or silent a learner that answers gets its vote, on another rack if possible; without such a learner
+    for long                   it stays a voter
+
+`next_voters` decides, and proposes nothing that would leave the group without a majority that answers. The decision is
+an entry of the meta group's log (`ChangeMetaVoters`); the leader then changes its log's membership by a joint one, like
+that of any group (`Reconciler._regroup`). A voter to be that becomes silent meanwhile is replaced by another.
+
+`step` does all this at the meta group's leader, which knows whom it hears (`Status.silent`). One thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from saros_cluster.multiraft.host import TICK_NS, GroupHost
+from saros_cluster.placement.members import chosen_voters
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.ready import Status
+from saros_cluster.routing.routes import Routes
+from saros_cluster.topology.commands import BoundMetaVoters, ChangeMetaVoters, GrowthCommand
+from saros_cluster.topology.topology import META, META_VOTERS_DEFAULT, NodeState, Topology
+from saros_storage.base.clock import Clock
+
+#: Nodes are asked whether they know the commands no more often than this: one that is down makes the question wait.
+_ASK_AGAIN_NS = 60_000_000_000
+
+
+class MetaVoters:
+    """See the module."""
+
+    def __init__(
+        self,
+        node: NodeId,
+        host: GroupHost,
+        routes: Routes,
+        clock: Clock,
+        silence_ns: int,
+        ask_support: Callable[[NodeId], object],
+        propose_command: Callable[[GrowthCommand], None],
+    ) -> None:
+        """`silence_ns`: after it a voter is replaced; `ask_support`: raises if a node does not know the commands."""
+        self._node = node
+        self._host = host
+        self._routes = routes
+        self._clock = clock
+        self._silence_ticks = silence_ns // TICK_NS
+        self._ask_support = ask_support
+        self._propose_command = propose_command
+        self._asked_ns: int | None = None
+
+    def step(self) -> None:
+        """Propose what is to change, if this node leads the meta group. Raises what asking and telling do."""
+        status, topology = self._host.status(META), self._routes.now.topology
+        if status is None or not status.leads:
+            return
+        if topology.meta_voters is None:
+            self._bound(topology)
+            return
+        voters = next_voters(topology, status, self._silence_ticks)
+        if voters is not None:
+            self._propose_command(ChangeMetaVoters(voters, topology.wanted[META].version))
+
+    def _bound(self, topology: Topology) -> None:
+        nodes = [*topology.in_state(NodeState.IN), *topology.in_state(NodeState.WAITING)]
+        if topology.change is not None or len(nodes) <= META_VOTERS_DEFAULT:
+            return
+        now = self._clock.monotonic_ns()
+        if self._asked_ns is not None and now - self._asked_ns < _ASK_AGAIN_NS:
+            return
+        self._asked_ns = now
+        for node in nodes:
+            self._ask_support(node)
+        self._propose_command(BoundMetaVoters(META_VOTERS_DEFAULT))
+
+
+def next_voters(topology: Topology, status: Status, silence_ticks: int) -> tuple[NodeId, ...] | None:
+    """Return the voters that the meta group should have instead of those that it is to have; None: it is well.
+
+    `status` is the leader's. A voter that has been silent for `silence_ticks` is replaced.
+    """
+    bound, wanted, known, silent = topology.meta_voters, topology.wanted[META], status.membership, status.silent
+    if bound is None or known.version > wanted.version:
+        return None
+    members = topology.may_vote()
+    dead = {node for node in members & {*wanted.voters} if silent.get(node, 0) >= silence_ticks}
+    unborn = {node for node in wanted.voters if not known.is_voter(node) and node in silent}
+    is_settled = known.voters == wanted.voters and not known.is_joint and status.is_membership_committed
+    if not is_settled and not unborn:
+        return None
+    kept = [node for node in wanted.voters if node in members - dead - unborn]
+    kept.sort(key=lambda node: (node != status.node, node in silent))
+    leaving = set() if topology.change is None else {*topology.change.leaving}
+    eligible = {node for node in members - leaving if node in known.nodes and node not in silent}
+    if not kept and not eligible:
+        return None
+    chosen = chosen_voters(kept, {*kept, *eligible}, bound, topology.racks)
+    chosen = _with_dead(chosen, dead, min(len(wanted.voters), bound))
+    answering = [node for node in chosen if node not in silent]
+    is_safe = 2 * len(answering) > len(chosen)
+    return chosen if is_safe and chosen != wanted.voters else None
+
+
+def _with_dead(chosen: tuple[NodeId, ...], dead: set[NodeId], count: int) -> tuple[NodeId, ...]:
+    """Return the chosen voters, and silent ones as long as no others replace them: fewer voters would survive less."""
+    return tuple(sorted({*chosen, *sorted(dead)[: max(count - len(chosen), 0)]}))

@@ -1,0 +1,27 @@
+"""Round robin: of many, a few at a time, all in turn. So what a node does each second does not grow with the cluster.
+
+One thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+_T = TypeVar("_T")
+
+
+class RoundRobin(Generic[_T]):
+    """Picks up to `count` items a time."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._place = 0
+
+    def pick(self, items: Sequence[_T]) -> list[_T]:
+        """Return the next items of a sequence that changes little from one time to the next, each once."""
+        if len(items) <= self._count:
+            return list(items)
+        first = self._place % len(items)
+        self._place = first + self._count
+        return [*items[first:], *items[:first]][: self._count]

@@ -1,0 +1,62 @@
+"""Mistakes about the voters of the meta group, planted one at a time: the simulated cluster must find each.
+
+See `raft_mutants`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cluster.world_hunt import Mutant, Plant, planting
+
+from saros_cluster.raft.leadership import Leadership
+from saros_cluster.raft.membership import Membership
+from saros_cluster.reconfiguration import meta_voters
+from saros_cluster.reconfiguration.meta_voters import MetaVoters
+from saros_cluster.topology.topology import Topology
+
+MUTANTS: list[Mutant] = []
+mutant = planting(MUTANTS)
+
+
+@mutant
+def counts_learners_for_the_quorum(plant: Plant):
+    def committed(self, match):
+        found = sorted(map(match, self.nodes))
+        return found[(len(found) - 1) // 2]
+
+    plant(Membership, "committed", committed)
+
+
+@mutant
+def replaces_voters_without_a_joint_membership(plant: Plant):
+    """Two at once, maybe."""
+    plant(Membership, "entering", lambda self, target: target)
+
+
+@mutant
+def replaces_a_voter_by_one_that_is_behind(plant: Plant):
+    """The new one is not asked to catch up first, nor need it answer."""
+    decide = meta_voters.next_voters
+
+    def next_voters(topology, status, silence_ticks):
+        dead = {node: ticks for node, ticks in status.silent.items() if status.membership.is_voter(node)}
+        return decide(topology, replace(status, silent=dead), silence_ticks)
+
+    plant(meta_voters, "next_voters", next_voters)
+    plant(Leadership, "_is_caught_up", lambda self, node: node in self._progress)
+
+
+@mutant
+def never_replaces_a_voter(plant: Plant):
+    plant(MetaVoters, "step", lambda self: None)
+
+
+@mutant
+def forgets_the_bound_in_a_snapshot(plant: Plant):
+    """What a node has heard of the bound goes with its state."""
+
+    def to_json(self, to_json=Topology.to_json):
+        return {**to_json(self), "meta_voters": None}
+
+    plant(Topology, "to_json", to_json)

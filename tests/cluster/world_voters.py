@@ -1,0 +1,108 @@
+"""Simulated clusters with more nodes than voters of the meta group, on racks: what is special about them.
+
+bound      3 or 5 voters from the first; or none, so that a cluster of before is to get one
+racks      named or not; now and then all nodes of one lose their power
+silence    a voter that is away for some seconds is replaced; nodes stay away longer than that
+
+one by one       voters change only by a joint membership that has the former ones as its old half
+no stranger      who becomes a voter has the entry that made it a member
+settled          when all is well, the meta group has as many voters as it should, all of them nodes of the cluster
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.membership import Membership
+from saros_cluster.raft.ready import Status
+from saros_cluster.reconfiguration import meta_voters
+from saros_cluster.topology.topology import META, META_VOTERS_DEFAULT, NodeState
+
+if TYPE_CHECKING:
+    from cluster.cluster_world import World
+    from cluster.world_threads import Place
+
+SECOND = 1_000_000_000
+#: A voter is replaced after this.
+SILENCE_MS = 3_000
+#: Once all is well, the voters are as they should be within this.
+SETTLED_SECONDS = 40
+_RACKS = ("a", "b", "c")
+
+
+class Rules:
+    """What must hold of the meta group's memberships, whoever has them."""
+
+    def __init__(self) -> None:
+        #: By index: the memberships that were applied.
+        self._applied: dict[int, Membership] = {}
+        #: By node: the end of its log, as it was seen last.
+        self._reached: dict[NodeId, int] = {}
+        self._seen: set[Membership] = set()
+
+    def applied(self, index: int, found: Membership) -> str | None:
+        """A membership was applied somewhere. Return what is wrong with it."""
+        if index in self._applied:
+            return None
+        before = [known for at, known in sorted(self._applied.items()) if at < index]
+        self._applied[index] = found
+        if not before or found.voters == before[-1].voters or found.outgoing == before[-1].voters:
+            return None
+        return f"the voters change from {before[-1]} to {found} at once"
+
+    def turned(self, status: Status) -> str | None:
+        """A node has handled what came. Return what is wrong with its membership."""
+        self._reached[status.node] = status.last_index
+        found = status.membership
+        if not (status.leads and found.is_joint) or found in self._seen:
+            return None
+        self._seen.add(found)
+        known = max((at for at, member in self._applied.items() if member.version < found.version), default=0)
+        behind = [n for n in found.voters if n not in found.outgoing and self._reached.get(n, 0) < known]
+        return f"{behind} become voters, and know nothing of entry {known}" if behind else None
+
+
+class Voters:
+    """What a world with few voters has besides the others."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = chance = random.Random(f"voters {seed}")
+        self.count = chance.choice((6, 7, 7))
+        self.bound = chance.choice((3, 3, 3, 5, None))
+        is_named = chance.random() < 0.7
+        self._racks = {NodeId(n): chance.choice(_RACKS) if is_named else "" for n in range(1, 20)}
+        self.absence_ns = chance.choice((2, 8, 15)) * SECOND
+        self.places: list[Place] = [(meta_voters, "_ASK_AGAIN_NS", 2 * SECOND)]
+
+    def rack(self, node: NodeId) -> str:
+        """Where a node is."""
+        return self._racks.get(node, "")
+
+    def misfortune(self, world: World) -> bool:
+        """Sometimes all nodes of a rack lose their power at once."""
+        rack = self.random.choice(_RACKS)
+        members = [member for id_, member in world.members.items() if self.rack(id_) == rack and member.life]
+        if self.random.random() > 0.1 or not members:
+            return False
+        world.suffer("rack", f"rack {rack} loses its power")
+        for member in members:
+            world.crash_now(member)
+        return True
+
+    def problem(self, world: World) -> str | None:
+        """Return what is not as it should be, now that all is well."""
+        leaders = [m.life.host.status(META) for m in world.members.values() if m.is_up and m.life is not None]
+        leader = max((s for s in leaders if s is not None and s.leads), key=lambda s: s.term, default=None)
+        if leader is None:
+            return "the meta group has no leader"
+        topology = world.topology()
+        nodes, found = topology.in_state(NodeState.IN), leader.membership
+        bound = self.bound or (META_VOTERS_DEFAULT if len(nodes) > META_VOTERS_DEFAULT else len(nodes))
+        if topology.meta_voters is not None and len(nodes) <= META_VOTERS_DEFAULT:
+            bound = topology.meta_voters
+        is_whole = len(found.voters) == min(bound, len(nodes)) and set(found.voters) <= set(nodes)
+        if found.is_joint or not is_whole or found.voters != topology.wanted[META].voters:
+            return f"of nodes {nodes}, {min(bound, len(nodes))} should vote: {found}, wanted {topology.wanted[META]}"
+        return None
