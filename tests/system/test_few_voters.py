@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import saros
 
 pytestmark = pytest.mark.slow
 
+PROGRAM = (sys.executable, "-m", "saros_shell")
 #: As small as a node can be, and a voter is replaced soon.
 SMALL = {
     "SAROS_META_VOTER_TIMEOUT_MS": "3s",
@@ -37,7 +39,7 @@ def insert(cluster: LocalCluster, times: range) -> None:
 
 def test_nine_nodes_of_which_five_vote(tmp_path: Path) -> None:
     """Begun as by an earlier version, in which all nodes vote."""
-    with LocalCluster(tmp_path, 9, 3, environment=SMALL) as cluster:
+    with LocalCluster(tmp_path, 9, 3, environment=SMALL, program=PROGRAM) as cluster:
         cluster.start()
         cluster.wait_ready(seconds=120)
         wait_until(lambda: 5 == len(voters(cluster, 1)))

@@ -27,7 +27,7 @@ from saros_cluster.topology.commands import BoundMetaVoters, ChangeMetaVoters, G
 from saros_cluster.topology.topology import META, META_VOTERS_DEFAULT, NodeState, Topology
 from saros_storage.base.clock import Clock
 
-#: Nodes are asked whether they know the commands no more often than this: one that is down makes the question wait.
+#: Nodes are asked whether they know the commands no more often than this.
 _ASK_AGAIN_NS = 60_000_000_000
 
 
@@ -60,21 +60,21 @@ class MetaVoters:
         if status is None or not status.leads:
             return
         if topology.meta_voters is None:
-            self._bound(topology)
+            self._bound(topology, status)
             return
         voters = next_voters(topology, status, self._silence_ticks)
         if voters is not None:
             self._propose_command(ChangeMetaVoters(voters, topology.wanted[META].version))
 
-    def _bound(self, topology: Topology) -> None:
-        nodes = [*topology.in_state(NodeState.IN), *topology.in_state(NodeState.WAITING)]
-        if topology.change is not None or len(nodes) <= META_VOTERS_DEFAULT:
+    def _bound(self, topology: Topology, status: Status) -> None:
+        nodes = {*topology.in_state(NodeState.IN), *topology.in_state(NodeState.WAITING)} - topology.lost
+        if topology.change is not None or len(nodes) <= META_VOTERS_DEFAULT or status.silent.keys() & nodes:
             return
         now = self._clock.monotonic_ns()
         if self._asked_ns is not None and now - self._asked_ns < _ASK_AGAIN_NS:
             return
         self._asked_ns = now
-        for node in nodes:
+        for node in sorted(nodes):
             self._ask_support(node)
         self._propose_command(BoundMetaVoters(META_VOTERS_DEFAULT))
 
