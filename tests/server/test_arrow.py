@@ -1,17 +1,21 @@
 from __future__ import annotations
 
 import datetime as dt
+import struct
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 
-from saros_server.api.arrow import arrow_schema, columns_of, to_arrow, to_column, to_times
+from saros_server.api.arrow import arrow_schema, to_arrow, to_column, to_times
+from saros_server.api.insert_request import read_insert
 from saros_storage.base.arrow import data_type_of
 from saros_storage.base.block import Block, Column, TextArray
 from saros_storage.base.errors import UserMistake
-from saros_storage.base.types import DataType, TimeUnit
+from saros_storage.base.types import DataType, NumericArray, TimeUnit
 from saros_wire.client_values import UnreadableValues
 
 MS = TimeUnit.MILLISECOND
@@ -159,17 +163,59 @@ def test_who_has_finer_times_is_told_how_to_cut_them() -> None:
         to_times([dt.datetime(9999, 1, 1, tzinfo=dt.UTC)], TimeUnit.NANOSECOND, "UTC")
 
 
+def message_of(batch: pa.RecordBatch, compression: str | None = None) -> bytes:
+    """The message of an insert."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def columns_in(message: bytes) -> Mapping[str, Any]:
+    return read_insert(message).columns
+
+
+def batch_of(values: Mapping[str, NumericArray]) -> pa.RecordBatch:
+    rows = len(next(iter(values.values())))
+    return pa.RecordBatch.from_arrays([pa.array(np.arange(rows)), *map(pa.array, values.values())], ["", *values])
+
+
 @pytest.mark.parametrize("dtype", ["<i4", "<i8", "<f4", "<f8"])
-def test_numbers_of_one_type_become_columns_at_once(dtype: str) -> None:
-    values = {f"s{n}": (np.arange(5) * n).astype(dtype) for n in range(3)}
-    batch = pa.RecordBatch.from_arrays([pa.array(np.arange(5)), *map(pa.array, values.values())], ["", *values])
-    found = columns_of(batch)
-    assert [*values] == [*found]
-    for name, column in found.items():
-        assert isinstance(column, Column)
-        expected = to_column("s", values[name], MS)
-        assert (expected.type, expected.to_list()) == (column.type, column.to_list())
-        assert column is to_column("s", column, MS)
+@pytest.mark.parametrize("count", [1, 3])
+def test_numbers_of_one_type_become_columns_that_are_views_of_the_message(dtype: str, count: int) -> None:
+    for rows in (5, 8, 5):
+        values = {f"s{n}": (np.arange(rows) * n).astype(dtype) for n in range(count)}
+        message = message_of(batch_of(values))
+        found = columns_in(message)
+        assert [*values] == [*found]
+        for name, column in found.items():
+            assert isinstance(column, Column)
+            expected = to_column("s", values[name], MS)
+            assert (expected.type, expected.to_list()) == (column.type, column.to_list())
+            assert column is to_column("s", column, MS)
+            assert np.shares_memory(np.frombuffer(message, np.uint8), column.numbers)
+
+
+def test_buffers_in_another_order_are_read_where_they_are() -> None:
+    """A message of the same shape as those of the driver, whose metadata says that two buffers are exchanged."""
+    values = {name: np.arange(8.0) + first for name, first in (("a", 10), ("b", 20), ("c", 30))}
+    message = message_of(batch_of(values))
+    assert [values["b"].tolist(), values["c"].tolist()] == [columns_in(message)[n].numbers.tolist() for n in "bc"]
+    places = [struct.pack("<qq", 64 * n, 64) for n in (2, 3)]
+    exchanged = message.replace(places[0], b"?" * 16).replace(places[1], places[0]).replace(b"?" * 16, places[1])
+    assert message != exchanged
+    found = [to_column(n, columns_in(exchanged)[n], MS).to_list() for n in "abc"]
+    assert [values[name].tolist() for name in "acb"] == found
+
+
+def test_compressed_and_encoded_columns_are_read() -> None:
+    values = {"a": np.arange(100.0), "b": np.arange(100.0) * 2}
+    for _ in range(2):
+        found = columns_in(message_of(batch_of(values), "lz4"))
+        assert [values[n].tolist() for n in "ab"] == [to_column(n, found[n], MS).to_list() for n in "ab"]
+    texts = pa.array(["x", "y", "x"]).dictionary_encode()
+    batch = pa.RecordBatch.from_arrays([pa.array([1, 2, 3]), texts], ["", "t"])
+    assert ["x", "y", "x"] == to_column("t", columns_in(message_of(batch))["t"], MS).to_list()
 
 
 OTHER_COLUMNS = {
@@ -186,11 +232,11 @@ OTHER_COLUMNS = {
 def test_other_columns_stay_as_they_came(arrays: list[pa.Array]) -> None:
     names = [f"s{n}" for n in range(len(arrays))]
     batch = pa.RecordBatch.from_arrays([pa.array([1, 2]), *arrays], ["", *names])
-    assert dict(zip(names, arrays, strict=True)) == columns_of(batch)
+    assert dict(zip(names, arrays, strict=True)) == columns_in(message_of(batch))
 
 
 def test_metadata_does_not_make_another_shape() -> None:
     for number in range(2):
         schema = pa.schema([("", pa.int64()), ("s", pa.float64())], metadata={"sequence": str(number)})
         batch = pa.RecordBatch.from_arrays([pa.array([1]), pa.array([number / 2])], schema=schema)
-        assert [number / 2] == to_column("s", columns_of(batch)["s"], MS).to_list()
+        assert [number / 2] == to_column("s", columns_in(message_of(batch))["s"], MS).to_list()

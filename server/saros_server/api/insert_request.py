@@ -36,7 +36,7 @@ def read_insert(columns: Columns) -> InsertRequest:
 
 def _read(message: bytes | memoryview) -> InsertRequest:
     try:
-        batch = pa.ipc.open_stream(message).read_next_batch()
+        batch, content = _batch_of(message)
         batch.validate(full=True)
         metadata = batch.schema.metadata or {}
         return InsertRequest(
@@ -44,7 +44,16 @@ def _read(message: bytes | memoryview) -> InsertRequest:
             {b"true": True, b"false": False}.get(metadata.get(payload.ALIGNED_KEY, b"")),
             int(metadata.get(payload.SEQUENCE_KEY, b"0")),
             batch.column(0),
-            columns_of(batch),
+            columns_of(batch, content),
         )
     except (pa.ArrowException, OSError, ValueError, IndexError, StopIteration) as error:
         raise BadMessage(f"columns that cannot be read: {error}") from error
+
+
+def _batch_of(stream: bytes | memoryview) -> tuple[pa.RecordBatch, pa.Message | None]:
+    """Return the batch of a stream, and the message that has all of it, unless dictionaries come before it."""
+    reader = pa.ipc.MessageReader.open_stream(stream)
+    schema, message = pa.ipc.read_schema(reader.read_next_message()), reader.read_next_message()
+    if message.type == "dictionary":
+        return pa.ipc.open_stream(stream).read_next_batch(), None
+    return pa.ipc.read_record_batch(message, schema), message
