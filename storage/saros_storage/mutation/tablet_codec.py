@@ -129,10 +129,11 @@ def _encode_parts(tablet: Tablet, head: bytes) -> tuple[list[bytes | memoryview]
         else:
             dtype = NUMPY_DTYPE[column.type]
             buffers.append(_contiguous(values, dtype))
-            tail = rows * dtype.itemsize & 7
-            if tail:
-                buffers.append(_PADDING[8 - tail])
-            size += rows * dtype.itemsize + 7 & -8
+            length = rows * dtype.itemsize
+            padding = -length & 7
+            if padding:
+                buffers.append(_PADDING[padding])
+            size += length + padding
         if column.valid is not None:
             shape |= 1
             buffers.append(_contiguous(column.valid, _BOOL))
