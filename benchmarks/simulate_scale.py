@@ -34,6 +34,7 @@ from saros_cluster.data.command import Request
 from saros_cluster.meta.machine import decode_meta_file, encode_meta_entry, encode_meta_file
 from saros_cluster.meta.state import Grow, MetaState
 from saros_cluster.multiraft.host import TICK_NS
+from saros_cluster.placement.members import META_VOTERS_DEFAULT
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import SLOTS
 from saros_cluster.raft.membership import Membership, membership
@@ -56,7 +57,7 @@ from saros_cluster.topology.commands import (
     Ready,
     Regrouped,
 )
-from saros_cluster.topology.topology import META, META_VOTERS_DEFAULT, Node, NodeState, Topology
+from saros_cluster.topology.topology import META, Node, NodeState, Topology
 from saros_cluster.topology.transitions import apply
 from saros_cluster.transport.codec import encode_message
 

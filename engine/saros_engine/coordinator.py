@@ -347,7 +347,9 @@ class QueryEngine:
         def plan() -> QueryPlan:
             return self._queries.cached_plan(parsed, given, session, lambda: self._filled(parsed, given))
 
-        settled = plan() if point.settled else self._queries.settle(point, self._patterns(parsed), plan, _root_of)
+        settled = (
+            plan() if point.settled else self._queries.consistent_plan(point, self._patterns(parsed), plan, _root_of)
+        )
         self._store.finish_schema_read(point)
         return self._started(settled, question, session, point)
 
@@ -386,7 +388,7 @@ class QueryEngine:
         self, select: ast.Select, session: SessionContext, text: str, timeout_ms: int | None, request: WriteRequest
     ) -> Result:
         point = self._store.read_point(session.consistency)
-        logical = self._queries.settle(
+        logical = self._queries.consistent_plan(
             point, patterns_of(select), lambda: plan_select(select, self._queries.context(session)), lambda p: p.root
         )
         self._store.finish_schema_read(point)
@@ -435,7 +437,9 @@ class QueryEngine:
             raise NotSupportedError("EXPLAIN ANALYZE of a SELECT INTO, which would have to write: leave INTO out")
         select = statement.statement
         point = self._queries.read_point(session, ReadLimits(timeout_ms))
-        plan = self._queries.settle(point, patterns_of(select), lambda: self._queries.plan(select, session), _root_of)
+        plan = self._queries.consistent_plan(
+            point, patterns_of(select), lambda: self._queries.plan(select, session), _root_of
+        )
         if not statement.analyze:
             lines = explain(plan)
         else:

@@ -194,7 +194,7 @@ def drops_have_no_numbers(plant: Plant):
         self._known[number] = drop
 
     plant(Drops, "newest", property(lambda self: 0))
-    plant(Drops, "note", note)
+    plant(Drops, "record", note)
 
 
 @mutant

@@ -30,7 +30,7 @@ class Log:
         """Return whether the log is slow after some writes."""
         for _ in range(count):
             self.wait(ns, pending=True, size_bytes=size_bytes)
-            self.latency.note(self.now, ns, size_bytes)
+            self.latency.record(self.now, ns, size_bytes)
         return self.latency.check(self.now).slow
 
     def idle(self, ns: int, write_ns: int) -> bool:
@@ -124,7 +124,7 @@ def test_a_pause_of_the_process_is_not_a_slow_disk() -> None:
     log.wait(TICK, pending=True)
     log.now += 60 * SECOND
     assert not log.latency.check(log.now, 60 * SECOND + TICK).slow
-    log.latency.note(log.now, 60 * SECOND + TICK, 100)
+    log.latency.record(log.now, 60 * SECOND + TICK, 100)
     assert not log.latency.check(log.now).slow
     assert 5 * MS == log.latency.check(log.now).write_ns
 

@@ -142,7 +142,7 @@ def test_what_was_written_is_waited_for_until_the_deadline(deadline_s: float | N
     deadline_ns = None if deadline_s is None else int(deadline_s * 1e9)
     with pytest.raises(OutcomeUnknown), entries.showing([TWO], deadline_ns):
         pass
-    assert expected_s == waits.elapsed_ns / 1e9
+    assert pytest.approx(expected_s) == waits.elapsed_ns / 1e9
 
 
 def test_rows_that_are_missing_are_told_from_those_that_are_written() -> None:

@@ -14,11 +14,12 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
+from saros_cluster.placement.members import META_VOTERS_DEFAULT
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership
 from saros_cluster.raft.ready import Status
 from saros_cluster.reconfiguration import meta_voters
-from saros_cluster.topology.topology import META, META_VOTERS_DEFAULT, NodeState
+from saros_cluster.topology.topology import META, NodeState
 
 if TYPE_CHECKING:
     from cluster.cluster_world import World

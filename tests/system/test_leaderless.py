@@ -1,12 +1,15 @@
-"""Groups that have lost too many nodes: inserts through others fail in time, with an error that names the group."""
+"""Groups that have lost too many nodes: writes through others fail in time, name the group, and harm no other group."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 from system.cluster_fixture import Nodes
 from system.local_cluster import SLOTS, LocalCluster
@@ -24,10 +27,14 @@ from saros_wire import protocol
 pytestmark = pytest.mark.slow
 
 
+def routing_of(slots: int) -> Routing:
+    """The routing of three nodes with a replica each; slices of 1."""
+    return Routing(Topology.first({NodeId(n): Node("", "") for n in (1, 2, 3)}, 1, slots), 1)
+
+
 def kept_by(group: int, slots: int) -> str:
     """A database whose schema, and first slice, group `group` of three owns."""
-    nodes = {NodeId(n): Node("", "") for n in (1, 2, 3)}
-    routing = Routing(Topology.first(nodes, 1, slots), 1)
+    routing = routing_of(slots)
     return next(path for n in itertools.count() if routing.schema_group(path := f"root.d{n}") == group)
 
 
@@ -82,6 +89,124 @@ def test_inserts_of_a_group_without_a_leader_fail_in_time(
 def _write_in_bulk(connection: saros.Connection, device: str) -> None:
     with connection.bulk_writer() as writer:
         writer.add(device, [4], {"x": [1.0]})
+
+
+WEEK = 7 * 86_400_000
+SLICES = range(40)
+
+
+@pytest.mark.parametrize("three", [1], indirect=True)
+def test_a_batch_over_a_lost_group_is_written_elsewhere_and_its_missing_rows_can_be_sent_later(
+    three: LocalCluster,
+) -> None:
+    database = kept_by(1, SLOTS)
+    routing = routing_of(SLOTS)
+    times = np.array([slice_ * WEEK + hour for slice_ in SLICES for hour in (1, 2)])
+    lost = {int(time) for time in times if routing.group_at(database, int(time) // WEEK) == 3}
+    assert 0 < len(lost) < len(times)
+    target = f"saros://{three.address(1)}"
+    with saros.connect(target, failover_s=PATIENCE_S) as connection:
+        connection.insert(f"{database}.d", [0], {"x": [0.0]})
+    three.kill(3)
+    with saros.connect(target, failover_s=1) as connection, pytest.raises(saros.PartialWriteError) as caught:
+        connection.insert(f"{database}.d", times, {"x": times.astype(float)})
+    error = caught.value
+    assert (2020, "PARTLY_DONE") == (error.code, error.status)
+    assert f"{database} (group 3: node 3) has no leader: node 3 does not answer" in str(error)
+    assert {f"{database}.d"} == {rows.device for rows in (*error.missing, *error.written)}
+    assert (lost, set(times.tolist()) - lost) == (_within(times, error.missing), _within(times, error.written))
+    three.restart()
+    with saros.connect(target, failover_s=PATIENCE_S, timestamps="epoch") as connection:
+        wait_until(lambda: 3 in three.leaders())
+        select = f"select x from {database}.d where time > 0"
+        assert sorted(set(times.tolist()) - lost) == [row[0] for row in connection.execute(select).fetchall()]
+        for rows in error.missing:
+            chosen = times[(times >= rows.start) & (times <= rows.end)]
+            connection.insert(rows.device, chosen, {"x": chosen.astype(float)})
+        assert [(time, float(time)) for time in times] == connection.execute(select).fetchall()
+
+
+def _within(times: np.ndarray, found: Sequence[saros.RowRange]) -> set[int]:
+    return {time for time in times.tolist() for rows in found if rows.start <= time <= rows.end}
+
+
+@pytest.mark.parametrize("three", [1], indirect=True)
+def test_a_bulk_writer_tells_which_rows_of_its_failures_are_missing(three: LocalCluster) -> None:
+    database = kept_by(1, SLOTS)
+    routing = routing_of(SLOTS)
+    times = np.array([slice_ * WEEK for slice_ in SLICES])
+    lost = {int(time) for time in times if routing.group_at(database, int(time) // WEEK) == 3}
+    with saros.connect(f"saros://{three.address(1)}", failover_s=PATIENCE_S) as connection:
+        connection.insert(f"{database}.d", [0], {"x": [0.0]})
+    three.kill(3)
+    with (
+        saros.connect(f"saros://{three.address(1)}", failover_s=1) as connection,
+        pytest.raises(saros.BulkError) as caught,
+        connection.bulk_writer() as writer,
+    ):
+        writer.add(f"{database}.d", times, {"x": times})
+    (failure,) = caught.value.failures
+    assert isinstance(failure.error, saros.PartialWriteError)
+    assert lost == _within(times, failure.error.missing)
+
+
+@pytest.mark.speed
+@pytest.mark.parametrize("three", [1], indirect=True)
+def test_a_write_ends_within_a_second_of_its_limit(three: LocalCluster) -> None:
+    lost, kept = kept_by(3, SLOTS), kept_by(1, SLOTS)
+    target = f"saros://{three.address(1)}"
+    with saros.connect(target, failover_s=PATIENCE_S) as connection:
+        for database in (lost, kept):
+            connection.insert(f"{database}.d", [0], {"x": [0.0]})
+    three.kill(3)
+    writes: list[Callable[[saros.Connection], object]] = [
+        lambda connection: connection.insert(f"{lost}.d", [2], {"x": [1.0]}),
+        lambda connection: connection.insert(f"{lost}.e", [2], {"x": [1.0]}),
+        lambda connection: connection.insert(f"{kept}.d", np.arange(40) * WEEK, {"x": np.arange(40.0)}),
+        lambda connection: connection.execute(f"insert into {lost}.d(time, x) values (3, 1.0)"),
+        lambda connection: connection.execute(f"create timeseries {lost}.f.x with datatype=int32"),
+    ]
+    for limit_s, options in ((2.0, {"failover_s": 2}), (1.5, {"timeout": 1.5})):
+        for write in writes:
+            with saros.connect(target, **options) as connection:
+                began = time.monotonic()
+                with pytest.raises(saros.OperationalError):
+                    write(connection)
+                assert time.monotonic() - began < limit_s + 1.0
+
+
+@pytest.mark.parametrize("limit_s", [PATIENCE_S, pytest.param(4.0, marks=pytest.mark.speed)])
+@pytest.mark.parametrize("three", [1], indirect=True)
+def test_many_clients_of_a_lost_group_do_not_keep_others_from_their_writes(three: LocalCluster, limit_s: float) -> None:
+    lost, near, far = (kept_by(group, SLOTS) for group in (3, 1, 2))
+    target = f"saros://{three.address(1)}"
+    with saros.connect(target, failover_s=PATIENCE_S) as connection:
+        for database in (lost, near, far):
+            connection.insert(f"{database}.d", [0], {"x": [0.0]})
+    three.kill(3)
+    ended = threading.Event()
+
+    def insert_in_vain(client: int) -> set[int]:
+        """Return the codes of errors; a statement of its own goes in a call of its own."""
+        codes = set()
+        with saros.connect(target, failover_s=2) as connection:
+            while not ended.is_set():
+                with pytest.raises(saros.OperationalError) as caught:
+                    connection.execute(f"insert into {lost}.d(time, x) values ({client}, 1.0)")
+                codes.add(caught.value.code)
+        return codes
+
+    with ThreadPoolExecutor(100) as pool:
+        clients = [pool.submit(insert_in_vain, client) for client in range(100)]
+        try:
+            with saros.connect(target, failover_s=limit_s) as connection:
+                for moment in range(1, 50):
+                    for database in (near, far):
+                        assert 1 == connection.insert(f"{database}.d", [moment], {"x": [1.0]})
+        finally:
+            ended.set()
+        codes = set().union(*(client.result(PATIENCE_S) for client in clients))
+    assert {2017} == codes - {2018}  # a node that is busy may answer too late to know
 
 
 @pytest.mark.parametrize("three", [1], indirect=True)

@@ -54,6 +54,8 @@ _ATTEMPT_SECONDS = 3.0
 _TOLD_SECONDS = 1.0
 #: Before a group is asked again that nobody leads: an election takes longer.
 _PAUSE_SECONDS = 0.02
+#: A group with a leader confirms within this, unless much else runs.
+_SHORT_SECONDS = 0.5
 #: A strong read fails after this at the latest.
 STRONG_SECONDS = 10.0
 #: A replica gets so long until it has what a session was shown elsewhere; a healthy one has it at the next heartbeat.
@@ -134,23 +136,25 @@ class ReadBarrier:
     def _catch_up(self, groups: Sequence[GroupId], deadline_ns: int) -> tuple[dict[int, int], dict[GroupId, NoLeader]]:
         """The indexes, and the errors of groups without one. All are asked at once, the last remote one here.
 
-        Few requests wait for groups that have been without a leader, and not for long (`routing.availability`).
+        A wait for a leader that is not short takes a place among those of the node (`routing.availability`).
         """
-        waiting = [group for group in groups if self._availability.needs_place(group)]
-        has_place = bool(waiting) and self._availability.take_place()
-        failures = {} if has_place else {group: self._no_leader(group, CROWDED) for group in waiting}
-        try:
-            found = self._ask_all([group for group in groups if group not in failures], deadline_ns, failures)
-        finally:
-            if has_place:
+        lost = [group for group in groups if self._availability.needs_place(group)]
+        short_ns = min(deadline_ns, self._clock.monotonic_ns() + int(_SHORT_SECONDS * 1e9))
+        found, failures = self._ask_all([group for group in groups if group not in lost], short_ns)
+        waiting = [*lost, *failures] if self._left(deadline_ns) > 0 else lost
+        if waiting and self._availability.take_place():
+            try:
+                more, failures = self._ask_all(waiting, deadline_ns)
+            finally:
                 self._availability.leave_place()
+            found |= more
+        elif waiting:
+            failures = {group: self._no_leader(group, CROWDED) for group in waiting}
         for group in found:
             self._availability.note_success(GroupId(group))
         return found, failures
 
-    def _ask_all(
-        self, groups: Sequence[GroupId], deadline_ns: int, failures: dict[GroupId, NoLeader]
-    ) -> dict[int, int]:
+    def _ask_all(self, groups: Sequence[GroupId], deadline_ns: int) -> tuple[dict[int, int], dict[GroupId, NoLeader]]:
         with self._counting:
             self._confirmations.update(groups)
         left_s = self._left(deadline_ns)
@@ -161,12 +165,13 @@ class ReadBarrier:
         asked = [(group, self._pool.submit(self._ask, group, deadline_ns).result) for group in remote[:-1]]
         asked = [(group, partial(self._ask, group, deadline_ns)) for group in remote[-1:]] + asked
         found: dict[int, int] = {}
+        failures: dict[GroupId, NoLeader] = {}
         for group, answer in asked:
             try:
                 found[group] = answer()
             except NoLeader as error:
                 failures[group] = error
-        return found | self._wait_local(reads, deadline_ns, failures)
+        return found | self._wait_local(reads, deadline_ns, failures), failures
 
     def catch_up_with(self, point: ReadPoint, scope: ReadScope, seconds: float) -> bool:
         """Ask the groups that a scope needs and the point has not been told by. Whether there were any.

@@ -21,7 +21,7 @@ from saros_cluster.database.read_index import ReadBarrier, databases_matching
 from saros_cluster.database.write_coordinator import WriteCoordinator
 from saros_cluster.meta.state import AddPartitions, BeginDeletion, CreateDatabase
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.routing.no_leader import OutcomeUnknown
+from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown
 from saros_cluster.routing.routes import Routes
 from saros_cluster.routing.routing import Routing
 from saros_cluster.routing.schema_view import ClusterSchema
@@ -149,7 +149,15 @@ class SchemaCoordinator:
         if not any(isinstance(change, changes_of.CreateDatabase) for change in creates):
             groups = self._drop_coordinator.schema_groups(devices_of(creates))
             remote = {group for group in groups if not self._read_barrier.is_local(group)}
-            self._entries.wait_visible(remote, deadline_ns)
+            try:
+                self._entries.wait_visible(remote, deadline_ns)
+            except NoLeader as error:
+                raise error.named(self._databases_kept_by(error.group, creates)) from error
+
+    def _databases_kept_by(self, group: GroupId, creates: Sequence[SchemaChange]) -> set[str]:
+        """The databases of what is created whose schema a group keeps."""
+        databases = map(self._schema.tree.database_of, devices_of(creates))
+        return {path for path in databases if path is not None and self._routes.now.schema_group(path) == group}
 
     def create(
         self,

@@ -503,7 +503,7 @@ class GroupHost:
         finally:
             self._writing = None
         ended_ns = self._clock.monotonic_ns()
-        return partial(self._log_latency.note, ended_ns, ended_ns - began_ns, size_bytes)
+        return partial(self._log_latency.record, ended_ns, ended_ns - began_ns, size_bytes)
 
     def _install(self, write: Write) -> None:
         """Before the log begins anew: a crash in between leaves a state that is ahead of the log, which is looked for.

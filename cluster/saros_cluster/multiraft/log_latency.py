@@ -85,7 +85,7 @@ class LogLatency:
         """A write with this excess is slow."""
         return min(max(_RATIO * self._usual_ns, LIMIT_MIN_NS), LIMIT_MAX_NS)
 
-    def note(self, now_ns: int, took_ns: int, size_bytes: int) -> None:
+    def record(self, now_ns: int, took_ns: int, size_bytes: int) -> None:
         """Note that a write of some bytes became durable."""
         self._notice_pause(now_ns)
         if now_ns - took_ns < self._resumed_at_ns:

@@ -20,8 +20,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
+from saros_cluster.placement.members import META_VOTERS
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.topology.topology import META_VOTERS
 from saros_cluster.users.commands import CreateUser
 from saros_cluster.users.users import Users
 from saros_storage.base.errors import StorageError, UserMistake

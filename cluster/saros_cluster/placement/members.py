@@ -20,6 +20,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from saros_cluster.placement.ring import NodeId, Ring
 
+#: How many voters the meta group may be given, and how many it has if nothing else is said: it goes on without two of
+#: them, and each entry needs the disks of three.
+META_VOTERS, META_VOTERS_DEFAULT = (3, 5, 7), 5
 Members = Mapping[NodeId, tuple[NodeId, ...]]
 
 

@@ -19,12 +19,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from saros_cluster.multiraft.host import TICK_NS, GroupHost
-from saros_cluster.placement.members import chosen_voters
+from saros_cluster.placement.members import META_VOTERS_DEFAULT, chosen_voters
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.ready import Status
 from saros_cluster.routing.routes import Routes
 from saros_cluster.topology.commands import BoundMetaVoters, ChangeMetaVoters, GrowthCommand
-from saros_cluster.topology.topology import META, META_VOTERS_DEFAULT, NodeState, Topology
+from saros_cluster.topology.topology import META, NodeState, Topology
 from saros_storage.base.clock import Clock
 
 #: Nodes are asked whether they know the commands no more often than this.

@@ -28,9 +28,6 @@ from saros_cluster.topology.change import Change, Move, Stage, nodes_of
 META = GroupId(0)
 #: The version of the memberships that a cluster begins with.
 FIRST_VERSION = 1
-#: How many voters the meta group may be given, and how many it has if nothing else is said: it goes on without two of
-#: them, and each entry needs the disks of three.
-META_VOTERS, META_VOTERS_DEFAULT = (3, 5, 7), 5
 
 
 class NodeState(Enum):

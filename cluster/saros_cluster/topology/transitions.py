@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from saros_cluster.placement.balancer import Owners, rebalanced
-from saros_cluster.placement.members import Members, chosen_members
+from saros_cluster.placement.members import META_VOTERS, Members, chosen_members
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.table import Group
 from saros_cluster.raft.messages import GroupId
@@ -39,7 +39,7 @@ from saros_cluster.topology.commands import (
     Regrouped,
     RevokeAdmission,
 )
-from saros_cluster.topology.topology import META, META_VOTERS, Node, NodeState, Topology
+from saros_cluster.topology.topology import META, Node, NodeState, Topology
 from saros_storage.base.errors import UserMistake
 
 #: Codes of refusals.

@@ -62,9 +62,9 @@ _WAIT_SECONDS = 3.0
 #: An answer may take this much longer than the node may wait.
 _ANSWER_SECONDS = 1.0
 #: The first node may wait at least this long, however short the fail-over: it may have to ask all members of a group.
-_INSERT_MIN_SECONDS = 1.0
-#: The same for statements that change the schema, which take several steps.
-_STATEMENT_MIN_SECONDS = 5.0
+_FIRST_MIN_SECONDS = 1.0
+#: Without fail-over, the only attempt at a statement that changes the schema has this long: it takes several steps.
+_ONLY_SECONDS = 5.0
 #: Saying goodbye is a courtesy.
 _CLOSE_SECONDS = 1.0
 #: Keeping a moment may wait for other nodes to catch up.
@@ -150,6 +150,7 @@ class _Window:
     def __init__(self, kind: Kind, failover_s: float, timeout_s: float | None) -> None:
         now = time.monotonic()
         self._kind = kind
+        self._first_s = _ONLY_SECONDS if kind is Kind.WRITE and not failover_s else _FIRST_MIN_SECONDS
         self._end = None if timeout_s is None else now + timeout_s
         #: When no further attempt begins; None: as the retry policy says.
         self.deadline: float | None = None
@@ -169,10 +170,10 @@ class _Window:
         left_s = max(self.deadline - now, 0.0)
         end_s = None if self._end is None else max(self._end - now, 0.0)
         last_s = None if end_s is None else end_s + _ANSWER_SECONDS
+        wait_s = _least(max(left_s, self._first_s if first else 0.0), end_s)
         if self._kind is not Kind.INSERT:
-            least_s = _STATEMENT_MIN_SECONDS if first and self._kind is Kind.WRITE else 0.0
-            return _Attempt(_least(max(left_s, least_s), end_s), last_s, last_s)
-        wait_s = _least(max(left_s, _INSERT_MIN_SECONDS if first else 0.0), _WAIT_SECONDS, end_s)
+            return _Attempt(wait_s, last_s, last_s)
+        wait_s = min(wait_s, _WAIT_SECONDS)
         single_s = _least(max(left_s, _HANGS_SECONDS if first else 0.0), last_s)
         return _Attempt(wait_s, wait_s + _ANSWER_SECONDS, single_s)
 

@@ -100,7 +100,7 @@ class Queries:
         """Wait until the schema at and below path patterns, and of views there, shows what the point must see."""
         settled_plan(self._store, point, patterns, lambda: None, lambda _: ())
 
-    def settle(
+    def consistent_plan(
         self, point: ReadPoint, patterns: Collection[str], plan: Callable[[], T], root: Callable[[T], Node]
     ) -> T:
         """See `settled_plan`; `root`: of a plan."""

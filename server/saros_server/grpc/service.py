@@ -78,6 +78,8 @@ class GrpcService:
         """Return a handler that runs a call for its client, and turns exceptions into statuses with a code."""
 
         def handle(message: Any, context: grpc.ServicerContext) -> Any:
+            if not context.is_active():  # the client gave the call up while it waited for a thread
+                return context.abort(grpc.StatusCode.CANCELLED, "the client has given the call up")
             try:
                 return run(_Client(self._api, context), message)
             except Exception as error:  # noqa: BLE001 (the top of a call)

@@ -26,9 +26,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from saros_cluster.node.cluster_file import CLUSTER_FILE, Administrator, ClusterFile, NodeAddress, decode, load, save
+from saros_cluster.placement.members import META_VOTERS_DEFAULT
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import SLOTS
-from saros_cluster.topology.topology import META_VOTERS_DEFAULT
 from saros_server.process.daemon import is_launched, is_taken, last_log_line, launch
 from saros_server.process.server_file import Serving, serving
 from saros_storage.base.errors import FolderInUse, StorageError, UserMistake

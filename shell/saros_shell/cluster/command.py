@@ -23,8 +23,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import saros
+from saros_cluster.placement.members import META_VOTERS, META_VOTERS_DEFAULT
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.topology.topology import META_VOTERS, META_VOTERS_DEFAULT
 from saros_server.auth.passwords import Cost
 from saros_server.auth.security import first_administrator
 from saros_server.config.arguments import CommandParser

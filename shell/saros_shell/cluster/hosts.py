@@ -32,9 +32,9 @@ from saros_cluster.node.cluster_file import (
     load,
     save,
 )
+from saros_cluster.placement.members import META_VOTERS, META_VOTERS_DEFAULT
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import SLOTS
-from saros_cluster.topology.topology import META_VOTERS, META_VOTERS_DEFAULT
 from saros_cluster.topology.transitions import NO_SUCH_NODE
 from saros_server.auth.security import FIRST_USER, check_hash, read_password
 from saros_server.config.configuration import configuration_file
