@@ -7,7 +7,7 @@ the users, the facade and its errors; the rest is for the server, which builds a
     node               *
     meta               *
     database           cluster_directory, database, partial_failure, read_index, synced_devices
-    placement          balancer, ring, slots, table
+    placement          balancer, members, ring, slots, table
     topology           commands, topology, transitions
     reconfiguration    reconciler, unsafe_recovery
     routing            merges, proposer, replicas, round_robin, routes, schema_view
