@@ -190,11 +190,11 @@ def does_not_learn_of_series_of_other_nodes(plant: Plant):
 def drops_have_no_numbers(plant: Plant):
     """Late and repeated ones take effect, and writes do not need to have seen them."""
 
-    def note(self, number, drop):
+    def record(self, number, drop):
         self._known[number] = drop
 
     plant(Drops, "newest", property(lambda self: 0))
-    plant(Drops, "record", note)
+    plant(Drops, "record", record)
 
 
 @mutant

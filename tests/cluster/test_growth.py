@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saros_cluster.node.groups import begun, counted
+from saros_cluster.node.groups import counted, with_term_of
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId, HardState
 from saros_cluster.topology.change import Stage
@@ -507,9 +507,9 @@ def test_the_term_in_which_members_left_is_known_for_as_long_as_there_is_the_gro
 
 def test_a_vote_is_kept_in_the_term_with_which_a_group_begins() -> None:
     voted = HardState(TERM, NodeId(2))
-    assert voted == begun(voted, TERM)
-    assert voted == begun(voted, TERM - 1)
-    assert HardState(TERM + 1) == begun(voted, TERM + 1)
+    assert voted == with_term_of(voted, TERM)
+    assert voted == with_term_of(voted, TERM - 1)
+    assert HardState(TERM + 1) == with_term_of(voted, TERM + 1)
 
 
 def test_a_step_of_before_terms_were_told_is_read() -> None:
