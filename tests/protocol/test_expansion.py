@@ -34,7 +34,7 @@ MISTAKES = (
     ("leases do not end", Scope(faults=True), "I8"),
 )
 #: Mistakes that show after more than a second.
-SLOW = {"M-C"}
+SLOW = {"M-C", "M-G"}
 
 
 def expand(scope: Scope, wrong: str | None = None) -> Explored[State]:

@@ -81,6 +81,7 @@ def test_start_status_stop(tmp_path: Path) -> None:
         assert [(1, 1.5)] == connection.execute("select x from root.a.d").fetchall()
 
 
+@pytest.mark.slow
 def test_where_a_server_listens_may_stand_in_its_folder(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     (tmp_path / "saros.toml").write_text(f'listen_port = {port}\nlog_level = "ERROR"\n')
@@ -145,6 +146,7 @@ def test_a_port_that_is_taken_is_an_error_and_frees_the_folder(server: Server, t
     saros.connect(other).close()
 
 
+@pytest.mark.slow
 def test_the_log_is_json_lines_and_holds_no_literal(tmp_path: Path) -> None:
     record = logging.makeLogRecord({"name": "a.b", "levelname": "WARNING", "msg": "slow %s", "args": ("ä",), "ms": 7})
     words = json.loads(JsonLines().format(record))

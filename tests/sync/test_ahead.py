@@ -56,6 +56,7 @@ def kept(places: Places, node: NodeId, sender: str) -> int:
     return sum(name.endswith(".tsfile") for name in disk.list(Contents(FOLDER, disk).folder(sender).data))
 
 
+@pytest.mark.slow
 def test_a_keeper_has_all_files_before_it_is_asked_for_the_round() -> None:
     places = Places()
     line = Telling(places)

@@ -140,6 +140,7 @@ def test_what_no_node_has_holds_up_no_change_and_comes_from_the_sender(places: P
     assert [devices_of(edge.store)] * 3 == places.states()
 
 
+@pytest.mark.slow
 def test_a_round_is_committed_when_those_have_it_who_are_to_keep_it_next(places: Places) -> None:
     edge, entry = sent(places)
     places.change(entry.id, [B])
@@ -176,6 +177,7 @@ def test_a_change_that_begins_while_a_round_is_committed_is_heard_of(places: Pla
 # ---------------------------------------------------------------------- a sender that comes to another node
 
 
+@pytest.mark.slow
 def test_a_round_is_begun_again_at_once_at_the_node_that_the_sender_comes_to(places: Places) -> None:
     line = places.line(A)
     edge = Edge(line)
