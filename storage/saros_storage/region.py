@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from saros_storage.base.clock import Clock
+from saros_storage.base.clock import Clock, JumpGuard
 from saros_storage.base.errors import CorruptFile, DiskFull, StorageError, StoreClosed, UnsupportedFile
 from saros_storage.cache.chunk_cache import ChunkCache
 from saros_storage.checkpoint.checkpoint import Checkpoint, CheckpointPartition
@@ -91,6 +91,7 @@ class Region:
         self._options = options
         self._disk = disk
         self._clock = clock
+        self._removal_clock = JumpGuard(clock)
         self._cache = cache
         self._latest = latest
         self._compactor = compactor
@@ -420,8 +421,11 @@ class Region:
         return Expiry(self.schema.ttl, self._clock.now_ns(), self._options.time_unit)
 
     def _final_expiry(self) -> Expiry:
-        """What is expired and may be removed: not what a rule expires that a pending entry might still extend."""
-        expiry = self.expiry()
+        """What is expired and may be removed: not what a rule expires that a pending entry might still extend.
+
+        Nor what is expired only because the clock has jumped: it may be set back.
+        """
+        expiry = replace(self.expiry(), now_ns=self._removal_clock.now_ns())
         return expiry if self._rules_hold else replace(expiry, rules=_NO_RULES)
 
     def expire(self) -> None:

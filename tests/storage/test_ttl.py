@@ -43,6 +43,15 @@ class HandClock:
         return self.ms * 1_000_000
 
 
+class JumpingClock(HandClock):
+    """Its wall clock may be set ahead."""
+
+    ahead_ms = 0
+
+    def now_ns(self) -> int:
+        return super().now_ns() + self.ahead_ms * 1_000_000
+
+
 @contextmanager
 def open_store(folder: Path, clock: HandClock, segment_bytes: int = OPTIONS.segment_bytes) -> Iterator[Store]:
     options = replace(OPTIONS, compaction=False, segment_bytes=segment_bytes)
@@ -221,6 +230,21 @@ def test_whole_files_go_and_others_stay(tmp_path: Path) -> None:
     with open_store(tmp_path, clock) as store:
         assert [550, 590, 900, 940] == seen(store)
         assert 3 == files(tmp_path)
+
+
+def test_points_that_only_a_jump_of_the_clock_expires_come_back(tmp_path: Path) -> None:
+    clock = JumpingClock(100_000)
+    with open_store(tmp_path, clock) as store:
+        store.change_schema(creates())
+        set_ttl(store, PLAIN_DEVICE, 60_000)
+        written(store, 90_000, 95_000)
+        store.flush()
+        clock.ahead_ms = 3_600_000
+        assert [] == seen(store)
+        store.expire()
+        store.merge(full=True)
+        clock.ahead_ms = 0
+        assert [90_000, 95_000] == seen(store)
 
 
 def test_what_a_rule_keeps_does_not_go_by_the_one_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
