@@ -14,6 +14,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from cluster.name_server import NameServer
 from free_ports import HOST, free_addresses, free_ports
 from manual_clock import ManualClock
 from stopped_clock import StoppedClock
@@ -908,6 +909,48 @@ def test_nodes_with_certificates_of_the_cluster_talk(town: Town, authorities: tu
     assert b"1" == a.call(B, "echo", b"", LONG)
     assert [b"1"] == list(a.stream(B, "echo", b"", LONG))
     assert "PRIVATE" not in repr(a._credentials)
+
+
+@pytest.mark.slow
+@pytest.mark.speed  # by default, gRPC looks a name up again only after 30 s
+def test_a_node_whose_name_has_another_address_is_reached_there(
+    town: Town, authorities: tuple[Authority, Authority]
+) -> None:
+    ours, _ = authorities
+    (port,) = free_ports(1)
+    names = NameServer("127.0.0.2")
+
+    def serve(host: str) -> tuple[GrpcPeers, Inbox]:
+        peers = GrpcPeers(Identity("plant", B), town.addresses.get, ours.of(B), SystemClock())
+        inbox = Inbox()
+        peers.start(host, port, receive=inbox.receive, calls={"where": lambda _, __: host.encode()}, streams={})
+        return peers, inbox
+
+    def asked() -> bytes:
+        try:
+            return a.call(B, "where", b"", 1.0)
+        except Unreachable:
+            return b""
+
+    a = town.end(A, credentials=ours.of(A))
+    town.addresses[B] = f"dns://127.0.0.1:{names.port}/b.plant.test:{port}"
+    first, inbox = serve("127.0.0.2")
+    try:
+        a.send(B, [beat(1)])
+        assert [beat(1)] == inbox.wait(1)
+        assert b"127.0.0.2" == a.call(B, "where", b"", LONG)
+    finally:
+        first.close()
+    names.address = "127.0.0.3"
+    moved_ns = town.clock.monotonic_ns()
+    second, inbox = serve("127.0.0.3")
+    try:
+        wait_until(lambda: a.send(B, [beat(2)]) or inbox.messages)
+        wait_until(lambda: asked() == b"127.0.0.3")
+        assert town.clock.monotonic_ns() - moved_ns < 20_000_000_000
+    finally:
+        second.close()
+        names.close()
 
 
 def test_certificates_of_another_authority_are_refused(town: Town, authorities: tuple[Authority, Authority]) -> None:

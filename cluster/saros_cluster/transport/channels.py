@@ -66,6 +66,8 @@ _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", _CONNECT_MS),
     ("grpc.max_reconnect_backoff_ms", 1_000),
+    # A name is looked up again when a connection is lost, but by default not within 30 s of the last time.
+    ("grpc.dns_min_time_between_resolutions_ms", 1_000),
     # The caller's thread reads a stream itself.
     (ChannelOptions.SingleThreadedUnaryStream, 1),
 )
