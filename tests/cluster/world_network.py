@@ -177,7 +177,7 @@ class WorldNetwork:
     def _ask(self, asker: NodeId, node: NodeId, name: str, work: Callable[[Endpoint], T], waiting: _Waiting[T]) -> None:
         endpoint = self.endpoints.get(node)
         if endpoint is None:
-            self._answer(node, asker, waiting, None, Unreachable(node, "connection refused"))
+            self._answer(node, asker, waiting, None, Unreachable(node, "connection refused", sent=False))
             return
 
         def broken() -> None:
@@ -356,7 +356,7 @@ class WorldStream:
     def _begin(self) -> None:
         endpoint = self._network.endpoints.get(self._node)
         if endpoint is None:
-            self._back(Unreachable(self._node, "connection refused"))
+            self._back(Unreachable(self._node, "connection refused", sent=False))
             return
         endpoint.broken[self._end_there] = lambda: self._back(Unreachable(self._node, "connection lost"))
         self._maker = self._threads.spawn(self._name, endpoint.owner, lambda: self._make(endpoint))

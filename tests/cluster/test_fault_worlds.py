@@ -1,0 +1,33 @@
+"""Faults of their own in simulated clusters: nothing is lost, what can serve does, and all of it ends."""
+
+from __future__ import annotations
+
+import pytest
+from cluster.fault_worlds import ClockWorld, FullJoinerWorld, LostRackWorld, OneWayCutWorld
+
+pytestmark = pytest.mark.slow
+
+SEEDS = range(4)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_slots_move_although_a_node_does_not_hear_another(seed: int) -> None:
+    """Other nodes take writes meanwhile, and the change ends."""
+    assert OneWayCutWorld(seed).run().figures.operations
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_clock_that_jumps_an_hour_costs_nothing(seed: int) -> None:
+    """Writes, moves of slots, and points that are younger than their TTL."""
+    assert ClockWorld(seed).run().figures.operations
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_node_with_a_full_disk_joins_when_there_is_room(seed: int) -> None:
+    assert FullJoinerWorld(seed).run().figures.operations
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_lost_rack_stops_only_groups_that_have_most_members_in_it(seed: int) -> None:
+    """The others serve on, these fail with the error of no leader, and when the rack is back all are equal again."""
+    assert LostRackWorld(seed).run().figures.operations
