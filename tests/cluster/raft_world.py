@@ -32,6 +32,7 @@ from cluster.world_threads import Place, replaced
 from saros_cluster.multiraft.host import TICK_NS
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft import leadership, progress
+from saros_cluster.raft import membership as membership_module
 from saros_cluster.raft import node as raft_node
 from saros_cluster.raft.membership import Membership, membership
 from saros_cluster.raft.messages import (
@@ -441,6 +442,9 @@ class World:
         #: Decides who leaves, and when; None: nobody does.
         leaving = random.Random(f"{seed} leaving")
         self.leaving = leaving if leaving.random() < 0.4 and not self.is_storm else None
+        #: In some worlds a learner gets one heartbeat of two or three.
+        if random.Random(f"{seed} beats").random() < 0.3:
+            self._places.append((membership_module, "_LEARNERS_PER_BEAT", 1))
         #: Decides which leader that lets itself go is not heard any more.
         self.going = random.Random(f"{seed} going")
         #: Where nodes leave groups, what they answered before, too.

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from cluster import cluster_mutants, growth_mutants
+from cluster import cluster_mutants, growth_mutants, voter_mutants
 from cluster.cluster_world import World
 from cluster.world_hunt import Figures, Mutant, hunt
 
@@ -50,6 +50,13 @@ def test_a_cluster_keeps_its_word_while_nodes_join_and_leave(seed: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("seed", [3, 5, 9, 45, 56])
+def test_a_cluster_keeps_its_word_with_few_voters(seed: int) -> None:
+    """A cluster of before that gets its bound, voters replaced and racks lost, nodes that leave with their votes."""
+    assert World(seed, growing=seed % 2 == 1, few_voters=True).run().figures.operations
+
+
+@pytest.mark.slow
 def test_a_seed_tells_the_same_story_twice() -> None:
     """Who is told the seed of a failure sees the same failure."""
     for seed in (2, 7):
@@ -63,6 +70,13 @@ def test_a_seed_tells_the_same_story_twice() -> None:
 def test_a_planted_mistake_is_found(mutant: Mutant) -> None:
     """A mistake that loses or invents data does not get past the tests."""
     assert hunt(lambda seed, places: World(seed, seconds=SECONDS, places=places).run(), mutant, range(40)) is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", voter_mutants.MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_a_planted_mistake_about_voters_is_found(mutant: Mutant) -> None:
+    """Nor does one that lets the meta group go on with the wrong voters."""
+    assert hunt(lambda seed, places: World(seed, places=places, few_voters=True).run(), mutant, range(40)) is not None
 
 
 @pytest.mark.slow
