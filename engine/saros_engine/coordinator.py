@@ -295,7 +295,7 @@ class QueryEngine:
             case _ if isinstance(statement, ast.UserStatement):
                 if self._users is None:
                     raise NotSupportedError("users of a database that keeps none")
-                return _optional_result(self._users.run(statement, session.access))
+                return _optional_result(self._users.run(statement, session.access, question.request))
             case _ if isinstance(statement, ast.ClusterStatement):
                 return _optional_result(run_cluster_statement(statement, self._nodes()))
             case _:

@@ -21,15 +21,20 @@ from self_signed import self_signed
 from waiting import PATIENCE_S
 
 import saros
+from saros.base.statement_kind import Kind
 from saros.transport import channels, remote, retry_policy
 from saros.transport.remote import Sequences
+from saros_cluster.database.partial_failure import PartialFailure, RowRange, RowsLeft
+from saros_engine.statements.insert_statement import ColumnBatch
 from saros_server.api import executions
 from saros_server.api.client_api import ClientApi
+from saros_server.api.session import EmbeddedSession
 from saros_server.grpc.listener import OPTIONS
 from saros_server.grpc.service import GrpcService
 from saros_server.node.request_dedup_runner import Requests
 from saros_server.server import Server
 from saros_storage.base.clock import SystemClock
+from saros_storage.base.errors import StorageError
 from saros_wire import protocol
 from saros_wire.generated import client_pb2
 
@@ -443,6 +448,83 @@ def test_a_node_that_hangs_holds_a_write_up_for_a_little_while(
         connection.insert("root.a.e", [9], {"x": [1.0]})
     assert time.monotonic() - started < PATIENCE_S / 2  # the node hangs twice as long
     released.set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "failover_s", "timeout_s", "expected"),
+    [
+        (Kind.READ, 30.0, 2.0, (None, None, None)),
+        (Kind.JOB, 30.0, None, (None, None, None)),
+        (Kind.JOB, 30.0, 60.0, (60.0, 61.0, 61.0)),
+        (Kind.WRITE, 30.0, None, (30.0, None, None)),
+        (Kind.WRITE, 0.0, None, (5.0, None, None)),
+        (Kind.WRITE, 30.0, 2.0, (2.0, 3.0, 3.0)),
+        (Kind.INSERT, 30.0, None, (3.0, 4.0, 30.0)),
+        (Kind.INSERT, 2.0, None, (2.0, 3.0, 5.0)),
+        (Kind.INSERT, 0.0, None, (1.0, 2.0, 5.0)),
+        (Kind.INSERT, 30.0, 0.5, (0.5, 1.5, 1.5)),
+    ],
+)
+def test_an_attempt_has_no_more_time_than_its_call(
+    monkeypatch: pytest.MonkeyPatch,
+    kind: Kind,
+    failover_s: float,
+    timeout_s: float | None,
+    expected: tuple[float | None, ...],
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    window = remote._Window(kind, failover_s, timeout_s)
+    first = window.begin()
+    assert expected == (first.wait_s, first.shared_s, first.single_s)
+    if window.deadline is not None:
+        now = window.deadline - 0.25
+        later = window.begin()
+        assert pytest.approx(0.25) == later.wait_s
+        assert later.shared_s is None or later.shared_s <= 1.25
+
+
+@pytest.mark.parametrize(
+    ("failures", "code", "written", "missing"),
+    [
+        ({1: 2017}, 2017, [], []),
+        ({2: 2017}, 2020, [(0, 9)], [(10, 19), (20, 29)]),
+        ({2: 2018}, 2018, [], []),
+        ({1: 2020}, 2020, [(0, 3)], [(4, 9), (10, 19), (20, 29)]),
+        ({3: 2020}, 2020, [(0, 9), (10, 19), (20, 23)], [(24, 29)]),
+    ],
+)
+def test_an_insert_of_several_messages_that_fails_names_all_missing_rows(
+    nodes: list[Node],
+    monkeypatch: pytest.MonkeyPatch,
+    failures: dict[int, int],
+    code: int,
+    written: list[tuple[int, int]],
+    missing: list[tuple[int, int]],
+) -> None:
+    """Ten rows go in a message; the failing one of three is written up to its fourth row, if in part."""
+    sent = 0
+
+    def write(batch: ColumnBatch) -> int:
+        nonlocal sent
+        sent += 1
+        start = int(batch.times[0])
+        rows = RowsLeft([RowRange("root.a.e", start, start + 3)], [RowRange("root.a.e", start + 4, start + 9)])
+        match failures.get(sent):
+            case 2020:
+                raise PartialFailure({}, {}, "gone", rows=rows)
+            case 2017 | 2018 as number:
+                raise StorageError("gone", code=number)
+        return 10
+
+    monkeypatch.setattr(EmbeddedSession, "write", lambda _, batch: write(batch))
+    monkeypatch.setattr(protocol, "INSERT_BYTES", 160)
+    with connect(nodes[0], failover_s=0) as connection, pytest.raises(saros.OperationalError) as caught:
+        connection.insert("root.a.e", list(range(30)), {"x": [float(n) for n in range(30)]})
+    error = caught.value
+    assert code == error.code
+    found = error if isinstance(error, saros.PartialWriteError) else saros.PartialWriteError("")
+    assert (written, missing) == tuple([(r.start, r.end) for r in rows] for rows in (found.written, found.missing))
 
 
 def test_numbers_do_not_run_ahead_of_the_oldest_write() -> None:

@@ -14,6 +14,7 @@ from waiting import wait_until
 
 import saros
 from saros.transport import insert_batching
+from saros_cluster.database.partial_failure import PartialFailure, RowRange, RowsLeft
 from saros_engine.statements.insert_statement import ColumnBatch
 from saros_server.api import insert_batching as at_the_node
 from saros_server.api.session import EmbeddedSession
@@ -213,6 +214,30 @@ def test_an_answer_that_is_lost_is_asked_for_by_each_alone_and_each_is_written_o
         assert [2] * MANY == [done.result(60) for done in gathered(node, pool, *calls)]
         assert 2 * (MANY + 1) == node.points - before
         assert (1 + MANY, 1) == counts(node)  # whichever of them broke the connection does so alone
+
+
+def test_one_that_is_written_in_part_names_its_missing_rows(
+    node: Node, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = EmbeddedSession.write
+
+    def in_part(session: EmbeddedSession, batch: ColumnBatch) -> int:
+        if batch.device.endswith("d2"):
+            rows = RowsLeft([RowRange("root.t.d2", 1, 1)], [RowRange("root.t.d2", 2, 2)])
+            raise PartialFailure({}, {}, "gone", rows=rows)
+        return write(session, batch)
+
+    monkeypatch.setattr(EmbeddedSession, "write", in_part)
+    with connect(node) as connection:
+        calls = [lambda: insert(connection, 1), lambda: insert(connection, 2)]
+        whole, partly = gathered(node, pool, *calls)
+        assert 2 == whole.result(60)
+        with pytest.raises(saros.PartialWriteError) as caught:
+            partly.result(60)
+    assert (
+        (saros.RowRange("root.t.d2", 1, 1),),
+        (saros.RowRange("root.t.d2", 2, 2),),
+    ) == (caught.value.written, caught.value.missing)
 
 
 def test_what_a_node_has_not_finished_is_asked_for_by_itself(

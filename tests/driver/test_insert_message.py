@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from saros.errors import ProgrammingError
-from saros.transport.insert_message import Plain, batch_of, message, parts_of
+from saros.transport.insert_message import Plain, batch_of, message, parts_of, span_of
 from saros_wire import payload, protocol
 from saros_wire.client_values import TooManyBytes, UnreadableValues
 
@@ -86,3 +86,18 @@ def test_a_column_that_arrow_cannot_read_is_named() -> None:
         batch_of(TIMES, {"a": DOUBLES, "b": [1, "a"]})
     with pytest.raises(UnreadableValues, match="times: values cannot be read as one type"):
         batch_of([1, "a"], {"a": DOUBLES})
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        (TIMES[::-1].copy(), (0, 5_000)),
+        (TIMES.tolist(), (0, 5_000)),
+        (pa.array([7, 3], pa.timestamp("s", tz="Asia/Tokyo")), (3_000, 7_000)),
+        (pa.array([7, 3], pa.timestamp("ns", tz="UTC")), None),
+        (pa.array([7, 3], pa.timestamp("ms")), None),
+    ],
+)
+def test_the_span_of_a_part_is_known_where_its_times_are_plain(times: object, expected: tuple[int, int] | None) -> None:
+    (part,) = parts_of(times, {})
+    assert expected == span_of(part, "ms")

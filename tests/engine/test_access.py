@@ -48,7 +48,7 @@ class MemoryDirectory:
     def newest(self) -> Users:
         return self._users
 
-    def change(self, command: Command) -> None:
+    def change(self, command: Command, deadline_ns: int | None = None) -> None:
         self._users = self._users.apply(command)
 
 

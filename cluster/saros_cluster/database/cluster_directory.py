@@ -44,7 +44,7 @@ class ClusterDirectory:
                 return self._known()  # who was let in before is let in now
         return self._known()
 
-    def change(self, command: Command) -> None:
+    def change(self, command: Command, deadline_ns: int | None = None) -> None:
         """See `Directory.change`. Raises NoLeader, OutcomeUnknown."""
         if not self._known().users:
             raise UserMistake(
@@ -52,4 +52,4 @@ class ClusterDirectory:
                 " if it is on one machine)"
             )
         seconds = MID_SECONDS if isinstance(command, Rehash) else DEADLINE_SECONDS
-        self._database.change_users(command, seconds)
+        self._database.change_users(command, seconds, deadline_ns)

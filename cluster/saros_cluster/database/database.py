@@ -35,7 +35,7 @@ from saros_cluster.multiraft.state_machine import Outcome, ProposalLost, Replace
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.merges import MergeHere, Stopped
-from saros_cluster.routing.no_leader import NoLeader
+from saros_cluster.routing.no_leader import NoLeader, step_deadline_ns
 from saros_cluster.routing.proposer import PROPOSE, Proposer
 from saros_cluster.routing.replicas import Replicas
 from saros_cluster.routing.round_robin import RoundRobin
@@ -360,12 +360,13 @@ class ClusterDatabase:
 
     # ------------------------------------------------------------------ the meta group
 
-    def change_users(self, change: UsersCommand, seconds: float) -> None:
+    def change_users(self, change: UsersCommand, seconds: float, deadline_ns: int | None = None) -> None:
         """Change users; it shows here when this returns. Raises UserMistake, NoLeader, OutcomeUnknown."""
         entry = encode_meta_entry(self.entries.own_request(), ChangeUsers(change))
-        self._parts.proposer.propose(META, entry, seconds)
+        until_ns = step_deadline_ns(self._parts.clock.monotonic_ns(), seconds, deadline_ns)
+        self._parts.proposer.propose(META, entry, deadline_ns=until_ns)
         try:
-            self.wait_users_visible(seconds)
+            self.entries.wait_visible([META], until_ns)
         except NoLeader as error:
             raise error.unknown() from error
 

@@ -37,8 +37,11 @@ class Directory(Protocol):
         """The state with all that was acknowledged before, if that can be found out quickly; else as known here."""
         ...
 
-    def change(self, command: Command) -> None:
-        """Carry out a change, durably; it shows here when this returns. Raises UserMistake, StorageError."""
+    def change(self, command: Command, deadline_ns: int | None = None) -> None:
+        """Carry out a change, durably; it shows here when this returns. Raises UserMistake, StorageError.
+
+        `deadline_ns`: see `WriteRequest`.
+        """
         ...
 
 
@@ -60,7 +63,7 @@ class FileDirectory:
         """See `Directory.newest`."""
         return self._users
 
-    def change(self, command: Command) -> None:
+    def change(self, command: Command, deadline_ns: int | None = None) -> None:  # noqa: ARG002 (nothing is waited for)
         """See `Directory.change`."""
         with self._lock:
             after = self._users.apply(command)

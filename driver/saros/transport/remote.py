@@ -175,7 +175,7 @@ class _Window:
             return _Attempt(wait_s, last_s, last_s)
         wait_s = min(wait_s, _WAIT_SECONDS)
         single_s = _least(max(left_s, _HANGS_SECONDS if first else 0.0), last_s)
-        return _Attempt(wait_s, wait_s + _ANSWER_SECONDS, single_s)
+        return _Attempt(wait_s, min(wait_s + _ANSWER_SECONDS, _HANGS_SECONDS), single_s)
 
 
 def _least(*limits: float | None) -> float:

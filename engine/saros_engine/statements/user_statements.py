@@ -21,6 +21,7 @@ from saros_engine.plan.plan import Field
 from saros_grammar.syntax import ast
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import DataType, Scalar
+from saros_storage.base.write_request import WriteRequest
 
 _TEXT = DataType.TEXT
 _NO_PERMISSION = 803
@@ -43,7 +44,7 @@ class UserStatements:
         """The state as it is known here."""
         return self.directory.users()
 
-    def run(self, statement: ast.UserStatement, access: Access) -> RowSet | None:
+    def run(self, statement: ast.UserStatement, access: Access, request: WriteRequest) -> RowSet | None:
         """Carry out a statement; rows of LIST, None of others. Raises UserMistake, SemanticError, StorageError."""
         users = self.directory.newest()
         match statement:
@@ -55,7 +56,7 @@ class UserStatements:
                 return _list_privileges(users, of)
             case _:
                 _check_not_administrator(statement, users)
-                self.directory.change(self._command(statement, users))
+                self.directory.change(self._command(statement, users), request.deadline_ns)
                 return None
 
     def _command(self, statement: ast.UserStatement, users: Users) -> Command:
