@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
-from cluster.cluster_world import SECOND, Life, Member, World
+from cluster.cluster_world import INTERVAL, SECOND, Life, Member, World
 from cluster.raft_checkers import Violation
 from cluster.world_clients import PASSING, asked, write
 from cluster.world_threads import Place
@@ -21,7 +21,10 @@ from saros_cluster.topology.commands import GrowthCommand
 from saros_cluster.topology.topology import Topology
 from saros_storage.base.write_request import UNNUMBERED
 
-DEVICE, TIMESTAMPS = "root.meter.d", tuple(range(0, 3_200, 100))
+DATABASE = "root.meter"
+DEVICE = f"{DATABASE}.d"
+#: Slices of time in which each group is expected to own one.
+_SLICES = 64
 START_NS, WRITE_SECONDS = 30 * SECOND, 30.0
 _PAUSE_NS = 100_000_000
 
@@ -87,13 +90,18 @@ class DirectedWorld(World):
 
     # ------------------------------------------------------------------ asking
 
-    def write_through(self, node: NodeId, times: Sequence[int] = TIMESTAMPS, seconds: float = WRITE_SECONDS) -> int:
-        """How long a write takes, by default to every group. Raises one of PASSING."""
+    def write_through(self, node: NodeId) -> int:
+        """How long a write to every group takes. Raises one of PASSING."""
         began = self.threads.now_ns
         self._writes += 1
-        number = self._writes
-        asked(self, node, "write", lambda life: write(life, DEVICE, times, number, UNNUMBERED), seconds)
+        number, times = self._writes, sorted(self.times().values())
+        asked(self, node, "write", lambda life: write(life, DEVICE, times, number, UNNUMBERED), WRITE_SECONDS)
         return self.threads.now_ns - began
+
+    def times(self) -> dict[GroupId, int]:
+        """By group: the timestamp of a point that it keeps."""
+        table = self.topology().table
+        return {GroupId(table.route(DATABASE, slice_).head): slice_ * INTERVAL for slice_ in range(_SLICES)}
 
     def await_write(self, node: NodeId, ns: int) -> None:
         """Write until it succeeds. Raises Violation if it does not in time."""
@@ -130,7 +138,3 @@ class DirectedWorld(World):
             else:
                 self.note(f"{step}")
                 return
-
-    def member_of(self, node: NodeId) -> Member:
-        """A node's place."""
-        return self.members[node]

@@ -6,6 +6,7 @@ from cluster.world_hunt import Mutant, Plant, planting
 
 from saros_cluster.multiraft.log_latency import LogHealth, LogLatency
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft import node as node_module
 from saros_cluster.raft.leadership import Leadership
 from saros_cluster.raft.node import RaftNode
 from saros_server.cluster.leader_eviction import LeaderEviction
@@ -46,6 +47,11 @@ def gives_groups_back_while_the_disk_is_slow(plant: Plant):
 def campaigns_although_its_disk_is_slow(plant: Plant):
     """As soon as any other node does."""
     plant(RaftNode, "defer_elections", lambda self, defers: None)
+
+
+@mutant
+def gives_votes_no_time_to_become_durable(plant: Plant):
+    plant(node_module, "_PATIENCE", (1,))
 
 
 @mutant

@@ -201,7 +201,7 @@ class LostRackWorld(DirectedWorld):
         left = [id_ for id_ in self.ids if self.rack(id_) != lost]
         self.pass_time(10 * SECOND)
         for node in left:
-            for group, time in self._times().items():
+            for group, time in self.times().items():
                 self._check_group(node, group, time)
         self._bring_back()
         self.wait_until("a node does not come up", self._are_up, START_NS)
@@ -209,17 +209,8 @@ class LostRackWorld(DirectedWorld):
             self.await_write(node, START_NS)
 
     def _members(self) -> dict[GroupId, tuple[NodeId, ...]]:
-        routing = self._routing()
-        return {group: routing.members(group) for group in routing.groups}
-
-    def _routing(self):
-        life = next(iter(self.up().values()))
-        return life.node.database.routing
-
-    def _times(self) -> dict[GroupId, int]:
-        """By group: the timestamp of a point that it keeps."""
-        routing, database = self._routing(), DEVICE.rpartition(".")[0]
-        return {routing.group_at(database, slice_): slice_ * 100 for slice_ in range(32)}
+        groups = self.topology().table.groups
+        return {GroupId(head): group.members for head, group in groups.items()}
 
     def _lose_rack(self, rack: str) -> None:
         self.note(f"rack {rack} is lost")

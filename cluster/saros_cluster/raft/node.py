@@ -76,6 +76,8 @@ from saros_cluster.raft.ready import (
 ENTRY_BYTES_MAX = 12 << 20
 #: Handed out and not applied: more would only wait for the state machine.
 UNAPPLIED_BYTES_MAX = 16 << 20
+#: After this many elections without a leader, timers are so much longer; see `RaftNode._restart_timer`.
+_PATIENCE = (1, 1, 2, 4)
 #: Election times for which a node that defers elections waits in addition: others begin, and are elected, in less.
 _DEFERRED_ELECTIONS = 2
 _STORY_LENGTH = 16
@@ -109,6 +111,8 @@ class RaftNode:
         self._now = 0
         self._elapsed = 0
         self._timeout = 0
+        #: Terms that began since a leader was known: its own elections, and those of others.
+        self._fruitless_terms = 0
         #: Whether it leaves elections to others at first.
         self._defers = False
         self._reads = LocalReads()
@@ -192,13 +196,22 @@ class RaftNode:
         return membership.voters == (self._id,) and not membership.is_joint
 
     def _restart_timer(self) -> None:
+        """Wait for an election's time, and longer after elections that brought no leader.
+
+        A vote counts once it is durable, which takes seconds on a slow disk. If every voter gave up sooner and began
+        another term, a majority that needs such a disk would never elect anybody.
+        """
         self._elapsed = 0
-        self._timeout = self._options.election_ticks + self._randomness.randrange(self._options.election_ticks)
+        patience = _PATIENCE[min(self._fruitless_terms, len(_PATIENCE) - 1)]
+        election_ticks = self._options.election_ticks
+        self._timeout = patience * (election_ticks + self._randomness.randrange(election_ticks))
 
     # ------------------------------------------------------------------ roles
 
     def _become(self, role: Role, leader: NodeId | None, why: str) -> None:
         self._end_leadership()
+        if leader is not None:
+            self._fruitless_terms = 0
         if leader is None or leader != self._leader:
             self._reads.fail_pending()
         if (role, leader) != (self._role, self._leader):
@@ -233,6 +246,7 @@ class RaftNode:
 
     def _ask_for_votes(self, why: str, *, transfer: bool = False) -> None:
         self._outbox.enter_term(self.term + 1, self._id)
+        self._fruitless_terms += 1
         self._become(Role.CANDIDATE, None, why)
         log = self._log
         for node in self._other_voters():
@@ -408,6 +422,7 @@ class RaftNode:
             case Vote(transfer=False) if self._has_recent_leader():
                 return False  # whoever begins terms that nobody needs is not followed into them
         self._outbox.enter_term(message.term, None)
+        self._fruitless_terms += 1
         self._follow(None, f"{message.sender} is in a later term")
         return True
 
