@@ -24,6 +24,9 @@ from saros_cluster.placement.ring import NodeId, Ring
 #: them, and each entry needs the disks of three.
 META_VOTERS, META_VOTERS_DEFAULT = (3, 5, 7), 5
 Members = Mapping[NodeId, tuple[NodeId, ...]]
+#: How many voters the meta group may be given, and how many it has if nothing else is said: it goes on without two of
+#: them, and each entry needs the disks of three.
+META_VOTERS, META_VOTERS_DEFAULT = (3, 5, 7), 5
 
 
 def first_members(nodes: Collection[NodeId], replicas: int, racks: Mapping[NodeId, str]) -> Members:
