@@ -165,9 +165,10 @@ def test_only_a_mistake_will_be_refused_again(error: StorageError, is_final: boo
     assert (is_final, [RowRange("root.a.d", 5, 5)]) == (failure.rows.is_final, failure.rows.missing)
 
 
-def test_a_write_of_which_nothing_was_done_keeps_its_error() -> None:
-    error = NoLeader(TWO, "gone")
-    assert error is write_failure(error, [tablet.tablet for tablet in rows(1).tablets], {})
+@pytest.mark.parametrize("written", [{}, {ONE: rows(1)}])
+def test_a_write_of_which_nothing_or_everything_was_done_keeps_its_error(written: Mapping[GroupId, Mutation]) -> None:
+    error = OutcomeUnknown(TWO, "gone")
+    assert error is write_failure(error, [tablet.tablet for tablet in rows(1).tablets], written)
 
 
 def test_many_missing_ranges_are_merged_over_the_shortest_stretches_of_written_rows() -> None:

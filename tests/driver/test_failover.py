@@ -453,16 +453,16 @@ def test_a_node_that_hangs_holds_a_write_up_for_a_little_while(
 @pytest.mark.parametrize(
     ("kind", "failover_s", "timeout_s", "expected"),
     [
-        (Kind.READ, 30.0, 2.0, (None, None, None)),
-        (Kind.JOB, 30.0, None, (None, None, None)),
-        (Kind.JOB, 30.0, 60.0, (60.0, 61.0, 61.0)),
-        (Kind.WRITE, 30.0, None, (30.0, None, None)),
-        (Kind.WRITE, 0.0, None, (5.0, None, None)),
-        (Kind.WRITE, 30.0, 2.0, (2.0, 3.0, 3.0)),
-        (Kind.INSERT, 30.0, None, (3.0, 4.0, 30.0)),
-        (Kind.INSERT, 2.0, None, (2.0, 3.0, 5.0)),
-        (Kind.INSERT, 0.0, None, (1.0, 2.0, 5.0)),
-        (Kind.INSERT, 30.0, 0.5, (0.5, 1.5, 1.5)),
+        (Kind.READ, 30.0, 2.0, (None, None, None, None)),
+        (Kind.JOB, 30.0, None, (None, None, None, None)),
+        (Kind.JOB, 30.0, 60.0, (60.0, 61.0, None, 61.0)),
+        (Kind.WRITE, 30.0, None, (30.0, None, None, None)),
+        (Kind.WRITE, 0.0, None, (5.0, None, None, None)),
+        (Kind.WRITE, 30.0, 2.0, (2.0, 3.0, None, 3.0)),
+        (Kind.INSERT, 30.0, None, (3.0, 4.0, 30.0, None)),
+        (Kind.INSERT, 2.0, None, (2.0, 3.0, 5.0, None)),
+        (Kind.INSERT, 0.0, None, (1.0, 2.0, 5.0, None)),
+        (Kind.INSERT, 30.0, 0.5, (0.5, 1.5, 1.5, 1.5)),
     ],
 )
 def test_an_attempt_has_no_more_time_than_its_call(
@@ -476,7 +476,7 @@ def test_an_attempt_has_no_more_time_than_its_call(
     monkeypatch.setattr(time, "monotonic", lambda: now)
     window = remote._Window(kind, failover_s, timeout_s)
     first = window.begin()
-    assert expected == (first.wait_s, first.shared_s, first.single_s)
+    assert expected == (first.wait_s, first.shared_s, first.columns_s, first.statement_s)
     if window.deadline is not None:
         now = window.deadline - 0.25
         later = window.begin()

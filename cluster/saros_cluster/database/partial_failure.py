@@ -84,7 +84,7 @@ def final_refusal(done: Parts, why: UserMistake, rows: RowsLeft | None = None) -
 def write_failure(error: StorageError, frames: Sequence[TabletFrame], written: Parts) -> StorageError:
     """Return the error of a write of rows that failed with `error`, after some groups have written their parts.
 
-    It is the same error if none has.
+    It is the same error if none has, and if all rows are written and just do not show yet.
     """
     if isinstance(error, PartialFailure):
         rows = _rows_left(frames, {**written, **error.done})
@@ -94,7 +94,7 @@ def write_failure(error: StorageError, frames: Sequence[TabletFrame], written: P
     rows = _rows_left(frames, written)
     if isinstance(error, UserMistake) and error.code not in (MOVED, OVERTAKEN):
         return final_refusal(written, error, rows)
-    if isinstance(error, UserMistake | NoLeader | OutcomeUnknown):
+    if isinstance(error, UserMistake) or (isinstance(error, NoLeader | OutcomeUnknown) and rows.missing):
         return PartialFailure(written, {}, str(error), rows=rows)
     return error
 

@@ -130,9 +130,11 @@ class _Attempt:
 
     #: How long the node may wait for others.
     wait_s: float | None = None
-    #: When the driver gives the node up: one of a cluster, in whose place others may be asked; another one.
+    #: When the driver gives up a node of a cluster, in whose place others may be asked.
     shared_s: float | None = None
-    single_s: float | None = None
+    #: When it gives up another node: for columns, and for statements.
+    columns_s: float | None = None
+    statement_s: float | None = None
 
 
 _NO_LIMITS = _Attempt()
@@ -172,10 +174,10 @@ class _Window:
         last_s = None if end_s is None else end_s + _ANSWER_SECONDS
         wait_s = _least(max(left_s, self._first_s if first else 0.0), end_s)
         if self._kind is not Kind.INSERT:
-            return _Attempt(wait_s, last_s, last_s)
+            return _Attempt(wait_s, last_s, None, last_s)
         wait_s = min(wait_s, _WAIT_SECONDS)
-        single_s = _least(max(left_s, _HANGS_SECONDS if first else 0.0), last_s)
-        return _Attempt(wait_s, min(wait_s + _ANSWER_SECONDS, _HANGS_SECONDS), single_s)
+        columns_s = _least(max(left_s, _HANGS_SECONDS if first else 0.0), last_s)
+        return _Attempt(wait_s, min(wait_s + _ANSWER_SECONDS, _HANGS_SECONDS), columns_s, last_s)
 
 
 def _least(*limits: float | None) -> float:
@@ -205,19 +207,16 @@ class _Opened:
 
     def insert(self, request: bytes, attempt: _Attempt, *, single: bool) -> client_pb2.InsertReply:
         """`single`: not with others. Raises grpc.RpcError, as the others do."""
-        timeout_s = self._timeout_s(attempt)
+        timeout_s = attempt.shared_s if self.memory.is_shared else attempt.columns_s
         assert timeout_s is not None
         assert attempt.wait_s is not None
         together = self._together
         insert = together.insert if self._takes_several and not single else together.insert_single
         return insert(self._token, request, timeout_s, attempt.wait_s)
 
-    def _timeout_s(self, attempt: _Attempt) -> float | None:
-        return attempt.shared_s if self.memory.is_shared else attempt.single_s
-
     def execute(self, request: client_pb2.ExecuteRequest, attempt: _Attempt = _NO_LIMITS) -> _Answer:
         metadata = self.metadata if attempt.wait_s is None else (*self.metadata, wait_limit(attempt.wait_s))
-        timeout_s = self._timeout_s(attempt)
+        timeout_s = attempt.shared_s if self.memory.is_shared else attempt.statement_s
         if not self._asks:
             stream = self._execute(request, metadata=metadata, timeout=timeout_s)
             return _Answer(self, client_pb2.ResultHead.FromString(next(stream)), stream)
