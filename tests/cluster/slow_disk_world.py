@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from cluster.cluster_world import SECOND, Member
 from cluster.directed_world import DirectedWorld
@@ -29,7 +30,7 @@ SETTLE_NS = 10 * SECOND
 _TIMES, _LEAST_NS = 3, 600_000_000
 _USUAL_WRITES, _LATER_WRITES = 40, 30
 #: A group that needs a slow disk for its majority goes on within this.
-_PROGRESS_NS = 60 * SECOND
+_PROGRESS_NS = 90 * SECOND
 #: After it has recovered, a node leads its own group again within this.
 _RETURN_NS = 90 * SECOND
 
@@ -39,7 +40,8 @@ class SlowDiskWorld(DirectedWorld):
 
     def __init__(self, seed: int, *, places: Sequence[Place] = ()) -> None:
         super().__init__(seed, nodes=(3, 3, 5, 5), places=places)
-        # As with the default, a slow node that lags gets entries: to install a snapshot takes it many syncs.
+        # As with the defaults, a write is one sync, and a node that lags gets entries: a snapshot takes many syncs.
+        self.options = replace(self.options, segment_bytes=1 << 20, log_bytes_max=1 << 20)
         self.raft = RaftOptions(retained_bytes=1 << 20)
         #: Nodes that should not lead any more.
         self._slow: set[NodeId] = set()

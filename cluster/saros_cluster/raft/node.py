@@ -77,7 +77,7 @@ ENTRY_BYTES_MAX = 12 << 20
 #: Handed out and not applied: more would only wait for the state machine.
 UNAPPLIED_BYTES_MAX = 16 << 20
 #: After this many elections without a leader, timers are so much longer; see `RaftNode._restart_timer`.
-_PATIENCE = (1, 1, 2, 4)
+_PATIENCE = (1, 1, 2, 4, 8)
 #: Election times for which a node that defers elections waits in addition: others begin, and are elected, in less.
 _DEFERRED_ELECTIONS = 2
 _STORY_LENGTH = 16
