@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
@@ -61,9 +62,11 @@ class FakePeers:
     ahead_ns: dict[NodeId, int] = field(default_factory=dict)
     answer_s: float = 0.0
     logs: dict[NodeId, LogHealth] = field(default_factory=dict)
+    asked: list[NodeId] = field(default_factory=list)
 
     def call(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> bytes:
         assert ("status", b"") == (name, request)
+        self.asked.append(node)
         found = self.told[node]
         if found is None:
             raise Unreachable(node, "nobody is there")
@@ -79,9 +82,9 @@ class FakePeers:
 class Three:
     """Node 1 of three, as it sees the others."""
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: Sequence[NodeId] = (ONE, TWO, THREE)) -> None:
         self.clock = ManualClock()
-        topology = Topology.first({node: Node(f"host{node}:1", f"host{node}:2") for node in (ONE, TWO, THREE)}, 3, 12)
+        topology = Topology.first({node: Node(f"host{node}:1", f"host{node}:2") for node in nodes}, 3, 60, 5)
         self.routes = Routes(topology, WEEK_MS)
         self.host = FakeHost({GroupId(group): FakeReplica() for group in range(4)})
         leads = {group: FakeReplica(leads=True) for group in range(4)}
@@ -115,6 +118,22 @@ def test_a_replica_that_was_sent_less_lags_though_it_does_not_know(three: Three)
     # What this node has agreed on since it asked, others may have as well.
     three.host.groups[GroupId(1)] = FakeReplica(commit=5_000, applied=5_000)
     assert {1: 0, 2: 2, 3: 600} == three.lags(1)
+
+
+def test_a_node_of_many_asks_those_near_it_each_time_and_the_others_in_turn() -> None:
+    nodes = [NodeId(node) for node in range(1, 61)]
+    many = Three(nodes)
+    many.peers.told = {node: {} for node in nodes}
+    asked: list[set[NodeId]] = []
+    for _ in range(4):
+        many.peers.asked.clear()
+        many.status.refresh()
+        asked.append({*many.peers.asked})
+    routing = many.routes.now
+    near = {node for group in routing.groups_of(ONE) for node in routing.members(group)} - {ONE}
+    assert near <= set.intersection(*asked)
+    assert max(map(len, asked)) <= len(near) + 4 + 16
+    assert {*nodes} - {ONE} == set.union(*asked)
 
 
 def test_what_is_wrong_with_the_cluster_is_a_problem(three: Three) -> None:
