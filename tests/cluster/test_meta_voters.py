@@ -227,3 +227,13 @@ def test_a_choice_of_voters_is_final_whatever_the_leader_prefers() -> None:
     assert found is None
     drive(log, random)
     assert 3 == len(voters(log.now))
+
+
+def test_any_node_may_continue_a_group_that_has_lost_its_voters() -> None:
+    """A learner may have entries that only lost voters had besides."""
+    log = Log(cluster(7, 3))
+    assert {*range(1, 8)} == log.now.members_of(META)
+    lost = voters(log.now)
+    log.send(GiveUp(lost))
+    assert not {*lost} & log.now.members_of(META)
+    assert 3 == len(voters(log.now))

@@ -21,7 +21,7 @@ import pytest
 from waiting import wait_until
 
 import saros
-from saros_cluster.node.cluster_file import Administrator, ClusterFile, NodeAddress, load
+from saros_cluster.node.cluster_file import Administrator, ClusterFile, NodeAddress, load, rewrite
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import SLOTS
 from saros_server.auth.passwords import verify_password
@@ -549,6 +549,26 @@ def test_init_writes_one_nodes_file_once(tmp_path: Path) -> None:
     assert 2 == done.returncode
     assert "cluster.json is there already, and says something else" in done.stderr
     assert file == load(str(folder), DISK)
+
+
+def test_new_clusters_have_a_bound_of_voters(tmp_path: Path) -> None:
+    """A file of before there was one stays as it is if it is asked for again."""
+    assert 5 == make(str(tmp_path / "cluster"), 2, 2, base_port(), DISK).file.meta_voters
+    bounds = []
+    for words in ({}, {"meta-voters": "3"}):
+        folder = tmp_path / f"data{len(bounds)}"
+        assert 0 == init(folder, **words).returncode
+        file = load(str(folder), DISK)
+        assert file is not None
+        bounds.append(file.meta_voters)
+    assert [5, 3] == bounds
+    before = replace(file, meta_voters=None)
+    rewrite(str(folder), before, DISK)
+    assert 0 == init(folder).returncode
+    assert before == load(str(folder), DISK)
+    done = call("up", "--dir", str(tmp_path / "cluster"), "--meta-voters", "7")
+    assert 2 == done.returncode
+    assert "was made with --meta-voters 5, and cannot be changed to 7" in done.stderr
 
 
 @pytest.mark.slow
