@@ -303,6 +303,7 @@ count
 set
     : SET STORAGE GROUP TO exactPath (WITH pair (COMMA? pair)*)?                        # setStorageGroup
     | SET (TIME ZONE | TIME_ZONE) (TO | EQUAL)? zone                                   # setTimeZone
+    | SET ALLOW PARTIAL RESULTS switch=name                                            # setPartialResults
     | SET SQL_DIALECT EQUAL dialect=name                                               # setDialect
     | SET TTL TO path (milliseconds=INTEGER | infinite=name)                           # setTtl
     | SET templateWord id=name TO exactPath                                              # setTemplate
@@ -377,7 +378,7 @@ transfer: TRANSFER DEVICE exactPath TO SENDER id=STRING;
 // Every keyword but ROOT, TIME and TIMESTAMP may be a name (a test compares this list with the lexer's).
 name
     : NAME | DURATION | QUOTED_NAME
-    | ABORT | ADD | ADMIT | AFTER | ALIAS | ALIGN | ALIGNED | ALL | ALTER | ANALYZE | AND | ANY | AS | ASC
+    | ABORT | ADD | ADMIT | AFTER | ALIAS | ALIGN | ALIGNED | ALL | ALLOW | ALTER | ANALYZE | AND | ANY | AS | ASC
       | ATTRIBUTES | AVAILABLE | BEFORE | BETWEEN | BY | CACHE | CASE | CHANGE | CHILD | CLEAR | CLIENT | CLUSTER | CLUSTERID
       | CONFIGNODES | CONTAINS | CONTINUOUS | COUNT | CQ | CQS | CREATE | CURRENT | CURRENT_SQL_DIALECT
       | CURRENT_TIMESTAMP | CURRENT_USER | DATA | DATABASE | DATABASES | DATANODE | DATANODES | DEACTIVATE | DELETE
@@ -385,10 +386,10 @@ name
       | DISK_USAGE | DISMISS | DROP | ELSE | END | ESCAPE | EXISTS | EXPLAIN | FILES | FILL | FIRST | FLUSH | FOR | FROM | FULL | FUNCTION
       | FUNCTIONS | GIVE | GRANT | GROUP | HAVING | IF | IN | INFORMATION_SCHEMA | INSERT | INTO | IS | KILL | LAST
       | LATEST | LEVEL | LIKE | LIMIT | LIST | LOAD | LOCAL | LOGICAL | MERGE | MIGRATE | NODE | NODEID
-      | NODES | NOT | NULL | NULLS | OF | OFFSET | ON | OPTION | OR | ORDER | PARTITIONS | PASSWORD
+      | NODES | NOT | NULL | NULLS | OF | OFFSET | ON | OPTION | OR | ORDER | PARTIAL | PARTITIONS | PASSWORD
       | PATHS | PRIVILEGES
       | PROCESSLIST | QUERIES | QUERY | RACK | REBALANCE | RECEIVERS | REGEXP | REGION | REGIONS
-      | REMOVE | RENAME | REPLACE | REVOKE | ROLE | SCHEMA | SELECT | SENDER | SENDERS | SET | SHOW | SLIMIT | SOFFSET
+      | REMOVE | RENAME | REPLACE | RESULTS | REVOKE | ROLE | SCHEMA | SELECT | SENDER | SENDERS | SET | SHOW | SLIMIT | SOFFSET
       | SQL_DIALECT | STATEFUL | STATELESS | STORAGE | STORAGE_PROPERTIES | SYNC | SYSTEM | TAGS | TEMPLATE | TEMPLATES
       | THEN | TIMESERIES | TIME_ZONE | TO | TRANSFER | TRIGGER | TRIGGERS | TTL | TYPE | UNSET | UP
       | UPSERT | URLS | USER | USING | VALUES | VARIABLES | VERBOSE | VERSION | VIEW | WHEN | WHERE | WITH | WITHOUT | ZONE

@@ -331,6 +331,9 @@ class QueryEngine:
                 zone_of(zone)
                 session.zone = zone
                 return 0
+            case ast.SetPartialResults(allowed):
+                session.partial = allowed
+                return 0
             case ast.SetSqlDialect():
                 return 0
             case _ if isinstance(statement, ast.SyncStatement):

@@ -389,6 +389,7 @@ def test_addresses() -> None:
         {"user": "ann", "password": "p@w", "time_zone": "UTC", "timeout": 2.5},
     ) == target(url)
     assert ("saros://h2:5", {}) == target("saros://?host=h2:5")
+    assert ("saros://h/?partial_results=true", {}) == target("saros://h?partial_results=true")
     assert ("saros://[::1]:7", {}) == target("saros://[::1]:7")
     assert ("/data", {"options": {"durability": "os"}}) == target("saros+embedded:////data?durability=os")
     assert ("data", {"timestamps": "epoch"}) == target("saros+embedded:///data?timestamps=epoch")

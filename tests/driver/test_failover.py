@@ -299,6 +299,42 @@ def test_the_time_zone_holds_at_nodes_that_were_used_before_it_was_set(nodes: li
         assert [[("Asia/Tokyo",)]] * 3 == [connection.execute("show time zone").fetchall() for _ in range(3)]
 
 
+def test_that_partial_results_are_allowed_survives(nodes: list[Node]) -> None:
+    def allowed(connection: saros.Connection) -> bool:
+        opened = connection._session._opened  # type: ignore[attr-defined]
+        address = nodes[which(connection)].address
+        sessions = next(node for node in nodes if node.address == address).api._services.sessions._clients
+        return sessions[opened[address].metadata[0][1]].session._context.partial
+
+    for option, statement, expected in ((None, "true", True), (True, "false", False)):
+        with connect(*nodes[:2], partial_results=option) as connection:
+            assert bool(option) is allowed(connection)
+            connection.execute(f"set allow partial results {statement}")
+            connection.execute("set time zone 'Asia/Tokyo'")
+            assert expected is allowed(connection)
+            for node in nodes[:2]:
+                node.api._services.sessions._clients.clear()  # the sessions are lost
+            assert expected is allowed(connection)
+            assert [("Asia/Tokyo",)] == connection.execute("show time zone").fetchall()
+
+
+def test_data_that_was_left_out_is_listed(nodes: list[Node]) -> None:
+    def lacking(answer: client_pb2.Answer) -> client_pb2.Answer:
+        del nodes[0].change[protocol.ASK]
+        answer.head.missing.append("root.b")
+        answer.end.missing.append("root.c")
+        return answer
+
+    with connect(nodes[0]) as connection:
+        cursor = connection.cursor()
+        assert () == cursor.missing
+        assert () == cursor.execute("select x from root.a.d").missing
+        nodes[0].change[protocol.ASK] = lacking
+        assert ("root.b",) == cursor.execute("select x from root.a.d").missing
+        cursor.fetchall()
+        assert ("root.b", "root.c") == cursor.missing
+
+
 def test_stale_rows_are_marked(nodes: list[Node]) -> None:
     def stale(answer: client_pb2.Answer) -> client_pb2.Answer:
         del nodes[0].change[protocol.ASK]

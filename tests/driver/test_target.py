@@ -21,6 +21,8 @@ from saros.base.target import Target, parse_target, without_password
         ("saros://u:a:b@h", Target(("h:6667",), "u", "a:b")),
         ("saros://u:@h", Target(("h:6667",), "u")),
         ("saros://h/?consistency=weak&tls=%2Fetc%2Fca.pem", Target(("h:6667",), "", "", "weak", "/etc/ca.pem")),
+        ("saros://h?partial_results=true", Target(("h:6667",), partial_results=True)),
+        ("saros://h?partial_results=false", Target(("h:6667",), partial_results=False)),
         ("saros://h?consistency=mid", Target(("h:6667",), "", "", "mid")),
     ],
 )
@@ -61,6 +63,7 @@ def test_target(text: str, expected: Target) -> None:
         ("saros://h/?SECRET=1", "none of consistency=, tls="),
         ("saros://h/?tls", "none of consistency=, tls="),
         ("saros://h/?tls=", "empty tls"),
+        ("saros://h/?partial_results=SECRET", "neither true nor false"),
     ],
 )
 def test_each_mistake_has_its_message_and_no_password(text: str, message: str) -> None:
@@ -75,6 +78,11 @@ def test_arguments_go_before_the_target() -> None:
     assert given == given.override(user=None, password=None, consistency=None, tls_ca=None)
     changed = given.override(user="v", password="q", consistency="strong", tls_ca="b.pem")
     assert Target(("h:6667",), "v", "q", "strong", "b.pem") == changed
+    for url in ("saros://h", "saros://h?partial_results=true"):
+        partial = parse_target(url).override(
+            user=None, password=None, consistency=None, tls_ca=None, partial_results=False
+        )
+        assert partial.partial_results is False
     with pytest.raises(saros.InterfaceError, match="none of strong"):
         given.override(user=None, password=None, consistency="eventually", tls_ca=None)
     with pytest.raises(saros.InterfaceError, match="password and no user"):

@@ -180,6 +180,7 @@ STATEMENTS: dict[str, tuple[Privilege, str] | None] = {
     "merge": (Privilege.MAINTAIN, EVERYWHERE),
     "kill all queries": None,
     "set time zone to 'UTC'": None,
+    "set allow partial results true": None,
     "create user bob 'a long password'": (Privilege.MANAGE_USER, EVERYWHERE),
     "alter user ann set password 'a long password'": None,
     "create role admins": (Privilege.MANAGE_ROLE, EVERYWHERE),

@@ -45,6 +45,7 @@ TAKEN = (
     "clear cache",
     "kill all queries",
     "set time zone to '+08:00'",
+    "set allow partial results true",
     "create user ann 'a long enough password'",
     "list user",
     "drop user ann",
@@ -113,7 +114,7 @@ HARMLESS = {
     "AbortChange", "AdmitNode", "AlterUser", "ChangeNodes", "ClearCache", "Count", "CreateRole", "CreateUser",
     "DismissNode", "DropPrincipal", "Explain", "Flush", "GiveUpNodes", "Grant", "GrantRole", "KillQuery",
     "ListPrivileges", "ListRoles", "ListUsers", "Merge", "MigrateRegion", "NotSupported", "Rebalance", "Revoke",
-    "RevokeRole", "SetSqlDialect", "SetSystem", "SetTimeZone", "Show",
+    "RevokeRole", "SetPartialResults", "SetSqlDialect", "SetSystem", "SetTimeZone", "Show",
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import saros
-from saros_shell.repl.runner import NO_SERIES, NOTHING_DELETED, STALE, StatementRunner
+from saros_shell.repl.runner import NO_SERIES, NOTHING_DELETED, STALE, Settings, StatementRunner
 
 
 @pytest.fixture
@@ -29,6 +29,22 @@ def test_rows_that_may_be_old_are_called_so(
     assert runner.run("select x from root.a.d")
     assert "(1 row)" == rows[-1]
     assert expected == notes
+
+
+@pytest.mark.parametrize("format_", ["table", "csv", "json"])
+def test_data_that_is_missing_is_named_apart_from_the_rows(
+    format_: str, connection: saros.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def printed(missing: tuple[str, ...]) -> tuple[list[str], list[str]]:
+        monkeypatch.setattr(saros.Cursor, "missing", property(lambda _: missing))
+        rows: list[str] = []
+        notes: list[str] = []
+        runner = StatementRunner(connection, rows.extend, notes.extend, Settings(format=format_))
+        assert runner.run("select y from root.a.d")
+        return rows, notes
+
+    rows, _ = printed(())
+    assert (rows, ["note: data is missing: root.b", "note: data is missing: root.c"]) == printed(("root.b", "root.c"))
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,11 @@ class AsyncCursor:
         """See `Cursor.stale`."""
         return self._cursor.stale
 
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """See `Cursor.missing`."""
+        return self._cursor.missing
+
     async def fetchone(self) -> Row | None:
         """See `Cursor.fetchone`."""
         return await self._wait(self._cursor.fetchone)

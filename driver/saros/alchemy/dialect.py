@@ -25,7 +25,7 @@ from saros.alchemy.reflection import Reflection
 
 #: Options of an address that are arguments of `saros.connect`, and how their text is read.
 _ARGUMENTS = {"time_zone": str, "timestamps": str, "timeout": float, "failover_s": float}
-_TARGET = ("consistency", "tls")
+_TARGET = ("consistency", "tls", "partial_results")
 #: The session is over, or its node is gone.
 _DISCONNECTED = frozenset({2014, 2016})
 _SEMANTIC_ERROR = 701

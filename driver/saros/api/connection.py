@@ -42,6 +42,7 @@ class Options(TypedDict, total=False):
     password: str | None
     consistency: Consistency | None
     tls_ca: str | None
+    partial_results: bool | None
     failover_s: float
     timestamps: Timestamps
     time_zone: str | None
@@ -56,6 +57,7 @@ def connect(
     password: str | None = None,
     consistency: Consistency | None = None,
     tls_ca: str | None = None,
+    partial_results: bool | None = None,
     failover_s: float = 30.0,
     timestamps: Timestamps = "datetime",
     time_zone: str | None = None,
@@ -64,10 +66,12 @@ def connect(
 ) -> Connection:
     """Open the database in folder `target`, which is made if it does not exist, or connect to a server or cluster.
 
-    target      a folder, or saros://[user[:password]@]host[:port][,host[:port]...][/?consistency=...&tls=ca.pem]
-    user, password, consistency, tls_ca   go before what the target says; only with saros://
+    target      a folder, or saros://[user[:password]@]host[:port][,host[:port]...][/?consistency=...&tls=ca.pem
+                &partial_results=true]
+    user, password, consistency, tls_ca, partial_results   go before what the target says; only with saros://
                 consistency "strong", "mid" or "weak" (default: as the nodes are configured); tls_ca: file of the
-                authority that signed the nodes' certificates (default: no TLS)
+                authority that signed the nodes' certificates (default: no TLS); partial_results: reads leave out data
+                of groups of nodes that are not available, and list it in `Cursor.missing` (default: they fail)
     failover_s  seconds for which a call looks for a node that answers, and a write waits for the nodes that it needs,
                 before OperationalError is raised
     timestamps  "datetime": aware `datetime`s in the session's zone; "epoch": integers in the database's unit
@@ -87,19 +91,24 @@ def connect(
         raise InterfaceError(f"time_zone is a name such as 'Europe/Berlin' or '+08:00', not {time_zone!r}")
     if not isinstance(target, str | os.PathLike) or target == "":
         raise InterfaceError(f"the target is a folder's path or saros://host:port, not {target!r}")
+    if partial_results not in (None, True, False):
+        raise InterfaceError(f"partial_results is True or False, not {partial_results!r}")
     target = os.fspath(target)
     session: Session
     if "://" in target:
         if options:
             raise InterfaceError("options belong to the node: give them where it is started")
-        where = parse_target(target).override(user=user, password=password, consistency=consistency, tls_ca=tls_ca)
+        where = parse_target(target).override(
+            user=user, password=password, consistency=consistency, tls_ca=tls_ca, partial_results=partial_results
+        )
         silence_grpc_log()
         from saros.transport.remote import RemoteSession
 
         session = RemoteSession(where, time_zone=time_zone, failover_s=failover_s, timeout_s=timeout)
         return Connection(session, timestamps=timestamps, timeout=timeout)
-    if any(value is not None for value in (user, password, consistency, tls_ca)):
-        raise InterfaceError("user, password, consistency and tls_ca are for saros:// targets; a folder has none")
+    if any(value is not None for value in (user, password, consistency, tls_ca, partial_results)):
+        only = "user, password, consistency, tls_ca and partial_results"
+        raise InterfaceError(f"{only} are for saros:// targets; a folder has none")
     meant = suggested_target(target)
     if meant is not None and not os.path.exists(target):
         shown = without_password(meant)

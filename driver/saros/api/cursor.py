@@ -136,6 +136,14 @@ class Cursor:
         """
         return False if self._outcome is None else self._outcome.stale
 
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The data that the rows lack, complete once all were fetched: a text for each group that is not available.
+
+        Empty unless partial results are allowed, or the statement is a SHOW.
+        """
+        return () if self._outcome is None else tuple(self._outcome.missing)
+
     # ------------------------------------------------------------------ rows
 
     def fetchone(self) -> Row | None:

@@ -47,6 +47,11 @@ class Outcome(Protocol):
         """Whether the rows may be old: see `Cursor.stale`."""
         ...
 
+    @property
+    def missing(self) -> Sequence[str]:
+        """The data that was left out: see `Cursor.missing`."""
+        ...
+
     def next_batch(self) -> pa.RecordBatch | None:
         """The next non-empty batch; None at the end."""
         ...

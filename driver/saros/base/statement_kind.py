@@ -2,7 +2,8 @@
 
     READ        rows; nothing changes                        yes, anywhere
     REPEATABLE  FLUSH, MERGE: twice does no harm             yes, anywhere
-    ZONE        SET TIME ZONE: state of the session          yes, and again wherever the session is opened anew
+    SETTING     SET TIME ZONE, SET ALLOW PARTIAL RESULTS:    yes, and wherever the session is opened again
+                state of the session
     INSERT      INSERT: rows                                 only with a number that the node remembers
     JOB         SELECT INTO, LOAD: a write that works long   likewise
     WRITE       all others                                   likewise
@@ -20,12 +21,19 @@ _WORDS = re.compile(r"[a-z_]+", re.IGNORECASE)
 _READS = frozenset({"select", "show", "count", "explain"})
 
 
+class Setting(Enum):
+    """A part of a session's state that a SET statement changes. The value: the first two words after SET."""
+
+    ZONE = "time zone"
+    PARTIAL = "allow partial"
+
+
 class Kind(Enum):
     """See the module."""
 
     READ = "read"
     REPEATABLE = "repeatable"
-    ZONE = "zone"
+    SETTING = "setting"
     INSERT = "insert"
     JOB = "job"
     WRITE = "write"
@@ -44,13 +52,27 @@ def kind_of(text: str) -> Kind:
         return Kind.JOB if into else Kind.READ
     if first in ("flush", "merge") or (first, second) == ("full", "merge"):
         return Kind.REPEATABLE
-    if first == "set" and (second == "time_zone" or (second, third) == ("time", "zone")):
-        return Kind.ZONE
+    if _setting(first, second, third) is not None:
+        return Kind.SETTING
     if first == "insert":
         return Kind.INSERT
     if first == "load":
         return Kind.JOB
     return Kind.WRITE
+
+
+def setting_of(text: str) -> Setting:
+    """The setting that a statement of the kind SETTING changes."""
+    found = _setting(*_first_words(text))
+    assert found is not None
+    return found
+
+
+def _setting(first: str, second: str, third: str) -> Setting | None:
+    if first != "set":
+        return None
+    words = "time zone" if second == "time_zone" else f"{second} {third}"
+    return next((setting for setting in Setting if setting.value == words), None)
 
 
 def _first_words(text: str) -> tuple[str, str, str]:

@@ -1,6 +1,7 @@
 """Targets: `saros://` addresses as users write them.
 
     saros://[user[:password]@]host[:port][,host[:port]...][/][?consistency=strong|mid|weak][&tls=ca.pem]
+        [&partial_results=true|false]
 
 Names, passwords and options are percent-decoded; IPv6 addresses stand in brackets. Mistakes are named without
 repeating the target, whose password must not end up in a log. Pure: any thread.
@@ -9,7 +10,7 @@ repeating the target, whose password must not end up in a log. Pure: any thread.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import AddressValueError, IPv6Address
 from urllib.parse import unquote
@@ -19,23 +20,34 @@ from saros_wire.protocol import DEFAULT_PORT
 
 SCHEME = "saros://"
 CONSISTENCIES = ("strong", "mid", "weak")
-_OPTIONS = ("consistency", "tls")
+_OPTIONS = ("consistency", "tls", "partial_results")
+_BOOLEANS = {"true": True, "false": False}
 _HINT = "; in a user or password, write : @ / ? # % as %3A %40 %2F %3F %23 %25"
 _PORT_DIGITS, _PORT_MAX = 5, 65_535
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where and as whom to connect. `consistency` None: as the nodes are configured; `tls_ca` None: without TLS."""
+    """Where and as whom to connect, and how to read.
+
+    `consistency` None: as the nodes are configured; `tls_ca` None: without TLS; `partial_results` None: no.
+    """
 
     addresses: tuple[str, ...]
     user: str = ""
     password: str = field(default="", repr=False)
     consistency: str | None = None
     tls_ca: str | None = None
+    partial_results: bool | None = None
 
     def override(
-        self, *, user: str | None, password: str | None, consistency: str | None, tls_ca: str | None
+        self,
+        *,
+        user: str | None,
+        password: str | None,
+        consistency: str | None,
+        tls_ca: str | None,
+        partial_results: bool | None = None,
     ) -> Target:
         """The target with those of the arguments that are not None. Raises InterfaceError."""
         return _checked(
@@ -45,6 +57,7 @@ class Target:
                 self.password if password is None else password,
                 self.consistency if consistency is None else consistency,
                 self.tls_ca if tls_ca is None else tls_ca,
+                self.partial_results if partial_results is None else partial_results,
             )
         )
 
@@ -72,6 +85,7 @@ def parse_target(text: str) -> Target:
             _decoded(password, "password"),
             options.get("consistency"),
             options.get("tls"),
+            _boolean(options, "partial_results"),
         )
     )
 
@@ -138,6 +152,13 @@ def _options(query: str) -> Iterator[tuple[str, str]]:
             raise _wrong(f"has the option {name} twice")
         seen.add(name)
         yield name, _decoded(value, name)
+
+
+def _boolean(options: Mapping[str, str], name: str) -> bool | None:
+    text = options.get(name)
+    if text is not None and text not in _BOOLEANS:
+        raise _wrong(f"has a {name} that is neither true nor false")
+    return None if text is None else _BOOLEANS[text]
 
 
 def _decoded(text: str, what: str) -> str:

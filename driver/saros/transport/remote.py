@@ -4,7 +4,7 @@
     call    -> a node (`node_selector.py`) -> its session, opened on first use -> Ask (old nodes: Execute) or Insert
                   └ failed: another node, or this one later, as long as it is safe (`retry_policy.py`)
 
-A session of a node is opened with the same client id and the time zone that the user set, wherever and however often:
+A session of a node is opened with the same client id and the settings that the user made, wherever and however often:
 users see one conversation. Reads are retried until their first rows have arrived. Later reads that are not strong carry
 the point that earlier results showed: a node shows at least that, or reports that it cannot.
 
@@ -32,7 +32,7 @@ from typing import Any, TypeVar
 import grpc
 import pyarrow as pa
 
-from saros.base.statement_kind import Kind, kind_of
+from saros.base.statement_kind import Kind, Setting, kind_of, setting_of
 from saros.base.target import Target
 from saros.errors import DatabaseError, InterfaceError, OperationalError, PartialWriteError, RowRange, database_error
 from saros.transport.channels import Lease, read_authority
@@ -118,13 +118,6 @@ class Sequences:
 
 
 @dataclass(frozen=True, slots=True)
-class _Zone:
-    """The SET TIME ZONE that holds; compared by identity."""
-
-    request: client_pb2.ExecuteRequest
-
-
-@dataclass(frozen=True, slots=True)
 class _Attempt:
     """The limits of one attempt at a call, in seconds; None: there is none."""
 
@@ -195,8 +188,8 @@ class _Opened:
         self._takes_several = reply.protocol >= protocol.PROTOCOL_TOGETHER
         self.metadata = ((protocol.SESSION_KEY, reply.session),)
         self.memory = Memory(reply.memory, reply.protocol >= protocol.PROTOCOL_SEQUENCES)
-        #: The zone that is set here; None: the one it was opened with.
-        self.zone: _Zone | None = None
+        #: The settings made here; others are as they were when it was opened.
+        self.settings: Mapping[Setting, client_pb2.ExecuteRequest] = {}
         self._hold = _unary(channel, protocol.HOLD, client_pb2.HoldReply.FromString)
         self._close = _unary(channel, protocol.CLOSE, client_pb2.CloseReply.FromString)
         self._asks = reply.protocol >= protocol.PROTOCOL_ASK
@@ -341,7 +334,8 @@ class RemoteSession:
         #: By group: up to where results showed it.
         self._shown: dict[int, int] = {}
         self._opening: dict[str, threading.Lock] = {}
-        self._zone: _Zone | None = None
+        #: The SET statements that hold: replaced, never changed in place.
+        self._settings: Mapping[Setting, client_pb2.ExecuteRequest] = {}
         #: Of the database: ms, us or ns.
         self._time_unit = ""
         try:
@@ -402,8 +396,8 @@ class RemoteSession:
                 return self._with_failover(attempts, execute, read=kind is Kind.READ, only=only)
 
             answer = ask()
-        if kind is Kind.ZONE:
-            self._set_zone(_Zone(request), answer.opened)
+        if kind is Kind.SETTING:
+            self._set(setting_of(text), client_pb2.ExecuteRequest(statement=text, parameters=values), answer.opened)
         if kind is not Kind.READ:
             return RemoteOutcome(answer, self._ended)
 
@@ -571,7 +565,7 @@ class RemoteSession:
         `left_s`: the call's time; None: no limit. Opening may take a second more.
         """
         opened = self._opened.get(address)
-        if opened is not None and opened.zone is self._zone:
+        if opened is not None and opened.settings is self._settings:
             return opened
         with self._lock:
             opening = self._opening.setdefault(address, threading.Lock())
@@ -584,10 +578,11 @@ class RemoteSession:
             opened = self._opened.get(address)
             if opened is None:
                 opened = self._open(address, seconds)
-            zone = self._zone
-            if zone is not None and opened.zone is not zone:
-                opened.execute(zone.request)
-                opened.zone = zone
+            settings = self._settings
+            for setting, request in settings.items():
+                if opened.settings.get(setting) is not request:
+                    opened.execute(request)
+            opened.settings = settings
             return opened
         finally:
             if held:
@@ -602,6 +597,7 @@ class RemoteSession:
             user=self._target.user,
             password=self._target.password,
             consistency=self._target.consistency or "",
+            partial_results=bool(self._target.partial_results),
             client_id=self._client_id,
         )
         reply = _unary(lease.channel, protocol.OPEN, client_pb2.OpenReply.FromString)(request, timeout=seconds)
@@ -621,9 +617,11 @@ class RemoteSession:
                 lease = self._leases[address] = Lease(address, self._authority)
             return lease
 
-    def _set_zone(self, zone: _Zone, opened: _Opened) -> None:
+    def _set(self, setting: Setting, request: client_pb2.ExecuteRequest, opened: _Opened) -> None:
+        """Have a SET statement hold at all nodes; one of them has carried it out."""
         with self._lock:
-            self._zone = opened.zone = zone
+            self._settings = {**self._settings, setting: request}
+            opened.settings = {**opened.settings, setting: request}
 
 
 def _schema(message: bytes) -> pa.Schema:
@@ -647,6 +645,8 @@ class RemoteOutcome:
         self._answer = answer
         self._ended = ended
         self._stale = False
+        #: What the end said of data that was left out.
+        self._missing: Sequence[str] = ()
         self._again = again
         self._closed = False
         #: Whether all was read: nothing is left to be cancelled.
@@ -685,6 +685,11 @@ class RemoteOutcome:
         """See `Outcome.stale`."""
         return self._stale or bool(self._answer.head.stale)
 
+    @property
+    def missing(self) -> Sequence[str]:
+        """See `Outcome.missing`."""
+        return [*self._answer.head.missing, *self._missing]
+
     def next_batch(self) -> pa.RecordBatch | None:
         """See `Outcome.next_batch`."""
         while True:
@@ -709,7 +714,7 @@ class RemoteOutcome:
         self._over = True
         end = self._answer.ended()
         if end is not None:
-            self._stale = end.stale
+            self._stale, self._missing = end.stale, end.missing
             self._ended(end)
 
     def _take(self, answer: _Answer, failure: Failure) -> None:

@@ -11,7 +11,7 @@ from saros_storage.scan.read_point import ReadHorizon, ReadPoint
 
 @dataclass(slots=True)
 class SessionContext:
-    """One session's; SET TIME ZONE changes it."""
+    """One session's; SET statements change it."""
 
     zone: str = "UTC"
     #: Of reads in a cluster: strong, mid or weak.

@@ -413,6 +413,7 @@ RULES: dict[type, Rule] = {
     ast.SetSystem: Rule(_needs(Privilege.MAINTAIN), _CLUSTER),
     ast.KillQuery: Rule(_allow_all),  # it ends what SHOW QUERIES shows to the user
     ast.SetTimeZone: Rule(_allow_all),
+    ast.SetPartialResults: Rule(_allow_all),
     ast.SetSqlDialect: Rule(_allow_all),
     ast.Explain: Rule(_explain),
     ast.CreateUser: Rule(_needs(Privilege.MANAGE_USER), _USERS),

@@ -44,6 +44,8 @@ _INSTEAD = {
     "data_replication_factor": ": copies are made as the cluster has replicas",
     "time_partition_interval": ": time_partition_interval_ms in saros.toml holds for all",
 }
+#: The words of a switch.
+_BOOLEANS = ("true", "false")
 #: What CLEAR CACHE may name: it gives up all that is kept.
 _CACHES = ("all", "query", "schema", "auth")
 #: Whether the system only reads; older scripts say WRITABLE.
@@ -311,9 +313,15 @@ class StatementBuilder:
         text = self._expressions.raw(context.zone())
         return ast.SetTimeZone(unquote_string(text) if text[0] in "'\"" else "".join(text.split()))
 
+    def _set_partial_results(self, context: Any) -> ast.SetPartialResults:
+        word = self._expressions.raw(context.switch).lower()
+        if word not in _BOOLEANS:
+            raise self._expressions.error(context.switch, "SET ALLOW PARTIAL RESULTS takes TRUE or FALSE", _BOOLEANS)
+        return ast.SetPartialResults(word == "true")
+
     def _flush(self, context: Any) -> ast.Flush:
         kind = context.name()
-        if kind is not None and self._expressions.raw(kind).lower() not in ("true", "false"):
+        if kind is not None and self._expressions.raw(kind).lower() not in _BOOLEANS:
             raise self._expressions.error(kind, "FLUSH takes databases: FLUSH root.sg1, root.sg2", ("root",))
         return ast.Flush(self._paths(context.path()))
 
@@ -495,6 +503,7 @@ class StatementBuilder:
         "CountNodes": _count_nodes,
         "SetStorageGroup": _create_database,
         "SetTimeZone": _set_time_zone,
+        "SetPartialResults": _set_partial_results,
         "SetDialect": _set_dialect,
         "SetSystem": _set_system,
         "SetTtl": _set_ttl,

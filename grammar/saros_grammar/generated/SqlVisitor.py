@@ -544,6 +544,11 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#setPartialResults.
+    def visitSetPartialResults(self, ctx:Sql.SetPartialResultsContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#setDialect.
     def visitSetDialect(self, ctx:Sql.SetDialectContext):
         return self.visitChildren(ctx)

@@ -565,6 +565,13 @@ class SetTimeZone:
 
 
 @dataclass(frozen=True, slots=True)
+class SetPartialResults:
+    """SET ALLOW PARTIAL RESULTS TRUE | FALSE."""
+
+    allowed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class SetSqlDialect:
     """SET SQL_DIALECT = TREE, the only one that there is."""
 
@@ -735,6 +742,7 @@ Statement = (
     | SetTtl
     | UnsetTtl
     | KillQuery
+    | SetPartialResults
     | SetTimeZone
     | SetSqlDialect
     | Explain

@@ -92,15 +92,19 @@ class ResultHead:
     update_count: int
     #: It is already known that the rows may be stale.
     stale: bool
+    #: The data that is already known to be left out: a text for each group that is not available.
+    missing: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ResultEnd:
-    """The facts known after the last row of a read that is not strong."""
+    """The facts known after the last row of a read that is not strong, or that left out more data than was known."""
 
     stale: bool
     #: By group of the cluster: the log position up to which the session was shown it.
     shown: Mapping[int, int]
+    #: The data left out that the head does not list.
+    missing: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ class Answer:
     messages: Sequence[memoryview]
     #: The cursor from which the other rows are fetched, within `LEASE_SECONDS`; 0: there are none.
     cursor: int = 0
-    #: Set if the result is complete, of a read that is not strong.
+    #: Set if the result is complete and has an end record.
     end: ResultEnd | None = None
 
 
@@ -128,7 +132,7 @@ class ResultStream:
         self._lock = threading.Lock()
         #: None: the stream is closed.
         self._on_close: Callable[[], None] | None = on_close
-        #: Set after the last message, of a read that is not strong.
+        #: Set after the last message, if the result has an end record.
         self.end: ResultEnd | None = None
         if not cancel.on_cancel(self.close):
             self.close()
@@ -233,7 +237,7 @@ class Executions:
             at=statement.read_point,
             request=request,
         )
-        return ResultCursor(outcome, session, statement.text, started)
+        return ResultCursor(outcome, session, statement.text, started, outcome.missing)
 
     def _first_messages(self, result: ResultCursor, size: int) -> tuple[list[memoryview], bool]:
         """Return messages for an answer that has `size` bytes so far, and whether these are all."""
@@ -280,15 +284,17 @@ def _head(result: ResultCursor) -> ResultHead:
     if outcome.names is None:
         return ResultHead(outcome.query_id, b"", (), outcome.update_count, outcome.stale)
     schema = outcome.schema.serialize().to_pybytes()
-    return ResultHead(outcome.query_id, schema, outcome.type_names, outcome.update_count, outcome.stale)
+    count, stale = outcome.update_count, outcome.stale
+    return ResultHead(outcome.query_id, schema, outcome.type_names, count, stale, result.missing)
 
 
 def _end(result: ResultCursor) -> ResultEnd | None:
     """Return the end record of a result whose rows are all read; None: it needs none."""
     outcome, horizon = result.outcome, result.session.horizon
-    if horizon is None or outcome.names is None:
+    missing = outcome.missing[len(result.missing) :]
+    if outcome.names is None or (horizon is None and not missing):
         return None
-    return ResultEnd(outcome.stale, horizon.shown)
+    return ResultEnd(outcome.stale, {} if horizon is None else horizon.shown, missing)
 
 
 def _cancelled() -> QueryKilled:

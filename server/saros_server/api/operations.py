@@ -46,6 +46,8 @@ class Login:
     time_zone: str = ""
     #: strong, mid or weak; empty: strong.
     consistency: str = ""
+    #: Reads leave out data of groups that are not available, and name it in `ResultHead.missing`.
+    partial_results: bool = False
     #: Random, kept over reconnections: writes are told apart by it and their number; 0: none.
     client_id: int = 0
 
@@ -86,6 +88,7 @@ def _open(call: Call, login: Login) -> OpenedSession:
         time_zone=login.time_zone or None,
         options={},
         consistency=login.consistency or _CONSISTENCY,
+        partial=login.partial_results,
         files=False,
         host=peer.address,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -39,6 +40,8 @@ class ResultCursor:
     session: EmbeddedSession
     statement: str
     started_ns: int
+    #: The data that the head of the result says is left out; the end lists the rest.
+    missing: Sequence[str] = ()
     #: Messages of rows that were taken already and not sent.
     left: list[memoryview] = field(default_factory=list)
 

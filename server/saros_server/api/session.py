@@ -70,11 +70,13 @@ def open_session(
     time_zone: str | None,
     options: Mapping[str, object],
     consistency: str = "strong",
+    partial: bool = False,
     files: bool = True,
     host: str | None = None,
 ) -> EmbeddedSession:
     """A session on the database in `folder`; opens it if this process has not yet.
 
+    `partial`: its reads leave out data of groups that are not available.
     `files`: whether LOAD may read whatever this process may; else only what lies in the folders of `load_folders`.
     `host`: where its client is; None: in this process.
     Raises ConfigurationError (bad option, or options that differ from those of the open node), StorageError (in use,
@@ -97,7 +99,8 @@ def open_session(
     configuration = shared.node.configuration
     listed = (shared.node.uploads.folder, *filter(None, configuration.load_folders.split(os.pathsep)))
     folders = None if files else listed
-    context = SessionContext(time_zone or configuration.time_zone, consistency, load_folders=folders, host=host)
+    zone = time_zone or configuration.time_zone
+    context = SessionContext(zone, consistency, partial, load_folders=folders, host=host)
     return EmbeddedSession(key, shared.node, context)
 
 
@@ -354,6 +357,11 @@ class EmbeddedOutcome:
     def stale(self) -> bool:
         """See `Outcome.stale`."""
         return self._result.stale
+
+    @property
+    def missing(self) -> Sequence[str]:
+        """See `Outcome.missing`."""
+        return self._result.missing
 
     def wait(self, seconds: float) -> bool:
         """Wait for the next batch, or the end, for so long; whether `next_batch` need not wait any more."""

@@ -80,6 +80,7 @@ def _open(client: Client, message: client_pb2.OpenRequest) -> client_pb2.OpenRep
         password=message.password,
         time_zone=message.time_zone,
         consistency=message.consistency,
+        partial_results=message.partial_results,
         client_id=message.client_id,
     )
     opened = client(operations.OPEN, login)
@@ -170,11 +171,12 @@ def _head(head: ResultHead) -> client_pb2.ResultHead:
         type_names=head.type_names,
         update_count=head.update_count,
         stale=head.stale,
+        missing=head.missing,
     )
 
 
 def _end(end: ResultEnd) -> client_pb2.ResultEnd:
-    return client_pb2.ResultEnd(stale=end.stale, shown=end.shown)
+    return client_pb2.ResultEnd(stale=end.stale, shown=end.shown, missing=end.missing)
 
 
 def _hold(client: Client, message: client_pb2.HoldRequest) -> client_pb2.HoldReply:

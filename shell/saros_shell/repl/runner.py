@@ -28,6 +28,7 @@ _NOT_LET_IN = 801
 #: Wrong statements and parameters, and what is not there: the message says what to do, the advice no more than that.
 _SAID = frozenset({700, 701, 2002, 2003})
 STALE = "note: the rows may be old, since no node that has newer ones answered in time; ask again, or read strongly"
+MISSING = "note: data is missing: {}"
 
 
 @dataclass(slots=True)
@@ -97,8 +98,8 @@ class StatementRunner:
             schema, batches = table.schema, iter(table.to_batches())
         begin: list[pa.RecordBatch] = []
         self.out(self._rendered(schema, _noting(batches, begin)))
-        if cursor.stale:
-            self.error([STALE])
+        if cursor.missing or cursor.stale:
+            self.error([*map(MISSING.format, cursor.missing), *([STALE] if cursor.stale else [])])
         elif not self.settings.chatty:
             return
         elif schema.names == ["Time"]:

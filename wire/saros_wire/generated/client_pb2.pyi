@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class OpenRequest(_message.Message):
-    __slots__ = ("protocol", "time_zone", "client", "user", "password", "consistency", "client_id")
+    __slots__ = ("protocol", "time_zone", "client", "user", "password", "consistency", "client_id", "partial_results")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     TIME_ZONE_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
@@ -15,6 +15,7 @@ class OpenRequest(_message.Message):
     PASSWORD_FIELD_NUMBER: _ClassVar[int]
     CONSISTENCY_FIELD_NUMBER: _ClassVar[int]
     CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
+    PARTIAL_RESULTS_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     time_zone: str
     client: str
@@ -22,7 +23,8 @@ class OpenRequest(_message.Message):
     password: str
     consistency: str
     client_id: int
-    def __init__(self, protocol: _Optional[int] = ..., time_zone: _Optional[str] = ..., client: _Optional[str] = ..., user: _Optional[str] = ..., password: _Optional[str] = ..., consistency: _Optional[str] = ..., client_id: _Optional[int] = ...) -> None: ...
+    partial_results: bool
+    def __init__(self, protocol: _Optional[int] = ..., time_zone: _Optional[str] = ..., client: _Optional[str] = ..., user: _Optional[str] = ..., password: _Optional[str] = ..., consistency: _Optional[str] = ..., client_id: _Optional[int] = ..., partial_results: bool = ...) -> None: ...
 
 class OpenReply(_message.Message):
     __slots__ = ("protocol", "session", "time_unit", "server", "addresses", "memory")
@@ -120,18 +122,20 @@ class ReadPoint(_message.Message):
     def __init__(self, name: _Optional[str] = ..., instance: _Optional[int] = ...) -> None: ...
 
 class ResultHead(_message.Message):
-    __slots__ = ("query_id", "schema", "type_names", "update_count", "stale")
+    __slots__ = ("query_id", "schema", "type_names", "update_count", "stale", "missing")
     QUERY_ID_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_FIELD_NUMBER: _ClassVar[int]
     TYPE_NAMES_FIELD_NUMBER: _ClassVar[int]
     UPDATE_COUNT_FIELD_NUMBER: _ClassVar[int]
     STALE_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
     query_id: str
     schema: bytes
     type_names: _containers.RepeatedScalarFieldContainer[str]
     update_count: int
     stale: bool
-    def __init__(self, query_id: _Optional[str] = ..., schema: _Optional[bytes] = ..., type_names: _Optional[_Iterable[str]] = ..., update_count: _Optional[int] = ..., stale: bool = ...) -> None: ...
+    missing: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, query_id: _Optional[str] = ..., schema: _Optional[bytes] = ..., type_names: _Optional[_Iterable[str]] = ..., update_count: _Optional[int] = ..., stale: bool = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Answer(_message.Message):
     __slots__ = ("head", "batches", "rest", "end")
@@ -156,7 +160,7 @@ class DiscardRestReply(_message.Message):
     def __init__(self) -> None: ...
 
 class ResultEnd(_message.Message):
-    __slots__ = ("stale", "shown")
+    __slots__ = ("stale", "shown", "missing")
     class ShownEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -166,9 +170,11 @@ class ResultEnd(_message.Message):
         def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
     STALE_FIELD_NUMBER: _ClassVar[int]
     SHOWN_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
     stale: bool
     shown: _containers.ScalarMap[int, int]
-    def __init__(self, stale: bool = ..., shown: _Optional[_Mapping[int, int]] = ...) -> None: ...
+    missing: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, stale: bool = ..., shown: _Optional[_Mapping[int, int]] = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class InsertReply(_message.Message):
     __slots__ = ("points", "leader")
