@@ -285,7 +285,7 @@ class QueryEngine:
                 insert = partial(self._writer.insert, statement, moment, question.request)
                 return Result("", count=self._timed(insert))
             case ast.Explain():
-                return self._explain(statement, session, text, timeout_ms)
+                return self._explain(statement, session, question)
             case ast.Show():
                 return self._show(statement, question, session)
             case ast.Count():
@@ -390,7 +390,7 @@ class QueryEngine:
     def _select_into(
         self, select: ast.Select, session: SessionContext, text: str, timeout_ms: int | None, request: WriteRequest
     ) -> Result:
-        point = self._store.read_point(session.consistency)
+        point = self._store.read_point(session.consistency, deadline_ns=request.deadline_ns)
         logical = self._queries.consistent_plan(
             point, patterns_of(select), lambda: plan_select(select, self._queries.context(session)), lambda p: p.root
         )
@@ -431,7 +431,7 @@ class QueryEngine:
             raise NotSupportedError("nodes of a database that is no cluster's")
         return self._cluster.admin
 
-    def _explain(self, statement: ast.Explain, session: SessionContext, text: str, timeout_ms: int | None) -> Result:
+    def _explain(self, statement: ast.Explain, session: SessionContext, question: _Question) -> Result:
         if isinstance(statement.statement, ast.Rebalance) and not statement.analyze:
             return _optional_result(show_plan(statement.statement, self._nodes()))
         if not isinstance(statement.statement, ast.Select):
@@ -439,7 +439,7 @@ class QueryEngine:
         if statement.analyze and statement.statement.into is not None:
             raise NotSupportedError("EXPLAIN ANALYZE of a SELECT INTO, which would have to write: leave INTO out")
         select = statement.statement
-        point = self._queries.read_point(session, ReadLimits(timeout_ms))
+        point = self._queries.read_point(session, question.limits)
         plan = self._queries.consistent_plan(
             point, patterns_of(select), lambda: self._queries.plan(select, session), _root_of
         )
@@ -447,7 +447,7 @@ class QueryEngine:
             lines = explain(plan)
         else:
             started = self._clock.monotonic_ns()
-            execution = self._queries.start(plan, text, session.asker, timeout_ms, point)
+            execution = self._queries.start(plan, question.text, session.asker, question.timeout_ms, point)
             try:
                 while execution.next_block() is not None:
                     continue

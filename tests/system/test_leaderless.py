@@ -1,4 +1,4 @@
-"""Groups that have lost too many nodes: writes through others fail in time, name the group, and harm no other group."""
+"""Groups that have lost too many nodes: calls through others fail in time, name the group, and harm no other group."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from saros_server.server import Server
 from saros_wire import protocol
 
 pytestmark = pytest.mark.slow
+#: What a call may take beyond its limit: a second as documented, and more on a machine that is busy.
+GENEROUS_S = 3.0
 
 
 def routing_of(slots: int) -> Routing:
@@ -173,6 +175,92 @@ def test_a_write_ends_within_a_second_of_its_limit(three: LocalCluster) -> None:
                 with pytest.raises(saros.OperationalError):
                     write(connection)
                 assert time.monotonic() - began < limit_s + 1.0
+
+
+@pytest.mark.speed
+@pytest.mark.parametrize(("three", "killed"), [(1, (3,)), (3, (2, 3))], indirect=["three"])
+def test_a_strong_read_of_a_lost_group_ends_in_time(three: LocalCluster, killed: tuple[int, ...]) -> None:
+    lost = kept_by(3, SLOTS)
+    target = f"saros://{three.address(1)}"
+    with saros.connect(target, failover_s=PATIENCE_S) as connection:
+        connection.insert(f"{lost}.d", [0], {"x": [0.0]})
+    for node in killed:
+        three.kill(node)
+    wait_until(lambda: 3 not in three.leaders())
+    for limit_s, options in ((2.0, {"failover_s": 2}), (1.5, {"timeout": 1.5})):
+        for read in ("select x from {}.d", "select count(x) from {}.**", "count timeseries {}.**"):
+            seconds, error = _timed_error(target, read.format(lost), **options)
+            assert seconds < limit_s + GENEROUS_S
+            assert (2017, f"{lost} (") == (error.code, str(error)[: len(lost) + 2])
+
+
+@pytest.mark.parametrize("three", [1], indirect=True)
+def test_a_session_may_read_without_the_data_of_a_lost_group(three: LocalCluster) -> None:
+    lost, kept = kept_by(3, SLOTS), kept_by(1, SLOTS)
+    target = f"saros://{three.address(1)},{three.address(2)}"
+    with saros.connect(target, failover_s=PATIENCE_S) as connection:
+        for database in (lost, kept):
+            connection.insert(f"{database}.d", [0], {"x": [0.0]})
+    select = "select x from root.** align by device"
+    for node in (1, 2):  # each learns of the series
+        with saros.connect(f"saros://{three.address(node)}", failover_s=PATIENCE_S) as connection:
+            assert 2 == len(connection.execute(select).fetchall())
+    three.kill(3)
+    for consistency in ("strong", "mid", "weak"):
+        told = "no replica that answers" if consistency != "strong" else "no leader"
+        text = f"{lost} (group 3: node 3) has {told}: node 3 does not answer"
+        with saros.connect(
+            target, failover_s=3, consistency=consistency, partial_results=True, timestamps="epoch"
+        ) as connection:
+            wait_until(lambda connection=connection, text=text: text in _missing(connection, select))
+            cursor = connection.execute(select)
+            assert [(0, f"{kept}.d", 0.0)] == cursor.fetchall()
+            assert 1 == len(cursor.missing)
+            connection.execute("set allow partial results false")
+            with pytest.raises(saros.OperationalError, match="group 3"):
+                connection.execute(select).fetchall()
+    three.restart()
+    with saros.connect(target, failover_s=PATIENCE_S, partial_results=True) as connection:
+        wait_until(lambda: 3 in three.leaders())
+        cursor = connection.execute(select)
+        assert 2 == len(cursor.fetchall())
+        assert () == cursor.missing
+
+
+def _missing(connection: saros.Connection, select: str) -> str:
+    cursor = connection.execute(select)
+    cursor.fetchall()
+    return " ".join(cursor.missing)
+
+
+@pytest.mark.speed
+@pytest.mark.parametrize("consistency", ["mid", "weak"])
+@pytest.mark.parametrize("three", [1], indirect=True)
+def test_a_read_that_need_not_be_current_ends_in_time(three: LocalCluster, consistency: saros.Consistency) -> None:
+    lost = kept_by(3, SLOTS)
+    target = f"saros://{three.address(1)}"
+    with saros.connect(target, failover_s=PATIENCE_S) as connection:
+        connection.insert(f"{lost}.d", [0], {"x": [0.0]})
+    for node in (1, 2):  # each learns of the series
+        with saros.connect(f"saros://{three.address(node)}", failover_s=PATIENCE_S) as connection:
+            assert 1 == len(connection.execute(f"select x from {lost}.d").fetchall())
+    three.stop(3)  # it hangs: nothing tells that it is gone
+    for limit_s, options in ((2.0, {"failover_s": 2}), (1.5, {"timeout": 1.5})):
+        seconds, error = _timed_error(target, f"select x from {lost}.d", consistency=consistency, **options)
+        assert seconds < limit_s + GENEROUS_S
+        assert 2016 == error.code
+        assert str(error).startswith(f"{lost} (group 3: node 3) has no replica that")
+
+
+def _timed_error(target: str, statement: str, **options: object) -> tuple[float, saros.DatabaseError]:
+    """Run a statement that fails; return the seconds that it took, and its error."""
+    with saros.connect(target, **options) as connection:
+        began = time.monotonic()
+        try:
+            connection.execute(statement).fetchall()
+        except saros.DatabaseError as error:
+            return time.monotonic() - began, error
+    raise AssertionError(f"did not fail: {statement}")
 
 
 @pytest.mark.parametrize("limit_s", [PATIENCE_S, pytest.param(4.0, marks=pytest.mark.speed)])

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from saros_cluster.database.database import ClusterDatabase
-from saros_cluster.database.read_views import MID_SECONDS
+from saros_cluster.database.read_index import MID_SECONDS
 from saros_cluster.routing.no_leader import NoLeader
 from saros_cluster.routing.proposer import DEADLINE_SECONDS
 from saros_cluster.users.commands import Command, Rehash

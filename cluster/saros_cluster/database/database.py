@@ -161,7 +161,7 @@ class ClusterDatabase:
             schema, routes, self.entries, self.drop_coordinator, read_barrier, parts.meta_entry_of
         )
         self.views = ReadViews(
-            parts.node, parts.client, routes, replicas, schema, parts.peers, read_barrier, self.drop_coordinator
+            parts.node, parts.client, clock, routes, replicas, schema, parts.peers, read_barrier, self.drop_coordinator
         )
 
     @property

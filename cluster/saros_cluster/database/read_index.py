@@ -22,18 +22,18 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import suppress
 from functools import partial
 
+from saros_cluster.data.ownership import MOVED
 from saros_cluster.data.schema_delta import SchemaDelta
 from saros_cluster.multiraft.host import GroupHost, NotHere
 from saros_cluster.multiraft.peers import BadRequest, CallHandler, Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.availability import Availability
-from saros_cluster.routing.no_leader import NoLeader, NoReplica, step_deadline_ns
+from saros_cluster.routing.no_leader import DataMoving, NoLeader, NoReplica, SchemaUnknown, step_deadline_ns
 from saros_cluster.routing.proposer import CROWDED
 from saros_cluster.routing.replicas import Replicas
 from saros_cluster.routing.routes import Routes
@@ -41,7 +41,6 @@ from saros_cluster.routing.routing import Routing
 from saros_cluster.routing.schema_view import ClusterSchema
 from saros_cluster.topology.topology import META
 from saros_storage.base.clock import Clock
-from saros_storage.base.errors import StorageError
 from saros_storage.base.paths import join_nodes, parse_pattern, split_path
 from saros_storage.scan.read_point import ReadPoint, ReadScope, Sources, schema_of, split
 from saros_storage.scan.reading import TimeRange
@@ -58,6 +57,8 @@ _PAUSE_SECONDS = 0.02
 _SHORT_SECONDS = 0.5
 #: A strong read fails after this at the latest.
 STRONG_SECONDS = 10.0
+#: A read that need not be current waits this long to be.
+MID_SECONDS = 0.5
 #: A replica gets so long until it has what a session was shown elsewhere; a healthy one has it at the next heartbeat.
 SHOWN_SECONDS = 0.3
 #: To be told of series elsewhere, once after a start.
@@ -67,13 +68,6 @@ _POLL_SECONDS = 0.002
 _NOT_IN_TIME = "it has not confirmed a read in time"
 #: Groups that are here, and what their leaders will answer.
 Reads = list[tuple[GroupId, Future[int | None]]]
-
-
-class SchemaUnknown(StorageError):
-    """No member of a group has told what series it has."""
-
-    def __init__(self, group: GroupId, why: str) -> None:
-        super().__init__(f"no member of group {group} tells which series it has: {why}", code=2016)
 
 
 class ReadBarrier:
@@ -198,25 +192,28 @@ class ReadBarrier:
         """Have groups that are about to be read confirm how far, unless they have, or need not. Raises NoLeader."""
         missing = [group for group in groups if group not in point.applied] if point.current else []
         if missing:
-            self._confirm(point, missing, self.deadline_ns(point, STRONG_SECONDS), ReadScope((), sources))
+            seconds = STRONG_SECONDS if point.strong else MID_SECONDS
+            self._confirm(point, missing, self.deadline_ns(point, seconds), ReadScope((), sources))
 
     def _confirm(self, point: ReadPoint, groups: Sequence[GroupId], deadline_ns: int, scope: ReadScope) -> None:
+        """Ask groups; those without a leader are left out of a partial read if only their leaders could answer it."""
         found, failures = self._catch_up(groups, deadline_ns)
-        for group, error in failures.items():
-            failures[group] = error.named(self._concerned(group, scope))
-            if not point.partial or group == META:
-                raise failures[group] from error
-        point.applied = {**point.applied, **dict.fromkeys(failures, 0), **found}
-        point.missing = {**point.missing, **{group: str(error) for group, error in failures.items()}}
+        errors = {group: error.named(self._concerned(group, scope)) for group, error in failures.items()}
+        if errors and not (point.partial and point.strong and META not in errors):
+            decisive = META if point.partial and META in errors else max(errors)  # rather a data group
+            raise errors[decisive] from failures[decisive]
+        point.applied = {**point.applied, **dict.fromkeys(errors, 0), **found}
+        point.leave_out(errors.items())
 
     def _concerned(self, group: GroupId, scope: ReadScope) -> list[str]:
-        """The databases of a scope that a group keeps the schema or points of."""
+        """The databases of a scope that depend on a group: all on the meta group, others if it has schema or points."""
         routing, partitions = self._routes.now, self._schema.partitions
         always = TimeRange()
         return [
             path
             for path in self.databases_of(scope)
-            if routing.schema_group(path) == group or group in routing.groups_for(path, always, partitions.get(path))
+            if group in (META, routing.schema_group(path))
+            or group in routing.groups_for(path, always, partitions.get(path))
         ]
 
     def learn_for(self, point: ReadPoint, scope: ReadScope) -> bool:
@@ -229,16 +226,27 @@ class ReadBarrier:
             return False
         deadline_ns = self.deadline_ns(point, KNOW_SECONDS)
         schema_groups = map(self._routes.now.schema_group, self.databases_of(scope))
-        self.ensure_schema_known(new if scope.sources is None else set(schema_groups), self._left(deadline_ns))
+        self._know_schema(point, new if scope.sources is None else set(schema_groups), deadline_ns)
         wanted = {g: index for group in new for g in (group, schema_of(group)) if (index := point.wanted.get(g))}
         if not self.wait_session_visible(wanted, min(SHOWN_SECONDS, self._left(deadline_ns))):
             point.stale = True
         point.applied = {**dict.fromkeys(new, 0), **point.applied}
         return True
 
+    def _know_schema(self, point: ReadPoint, groups: Iterable[GroupId], deadline_ns: int) -> None:
+        """Learn the schema of groups of which none is known; a partial read leaves out those that do not tell it."""
+        errors = self._learn_all(self._unknown(groups), deadline_ns)
+        if point.partial:
+            point.leave_out(errors.items())
+        else:
+            _raise_first(errors)
+
     def deadline_ns(self, point: ReadPoint, seconds: float) -> int:
-        """When a wait for a point ends that takes `seconds` at most."""
-        return step_deadline_ns(self._clock.monotonic_ns(), seconds, point.deadline_ns)
+        """When a wait for a point ends that takes `seconds` at most; that of a partial read leaves time to read."""
+        now_ns, end_ns = self._clock.monotonic_ns(), point.deadline_ns
+        if end_ns is not None and point.partial:
+            end_ns = (now_ns + end_ns) // 2
+        return step_deadline_ns(now_ns, seconds, end_ns)
 
     def _groups_of(self, scope: ReadScope, routing: Routing) -> list[GroupId]:
         """The groups whose schema or points a scope needs, by the schema and routing known here.
@@ -324,10 +332,12 @@ class ReadBarrier:
         except NoLeader as failure:
             failures[group] = failure
 
-    def no_replica(self, group: GroupId, error: Exception, sources: Sources) -> NoReplica:
-        """The error of a read that finds no replica of a group."""
-        members = self._routes.now.members(group)
+    def read_error(self, group: GroupId, error: Exception, sources: Sources) -> NoReplica | DataMoving:
+        """The error of a read whose last holder of a group has failed."""
         databases = self._concerned(group, ReadScope((), sources))
+        if getattr(error, "code", None) == MOVED:
+            return DataMoving(databases)
+        members = self._routes.now.members(group)
         return NoReplica(group, str(error), members, self._silent(members), databases)
 
     def _silent(self, members: Sequence[NodeId]) -> list[NodeId]:
@@ -338,8 +348,12 @@ class ReadBarrier:
         members = routing.members(group)
         self._availability.note_failure(group)
         silent = self._silent(members)
-        databases = [path for path in self._schema.tree.databases() if routing.schema_group(path) == group]
-        return NoLeader(group, why, members, silent, databases, self._availability.since(group))
+        return NoLeader(group, why, members, silent, self._told_by(group), self._availability.since(group))
+
+    def _told_by(self, group: GroupId) -> list[str]:
+        """The databases whose schema a group keeps."""
+        routing = self._routes.now
+        return [path for path in self._schema.tree.databases() if routing.schema_group(path) == group]
 
     def _left(self, deadline_ns: int) -> float:
         return (deadline_ns - self._clock.monotonic_ns()) / 1e9
@@ -356,8 +370,7 @@ class ReadBarrier:
         deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
         there = (META, *self._routes.now.groups)
         data, schema = ([(GroupId(g), index) for g, index in p.items() if g in there] for p in split(wanted))
-        with suppress(SchemaUnknown):
-            self._learn_all({g: index for g, index in schema if self._is_schema_behind(g, index)}, deadline_ns)
+        self._learn_all({g: index for g, index in schema if self._is_schema_behind(g, index)}, deadline_ns)
         waiting = [(g, i) for g, i in data + schema if self.is_local(g) and not self._has_applied(g, i)]
         for group in {group for group, _ in waiting}:
             self._host.read(group)  # the leader tells at once what is committed
@@ -417,13 +430,18 @@ class ReadBarrier:
 
     def ensure_schema_known(self, groups: Iterable[GroupId], seconds: float) -> None:
         """Learn the schema of remote groups that have not announced any yet. Raises SchemaUnknown."""
-        unknown = [group for group in groups if not self.is_local(group) and not self._schema.applied_index(group)]
-        self._learn_all(dict.fromkeys(unknown, 0), self._clock.monotonic_ns() + int(seconds * 1e9))
+        deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
+        _raise_first(self._learn_all(self._unknown(groups), deadline_ns))
+
+    def _unknown(self, groups: Iterable[GroupId]) -> dict[GroupId, int]:
+        """The remote groups of whose schema nothing is known, and what is to be learned of it: anything."""
+        return {group: 0 for group in groups if not self.is_local(group) and not self._schema.applied_index(group)}
 
     def refresh(self, groups: Iterable[GroupId], seconds: float) -> None:
         """Learn what is new of the series in groups that are elsewhere. Raises SchemaUnknown, after all were asked."""
         elsewhere = [group for group in groups if not self.is_local(group)]
-        self._learn_all(dict.fromkeys(elsewhere, 0), self._clock.monotonic_ns() + int(seconds * 1e9))
+        deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
+        _raise_first(self._learn_all(dict.fromkeys(elsewhere, 0), deadline_ns))
 
     def schema_shown(self, groups: Iterable[GroupId]) -> dict[int, int]:
         """No entry behind these has changed what this node's tree shows."""
@@ -434,12 +452,16 @@ class ReadBarrier:
             found[schema_of(group)] = index
         return found
 
-    def _learn_all(self, wanted: Mapping[GroupId, int], deadline_ns: int) -> None:
-        """Learn what is new, up to some entries at least."""
-        asked = [self._pool.submit(self._learn, group, index, deadline_ns) for group, index in wanted.items()]
-        wait(asked)
-        for future in asked:
-            future.result()
+    def _learn_all(self, wanted: Mapping[GroupId, int], deadline_ns: int) -> dict[GroupId, SchemaUnknown]:
+        """Learn what is new, up to some entries at least. Return the errors of groups that do not tell it."""
+        asked = {g: self._pool.submit(self._learn, g, index, deadline_ns) for g, index in wanted.items()}
+        errors: dict[GroupId, SchemaUnknown] = {}
+        for group, future in asked.items():
+            try:
+                future.result()
+            except SchemaUnknown as error:
+                errors[group] = error
+        return errors
 
     def _learn(self, group: GroupId, index: int, deadline_ns: int) -> None:
         why = "there was no time to ask"
@@ -455,7 +477,8 @@ class ReadBarrier:
                 if not self._is_schema_behind(group, index):
                     return
                 why = f"none of those that answered has applied entry {index}"
-        raise SchemaUnknown(group, why)
+        members = self._routes.now.members(group)
+        raise SchemaUnknown(group, why, members, self._silent(members), self._told_by(group))
 
     # ------------------------------------------------------------------ being asked
 
@@ -482,6 +505,11 @@ class ReadBarrier:
             index = found[group]
         news = machine.replica.delta_since(known)
         return json.dumps({"index": index, "schema": news.to_json()}).encode()
+
+
+def _raise_first(errors: Mapping[GroupId, SchemaUnknown]) -> None:
+    for error in errors.values():
+        raise error
 
 
 def _times_of(sources: Collection[tuple[str, TimeRange]], tree: SchemaTree) -> set[tuple[str, TimeRange]]:

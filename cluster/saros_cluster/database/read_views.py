@@ -21,9 +21,8 @@ from functools import partial
 from weakref import WeakSet
 
 from saros_cluster.data.command import TableVersion
-from saros_cluster.data.ownership import MOVED
-from saros_cluster.database.drop_coordinator import RENEWALS_MAX, TRIPS_SECONDS, DropCoordinator
-from saros_cluster.database.read_index import SHOWN_SECONDS, STRONG_SECONDS, ReadBarrier
+from saros_cluster.database.drop_coordinator import TRIPS_SECONDS, DropCoordinator
+from saros_cluster.database.read_index import MID_SECONDS, SHOWN_SECONDS, STRONG_SECONDS, ReadBarrier
 from saros_cluster.multiraft.host import NotHere
 from saros_cluster.multiraft.peers import Peers
 from saros_cluster.placement.ring import NodeId
@@ -31,18 +30,17 @@ from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.messages import ReadTarget
 from saros_cluster.remote.remote_reader import RemoteTarget
 from saros_cluster.remote.routed_view import RoutedView
-from saros_cluster.routing.no_leader import NoLeader
+from saros_cluster.routing.no_leader import DataMoving, NoLeader
 from saros_cluster.routing.replicas import Replicas
 from saros_cluster.routing.routes import Routes
 from saros_cluster.routing.routing import Routing
 from saros_cluster.routing.schema_view import ClusterSchema
 from saros_scheduler.task import QueryId
+from saros_storage.base.clock import Clock
 from saros_storage.base.errors import UserMistake
 from saros_storage.read.view import LocalReadView
 from saros_storage.scan.read_point import EVERYTHING, ReadHorizon, ReadPoint, ReadScope, Sources
 from saros_storage.scan.reading import TimeRange
-
-MID_SECONDS = 0.5
 
 
 class ReadViews:
@@ -52,6 +50,7 @@ class ReadViews:
         self,
         node: NodeId,
         client: int,
+        clock: Clock,
         routes: Routes,
         replicas: Replicas,
         schema: ClusterSchema,
@@ -62,6 +61,7 @@ class ReadViews:
         """`client`: what this node's queries are named by."""
         self._node = node
         self._client = client
+        self._clock = clock
         self._routes = routes
         self._replicas = replicas
         self._schema = schema
@@ -89,10 +89,8 @@ class ReadViews:
         if point.current:
             try:
                 return self._read_barrier.catch_up_with(point, scope, STRONG_SECONDS if point.strong else MID_SECONDS)
-            except NoLeader:
-                if point.strong:
-                    raise
-                point.current, point.stale = False, True
+            except NoLeader as error:
+                _stop_being_current(point, error)
         return self._read_barrier.learn_for(point, scope)
 
     def finish_schema_read(self, point: ReadPoint) -> None:
@@ -118,7 +116,7 @@ class ReadViews:
             return [group for group in groups if group not in point.missing]
 
         def holders(group: GroupId) -> list[RemoteTarget]:
-            return [] if group in here else self._holders(point, routing, group)
+            return [] if group in here else self._holders(point, routing, group, sources)
 
         return self._opened(local, routes, holders, point, sources)
 
@@ -153,8 +151,8 @@ class ReadViews:
         sources: Sources,
     ) -> RoutedView:
         query = QueryId(f"{self._client:016x}-{next(self._numbers)}")
-        no_replica = partial(self._read_barrier.no_replica, sources=sources)
-        view = RoutedView(query, local, routes, holders, self._peers, point, no_replica)
+        error_of = partial(self._read_barrier.read_error, sources=sources)
+        view = RoutedView(query, local, routes, holders, self._peers, point, error_of, self._clock)
         with self._lock:
             self._open.add(view)
         return view
@@ -172,31 +170,50 @@ class ReadViews:
         """The routing of now, the groups that are to be read by it, what of them is here, and a picture of that.
 
         A replica that lacks what must show, or has not heard of slots that came to its group, is none; nor is what was
-        seen by a table of before slots went for good. And a node joins and leaves groups.
+        seen by a table of before slots went for good. And a node joins and leaves groups: as long as the point's time
+        allows, it is tried again. Raises DataMoving, NoLeader.
         """
-        for _ in range(RENEWALS_MAX):
+        deadline_ns = self._read_barrier.deadline_ns(point, STRONG_SECONDS)
+        while True:
             routing = self._routes.now
             needed = self._read_barrier.groups_read(sources, routing)
-            self._read_barrier.confirm(point, sources, needed)
+            try:
+                self._read_barrier.confirm(point, sources, needed)
+            except NoLeader as error:
+                _stop_being_current(point, error)
             needed = [group for group in needed if group not in point.missing]
             machines = self._replicas.machines
             mine = [g for g in needed if g in machines and self._read_barrier.has(g, point.applied.get(g, 0))]
             known = {group: routing.table_version(group) for group in mine}
             here = {group: found for group, found in known.items() if machines[group].replica.knows_table(found)}
+            moved: Exception | None = None
             try:
-                return routing, needed, here, self._replicas.view(here)
+                if all(group in here or self._others(group) for group in needed):
+                    return routing, needed, here, self._replicas.view(here)
             except (UserMistake, NotHere) as error:
-                moved: Exception = error
-                self._read_barrier.pause(TRIPS_SECONDS)
-        raise moved
+                moved = error
+            if self._clock.monotonic_ns() >= deadline_ns:
+                raise DataMoving(self._read_barrier.databases_of(ReadScope((), sources))) from moved
+            self._read_barrier.pause(TRIPS_SECONDS)
 
-    def _holders(self, point: ReadPoint, routing: Routing, group: GroupId) -> list[RemoteTarget]:
+    def _others(self, group: GroupId) -> list[NodeId]:
+        """The other nodes that may have a replica of a group, the most promising first."""
+        return [node for node in self._read_barrier.holders(group) if node != self._node]
+
+    def _holders(self, point: ReadPoint, routing: Routing, group: GroupId, sources: Sources) -> list[RemoteTarget]:
         """Whom to ask for what, one after the other: who has what the session was shown, then anyone."""
-        nodes = [node for node in self._read_barrier.holders(group) if node != self._node]
+        nodes = self._others(group)
         if not nodes:
-            raise UserMistake("slots have moved: run the query again", code=MOVED)
+            raise DataMoving(self._read_barrier.databases_of(ReadScope((), sources)))
         known, shown = routing.table_version(group), point.wanted.get(group)
         targets = [ReadTarget(group, point.applied.get(group) or None, *known)]
         if shown is not None:
             targets.insert(0, ReadTarget(group, shown, *known, int(SHOWN_SECONDS * 1e3)))
         return [RemoteTarget(node, target) for target in targets for node in nodes]
+
+
+def _stop_being_current(point: ReadPoint, error: NoLeader) -> None:
+    """No leader has told in time how far a read must see: raise the error, or, at `mid`, show what there is."""
+    if point.strong:
+        raise error
+    point.current, point.stale = False, True

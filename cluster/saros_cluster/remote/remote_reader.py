@@ -56,6 +56,7 @@ def open_readers(
     *,
     pinned: bool,
     abandoned: deque[int] | None = None,
+    timeout_s: float = OPEN_TIMEOUT_S,
 ) -> tuple[int, list[RemoteSeriesReader]]:
     """The entry behind which none shows, and a reader for each request.
 
@@ -68,7 +69,7 @@ def open_readers(
     ended = tuple(abandoned.popleft() for _ in range(len(abandoned)))
     question = OpenQuestion(query, holder.target, pinned, tuple(requests), ended).encode()
     try:
-        answer = Opened.decode(peers.call(holder.node, OPEN, question, OPEN_TIMEOUT_S))
+        answer = Opened.decode(peers.call(holder.node, OPEN, question, timeout_s))
     except RemoteError as error:
         raise local_error(error) from error
     opened = answer.readers

@@ -16,8 +16,9 @@ of small ones. Each call opens twice as many as the one before, unless their dat
     expected   s0 | s1 s2 | s3 s4 s5 s6 | ...           opened by s0, s1, s3
 
 A group is read at one holder for the whole query: the first candidate that answers and has applied enough. It pins its
-view when it is first asked. If that holder is lost, the query fails; another one needs a new view. The query's
-`ReadPoint` records what is visible of each group, here and elsewhere.
+view when it is first asked. If that holder is lost, the query fails; another one needs a new view. If no candidate
+answers, a partial read leaves the group out. The query's `ReadPoint` records what is visible of each group, here and
+elsewhere. Its deadline limits calls that open readers, until it is over: a query that runs for longer does not wait.
 
 Thread-safe; the readers it opens are not.
 """
@@ -34,14 +35,17 @@ from weakref import WeakSet
 
 import numpy as np
 
+from saros_cluster.data.ownership import MOVED
 from saros_cluster.multiraft.host import NotHere
 from saros_cluster.multiraft.peers import Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.messages import CLOSE, RENEW, encode_query
-from saros_cluster.remote.remote_reader import RemoteSeriesReader, RemoteTarget, open_readers
+from saros_cluster.remote.remote_reader import OPEN_TIMEOUT_S, RemoteSeriesReader, RemoteTarget, open_readers
+from saros_cluster.routing.no_leader import NoReplica, step_deadline_ns
 from saros_scheduler.task import QueryId
 from saros_storage.base.block import Block
+from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StoreClosed
 from saros_storage.base.types import TIME_MIN, DataType, Int64Array
 from saros_storage.read.latest import points_of
@@ -69,8 +73,9 @@ AHEAD_MAX = 256
 #: Asks for no row of any series.
 _NOTHING = ScanRequest("root", ("_",), (DataType.INT64,), aligned=False, time=TimeRange(0, 0))
 
-#: Errors of a holder in whose place another one may do: it does not answer; it has no replica, or one that lags.
-_ELSEWHERE = (Unreachable.code, NotHere.code)
+#: Errors of a holder in whose place another one may do: it does not answer; it has no replica, or one that lags, or
+#: whose slots have moved.
+_ELSEWHERE = (Unreachable.code, NotHere.code, MOVED)
 
 #: The groups that hold a device's slices in a range of time.
 Routes = Callable[[str, TimeRange], Sequence[GroupId]]
@@ -93,10 +98,16 @@ class RoutedView:
         holders: Holders,
         peers: Peers,
         point: ReadPoint | None = None,
-        no_replica: Callable[[GroupId, Exception], Exception] = lambda _, error: error,
+        error_of: Callable[[GroupId, Exception], Exception] = lambda _, error: error,
+        clock: Clock | None = None,
     ) -> None:
-        """Takes over the local view. `point` is told what shows; `no_replica` names the group of the last holder."""
-        self._no_replica = no_replica
+        """Takes over the local view. `point` is told what shows.
+
+        `error_of`: the error of a group whose last holder has failed; `clock`: of the point's deadline, None: it has
+        none.
+        """
+        self._error_of = error_of
+        self._clock = clock
         self._point = point or ReadPoint()
         self._query = query
         self._local = local
@@ -168,8 +179,8 @@ class RoutedView:
                 elsewhere = self._group(group)
                 if elsewhere is None:
                     here = True
-                else:
-                    readers.append(self._open_remote(elsewhere, request))
+                elif (remote := self._open_remote(elsewhere, request)) is not None:
+                    readers.append(remote)
             if here or not readers:
                 readers.append(self._local.open(request))
         except BaseException:
@@ -188,10 +199,22 @@ class RoutedView:
         with self._lock:
             return self._chosen.setdefault(group, _Group(deque(holders)) if holders else None)
 
-    def _open_remote(self, group: _Group, request: ScanRequest) -> RemoteSeriesReader:
+    def _open_remote(self, group: _Group, request: ScanRequest) -> RemoteSeriesReader | None:
+        """None: the group is left out."""
         with group.opening:
             reader = group.ready.pop(request, None)
-            return self._open_several(group, request) if reader is None else reader
+            if reader is not None:
+                return reader
+            if group.id in self._point.missing:  # since another thread asked
+                return None
+            try:
+                return self._open_several(group, request)
+            except NoReplica as error:
+                if group.pinned or not self._point.partial:
+                    raise
+                with self._lock:
+                    self._point.leave_out([(group.id, error)])
+                return None
 
     def pin(self, group: GroupId) -> None:
         """Have a group's holder take its picture now, before anything of it is read. Raises what `open` raises."""
@@ -222,6 +245,7 @@ class RoutedView:
 
     def _ask(self, group: _Group, requests: Sequence[ScanRequest]) -> list[RemoteSeriesReader]:
         """Open readers at the group's holder; as long as none has been read, another one may be it."""
+        deadline_ns = self._deadline_ns()
         while True:
             holder = group.target
             with self._lock:
@@ -229,17 +253,34 @@ class RoutedView:
                 self._queried.add(holder.node)
             try:
                 shown, readers = open_readers(
-                    self._peers, self._query, holder, requests, pinned=group.pinned, abandoned=group.abandoned
+                    self._peers,
+                    self._query,
+                    holder,
+                    requests,
+                    pinned=group.pinned,
+                    abandoned=group.abandoned,
+                    timeout_s=self._timeout_s(deadline_ns),
                 )
             except (Unreachable, RemoteError) as error:
                 if getattr(error, "code", None) not in _ELSEWHERE:
                     raise
                 if group.pinned or len(group.holders) == 1:
-                    raise self._no_replica(holder.target.group, error) from error
+                    raise self._error_of(group.id, error) from error
                 group.holders.popleft()
             else:
-                self._point.show(holder.target.group, shown)
+                self._point.show(group.id, shown)
                 return readers
+
+    def _deadline_ns(self) -> int | None:
+        """The moment until which holders may be waited for; None: they have the usual time each."""
+        end_ns = self._point.deadline_ns
+        return None if self._clock is None or end_ns is None or self._clock.monotonic_ns() >= end_ns else end_ns
+
+    def _timeout_s(self, deadline_ns: int | None) -> float:
+        if self._clock is None or deadline_ns is None:
+            return OPEN_TIMEOUT_S
+        now_ns = self._clock.monotonic_ns()
+        return (step_deadline_ns(now_ns, OPEN_TIMEOUT_S, deadline_ns) - now_ns) / 1e9
 
     def _following(self, group: _Group, request: ScanRequest) -> Iterator[ScanRequest]:
         """What the query will want of the group after the request, as far as it is to be opened with it."""
@@ -247,7 +288,7 @@ class RoutedView:
         if place is None:
             return
         for other in dict.fromkeys(self._expected[place + 1 : place + group.ahead]):
-            if other not in group.opened and group.target.target.group in self._routes(other.device, other.time):
+            if other not in group.opened and group.id in self._routes(other.device, other.time):
                 yield other
 
     def _check_open(self) -> None:
@@ -301,6 +342,11 @@ class _Group:
     ready: dict[ScanRequest, RemoteSeriesReader] = field(default_factory=dict)
     #: Readers that the holder should end.
     abandoned: deque[int] = field(default_factory=deque)
+
+    @property
+    def id(self) -> GroupId:
+        """The group's number."""
+        return self.target.target.group
 
     @property
     def target(self) -> RemoteTarget:

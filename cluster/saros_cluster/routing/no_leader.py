@@ -1,8 +1,10 @@
-"""Groups without a leader: how long a request waits for one, and the errors of what they could not do.
+"""Groups that are not available: how long a request waits for them, and the errors of what they could not do.
 
     NoLeader        2017  nothing was done
     NoReplica       2016  nothing was read
+    SchemaUnknown   2016  likewise: it is not known which series there are
     OutcomeUnknown  2018  it may have been done, or may still be
+    DataMoving      2026  nothing was read, since slots moved; names only the databases
 
 They name the group, its nodes, those that are silent, and the databases that are concerned, if that is known:
 `root.plant (group 3: nodes 1, 2, 3) has no leader: 2 of 3 nodes do not answer (1, 3)`. If this node has met the group
@@ -16,10 +18,11 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Self
 
+from saros_cluster.data.ownership import MOVED
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.topology.topology import META
-from saros_storage.base.errors import StorageError
+from saros_storage.base.errors import StorageError, UserMistake
 
 #: Databases that an error names.
 _NAMED_MAX = 5
@@ -85,6 +88,12 @@ class NoReplica(_GroupFailed):
     sentence = "has no replica that answers"
 
 
+class SchemaUnknown(NoReplica):
+    """No member of a group has told which series it has."""
+
+    sentence = "has no replica that tells which series there are"
+
+
 class OutcomeUnknown(_GroupFailed):
     """A command may have had its effect, or may still have it."""
 
@@ -92,14 +101,26 @@ class OutcomeUnknown(_GroupFailed):
     sentence = "has not confirmed the change in time"
 
 
+class DataMoving(UserMistake):
+    """Slots of a read's databases moved while it looked for their holders; another attempt reads by the new routing."""
+
+    def __init__(self, databases: Collection[str]) -> None:
+        text = f"data of {_paths(databases)}" if databases else "data"
+        super().__init__(f"{text} is moving between nodes: run the query again", code=MOVED)
+
+
 def _name(group: GroupId, members: Sequence[NodeId], databases: Collection[str]) -> str:
     name = "the meta group" if group == META else f"group {group}"
     nodes = f"node{'s' if len(members) > 1 else ''} {_list(members)}" if members else ""
     if not databases:
         return f"{name} ({nodes})" if nodes else name
-    more = len(databases) - _NAMED_MAX
-    paths = _list(sorted(databases)[:_NAMED_MAX]) + (f" and {more} more databases" if more > 0 else "")
+    paths = _paths(databases)
     return f"{paths} ({name}: {nodes})" if nodes else f"{paths} ({name})"
+
+
+def _paths(databases: Collection[str]) -> str:
+    more = len(databases) - _NAMED_MAX
+    return _list(sorted(databases)[:_NAMED_MAX]) + (f" and {more} more databases" if more > 0 else "")
 
 
 def _reason(why: str, members: Sequence[NodeId], silent: Collection[NodeId]) -> str:

@@ -10,8 +10,9 @@ the point that earlier results showed: a node shows at least that, or reports th
 
 Columns that are too long for one message go in several, in order; if one is refused, those before it are written.
 
-A write has a limit, the fail-over time or the connection's time-out if that is shorter: each attempt tells the node how
-long it may wait for others, and the call ends within a second after the limit. `_Window` has the rules.
+A write or read has a limit, the fail-over time or the connection's time-out if that is shorter: each attempt tells the
+node how long it may wait for others, and the call ends within a second after the limit. A read that does not wait takes
+as long as it has work. `_Window` has the rules.
 
 Threads may share a session.
 """
@@ -139,6 +140,7 @@ class _Window:
     INSERT      the fail-over time from now on, and a first attempt in any case; a node of a cluster that does not
                 answer in time is left for another one
     WRITE       likewise, but a node is left only when a time-out of the caller's is over
+    READ        likewise; the time begins at the first failure if the node was at work, or silent, until after its end
     others      only a time-out of the caller's counts
     """
 
@@ -146,24 +148,34 @@ class _Window:
         now = time.monotonic()
         self._kind = kind
         self._first_s = _ONLY_SECONDS if kind is Kind.WRITE and not failover_s else _FIRST_MIN_SECONDS
-        self._end = None if timeout_s is None else now + timeout_s
+        #: When a time-out of the caller's is over.
+        self.end = None if timeout_s is None else now + timeout_s
         #: When no further attempt begins; None: as the retry policy says.
         self.deadline: float | None = None
-        if kind in (Kind.INSERT, Kind.WRITE):
-            self.deadline = now + (failover_s if timeout_s is None else min(failover_s, timeout_s))
+        if kind in (Kind.INSERT, Kind.WRITE, Kind.READ):
+            self.deadline = _least(now + failover_s, self.end)
         elif kind is Kind.JOB:
-            self.deadline = self._end
+            self.deadline = self.end
         #: Whether an attempt has begun.
         self.tried = False
 
-    def begin(self) -> _Attempt:
-        """Begin an attempt."""
+    def timeout_ms(self) -> int:
+        """The time-out of a statement that is sent now; 0: as the node is configured."""
+        return 0 if self.end is None else max(int((self.end - time.monotonic()) * 1_000), 1)
+
+    @property
+    def grace_s(self) -> float | None:
+        """How long after the deadline a node that waits for others has answered a read; None: it is no read."""
+        return self._first_s + _ANSWER_SECONDS if self._kind is Kind.READ else None
+
+    def begin(self, deadline: float | None) -> _Attempt:
+        """Begin an attempt at a call that gives up at a deadline."""
         now = time.monotonic()
         first, self.tried = not self.tried, True
-        if self.deadline is None:
+        if self.deadline is None or deadline is None:
             return _Attempt()
-        left_s = max(self.deadline - now, 0.0)
-        end_s = None if self._end is None else max(self._end - now, 0.0)
+        left_s = max(deadline - now, 0.0)
+        end_s = None if self.end is None else max(self.end - now, 0.0)
         last_s = None if end_s is None else end_s + _ANSWER_SECONDS
         wait_s = _least(max(left_s, self._first_s if first else 0.0), end_s)
         if self._kind is not Kind.INSERT:
@@ -374,24 +386,27 @@ class RemoteSession:
         except TypeError as error:
             raise database_error(str(error), 2003) from error
         kind = kind_of(text)
-        timeout_ms = 0 if timeout_s is None else max(int(timeout_s * 1_000), 1)
         window = _Window(kind, self._failover_s, timeout_s)
         attempts = RetryPolicy(
-            self._failover_s, write=kind.is_write, insert=kind is Kind.INSERT, deadline=window.deadline
+            self._failover_s,
+            write=kind.is_write,
+            insert=kind is Kind.INSERT,
+            deadline=window.deadline,
+            end=window.end,
+            grace_s=window.grace_s,
         )
         with self._lock:
             shown = dict(self._shown)
         with self._sequences.next() if kind.is_write else nullcontext(0) as sequence:
-            request = client_pb2.ExecuteRequest(
-                statement=text, parameters=values, timeout_ms=timeout_ms, sequence=sequence, shown=shown
-            )
+            request = client_pb2.ExecuteRequest(statement=text, parameters=values, sequence=sequence, shown=shown)
             if at is not None:
                 request.read_point.CopyFrom(_named(at))
             only = None if at is None else at.address
 
             def ask() -> _Answer:
                 def execute(opened: _Opened) -> _Answer:
-                    return opened.execute(request, window.begin())
+                    request.timeout_ms = window.timeout_ms()
+                    return opened.execute(request, window.begin(attempts.deadline))
 
                 return self._with_failover(attempts, execute, read=kind is Kind.READ, only=only)
 
@@ -476,7 +491,7 @@ class RemoteSession:
 
             def ask(opened: _Opened) -> client_pb2.InsertReply:
                 again = window.tried  # what failed may be what breaks a node: it does not go with others again
-                return opened.insert(request, window.begin(), single=again)
+                return opened.insert(request, window.begin(attempts.deadline), single=again)
 
             reply = self._with_failover(attempts, ask, device=device)
         if reply.leader:
@@ -699,7 +714,7 @@ class RemoteOutcome:
                 message = self._answer.next_message()
             except grpc.RpcError as error:
                 failure = failure_of(error, self._answer.opened.address)
-                if self._again is None or self._closed or not failure.retryable:
+                if self._again is None or self._closed:
                     raise failure.error from None
                 self._take(self._again(failure, self._answer.opened), failure)
                 continue

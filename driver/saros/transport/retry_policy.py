@@ -1,7 +1,7 @@
 """One call's attempts: what a failed one means, and whether another may follow.
 
     the node said        2016 NODE_UNREACHABLE, 2017 NO_LEADER, 2014 CLOSED (the session is lost)      again
-                         of an insert, in a cluster: 2018, 2020, 2021, 2026                            again
+                         of an insert, in a cluster: 2018, 2020, 2021, 2026; of a read: 2026           again
                          any other code                                                                the end
     it could not be reached, so nothing was sent                                                       again
     it was reached, and no answer came                                                                 see below
@@ -11,6 +11,10 @@ sent again only to nodes that share the memory in which that number would be fou
 same cluster. Otherwise nobody knows, and the error is 2018 OUTCOME_UNKNOWN. A call after which `LOST_MAX` connections
 broke is not sent again: it may be what breaks the nodes. An insert is also sent again if a cluster has done a part of
 it (2020), or it was overtaken by drops or moves of data (2021, 2026): the parts that are done have no second effect.
+
+A read shares its deadline with the nodes, which wait for others no longer than that. If the deadline is over when the
+first attempt fails without an answer, or long over when it fails with one, the node was silent, or at work: the time
+begins then.
 
 The error of a call that failed at several nodes is what a node answered last. If none did, it names the addresses, and
 how long each has been silent. Once a part of an insert is done, the error says so, whatever came after.
@@ -166,9 +170,22 @@ class RetryPolicy:
     """See the module. One per call."""
 
     def __init__(
-        self, patience_s: float, *, write: bool = False, insert: bool = False, deadline: float | None = None
+        self,
+        patience_s: float,
+        *,
+        write: bool = False,
+        insert: bool = False,
+        deadline: float | None = None,
+        end: float | None = None,
+        grace_s: float | None = None,
     ) -> None:
-        """`deadline`: when to give up; None: `patience_s` after the first failure."""
+        """`deadline`: when to give up; None: `patience_s` after the first failure.
+
+        `grace_s`: how long after the deadline a node that waits for others has answered; None: the deadline stays.
+        `end`: the latest deadline; None: any.
+        """
+        self._end = end
+        self._grace_s = grace_s
         self._patience_s = patience_s
         self._write = write
         self._insert = insert
@@ -200,6 +217,8 @@ class RetryPolicy:
             self._partly_done = failure.error
         if self.deadline is None:
             self.deadline = now + self._patience_s
+        if not self._failures:
+            self._begin_late(failure, now)
         self._record(failure, now)
         last = not self._may_repeat(failure, memory) or self._lost >= LOST_MAX or now >= self.deadline
         error = self._error(failure, now) if last else failure.error
@@ -211,10 +230,17 @@ class RetryPolicy:
         if last:
             raise error
 
+    def _begin_late(self, failure: Failure, now: float) -> None:
+        """Begin the time at the first failure if the node did not spend it waiting for others."""
+        if self._grace_s is None or self.deadline is None:
+            return
+        if now > self.deadline + (self._grace_s if failure.said else 0.0):
+            self.deadline = now + self._patience_s if self._end is None else min(now + self._patience_s, self._end)
+
     def _may_repeat(self, failure: Failure, memory: Memory | None) -> bool:
         if self._insert and memory is not None and memory.is_shared and failure.error.code in REPEATABLE_INSERT:
             return not failure.final
-        return failure.retryable
+        return failure.retryable or (not self._write and failure.error.code == _SLOTS_MOVED)
 
     def _record(self, failure: Failure, now: float) -> None:
         earlier, since = self._failures.pop(failure.address, (None, 0.0))

@@ -44,6 +44,10 @@ _NANOSECONDS_PER_MS = 1_000_000
 _NANOSECONDS_PER_S = 1_000_000_000
 
 
+#: Waiting ends this long before a time-out, or a tenth of it if that is shorter.
+_ERROR_MS_MAX = 250
+
+
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
     """How long a statement waits: `timeout_ms`, None: as configured; `deadline_ns`: see `WriteRequest`."""
@@ -91,9 +95,10 @@ class Queries:
         return point
 
     def _deadline_of(self, limits: ReadLimits) -> int | None:
-        """The end of all waiting for a statement."""
+        """The end of all waiting for a statement: before its time-out, whose error would not say what is waited for."""
         timeout_ms = self._options.query_timeout_ms if limits.timeout_ms is None else limits.timeout_ms
-        ends = [end for end in (self._deadline(timeout_ms), limits.deadline_ns) if end is not None]
+        waiting_ms = max(timeout_ms - min(timeout_ms // 10, _ERROR_MS_MAX), 1) if timeout_ms else 0
+        ends = [end for end in (self._deadline(waiting_ms), limits.deadline_ns) if end is not None]
         return min(ends, default=None)
 
     def catch_up(self, point: ReadPoint, patterns: Collection[str]) -> None:

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from saros_cluster.database.database import ClusterDatabase
-from saros_cluster.database.read_index import SchemaUnknown
 from saros_cluster.meta.machine import MetaMachine
 from saros_cluster.multiraft.host import GroupHost
 from saros_cluster.multiraft.raft_log import RaftLog
@@ -23,6 +22,7 @@ from saros_cluster.node.slot_load import LoadMeter
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.reader_service import ReaderService
+from saros_cluster.routing.no_leader import SchemaUnknown
 from saros_cluster.routing.replicas import Replicas
 from saros_cluster.topology.topology import META
 from saros_server.cluster.leader_balancing import LeaderBalancing

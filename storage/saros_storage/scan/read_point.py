@@ -10,7 +10,7 @@ has one replica, which is always current: `HERE`. Thread-safe.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from saros_storage.scan.reading import ReadView, TimeRange
@@ -80,9 +80,9 @@ class ReadPoint:
     settled: bool = True
     #: Groups are asked for their newest entry before anything of them is read.
     current: bool = False
-    #: Data of groups without a leader is left out, and listed in `missing`.
+    #: Data of groups that are not available is left out, and listed in `missing`.
     partial: bool = False
-    #: By group: why its data is left out.
+    #: By group: why its data is left out. Replaced, never changed in place; new groups come last.
     missing: Mapping[int, str] = field(default_factory=dict)
     #: End of all waiting, on the monotonic clock; None: after the longest time that there is for each step.
     deadline_ns: int | None = None
@@ -96,6 +96,10 @@ class ReadPoint:
     horizon: ReadHorizon | None = None
     #: Gives the picture that is read, of a moment that is kept; None: a new one is made.
     picture: Callable[[], ReadView] | None = None
+
+    def leave_out(self, errors: Iterable[tuple[int, Exception]]) -> None:
+        """Leave out the data of groups, for these reasons. One thread at a time."""
+        self.missing = {**self.missing, **{group: str(error) for group, error in errors}}
 
     def show(self, group: int, index: int) -> None:
         """The reader shows a group up to an entry."""
