@@ -183,7 +183,7 @@ class QueryEngine:
         if session.trail is None and session.access.unrestricted:
             return self._run(question, session)
         with _recorded(session.trail, RULES[type(parsed.statement)].event, parsed.redacted or question.text):
-            authorize(parsed.statement, self._authorization_request(session.access))
+            authorize(parsed.statement, self._authorization_request(session.access, question.request))
             return self._run(question, session)
 
     def _forget(self) -> None:
@@ -191,8 +191,9 @@ class QueryEngine:
         self._statements.clear()
         self._queries.clear_plans()
 
-    def _authorization_request(self, access: Access) -> AuthorizationRequest:
-        return AuthorizationRequest(access, self._store, Users() if self._users is None else self._users.users())
+    def _authorization_request(self, access: Access, request: WriteRequest = UNNUMBERED) -> AuthorizationRequest:
+        users = Users() if self._users is None else self._users.users()
+        return AuthorizationRequest(access, self._store, users, request.deadline_ns)
 
     def insert_columns(
         self,
@@ -208,7 +209,7 @@ class QueryEngine:
         with self._counted(statements=0):
             if session is not None and not session.access.unrestricted:
                 with _recorded(session.trail, None, f"columns for {device}"):
-                    authorize_write(device, tuple(columns), self._authorization_request(session.access))
+                    authorize_write(device, tuple(columns), self._authorization_request(session.access, request))
             self.mode.require_running()
             insert = partial(self._writer.insert_columns, device, times, columns, aligned=aligned, request=request)
             return self._timed(insert)
@@ -227,7 +228,9 @@ class QueryEngine:
         tablet = self._writer.known_tablet(batch.device, batch.times, batch.columns, aligned=batch.aligned)
         if tablet is not None and not batch.access.unrestricted:
             try:
-                authorize_write(batch.device, tuple(batch.columns), self._authorization_request(batch.access))
+                authorize_write(
+                    batch.device, tuple(batch.columns), self._authorization_request(batch.access, batch.request)
+                )
             except (EngineError, StorageError):
                 return None
         return tablet
@@ -307,7 +310,8 @@ class QueryEngine:
         match statement:
             case ast.DeleteData(paths, where):
                 times = time_range(where, self._queries.moment(session))
-                wait_for_schema(self._store, patterns_of(statement))  # of which aliases and views there are
+                # of which aliases and views there are
+                wait_for_schema(self._store, patterns_of(statement), request.deadline_ns)
                 patterns, count = patterns_to_delete(self._store.schema, map(str, paths))
                 self._store.delete(patterns, times, request=request)
                 return count

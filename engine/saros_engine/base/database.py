@@ -165,6 +165,9 @@ class Database(Protocol):
         ...
 
 
-def wait_for_schema(database: Database, patterns: Collection[str]) -> None:
-    """Wait until the schema at and below path patterns is that of now, for a statement that checks or changes it."""
-    database.catch_up(database.read_point("strong"), ReadScope(patterns))
+def wait_for_schema(database: Database, patterns: Collection[str], deadline_ns: int | None = None) -> None:
+    """Wait until the schema at and below path patterns is current, for a statement that checks or changes it.
+
+    `deadline_ns`: the end of the wait, on the monotonic clock.
+    """
+    database.catch_up(database.read_point("strong", deadline_ns=deadline_ns), ReadScope(patterns))

@@ -40,6 +40,8 @@ class AuthorizationRequest:
     access: Access
     store: Database
     users: Users
+    #: The end of all waiting for the statement; None: as long as each step allows.
+    deadline_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ def authorize_write(device: str, measurements: Sequence[str], asked: Authorizati
     if known is not None and known.series.keys() >= set(measurements) and access.may_below(Privilege.WRITE_DATA, path):
         return  # the usual case, quickly
     if _missing(known, measurements):
-        wait_for_schema(store, [path])
+        wait_for_schema(store, [path], asked.deadline_ns)
         known = store.schema.device(path)
     access.require(Privilege.WRITE_DATA, (f"{path}.{_own_name(known, name)}" for name in measurements))
     access.require(Privilege.WRITE_SCHEMA, (f"{path}.{name}" for name in _missing(known, measurements)))
@@ -213,12 +215,12 @@ def _insert(insert: ast.Insert, asked: AuthorizationRequest) -> None:
 
 
 def _delete(delete: ast.DeleteData, asked: AuthorizationRequest) -> None:
-    wait_for_schema(asked.store, patterns_of(delete))
+    wait_for_schema(asked.store, patterns_of(delete), asked.deadline_ns)
     asked.access.require_all(Privilege.WRITE_DATA, [_own_path(path, asked.store) for path in delete.paths])
 
 
 def _create_timeseries(create: ast.CreateTimeseries, asked: AuthorizationRequest) -> None:
-    wait_for_schema(asked.store, patterns_of(create))
+    wait_for_schema(asked.store, patterns_of(create), asked.deadline_ns)
     device = str(create.device)
     asked.access.require_all(Privilege.WRITE_SCHEMA, [f"{device}.{column.measurement}" for column in create.columns])
     if not create.device.has_wildcard:
@@ -226,28 +228,28 @@ def _create_timeseries(create: ast.CreateTimeseries, asked: AuthorizationRequest
 
 
 def _delete_timeseries(delete: ast.DeleteTimeseries, asked: AuthorizationRequest) -> None:
-    wait_for_schema(asked.store, patterns_of(delete))
+    wait_for_schema(asked.store, patterns_of(delete), asked.deadline_ns)
     asked.access.require_all(Privilege.WRITE_SCHEMA, [_own_path(path, asked.store) for path in delete.paths])
 
 
 def _alter_timeseries(alter: ast.AlterTimeseries, asked: AuthorizationRequest) -> None:
-    wait_for_schema(asked.store, patterns_of(alter))
+    wait_for_schema(asked.store, patterns_of(alter), asked.deadline_ns)
     asked.access.require(Privilege.WRITE_SCHEMA, [_own_path(alter.path, asked.store)])
 
 
 def _alter_storage(alter: ast.AlterStorage, asked: AuthorizationRequest) -> None:
-    wait_for_schema(asked.store, patterns_of(alter))
+    wait_for_schema(asked.store, patterns_of(alter), asked.deadline_ns)
     asked.access.require_all(Privilege.WRITE_SCHEMA, [_own_path(path, asked.store) for path in alter.paths])
 
 
 def _create_view(create: ast.CreateView, asked: AuthorizationRequest) -> None:
     """What it looks at; `authorize_views` says whether it may be where it is to be."""
-    wait_for_schema(asked.store, patterns_of(create))
+    wait_for_schema(asked.store, patterns_of(create), asked.deadline_ns)
     _select(create.select, asked)
 
 
 def _rename_view(rename: ast.RenameView, asked: AuthorizationRequest) -> None:
-    wait_for_schema(asked.store, patterns_of(rename))
+    wait_for_schema(asked.store, patterns_of(rename), asked.deadline_ns)
     asked.access.require_all(Privilege.WRITE_SCHEMA, [str(rename.path), str(rename.to)])
 
 

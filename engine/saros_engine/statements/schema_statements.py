@@ -44,7 +44,7 @@ class SchemaStatements:
         """Carry it out; how many things it changed. Raises what is wrong with it: UserMistake, EngineError."""
         store = self._store
         if not isinstance(statement, ast.CreateDatabase | ast.CreateTimeseries):  # what others change is looked up here
-            wait_for_schema(store, patterns_of(statement))
+            wait_for_schema(store, patterns_of(statement), request.deadline_ns)
         match statement:
             case ast.CreateDatabase():
                 return ddl.create_database(store, statement, request)
