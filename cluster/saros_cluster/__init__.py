@@ -6,11 +6,11 @@ the users, the facade and its errors; the rest is for the server, which builds a
     users              *
     node               *
     meta               *
-    database           cluster_directory, database, partial_failure, read_index, synced_devices
+    database           cluster_directory, database, partial_failure, synced_devices
     placement          balancer, members, ring, slots, table
     topology           commands, topology, transitions
     reconfiguration    reconciler, unsafe_recovery
-    routing            merges, proposer, replicas, round_robin, routes, schema_view
+    routing            merges, no_leader, proposer, replicas, round_robin, routes, schema_view
     remote             migration_sources, reader_open, reader_service, routed_view
     multiraft          host, host_threads, log_latency, peers, raft_log
     raft               membership, messages, ready

@@ -299,6 +299,12 @@ def test_the_time_zone_holds_at_nodes_that_were_used_before_it_was_set(nodes: li
         assert [[("Asia/Tokyo",)]] * 3 == [connection.execute("show time zone").fetchall() for _ in range(3)]
 
 
+def test_rows_of_a_read_come_after_its_fail_over_time(nodes: list[Node], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executions, "_ANSWER_BYTES", 0)
+    with connect(nodes[0], failover_s=0) as connection:
+        assert [1] == [row[0] for row in connection.execute("select x from root.a.d").fetchall()]
+
+
 def test_that_partial_results_are_allowed_survives(nodes: list[Node]) -> None:
     def allowed(connection: saros.Connection) -> bool:
         opened = connection._session._opened  # type: ignore[attr-defined]

@@ -45,6 +45,41 @@ NOT_SENT = failure_of(Refused(grpc.StatusCode.UNAVAILABLE, "failed to connect to
 HERE, ELSEWHERE, CLUSTER, NOWHERE = Memory(7, True), Memory(8, True), Memory(0, True), Memory(0, False)
 
 
+@pytest.mark.parametrize(
+    ("failure", "after_s", "tries"),
+    [
+        (coded(2017), 30.5, 0),  # it has waited for others, as long as it was told to
+        (coded(2017), 90.0, 1),  # it was at work
+        (LOST, 30.5, 1),  # it was silent
+        (LOST, 5.0, 1),
+    ],
+)
+def test_the_attempts_at_a_read_share_its_limit(failure: Failure, after_s: float, tries: int) -> None:
+    read = RetryPolicy(30.0, deadline=30.0, grace_s=2.0)
+    if not tries:
+        with pytest.raises(saros.OperationalError) as caught:
+            read.failed(failure, CLUSTER, after_s)
+        assert 2017 == caught.value.code
+        return
+    read.failed(failure, CLUSTER, after_s)
+    assert max(30.0, after_s + 30.0 if after_s > 30.0 else 0.0) == read.deadline
+    with pytest.raises(saros.OperationalError):
+        read.failed(failure, CLUSTER, read.deadline + 5.0)  # later failures do not begin it again
+
+
+def test_the_limit_of_a_read_never_goes_beyond_its_time_out() -> None:
+    read = RetryPolicy(30.0, deadline=30.0, end=40.0, grace_s=2.0)
+    read.failed(LOST, CLUSTER, 35.0)
+    assert 40.0 == read.deadline
+
+
+def test_a_read_that_slots_moved_from_is_sent_again_and_a_statement_that_writes_is_not() -> None:
+    RetryPolicy(30.0, deadline=30.0, grace_s=2.0).failed(coded(2026), CLUSTER, 1.0)
+    with pytest.raises(saros.OperationalError) as caught:
+        RetryPolicy(30.0, write=True, deadline=30.0).failed(coded(2026), CLUSTER, 1.0)
+    assert 2026 == caught.value.code
+
+
 @pytest.mark.parametrize("code", sorted(STATUS))
 def test_three_codes_are_retryable(code: int) -> None:
     assert (code in (2014, 2016, 2017)) is coded(code).retryable

@@ -187,3 +187,22 @@ def test_a_path_that_cannot_be_written_is_no_full_disk(folder: str, capsys: pyte
     with saros.connect(folder) as connection, pytest.raises(saros.InterfaceError, match="cannot write") as caught:
         copy_command(connection, f"(select x from root.a.*) to {folder}/none/x.csv")
     assert 2003 == caught.value.code
+
+
+def test_devices_that_may_not_all_be_known_are_not_exported(
+    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saros.Cursor, "missing", ("root.b (group 3: node 3) has no leader",))
+    out = tmp_path / "out"
+    assert 1 == export("root.**", "-d", folder, "-o", str(out))
+    assert "not all series of root.** are known: root.b (group 3: node 3) has no leader" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_a_copied_result_says_which_data_it_lacks(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saros.Cursor, "missing", ("root.b",))
+    out = tmp_path / "x.csv"
+    with saros.connect(folder) as connection:
+        assert f"2 rows -> {out}; data is missing: root.b" == copy_command(
+            connection, f"(select b from root.a.w) to {out}"
+        )

@@ -24,6 +24,7 @@ from saros_server.server import Server
 from saros_spark.base.connecting import _connection
 from saros_spark.base.errors import SourceError
 from saros_spark.base.options import scan_options
+from saros_spark.read.catalogue import read_series
 from saros_spark.read.scanning import Relation, planned, read_task
 
 T0 = 1_704_067_200_000
@@ -460,3 +461,12 @@ def test_the_moment_of_a_job_goes_when_nobody_reads(tmp_path: Path) -> None:
     finally:
         _connection.cache_clear()
         server.stop()
+
+
+def test_series_that_may_not_all_be_known_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saros.Cursor, "missing", ("root.b (group 3: node 3) has no leader",))
+    with (
+        saros.connect(str(tmp_path / "data")) as connection,
+        pytest.raises(SourceError, match=r"not all series of root\.\*\* are known: root\.b \(group 3: node 3\)"),
+    ):
+        read_series(connection, ["root.**"])

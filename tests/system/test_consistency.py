@@ -271,6 +271,8 @@ def test_a_node_that_comes_back_does_not_take_series_that_it_does_not_know_for_n
         town.nodes.start(0)
         wait_until(lambda: town.database_of(0)._parts.schema.version > 0)
         for consistency in ("weak", "mid"):
-            with pytest.raises(StorageError, match="no member of group 3 tells which series it has") as caught:
+            with pytest.raises(
+                StorageError, match=r"group 3: node 3\) has no replica that tells which series there are"
+            ) as caught:
                 town.read(0, f"select x from {device}", consistency)
             assert 2016 == caught.value.code

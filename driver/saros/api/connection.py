@@ -72,8 +72,8 @@ def connect(
                 consistency "strong", "mid" or "weak" (default: as the nodes are configured); tls_ca: file of the
                 authority that signed the nodes' certificates (default: no TLS); partial_results: reads leave out data
                 of groups of nodes that are not available, and list it in `Cursor.missing` (default: they fail)
-    failover_s  seconds for which a call looks for a node that answers, and a write waits for the nodes that it needs,
-                before OperationalError is raised
+    failover_s  seconds for which a call looks for a node that answers, and waits for the nodes that it needs, before
+                OperationalError is raised
     timestamps  "datetime": aware `datetime`s in the session's zone; "epoch": integers in the database's unit
     time_zone   name of the session's zone (default: the configuration's, UTC); SET TIME ZONE changes it
     timeout     seconds a statement may take (default: the configuration's `query_timeout_ms`)

@@ -20,7 +20,7 @@ _FORM = re.compile(r"\(?(?P<statement>select\b.*?)\)?\s+to\s+(?P<file>'[^']+'|\S
 
 
 def copy_command(connection: saros.Connection, text: str) -> str:
-    """Carry it out; the answer says how many rows went where. Raises saros.Error."""
+    """Carry it out; the answer says how many rows went where, and which data they lack. Raises saros.Error."""
     match = _FORM.fullmatch(text.strip())
     if match is None:
         raise saros.InterfaceError(r"use \copy (SELECT ...) TO FILE, the file ending in .csv, .json or .parquet")
@@ -29,7 +29,8 @@ def copy_command(connection: saros.Connection, text: str) -> str:
         if cursor.description is None:
             raise saros.InterfaceError(r"\copy needs a query that gives rows")
         rows = write_result(cursor, target)
-    return f"{counted(rows, 'row')} -> {target}"
+        missing = "".join(f"; data is missing: {text}" for text in cursor.missing)
+    return f"{counted(rows, 'row')} -> {target}{missing}"
 
 
 def write_result(cursor: saros.Cursor, target: Path) -> int:

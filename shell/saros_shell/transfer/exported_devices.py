@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import saros
 from saros_storage.base.paths import split_series
 
+_NO_LEADER = 2017
+
 
 @dataclass(frozen=True, slots=True)
 class Device:
@@ -19,13 +21,19 @@ class Device:
 
 
 def find_devices(connection: saros.Connection, patterns: Sequence[str]) -> list[Device]:
-    """Devices with series that the patterns match, in path order."""
+    """Devices with series that the patterns match, in path order.
+
+    Raises OperationalError if a group of nodes is not available that may know more of them.
+    """
     aligned = {path: flag == "true" for path, flag, *_ in connection.execute("show devices")}
     found: dict[str, dict[str, tuple[str, str, str, str]]] = {}
     for pattern in patterns:
-        for path, _, _, type_, encoding, compressor, *_ in connection.execute(
-            f"show timeseries {pattern} where viewtype=BASE"
-        ):
+        cursor = connection.execute(f"show timeseries {pattern} where viewtype=BASE")
+        for path, _, _, type_, encoding, compressor, *_ in cursor:
             device, measurement = split_series(str(path))
             found.setdefault(device, {})[measurement] = (measurement, str(type_), str(encoding), str(compressor))
+        if cursor.missing:
+            raise saros.OperationalError(
+                f"not all series of {pattern} are known: {'; '.join(cursor.missing)}", _NO_LEADER
+            )
     return [Device(path, aligned[path], tuple(found[path].values())) for path in sorted(found)]

@@ -113,7 +113,10 @@ def read_series(connection: saros.Connection, devices: Sequence[str]) -> dict[st
     """Types of series by device that the patterns match, and by measurement. Raises SourceError."""
     found: dict[str, dict[str, DataType]] = {}
     for pattern in (_pattern(text) for text in devices):
-        shown = connection.execute(f"show timeseries {pattern}.*").fetch_arrow()
+        cursor = connection.execute(f"show timeseries {pattern}.*")
+        shown = cursor.fetch_arrow()
+        if cursor.missing:
+            raise SourceError(f"not all series of {pattern} are known: {'; '.join(cursor.missing)}")
         for path, type_ in zip(*(shown.column(name).to_pylist() for name in ("Timeseries", "DataType")), strict=True):
             device, measurement = split_series(path)
             found.setdefault(device, {})[measurement] = DataType[type_]
