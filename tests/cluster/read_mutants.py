@@ -14,6 +14,7 @@ from saros_cluster.database.write_coordinator import WriteCoordinator
 from saros_cluster.meta import state as state_module
 from saros_cluster.meta.machine import MetaMachine
 from saros_cluster.meta.state import BeginDeletion
+from saros_cluster.remote.routed_view import RoutedView
 from saros_cluster.topology.topology import META
 from saros_server.cluster import node as node_module
 from saros_storage.base.write_request import UNNUMBERED
@@ -122,3 +123,24 @@ def deletes_in_the_partitions_that_it_knows(plant: Plant):
 def joins_its_groups_again_after_it_was_removed(plant: Plant):
     """When it is started again."""
     plant(node_module, "write_durably", lambda disk, path, data: None)
+
+
+# ---------------------------------------------------------------------- what is left out
+
+
+@mutant
+def leaves_out_what_no_leader_confirms(plant: Plant):
+    def confirm(self, point, groups, deadline_ns, scope, confirm=ReadBarrier._confirm):
+        point.partial = True
+        confirm(self, point, groups, deadline_ns, scope)
+
+    plant(ReadBarrier, "_confirm", confirm)
+
+
+@mutant
+def leaves_out_what_no_holder_answers_for(plant: Plant):
+    def open_remote(self, group, request, open_remote=RoutedView._open_remote):
+        self._point.partial = True
+        return open_remote(self, group, request)
+
+    plant(RoutedView, "_open_remote", open_remote)
