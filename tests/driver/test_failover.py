@@ -495,7 +495,7 @@ def test_a_node_that_hangs_holds_a_write_up_for_a_little_while(
 @pytest.mark.parametrize(
     ("kind", "failover_s", "timeout_s", "expected"),
     [
-        (Kind.READ, 30.0, 2.0, (None, None, None, None)),
+        (Kind.READ, 30.0, 2.0, (2.0, 3.0, None, 3.0)),
         (Kind.JOB, 30.0, None, (None, None, None, None)),
         (Kind.JOB, 30.0, 60.0, (60.0, 61.0, None, 61.0)),
         (Kind.WRITE, 30.0, None, (30.0, None, None, None)),
@@ -517,11 +517,11 @@ def test_an_attempt_has_no_more_time_than_its_call(
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     window = remote._Window(kind, failover_s, timeout_s)
-    first = window.begin()
+    first = window.begin(window.deadline)
     assert expected == (first.wait_s, first.shared_s, first.columns_s, first.statement_s)
     if window.deadline is not None:
         now = window.deadline - 0.25
-        later = window.begin()
+        later = window.begin(window.deadline)
         assert pytest.approx(0.25) == later.wait_s
         assert later.shared_s is None or later.shared_s <= 1.25
 

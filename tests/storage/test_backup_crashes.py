@@ -30,7 +30,7 @@ from saros_storage.scan.snapshot import Chosen
 
 @pytest.mark.slow
 def test_a_backup_that_is_cut_off_anywhere() -> None:
-    figures = crash_backups(STORY, one_of=12)
+    figures = crash_backups(STORY, one_of=9)
     assert {"create", "write", "sync", "rename", "make"} <= figures.kinds
     assert figures.different > 8
 

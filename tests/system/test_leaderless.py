@@ -16,11 +16,12 @@ from system.local_cluster import SLOTS, LocalCluster
 from waiting import PATIENCE_S, wait_until
 
 import saros
+from saros.transport import remote
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.no_leader import NoLeader
 from saros_cluster.routing.routing import Routing
-from saros_cluster.topology.topology import Node, Topology
+from saros_cluster.topology.topology import META, Node, Topology
 from saros_server.server import Server
 from saros_wire import protocol
 
@@ -38,6 +39,12 @@ def kept_by(group: int, slots: int) -> str:
     """A database whose schema, and first slice, group `group` of three owns."""
     routing = routing_of(slots)
     return next(path for n in itertools.count() if routing.schema_group(path := f"root.d{n}") == group)
+
+
+def kill(cluster: LocalCluster, node: int) -> None:
+    """Kill a node, and wait until another one leads the meta group, which registers partitions."""
+    cluster.kill(node)
+    wait_until(lambda: cluster.leaders().get(META) not in (None, node))
 
 
 @pytest.fixture
@@ -109,7 +116,7 @@ def test_a_batch_over_a_lost_group_is_written_elsewhere_and_its_missing_rows_can
     target = f"saros://{three.address(1)}"
     with saros.connect(target, failover_s=PATIENCE_S) as connection:
         connection.insert(f"{database}.d", [0], {"x": [0.0]})
-    three.kill(3)
+    kill(three, 3)
     with saros.connect(target, failover_s=1) as connection, pytest.raises(saros.PartialWriteError) as caught:
         connection.insert(f"{database}.d", times, {"x": times.astype(float)})
     error = caught.value
@@ -140,7 +147,7 @@ def test_a_bulk_writer_tells_which_rows_of_its_failures_are_missing(three: Local
     lost = {int(time) for time in times if routing.group_at(database, int(time) // WEEK) == 3}
     with saros.connect(f"saros://{three.address(1)}", failover_s=PATIENCE_S) as connection:
         connection.insert(f"{database}.d", [0], {"x": [0.0]})
-    three.kill(3)
+    kill(three, 3)
     with (
         saros.connect(f"saros://{three.address(1)}", failover_s=1) as connection,
         pytest.raises(saros.BulkError) as caught,
@@ -160,7 +167,7 @@ def test_a_write_ends_within_a_second_of_its_limit(three: LocalCluster) -> None:
     with saros.connect(target, failover_s=PATIENCE_S) as connection:
         for database in (lost, kept):
             connection.insert(f"{database}.d", [0], {"x": [0.0]})
-    three.kill(3)
+    kill(three, 3)
     writes: list[Callable[[saros.Connection], object]] = [
         lambda connection: connection.insert(f"{lost}.d", [2], {"x": [1.0]}),
         lambda connection: connection.insert(f"{lost}.e", [2], {"x": [1.0]}),
@@ -205,7 +212,7 @@ def test_a_session_may_read_without_the_data_of_a_lost_group(three: LocalCluster
     for node in (1, 2):  # each learns of the series
         with saros.connect(f"saros://{three.address(node)}", failover_s=PATIENCE_S) as connection:
             assert 2 == len(connection.execute(select).fetchall())
-    three.kill(3)
+    kill(three, 3)
     for consistency in ("strong", "mid", "weak"):
         told = "no replica that answers" if consistency != "strong" else "no leader"
         text = f"{lost} (group 3: node 3) has {told}: node 3 does not answer"
@@ -271,7 +278,7 @@ def test_many_clients_of_a_lost_group_do_not_keep_others_from_their_writes(three
     with saros.connect(target, failover_s=PATIENCE_S) as connection:
         for database in (lost, near, far):
             connection.insert(f"{database}.d", [0], {"x": [0.0]})
-    three.kill(3)
+    kill(three, 3)
     ended = threading.Event()
 
     def insert_in_vain(client: int) -> set[int]:
@@ -324,12 +331,11 @@ def test_a_read_names_the_group_that_cannot_confirm_it_and_its_databases(tmp_pat
         cluster.close()
 
 
-def test_a_wait_for_a_leader_that_is_no_number_is_refused(tmp_path: Path) -> None:
+def test_a_wait_for_a_leader_that_is_no_number_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server = Server(str(tmp_path / "data"), "127.0.0.1", 0)
     server.start()
     with saros.connect(f"saros://{server.address}") as connection:
-        session = connection._session._opened[server.address]
-        session.metadata = (*session.metadata, (protocol.WAIT_KEY, "soon"))
+        monkeypatch.setattr(remote, "wait_limit", lambda _: (protocol.WAIT_KEY, "soon"))
         with pytest.raises(saros.ProgrammingError, match="'soon': not a number of milliseconds") as caught:
             connection.execute("show databases")
         assert 2003 == caught.value.code
