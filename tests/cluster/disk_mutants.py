@@ -39,11 +39,6 @@ def hands_over_to_a_slow_node(plant: Plant):
 
 
 @mutant
-def gives_groups_back_while_the_disk_is_slow(plant: Plant):
-    plant(ClusterStatus, "is_slow", lambda self, node: False)
-
-
-@mutant
 def campaigns_although_its_disk_is_slow(plant: Plant):
     """As soon as any other node does."""
     plant(RaftNode, "defer_elections", lambda self, defers: None)
