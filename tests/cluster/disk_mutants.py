@@ -8,7 +8,6 @@ from saros_cluster.multiraft.log_latency import LogHealth, LogLatency
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft import node as node_module
 from saros_cluster.raft.leadership import Leadership
-from saros_cluster.raft.node import RaftNode
 from saros_server.cluster.leader_eviction import LeaderEviction
 from saros_server.cluster.status import ClusterStatus
 
@@ -36,12 +35,6 @@ def hands_over_to_a_slow_node(plant: Plant):
 
     plant(ClusterStatus, "find_fast_nodes", lambda self: {NodeId(n) for n in self._routes.now.nodes if n != self._node})
     plant(Leadership, "successor", successor)
-
-
-@mutant
-def campaigns_although_its_disk_is_slow(plant: Plant):
-    """As soon as any other node does."""
-    plant(RaftNode, "defer_elections", lambda self, defers: None)
 
 
 @mutant
