@@ -13,7 +13,6 @@ SEEDS = (4, 7, 0, 3)
 QUICK = (
     disk_mutants.never_hands_over,
     disk_mutants.takes_no_disk_for_slow,
-    disk_mutants.hands_over_to_a_slow_node,
     disk_mutants.never_takes_a_disk_for_healthy_again,
 )
 
