@@ -38,6 +38,7 @@ from saros_grammar.syntax import ast
 from saros_scheduler import DriverScheduler
 from saros_storage.base.clock import Clock
 from saros_storage.scan.read_point import ReadPoint
+from saros_storage.scan.reading import ReadView
 
 T = TypeVar("T")
 _NANOSECONDS_PER_MS = 1_000_000
@@ -167,7 +168,7 @@ class Queries:
     ) -> QueryExecution:
         """Run a plan. A `timeout_ms` of None means the configured one. Close the result, or read it to its end."""
         limit_ms = self._options.query_timeout_ms if timeout_ms is None else timeout_ms
-        view = self._store.view(point, sources_of(plan.logical)) if point.picture is None else point.picture()
+        view = self._view(plan, point)
         execution = QueryExecution(
             self.registry.next_id(),
             plan,
@@ -181,6 +182,12 @@ class Queries:
         self._began(text, asker, limit_ms, execution)
         execution.start(self._scheduler, self._deadline(limit_ms))
         return execution
+
+    def _view(self, plan: QueryPlan, point: ReadPoint) -> ReadView:
+        """The view of a plan; only a point that is not settled needs to know the plan's sources."""
+        if point.picture is not None:
+            return point.picture()
+        return self._store.view(point, None if point.settled else sources_of(plan.logical))
 
     @contextmanager
     def merging(self, text: str, asker: ClientInfo, timeout_ms: int | None) -> Iterator[MergeExecution]:
