@@ -262,30 +262,7 @@ class World:
         self.absence_ns = chance.choice((2, 4, 12)) * SECOND
         if self.voters is not None:
             self.absence_ns = self.voters.absence_ns
-
-        def numbered(thing: object) -> int:
-            """For what is kept in sets: their order should not follow from addresses."""
-            if "number_in_world" not in thing.__dict__:
-                thing.__dict__["number_in_world"] = next(self.threads.made)
-            return thing.__dict__["number_in_world"]
-
-        #: Of its own: what is kept by tokens is also gone through in their order.
-        tokens = random.Random(f"tokens {seed}")
-        self.places = [
-            *places,
-            *(() if self.voters is None else self.voters.places),
-            (secrets, "token_bytes", tokens.randbytes),
-            (secrets, "randbits", tokens.getrandbits),
-            (segmented_log, "_RESERVED_BYTES", 256),
-            (proposer, "DEADLINE_SECONDS", chance.choice((2.0, proposer.DEADLINE_SECONDS))),
-            (region_apply, "_RELEASE_ENTRIES", chance.choice((1, 3, 30))),
-            (meta_machine, "_SAVED_EVERY", chance.choice((2, 20))),
-            (reader_service, "LEASE_NS", 6 * SECOND),
-            (background, "_RENEW_EVERY", 1),
-            (leader_balancing, "AGAIN_ROUNDS", 1),
-            (RoutedView, "__hash__", numbered),
-            (RemoteSeriesReader, "__hash__", numbered),
-        ]
+        self.places = [*places, *self._settings(seed)]
         self.watch = Watch(self)
         self.registers = Registers(self)
         self.members = {id_: Member(self, id_) for id_ in self.ids}
@@ -310,6 +287,32 @@ class World:
         #: What the operator saw last.
         self.last_topology = self.first_topology()
         self.watch.begins(self.last_topology)
+
+    def _settings(self, seed: int) -> list[Place]:
+        """Limits and names of modules while the world lives."""
+
+        def numbered(thing: object) -> int:
+            """For what is kept in sets: their order should not follow from addresses."""
+            if "number_in_world" not in thing.__dict__:
+                thing.__dict__["number_in_world"] = next(self.threads.made)
+            return thing.__dict__["number_in_world"]
+
+        #: Of its own: what is kept by tokens is also gone through in their order.
+        tokens = random.Random(f"tokens {seed}")
+        return [
+            *(() if self.voters is None else self.voters.places),
+            (secrets, "token_bytes", tokens.randbytes),
+            (secrets, "randbits", tokens.getrandbits),
+            (segmented_log, "_RESERVED_BYTES", 256),
+            (proposer, "DEADLINE_SECONDS", self.random.choice((2.0, proposer.DEADLINE_SECONDS))),
+            (region_apply, "_RELEASE_ENTRIES", self.random.choice((1, 3, 30))),
+            (meta_machine, "_SAVED_EVERY", self.random.choice((2, 20))),
+            (reader_service, "LEASE_NS", 6 * SECOND),
+            (background, "_RENEW_EVERY", 1),
+            (leader_balancing, "AGAIN_ROUNDS", 1),
+            (RoutedView, "__hash__", numbered),
+            (RemoteSeriesReader, "__hash__", numbered),
+        ]
 
     def first_topology(self) -> Topology:
         """How the cluster begins."""
