@@ -41,6 +41,13 @@ def kept_by(group: int, slots: int) -> str:
     return next(path for n in itertools.count() if routing.schema_group(path := f"root.d{n}") == group)
 
 
+def write_first_points(target: str, *databases: str) -> None:
+    """Write a point of a first device to each database."""
+    with saros.connect(target, failover_s=PATIENCE_S) as connection:
+        for database in databases:
+            connection.insert(f"{database}.d", [0], {"x": [0.0]})
+
+
 def kill(cluster: LocalCluster, node: int) -> None:
     """Kill a node, and wait until another one leads the meta group, which registers partitions."""
     cluster.kill(node)
@@ -114,8 +121,7 @@ def test_a_batch_over_a_lost_group_is_written_elsewhere_and_its_missing_rows_can
     lost = {int(time) for time in times if routing.group_at(database, int(time) // WEEK) == 3}
     assert 0 < len(lost) < len(times)
     target = f"saros://{three.address(1)}"
-    with saros.connect(target, failover_s=PATIENCE_S) as connection:
-        connection.insert(f"{database}.d", [0], {"x": [0.0]})
+    write_first_points(target, database)
     kill(three, 3)
     with saros.connect(target, failover_s=1) as connection, pytest.raises(saros.PartialWriteError) as caught:
         connection.insert(f"{database}.d", times, {"x": times.astype(float)})
@@ -145,8 +151,7 @@ def test_a_bulk_writer_tells_which_rows_of_its_failures_are_missing(three: Local
     routing = routing_of(SLOTS)
     times = np.array([slice_ * WEEK for slice_ in SLICES])
     lost = {int(time) for time in times if routing.group_at(database, int(time) // WEEK) == 3}
-    with saros.connect(f"saros://{three.address(1)}", failover_s=PATIENCE_S) as connection:
-        connection.insert(f"{database}.d", [0], {"x": [0.0]})
+    write_first_points(f"saros://{three.address(1)}", database)
     kill(three, 3)
     with (
         saros.connect(f"saros://{three.address(1)}", failover_s=1) as connection,
@@ -164,9 +169,7 @@ def test_a_bulk_writer_tells_which_rows_of_its_failures_are_missing(three: Local
 def test_a_write_ends_within_a_second_of_its_limit(three: LocalCluster) -> None:
     lost, kept = kept_by(3, SLOTS), kept_by(1, SLOTS)
     target = f"saros://{three.address(1)}"
-    with saros.connect(target, failover_s=PATIENCE_S) as connection:
-        for database in (lost, kept):
-            connection.insert(f"{database}.d", [0], {"x": [0.0]})
+    write_first_points(target, lost, kept)
     kill(three, 3)
     writes: list[Callable[[saros.Connection], object]] = [
         lambda connection: connection.insert(f"{lost}.d", [2], {"x": [1.0]}),
@@ -189,8 +192,7 @@ def test_a_write_ends_within_a_second_of_its_limit(three: LocalCluster) -> None:
 def test_a_strong_read_of_a_lost_group_ends_in_time(three: LocalCluster, killed: tuple[int, ...]) -> None:
     lost = kept_by(3, SLOTS)
     target = f"saros://{three.address(1)}"
-    with saros.connect(target, failover_s=PATIENCE_S) as connection:
-        connection.insert(f"{lost}.d", [0], {"x": [0.0]})
+    write_first_points(target, lost)
     for node in killed:
         three.kill(node)
     wait_until(lambda: 3 not in three.leaders())
@@ -205,9 +207,7 @@ def test_a_strong_read_of_a_lost_group_ends_in_time(three: LocalCluster, killed:
 def test_a_session_may_read_without_the_data_of_a_lost_group(three: LocalCluster) -> None:
     lost, kept = kept_by(3, SLOTS), kept_by(1, SLOTS)
     target = f"saros://{three.address(1)},{three.address(2)}"
-    with saros.connect(target, failover_s=PATIENCE_S) as connection:
-        for database in (lost, kept):
-            connection.insert(f"{database}.d", [0], {"x": [0.0]})
+    write_first_points(target, lost, kept)
     select = "select x from root.** align by device"
     for node in (1, 2):  # each learns of the series
         with saros.connect(f"saros://{three.address(node)}", failover_s=PATIENCE_S) as connection:
@@ -246,8 +246,7 @@ def _missing(connection: saros.Connection, select: str) -> str:
 def test_a_read_that_need_not_be_current_ends_in_time(three: LocalCluster, consistency: saros.Consistency) -> None:
     lost = kept_by(3, SLOTS)
     target = f"saros://{three.address(1)}"
-    with saros.connect(target, failover_s=PATIENCE_S) as connection:
-        connection.insert(f"{lost}.d", [0], {"x": [0.0]})
+    write_first_points(target, lost)
     for node in (1, 2):  # each learns of the series
         with saros.connect(f"saros://{three.address(node)}", failover_s=PATIENCE_S) as connection:
             assert 1 == len(connection.execute(f"select x from {lost}.d").fetchall())
@@ -275,9 +274,7 @@ def _timed_error(target: str, statement: str, **options: object) -> tuple[float,
 def test_many_clients_of_a_lost_group_do_not_keep_others_from_their_writes(three: LocalCluster, limit_s: float) -> None:
     lost, near, far = (kept_by(group, SLOTS) for group in (3, 1, 2))
     target = f"saros://{three.address(1)}"
-    with saros.connect(target, failover_s=PATIENCE_S) as connection:
-        for database in (lost, near, far):
-            connection.insert(f"{database}.d", [0], {"x": [0.0]})
+    write_first_points(target, lost, near, far)
     kill(three, 3)
     ended = threading.Event()
 
