@@ -106,7 +106,7 @@ def fill(cluster: LocalCluster, databases: dict[str, int]) -> None:
 
 
 def ask(target: str, databases: dict[str, int], seconds: float) -> dict[str, Calls]:
-    """A client for each database asks for so long; its calls."""
+    """Run one client per database for some seconds; return their calls by database."""
     found = {path: Calls() for path in databases}
 
     def run(path: str, calls: Calls) -> None:
@@ -140,7 +140,7 @@ def percentile(values: list[float], share: float) -> float:
 
 
 def compare(before: dict[str, Calls], during: dict[str, Calls], lost: set[str]) -> None:
-    """Print a line for each kind of call, of databases that are not lost, and what became of the others."""
+    """Print the ratios of each kind of call to databases that keep their groups, and the errors of the others."""
     healthy = [path for path in before if path not in lost]
     for kind in ("bounded", "whole", "insert"):
         then = [s for path in healthy for s in before[path].seconds[kind]]

@@ -41,7 +41,7 @@ def reaches(drop: Drop, path: str) -> bool:
 
 
 def overlaps(drop: Drop, patterns: Iterable[str]) -> bool:
-    """Whether a drop may take something at or below one of some path patterns."""
+    """Whether a drop may remove something at or below one of the path patterns."""
     path = split_path(drop.path) if isinstance(drop, DeleteDatabase) else parse_pattern(drop.pattern).fixed_nodes
     return any(parse_pattern(pattern).overlaps(path) for pattern in patterns)
 

@@ -189,7 +189,7 @@ class ReadBarrier:
             asked = True
 
     def confirm(self, point: ReadPoint, sources: Sources, groups: Collection[GroupId]) -> None:
-        """Have groups that are about to be read confirm how far, unless they have, or need not. Raises NoLeader."""
+        """Ask groups for their newest entry, except those that have told it, or need not. Raises NoLeader."""
         missing = [group for group in groups if group not in point.applied] if point.current else []
         if missing:
             seconds = STRONG_SECONDS if point.strong else MID_SECONDS
@@ -242,7 +242,7 @@ class ReadBarrier:
             _raise_first(errors)
 
     def deadline_ns(self, point: ReadPoint, seconds: float) -> int:
-        """When a wait for a point ends that takes `seconds` at most; that of a partial read leaves time to read."""
+        """Return the end of a wait of at most `seconds`; a partial read keeps half of its time for reading."""
         now_ns, end_ns = self._clock.monotonic_ns(), point.deadline_ns
         if end_ns is not None and point.partial:
             end_ns = (now_ns + end_ns) // 2
@@ -261,7 +261,7 @@ class ReadBarrier:
         return [META, *(found or self._anyone(routing))]
 
     def databases_of(self, scope: ReadScope) -> set[str]:
-        """The databases that a scope has to do with, of those that are known."""
+        """The known databases that a scope names or reads."""
         tree = self._schema.tree
         if scope.sources is None:
             return set(tree.databases())

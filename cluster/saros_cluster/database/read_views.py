@@ -167,7 +167,7 @@ class ReadViews:
     def _local_view(
         self, point: ReadPoint, sources: Sources
     ) -> tuple[Routing, Sequence[GroupId], Mapping[GroupId, TableVersion], LocalReadView]:
-        """The routing of now, the groups that are to be read by it, what of them is here, and a picture of that.
+        """The current routing, the groups to be read by it, the replicas of them on this node, and a view of these.
 
         A replica that lacks what must show, or has not heard of slots that came to its group, is none; nor is what was
         seen by a table of before slots went for good. And a node joins and leaves groups: as long as the point's time

@@ -87,7 +87,7 @@ class SchemaCoordinator:
     def broadcast(self, mutation: Mutation, request: WriteRequest) -> None:
         """Propose an entry in each group. One that meets a move of slots is sent to all again.
 
-        What came too early for slots that were about to come, or too late for some that were gone, missed them.
+        An entry that arrives before slots have come, or after they have left, has no effect on them.
         """
         requests = itertools.chain([request], iter(partial(self._entries.renumbered, request), None))
         self._propose_until_open(mutation, requests, lambda routing: routing.groups, request)
