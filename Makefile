@@ -75,10 +75,7 @@ experiments: .venv/.installed ## the thesis's experiments on growing, in shape: 
 campaign-sim: .venv/.installed ## simulated clusters on new seeds, for MINUTES; nothing bad may happen
 	@$(BIN)/python benchmarks/campaign_sim.py --minutes $(MINUTES)
 
-campaign-simulate-scale: .venv/.installed ## clusters of 50, 200 and 1,000 nodes, simulated: traffic, elections, growth, a lost rack, within limits
-	@$(BIN)/python benchmarks/simulate_scale.py
-
-mutants: .venv/.installed ## mistakes planted one at a time; the simulated clusters must find each
+campaign-mutants: .venv/.installed ## mistakes planted one at a time; the simulated clusters must find each
 	@$(BIN)/python benchmarks/campaign_sim.py --mutants
 
 explore: .venv/.installed ## the protocol of growing and shrinking, in all interleavings of a small cluster

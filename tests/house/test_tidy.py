@@ -77,6 +77,13 @@ def test_one_table_maps_data_types_to_arrow() -> None:
     assert ["storage/saros_storage/base/arrow.py"] == tables
 
 
+def test_each_verb_of_the_makefile_has_one_recipe_and_is_phony() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    verbs = re.findall(r"^([a-z][a-z-]*):(?!=).*##", text, re.MULTILINE)
+    (phony,) = re.findall(r"^\.PHONY: (.*)$", text, re.MULTILINE)
+    assert sorted(phony.split()) == sorted(verbs)
+
+
 def test_nothing_is_left_over() -> None:
     marks = re.compile(r"#.*\b(TODO|FIXME|XXX|HACK)\b")
     assert [] == [
