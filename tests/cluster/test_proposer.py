@@ -108,7 +108,7 @@ def test_databases_beyond_five_are_counted() -> None:
 
 
 def test_nodes_that_answer_are_not_blamed() -> None:
-    with pytest.raises(NoLeader, match=r"has no leader: group 3: not the leader; unavailable"):
+    with pytest.raises(NoLeader, match=r"has no leader: node 3 does not lead it; unavailable"):
         Cluster(lambda *_: FOLLOWS).try_to_propose()
     one_down = Cluster(lambda node, timeout_s: FOLLOWS if node == TWO else refuse(node, timeout_s))
     with pytest.raises(NoLeader, match=r"has no leader: .*; 1 of 3 nodes does not answer \(3\); unavail"):
@@ -131,8 +131,24 @@ def test_the_deadline_of_a_request_shortens_the_wait_and_each_member_is_asked(
 ) -> None:
     cluster = Cluster(refuse)
     waited_s = cluster.waits_s(None if wait_s is None else int(wait_s * SECOND))
-    assert pytest.approx(expected_s, abs=0.03) == waited_s
+    assert pytest.approx(expected_s, abs=0.08) == waited_s
     assert {TWO, THREE} == set(cluster.asked)
+
+
+@pytest.mark.parametrize("wait_ms", range(1_000, 1_100, 10))
+def test_the_end_of_the_wait_cuts_off_no_attempt_of_a_group_without_a_leader(wait_ms: int) -> None:
+    cluster = Cluster(refuse)
+
+    def follow(node: NodeId, timeout_s: float) -> bytes:
+        if timeout_s < 0.05:
+            return cluster.time_out(node, timeout_s)
+        cluster.sleep(0.05)
+        return FOLLOWS
+
+    cluster.answer = follow
+    with pytest.raises(NoLeader) as caught:
+        cluster.try_to_propose(deadline_ns=wait_ms * 1_000_000)
+    assert 2017 == caught.value.code
 
 
 def done(_node: NodeId, _timeout_s: float) -> bytes:
@@ -141,12 +157,12 @@ def done(_node: NodeId, _timeout_s: float) -> bytes:
 
 def test_requests_to_a_group_that_was_lost_long_ago_wait_for_a_second_until_it_has_a_leader_again() -> None:
     cluster = Cluster(refuse)
-    assert pytest.approx(DEADLINE_SECONDS, abs=0.03) == cluster.waits_s()
-    assert pytest.approx(PATIENCE_SECONDS, abs=0.03) == cluster.waits_s()
+    assert pytest.approx(DEADLINE_SECONDS, abs=0.08) == cluster.waits_s()
+    assert pytest.approx(PATIENCE_SECONDS, abs=0.08) == cluster.waits_s()
     cluster.answer = done
     cluster.try_to_propose()
     cluster.answer = refuse
-    assert pytest.approx(DEADLINE_SECONDS, abs=0.03) == cluster.waits_s()
+    assert pytest.approx(DEADLINE_SECONDS, abs=0.08) == cluster.waits_s()
 
 
 def test_a_refusal_of_the_leader_shows_that_the_group_is_available() -> None:
@@ -171,7 +187,7 @@ def test_a_request_that_finds_no_place_among_those_that_wait_fails_at_once() -> 
     with pytest.raises(NoLeader, match=r"has no leader: 2 of 3 nodes do not answer \(2, 3\); unavailable since"):
         cluster.try_to_propose()
     cluster.proposer.availability.leave_place()
-    assert pytest.approx(PATIENCE_SECONDS, abs=0.03) == cluster.waits_s()
+    assert pytest.approx(PATIENCE_SECONDS, abs=0.08) == cluster.waits_s()
 
 
 def test_a_request_whose_leader_is_known_needs_no_place() -> None:

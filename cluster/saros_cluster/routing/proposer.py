@@ -39,6 +39,8 @@ DEADLINE_SECONDS = 20.0
 #: One node gets this long before another is asked: longer than a slow disk, shorter than the deadline.
 _ATTEMPT_SECONDS = 2.0
 _PAUSE_SECONDS = 0.02
+#: No further attempt begins with less time left: cut off before the answer, it would make the outcome unknown.
+_ANSWER_SECONDS = 0.05
 #: Why a request fails that finds no place among those that wait.
 CROWDED = f"{WAITING_MAX} other requests of this node wait for leaders"
 _HEAD = struct.Struct("<q")
@@ -129,7 +131,7 @@ class Proposer:
         """Ask one node after the other until the command had its effect. Raises what `propose` does."""
         for turn in itertools.count():
             left = (until_ns - self._clock.monotonic_ns()) / 1e9
-            if left <= 0:
+            if left <= (_ANSWER_SECONDS if search.asked else 0):
                 raise self._failure(group, search)
             was_asked = search.node is not None
             search.asked = search.asked or was_asked
