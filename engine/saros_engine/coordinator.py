@@ -38,7 +38,7 @@ from saros_engine.expressions.times import zone_of
 from saros_engine.extensions.triggers import Triggers
 from saros_engine.memory.options import EngineOptions
 from saros_engine.memory.pool import NO_MEMORY, PoolStatus
-from saros_engine.plan.plan import Field, Node, QueryPlan
+from saros_engine.plan.plan import Field, QueryPlan, sources_of
 from saros_engine.planner import plan_select
 from saros_engine.planner.into import source_columns, targets_of
 from saros_engine.planning.schema_patterns import patterns_of
@@ -65,7 +65,7 @@ from saros_storage.base.errors import StorageError
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import DataType, Int64Array
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
-from saros_storage.scan.read_point import ReadPoint
+from saros_storage.scan.read_point import ReadPoint, Sources
 
 _INTERNAL = 2001
 
@@ -355,7 +355,7 @@ class QueryEngine:
             return self._queries.cached_plan(parsed, given, session, lambda: self._filled(parsed, given))
 
         settled = (
-            plan() if point.settled else self._queries.consistent_plan(point, self._patterns(parsed), plan, _root_of)
+            plan() if point.settled else self._queries.consistent_plan(point, self._patterns(parsed), plan, _sources_of)
         )
         self._store.finish_schema_read(point)
         return self._started(settled, question, session, point)
@@ -396,7 +396,10 @@ class QueryEngine:
     ) -> Result:
         point = self._store.read_point(session.consistency, deadline_ns=request.deadline_ns)
         logical = self._queries.consistent_plan(
-            point, patterns_of(select), lambda: plan_select(select, self._queries.context(session)), lambda p: p.root
+            point,
+            patterns_of(select),
+            lambda: plan_select(select, self._queries.context(session)),
+            lambda p: sources_of(p.root),
         )
         self._store.finish_schema_read(point)
         targets = targets_of(select, logical)
@@ -445,7 +448,7 @@ class QueryEngine:
         select = statement.statement
         point = self._queries.read_point(session, question.limits)
         plan = self._queries.consistent_plan(
-            point, patterns_of(select), lambda: self._queries.plan(select, session), _root_of
+            point, patterns_of(select), lambda: self._queries.plan(select, session), _sources_of
         )
         if not statement.analyze:
             lines = explain(plan)
@@ -470,8 +473,8 @@ def _result(shown: RowSet, point: ReadPoint) -> Result:
     return fixed_result(shown.fields, shown.rows, point=point)
 
 
-def _root_of(plan: QueryPlan) -> Node:
-    return plan.logical
+def _sources_of(plan: QueryPlan) -> Sources:
+    return plan.sources
 
 
 def _optional_result(shown: RowSet | None) -> Result:

@@ -6,18 +6,13 @@ from dataclasses import replace
 
 from cluster.world_hunt import Mutant, Plant, planting
 
-from saros_cluster.database import drop_coordinator as drops_module
 from saros_cluster.database.read_index import ReadBarrier
 from saros_cluster.database.read_views import ReadViews
 from saros_cluster.database.schema_coordinator import SchemaCoordinator
-from saros_cluster.database.write_coordinator import WriteCoordinator
 from saros_cluster.meta import state as state_module
-from saros_cluster.meta.machine import MetaMachine
-from saros_cluster.meta.state import BeginDeletion
 from saros_cluster.remote.routed_view import RoutedView
 from saros_cluster.topology.topology import META
 from saros_server.cluster import node as node_module
-from saros_storage.base.write_request import UNNUMBERED
 
 MUTANTS: list[Mutant] = []
 mutant = planting(MUTANTS)
@@ -28,22 +23,25 @@ mutant = planting(MUTANTS)
 
 @mutant
 def does_not_ask_who_keeps_the_schema(plant: Plant):
-    plant(ReadBarrier, "databases_of", lambda self, scope: set())
+    def groups_of(self, extent, routing, groups_of=ReadBarrier._groups_of):
+        return groups_of(self, replace(extent, databases=()), routing)
+
+    plant(ReadBarrier, "_groups_of", groups_of)
 
 
 @mutant
 def does_not_ask_who_keeps_the_points(plant: Plant):
-    def groups_of(self, scope, routing, groups_of=ReadBarrier._groups_of):
-        return groups_of(self, replace(scope, sources=()), routing)
+    def groups_of(self, extent, routing, groups_of=ReadBarrier._groups_of):
+        return groups_of(self, replace(extent, times=()), routing)
 
     plant(ReadBarrier, "_groups_of", groups_of)
-    plant(ReadBarrier, "confirm", lambda self, point, sources, groups: None)
+    plant(ReadBarrier, "confirm", lambda self, point, extent, groups: None)
 
 
 @mutant
 def does_not_ask_the_meta_group(plant: Plant):
-    def groups_of(self, scope, routing, groups_of=ReadBarrier._groups_of):
-        return [group for group in groups_of(self, scope, routing) if group != META]
+    def groups_of(self, extent, routing, groups_of=ReadBarrier._groups_of):
+        return [group for group in groups_of(self, extent, routing) if group != META]
 
     plant(ReadBarrier, "_groups_of", groups_of)
 
@@ -61,16 +59,11 @@ def keeps_the_plan_that_it_made_before_the_answers(plant: Plant):
 def takes_series_that_move_for_gone(plant: Plant):
     """Before whoever has them now has told."""
 
-    def orphans(self, scope):
+    def orphans(self, extent):
         self._schema.forget(self._schema.orphans)
         return frozenset()
 
     plant(ReadBarrier, "_orphans", orphans)
-
-
-@mutant
-def does_not_wait_for_drops_that_concern_it(plant: Plant):
-    plant(drops_module, "overlaps", lambda drop, patterns: False)
 
 
 # ---------------------------------------------------------------------- which partitions there are
@@ -98,24 +91,6 @@ def forgets_partitions_when_it_starts(plant: Plant):
     plant(state_module, "_of_runs", lambda runs: {})
 
 
-@mutant
-def deletes_in_partitions_that_came_later(plant: Plant):
-    """An attempt that is late takes points of partitions that the first one did not know."""
-    plant(MetaMachine, "entry_of", lambda self, request: 1 << 62)
-
-
-@mutant
-def deletes_in_the_partitions_that_it_knows(plant: Plant):
-    """There may be more that it has not heard of."""
-
-    def change_meta(self, command, request=UNNUMBERED, change_meta=WriteCoordinator.change_meta):
-        if not isinstance(command, BeginDeletion):
-            change_meta(self, command, request)
-
-    plant(WriteCoordinator, "change_meta", change_meta)
-    plant(MetaMachine, "entry_of", lambda self, request: 1 << 62)
-
-
 # ---------------------------------------------------------------------- who was removed
 
 
@@ -130,9 +105,9 @@ def joins_its_groups_again_after_it_was_removed(plant: Plant):
 
 @mutant
 def leaves_out_what_no_leader_confirms(plant: Plant):
-    def confirm(self, point, groups, deadline_ns, scope, confirm=ReadBarrier._confirm):
+    def confirm(self, point, groups, deadline_ns, extent, confirm=ReadBarrier._confirm):
         point.partial = True
-        confirm(self, point, groups, deadline_ns, scope)
+        confirm(self, point, groups, deadline_ns, extent)
 
     plant(ReadBarrier, "_confirm", confirm)
 

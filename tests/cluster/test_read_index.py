@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +19,9 @@ from saros_cluster.routing.availability import PATIENCE_SECONDS, WAITING_MAX, Av
 from saros_cluster.routing.no_leader import NoLeader
 from saros_cluster.routing.routes import Routes
 from saros_cluster.routing.schema_view import ClusterSchema
-from saros_cluster.topology.topology import Node, Topology
+from saros_cluster.topology.topology import META, Node, Topology
+from saros_storage.scan.read_point import ReadPoint, ReadScope
+from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import CreateDatabase, SchemaTree
 
 NODES = [NodeId(1), NodeId(2), NodeId(3)]
@@ -31,20 +34,27 @@ class Cluster:
         self.elapsed_ns = 0
         self.availability = Availability(self)
         topology = Topology.first({node: Node(f"h{node}:1", f"h{node}:2") for node in NODES}, 1, 16)
+        self.routes = Routes(topology, 100)
         nothing: Any = SimpleNamespace(machines={})
-        host: Any = None
+        host: Any = SimpleNamespace(read=self._confirm)
+        self.schema = ClusterSchema()
         self.barrier = ReadBarrier(
             host,
             self,  # type: ignore[arg-type]
             self,
-            Routes(topology, 100),
+            self.routes,
             nothing,
-            ClusterSchema(),
+            self.schema,
             ThreadPoolExecutor(4),
             lambda node: node == 3,
             NODES[0],
             self.availability,
         )
+
+    def _confirm(self, _: GroupId) -> Future[int | None]:
+        confirmed: Future[int | None] = Future()
+        confirmed.set_result(7)
+        return confirmed
 
     def now_ns(self) -> int:
         return self.elapsed_ns
@@ -96,3 +106,27 @@ def test_a_pattern_concerns_the_databases_that_it_may_reach(pattern: str, expect
     for path in ("root.a", "root.ab", "root.b.c", "root.b.d"):
         tree.apply(CreateDatabase(path))
     assert expected == databases_matching(pattern, tree)
+
+
+class Counted(list[tuple[str, TimeRange]]):
+    """Sources that count how often they are gone through."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[tuple[str, TimeRange]]:
+        self.times += 1
+        return super().__iter__()
+
+
+def test_a_read_goes_through_its_sources_once_and_again_only_if_the_schema_changes() -> None:
+    cluster = Cluster()
+    cluster.schema.agree(["root.a", "root.b"], {}, 1, partitions := {"root.a": {0: 1}, "root.b": {}})
+    owner = cluster.routes.now.group_at("root.a", 0)
+    sources = Counted([("root.a.d1", TimeRange()), ("root.a.d2", TimeRange())])
+    extent = cluster.barrier.resolve(ReadScope((), sources))
+    point = ReadPoint(strong=True, current=True)
+    assert cluster.barrier.catch_up_with(point, extent, STRONG_SECONDS)
+    assert (["root.a"], {META: 7, owner: 7}, 1) == (extent.databases, point.applied, sources.times)
+    cluster.schema.agree(["root.a", "root.b", "root.c"], {}, 2, partitions)
+    assert not cluster.barrier.catch_up_with(point, extent, STRONG_SECONDS)
+    assert 2 == sources.times

@@ -9,13 +9,13 @@ import pytest
 from manual_clock import ManualClock
 
 from saros_cluster.data.ownership import MOVED
-from saros_cluster.database.read_index import STRONG_SECONDS
+from saros_cluster.database.read_index import STRONG_SECONDS, Extent
 from saros_cluster.database.read_views import ReadViews
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.no_leader import DataMoving, NoLeader, step_deadline_ns
 from saros_storage.base.errors import UserMistake
-from saros_storage.scan.read_point import ReadPoint
+from saros_storage.scan.read_point import ReadPoint, ReadScope
 
 NODE, GROUP = NodeId(1), GroupId(1)
 
@@ -43,10 +43,16 @@ class Moving:
 
     # what it is of a barrier
 
-    def groups_read(self, sources: object, routing: object) -> list[GroupId]:
+    def resolve(self, scope: ReadScope) -> Extent:
+        return Extent(scope, 0, ["root.a"], ())
+
+    def renewed(self, extent: Extent) -> Extent:
+        return extent
+
+    def groups_read(self, extent: object, routing: object) -> list[GroupId]:
         return [GROUP]
 
-    def confirm(self, point: ReadPoint, sources: object, groups: object) -> None:
+    def confirm(self, point: ReadPoint, extent: object, groups: object) -> None:
         if point.current and not self._has_leader:
             raise NoLeader(GROUP, "")
 
@@ -55,9 +61,6 @@ class Moving:
 
     def holders(self, group: GroupId) -> list[NodeId]:
         return [NODE]
-
-    def databases_of(self, scope: object) -> set[str]:
-        return {"root.a"}
 
     def deadline_ns(self, point: ReadPoint, seconds: float) -> int:
         return step_deadline_ns(self.clock.monotonic_ns(), seconds, point.deadline_ns)

@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass
 from functools import partial
 
 from saros_cluster.data.ownership import MOVED
@@ -42,7 +43,7 @@ from saros_cluster.routing.schema_view import ClusterSchema
 from saros_cluster.topology.topology import META
 from saros_storage.base.clock import Clock
 from saros_storage.base.paths import join_nodes, parse_pattern, split_path
-from saros_storage.scan.read_point import ReadPoint, ReadScope, Sources, schema_of, split
+from saros_storage.scan.read_point import ReadPoint, ReadScope, schema_of, split
 from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import SchemaTree
 
@@ -68,6 +69,18 @@ _POLL_SECONDS = 0.002
 _NOT_IN_TIME = "it has not confirmed a read in time"
 #: Groups that are here, and what their leaders will answer.
 Reads = list[tuple[GroupId, Future[int | None]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The databases that a scope names or reads, as a version of the schema has them."""
+
+    scope: ReadScope
+    version: int
+    #: Sorted.
+    databases: Sequence[str]
+    #: The ranges of time that are read of each database; None: all points.
+    times: Collection[tuple[str, TimeRange]] | None
 
 
 class ReadBarrier:
@@ -167,8 +180,8 @@ class ReadBarrier:
                 failures[group] = error
         return found | self._wait_local(reads, deadline_ns, failures), failures
 
-    def catch_up_with(self, point: ReadPoint, scope: ReadScope, seconds: float) -> bool:
-        """Ask the groups that a scope needs and the point has not been told by. Whether there were any.
+    def catch_up_with(self, point: ReadPoint, extent: Extent, seconds: float) -> bool:
+        """Ask the groups that a read needs and the point has not been told by. Whether there were any.
 
         While their answers come, slots may move and databases be created: then others are needed, and asked too.
         Raises NoLeader.
@@ -176,57 +189,54 @@ class ReadBarrier:
         deadline_ns = self.deadline_ns(point, seconds)
         asked = False
         while True:
-            routing = self._routes.now
-            missing = [group for group in self._groups_of(scope, routing) if group not in point.applied]
+            routing, extent = self._routes.now, self.renewed(extent)
+            missing = [group for group in self._groups_of(extent, routing) if group not in point.applied]
             if missing:
-                self._confirm(point, missing, deadline_ns, scope)
-            elif orphans := self._orphans(scope):  # their groups were asked too early
-                self._confirm(point, list({META, *map(routing.schema_group, orphans)}), deadline_ns, scope)
+                self._confirm(point, missing, deadline_ns, extent)
+            elif orphans := self._orphans(extent):  # their groups were asked too early
+                self._confirm(point, sorted({META, *map(routing.schema_group, orphans)}), deadline_ns, extent)
                 if self._routes.now is routing:
                     self._schema.forget(orphans)
             else:
                 return asked
             asked = True
 
-    def confirm(self, point: ReadPoint, sources: Sources, groups: Collection[GroupId]) -> None:
+    def confirm(self, point: ReadPoint, extent: Extent, groups: Collection[GroupId]) -> None:
         """Ask groups for their newest entry, except those that have told it, or need not. Raises NoLeader."""
         missing = [group for group in groups if group not in point.applied] if point.current else []
         if missing:
             seconds = STRONG_SECONDS if point.strong else MID_SECONDS
-            self._confirm(point, missing, self.deadline_ns(point, seconds), ReadScope((), sources))
+            self._confirm(point, missing, self.deadline_ns(point, seconds), extent)
 
-    def _confirm(self, point: ReadPoint, groups: Sequence[GroupId], deadline_ns: int, scope: ReadScope) -> None:
+    def _confirm(self, point: ReadPoint, groups: Sequence[GroupId], deadline_ns: int, extent: Extent) -> None:
         """Ask groups; those without a leader are left out of a partial read if only their leaders could answer it."""
         found, failures = self._catch_up(groups, deadline_ns)
-        errors = {group: error.named(self._concerned(group, scope)) for group, error in failures.items()}
+        errors = {group: error.named(self._concerned(group, extent)) for group, error in failures.items()}
         if errors and not (point.partial and point.strong and META not in errors):
             decisive = META if point.partial and META in errors else max(errors)  # rather a data group
             raise errors[decisive] from failures[decisive]
         point.applied = {**point.applied, **dict.fromkeys(errors, 0), **found}
         point.leave_out(errors.items())
 
-    def _concerned(self, group: GroupId, scope: ReadScope) -> list[str]:
-        """The databases of a scope that depend on a group: all on the meta group, others if it has schema or points."""
+    def _concerned(self, group: GroupId, extent: Extent) -> list[str]:
+        """The databases of a read that depend on a group: all on the meta group, others if it has schema or points."""
         routing, partitions = self._routes.now, self._schema.partitions
+        kept = extent.databases if group == META else routing.schemas_of(group, extent.databases)
         always = TimeRange()
-        return [
-            path
-            for path in self.databases_of(scope)
-            if group in (META, routing.schema_group(path))
-            or group in routing.groups_for(path, always, partitions.get(path))
-        ]
+        return [p for p in extent.databases if p in kept or group in routing.groups_for(p, always, partitions.get(p))]
 
-    def learn_for(self, point: ReadPoint, scope: ReadScope) -> bool:
-        """Learn the schema of a scope that need not be current, if it is not known at all. Whether a group was new.
+    def learn_for(self, point: ReadPoint, extent: Extent) -> bool:
+        """Learn the schema of a read that need not be current, if it is not known at all. Whether a group was new.
 
         The point is stale unless these groups show as much as its session was shown before. Raises SchemaUnknown.
         """
-        new = [group for group in self._groups_of(scope, self._routes.now) if group not in point.applied]
+        routing = self._routes.now
+        new = [group for group in self._groups_of(extent, routing) if group not in point.applied]
         if not new:
             return False
         deadline_ns = self.deadline_ns(point, KNOW_SECONDS)
-        schema_groups = map(self._routes.now.schema_group, self.databases_of(scope))
-        self._know_schema(point, new if scope.sources is None else set(schema_groups), deadline_ns)
+        schema_groups = set(map(routing.schema_group, extent.databases))
+        self._know_schema(point, new if extent.times is None else schema_groups, deadline_ns)
         wanted = {g: index for group in new for g in (group, schema_of(group)) if (index := point.wanted.get(g))}
         if not self.wait_session_visible(wanted, min(SHOWN_SECONDS, self._left(deadline_ns))):
             point.stale = True
@@ -248,44 +258,43 @@ class ReadBarrier:
             end_ns = (now_ns + end_ns) // 2
         return step_deadline_ns(now_ns, seconds, end_ns)
 
-    def _groups_of(self, scope: ReadScope, routing: Routing) -> list[GroupId]:
-        """The groups whose schema or points a scope needs, by the schema and routing known here.
+    def resolve(self, scope: ReadScope) -> Extent:
+        """The databases of a scope, by the schema known here."""
+        tree = self._schema.tree
+        version = tree.version  # before it is looked at: what comes meanwhile may be missing
+        if scope.sources is None:
+            return Extent(scope, version, sorted(tree.databases()), None)
+        times = _times_of(scope.sources, tree)
+        matching = (database for text in scope.patterns for database in databases_matching(text, tree))
+        return Extent(scope, version, sorted({*matching, *(database for database, _ in times)}), times)
+
+    def renewed(self, extent: Extent) -> Extent:
+        """The same, resolved once more if the schema is another one by now."""
+        return extent if extent.version == self._schema.tree.version else self.resolve(extent.scope)
+
+    def _groups_of(self, extent: Extent, routing: Routing) -> list[GroupId]:
+        """The groups whose schema or points a read needs, by the schema and routing known here.
 
         The meta group knows the databases, their partitions and their places; every data group the catalogue and the
         rules of TTL, so there is one at least.
         """
-        if scope.sources is None:
-            return [META, *routing.groups]
-        found = {routing.schema_group(database): None for database in self.databases_of(scope)}
-        found |= dict.fromkeys(self.groups_read(scope.sources, routing))
-        return [META, *(found or self._anyone(routing))]
+        found = {*map(routing.schema_group, extent.databases), *self.groups_read(extent, routing)}
+        return [META, *(sorted(found) or self._anyone(routing))]
 
-    def databases_of(self, scope: ReadScope) -> set[str]:
-        """The known databases that a scope names or reads."""
-        tree = self._schema.tree
-        if scope.sources is None:
-            return set(tree.databases())
-        found = {database for database, _ in _times_of(scope.sources, tree)}
-        for text in scope.patterns:
-            found.update(databases_matching(text, tree))
-        return found
-
-    def groups_read(self, sources: Sources, routing: Routing) -> Sequence[GroupId]:
-        """The groups that may have points of the sources."""
-        if sources is None:
+    def groups_read(self, extent: Extent, routing: Routing) -> Sequence[GroupId]:
+        """The groups that may have points of a read."""
+        if extent.times is None:
             return routing.groups
-        partitions = self._schema.partitions
-        times = _times_of(sources, self._schema.tree)
-        return sorted({g for name, time in times for g in routing.groups_for(name, time, partitions.get(name))})
+        known = self._schema.partitions
+        return sorted({g for name, time in extent.times for g in routing.groups_for(name, time, known.get(name))})
 
     def _anyone(self, routing: Routing) -> Sequence[GroupId]:
         """Some data group: rather one that is here, and has a leader."""
         leaderless = {group: self._host.leader_of(group) is None for group in routing.groups}
         return sorted(routing.groups, key=lambda group: (leaderless[group], not self.is_local(group)))[:1]
 
-    def _orphans(self, scope: ReadScope) -> frozenset[str]:
-        orphans = self._schema.orphans
-        return orphans & self.databases_of(scope) if orphans else orphans
+    def _orphans(self, extent: Extent) -> frozenset[str]:
+        return self._schema.orphans.intersection(extent.databases)
 
     def _is_gone(self, group: GroupId) -> bool:
         """Whether the group has ended: others have what it had."""
@@ -332,9 +341,9 @@ class ReadBarrier:
         except NoLeader as failure:
             failures[group] = failure
 
-    def read_error(self, group: GroupId, error: Exception, sources: Sources) -> NoReplica | DataMoving:
+    def read_error(self, group: GroupId, error: Exception, extent: Extent) -> NoReplica | DataMoving:
         """The error of a read whose last holder of a group has failed."""
-        databases = self._concerned(group, ReadScope((), sources))
+        databases = self._concerned(group, extent)
         if getattr(error, "code", None) == MOVED:
             return DataMoving(databases)
         members = self._routes.now.members(group)
@@ -352,8 +361,7 @@ class ReadBarrier:
 
     def _told_by(self, group: GroupId) -> list[str]:
         """The databases whose schema a group keeps."""
-        routing = self._routes.now
-        return [path for path in self._schema.tree.databases() if routing.schema_group(path) == group]
+        return self._routes.now.schemas_of(group, self._schema.tree.databases())
 
     def _left(self, deadline_ns: int) -> float:
         return (deadline_ns - self._clock.monotonic_ns()) / 1e9

@@ -22,7 +22,7 @@ from weakref import WeakSet
 
 from saros_cluster.data.command import TableVersion
 from saros_cluster.database.drop_coordinator import TRIPS_SECONDS, DropCoordinator
-from saros_cluster.database.read_index import MID_SECONDS, SHOWN_SECONDS, STRONG_SECONDS, ReadBarrier
+from saros_cluster.database.read_index import MID_SECONDS, SHOWN_SECONDS, STRONG_SECONDS, Extent, ReadBarrier
 from saros_cluster.multiraft.host import NotHere
 from saros_cluster.multiraft.peers import Peers
 from saros_cluster.placement.ring import NodeId
@@ -85,13 +85,14 @@ class ReadViews:
 
     def catch_up(self, point: ReadPoint, scope: ReadScope) -> bool:
         """See `Database.catch_up`. Raises NoLeader (strong), SchemaUnknown (others)."""
-        point.patterns = point.patterns.union(scope.patterns, self._read_barrier.databases_of(scope))
+        extent = self._read_barrier.resolve(scope)
+        point.patterns = point.patterns.union(scope.patterns, extent.databases)
         if point.current:
             try:
-                return self._read_barrier.catch_up_with(point, scope, STRONG_SECONDS if point.strong else MID_SECONDS)
+                return self._read_barrier.catch_up_with(point, extent, STRONG_SECONDS if point.strong else MID_SECONDS)
             except NoLeader as error:
                 _stop_being_current(point, error)
-        return self._read_barrier.learn_for(point, scope)
+        return self._read_barrier.learn_for(point, extent)
 
     def finish_schema_read(self, point: ReadPoint) -> None:
         """See `Database.finish_schema_read`. Raises StorageError (2017)."""
@@ -105,7 +106,8 @@ class ReadViews:
 
     def view(self, point: ReadPoint, sources: Sources = None) -> LocalReadView | RoutedView:
         """See `Database.view`."""
-        routing, needed, here, local = self._local_view(point, sources)
+        extent = self._read_barrier.resolve(ReadScope((), sources))
+        routing, needed, here, local = self._local_view(point, extent)
         if len(here) == len(needed) and point.horizon is None:
             return local
         partitions = self._schema.partitions
@@ -116,9 +118,9 @@ class ReadViews:
             return [group for group in groups if group not in point.missing]
 
         def holders(group: GroupId) -> list[RemoteTarget]:
-            return [] if group in here else self._holders(point, routing, group, sources)
+            return [] if group in here else self._holders(point, routing, group, extent)
 
-        return self._opened(local, routes, holders, point, sources)
+        return self._opened(local, routes, holders, point, extent)
 
     def hold(self, point: ReadPoint) -> LocalReadView | RoutedView:
         """See `Database.hold`: the holders of all groups are asked."""
@@ -140,7 +142,9 @@ class ReadViews:
         target = ReadTarget(group, None, 0, view_name=name)
         nothing = LocalReadView({}, self._replicas.cache, lambda: None)
         holders = [RemoteTarget(node, target) for node in nodes]
-        return self._opened(nothing, lambda *_: (group,), lambda _: holders, None, ())
+        return self._opened(
+            nothing, lambda *_: (group,), lambda _: holders, None, self._read_barrier.resolve(ReadScope(()))
+        )
 
     def _opened(
         self,
@@ -148,10 +152,10 @@ class ReadViews:
         routes: Callable[[str, TimeRange], Sequence[GroupId]],
         holders: Callable[[GroupId], list[RemoteTarget]],
         point: ReadPoint | None,
-        sources: Sources,
+        extent: Extent,
     ) -> RoutedView:
         query = QueryId(f"{self._client:016x}-{next(self._numbers)}")
-        error_of = partial(self._read_barrier.read_error, sources=sources)
+        error_of = partial(self._read_barrier.read_error, extent=extent)
         view = RoutedView(query, local, routes, holders, self._peers, point, error_of, self._clock)
         with self._lock:
             self._open.add(view)
@@ -165,7 +169,7 @@ class ReadViews:
             view.renew()
 
     def _local_view(
-        self, point: ReadPoint, sources: Sources
+        self, point: ReadPoint, extent: Extent
     ) -> tuple[Routing, Sequence[GroupId], Mapping[GroupId, TableVersion], LocalReadView]:
         """The current routing, the groups to be read by it, the replicas of them on this node, and a view of these.
 
@@ -175,10 +179,10 @@ class ReadViews:
         """
         deadline_ns = self._read_barrier.deadline_ns(point, STRONG_SECONDS)
         while True:
-            routing = self._routes.now
-            needed = self._read_barrier.groups_read(sources, routing)
+            routing, extent = self._routes.now, self._read_barrier.renewed(extent)
+            needed = self._read_barrier.groups_read(extent, routing)
             try:
-                self._read_barrier.confirm(point, sources, needed)
+                self._read_barrier.confirm(point, extent, needed)
             except NoLeader as error:
                 _stop_being_current(point, error)
             needed = [group for group in needed if group not in point.missing]
@@ -193,18 +197,18 @@ class ReadViews:
             except (UserMistake, NotHere) as error:
                 moved = error
             if self._clock.monotonic_ns() >= deadline_ns:
-                raise DataMoving(self._read_barrier.databases_of(ReadScope((), sources))) from moved
+                raise DataMoving(extent.databases) from moved
             self._read_barrier.pause(TRIPS_SECONDS)
 
     def _others(self, group: GroupId) -> list[NodeId]:
         """The other nodes that may have a replica of a group, the most promising first."""
         return [node for node in self._read_barrier.holders(group) if node != self._node]
 
-    def _holders(self, point: ReadPoint, routing: Routing, group: GroupId, sources: Sources) -> list[RemoteTarget]:
+    def _holders(self, point: ReadPoint, routing: Routing, group: GroupId, extent: Extent) -> list[RemoteTarget]:
         """Whom to ask for what, one after the other: who has what the session was shown, then anyone."""
         nodes = self._others(group)
         if not nodes:
-            raise DataMoving(self._read_barrier.databases_of(ReadScope((), sources)))
+            raise DataMoving(extent.databases)
         known, shown = routing.table_version(group), point.wanted.get(group)
         targets = [ReadTarget(group, point.applied.get(group) or None, *known)]
         if shown is not None:

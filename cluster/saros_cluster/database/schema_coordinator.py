@@ -152,12 +152,9 @@ class SchemaCoordinator:
             try:
                 self._entries.wait_visible(remote, deadline_ns)
             except NoLeader as error:
-                raise error.named(self._databases_kept_by(error.group, creates)) from error
-
-    def _databases_kept_by(self, group: GroupId, creates: Sequence[SchemaChange]) -> set[str]:
-        """The databases of what is created whose schema a group keeps."""
-        databases = map(self._schema.tree.database_of, devices_of(creates))
-        return {path for path in databases if path is not None and self._routes.now.schema_group(path) == group}
+                found = map(self._schema.tree.database_of, devices_of(creates))
+                databases = {path for path in found if path is not None}
+                raise error.named(self._routes.now.schemas_of(error.group, databases)) from error
 
     def create(
         self,

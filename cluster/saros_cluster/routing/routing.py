@@ -7,7 +7,7 @@ Pure: any thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -72,6 +72,10 @@ class Routing:
     def schema_group(self, database: str) -> GroupId:
         """The group that owns a database's schema: that of its slice 0."""
         return GroupId(self.table.route(database, 0).head)
+
+    def schemas_of(self, group: GroupId, databases: Iterable[str]) -> list[str]:
+        """Those of some databases whose schema a group owns."""
+        return [database for database in databases if self.schema_group(database) == group]
 
     def group_at(self, database: str, slice_: int) -> GroupId:
         """The group that owns a slice."""

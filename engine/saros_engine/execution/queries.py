@@ -28,7 +28,7 @@ from saros_engine.memory.memory import QueryMemory
 from saros_engine.memory.options import EngineOptions
 from saros_engine.memory.pool import MemoryPool
 from saros_engine.optimizer import optimize
-from saros_engine.plan.plan import Field, Node, QueryPlan, sources_of
+from saros_engine.plan.plan import Field, Node, QueryPlan
 from saros_engine.planner import LogicalPlan, PlanContext, plan_select
 from saros_engine.planning.distribution import distribute
 from saros_engine.planning.plan_cache import PlanCache, PlanRequest
@@ -37,7 +37,7 @@ from saros_engine.security.authorization import authorize_plan, schema_for
 from saros_grammar.syntax import ast
 from saros_scheduler import DriverScheduler
 from saros_storage.base.clock import Clock
-from saros_storage.scan.read_point import ReadPoint
+from saros_storage.scan.read_point import ReadPoint, Sources
 from saros_storage.scan.reading import ReadView
 
 T = TypeVar("T")
@@ -107,10 +107,10 @@ class Queries:
         settled_plan(self._store, point, patterns, lambda: None, lambda _: ())
 
     def consistent_plan(
-        self, point: ReadPoint, patterns: Collection[str], plan: Callable[[], T], root: Callable[[T], Node]
+        self, point: ReadPoint, patterns: Collection[str], plan: Callable[[], T], sources: Callable[[T], Sources]
     ) -> T:
-        """See `settled_plan`; `root`: of a plan."""
-        return settled_plan(self._store, point, patterns, plan, lambda made: sources_of(root(made)))
+        """See `settled_plan`."""
+        return settled_plan(self._store, point, patterns, plan, sources)
 
     def context(self, session: SessionContext) -> PlanContext:
         """The planning context: the part of the schema whose data the session may read."""
@@ -187,7 +187,7 @@ class Queries:
         """The view of a plan; only a point that is not settled needs to know the plan's sources."""
         if point.picture is not None:
             return point.picture()
-        return self._store.view(point, None if point.settled else sources_of(plan.logical))
+        return self._store.view(point, None if point.settled else plan.sources)
 
     @contextmanager
     def merging(self, text: str, asker: ClientInfo, timeout_ms: int | None) -> Iterator[MergeExecution]:

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from saros_engine.plan.expression import Bound, FunctionCall
@@ -434,7 +435,7 @@ class FragmentInstance:
     sink: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class QueryPlan:
     """A whole plan, ready to run: `timed` says whether the result has a Time column (in front of `fields`)."""
 
@@ -442,3 +443,8 @@ class QueryPlan:
     timed: bool
     logical: Node
     instances: tuple[FragmentInstance, ...]
+
+    @cached_property
+    def sources(self) -> Sources:
+        """See `sources_of`."""
+        return sources_of(self.logical)
