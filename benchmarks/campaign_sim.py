@@ -10,6 +10,7 @@ python benchmarks/campaign_sim.py --mutants [NAME ...] [--seeds 2000]
     growing    of all seeds they join and leave: for planted mistakes only
     voters     of all seeds few vote: for planted mistakes only
     disk       disks turn slow, and nothing else is wrong: for planted mistakes only   tests/cluster/slow_disk_world.py
+    deletions  clients delete and drop what they write: for planted mistakes only      tests/cluster/deletion_world.py
 
 Both worlds get the same share of the time. Some seeds are run twice, in different processes, and must have the same
 trace. The first world that complains ends the campaign: seed and story are printed, the exit code is 1, and
@@ -40,6 +41,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from cluster import (
     cluster_mutants,
     cluster_world,
+    deletion_mutants,
+    deletion_world,
     disk_mutants,
     growth_mutants,
     raft_mutants,
@@ -62,7 +65,9 @@ MUTANTS: dict[str, Sequence[Mutant]] = {
     "growing": growth_mutants.MUTANTS,
     "disk": disk_mutants.MUTANTS,
     "voters": voter_mutants.MUTANTS,
+    "deletions": deletion_mutants.MUTANTS,
 }
+DIRECTED = {"disk": slow_disk_world.SlowDiskWorld, "deletions": deletion_world.DeletionWorld}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +108,9 @@ def live(world: str, seed: int, places: Sequence[Place] = ()) -> tuple[Figures, 
     if world == "raft":
         raft = raft_world.World(seed, places).run()
         return raft.figures, f"{raft.trace:08x}"
-    if world == "disk":
-        disks = slow_disk_world.SlowDiskWorld(seed, places=places).run()
-        return disks.figures, disks.trace.hexdigest()
+    if world in DIRECTED:
+        directed = DIRECTED[world](seed, places=places).run()
+        return directed.figures, directed.trace.hexdigest()
     growing, few_voters = world == "growing" or seed % 2 == 1, world == "voters" or seed % 4 == 3
     whole = cluster_world.World(seed, places=places, growing=growing, few_voters=few_voters).run()
     return whole.figures, whole.trace.hexdigest()
@@ -235,7 +240,7 @@ def seek_all(pool: ProcessPoolExecutor, arguments: argparse.Namespace) -> int:
         world, name = running[future]
         seed = future.result()
         missed += seed is None
-        say(f"{world:8}{name:64}{f'not found in {arguments.seeds} seeds' if seed is None else f'seed {seed}'}")
+        say(f"{world:10}{name:64}{f'not found in {arguments.seeds} seeds' if seed is None else f'seed {seed}'}")
     say(f"{len(running) - missed} of {len(running)} mistakes were found")
     return 1 if missed else 0
 

@@ -33,7 +33,7 @@ from functools import cache, partial
 
 from cluster import history
 from cluster.raft_checkers import Violation
-from cluster.world_clients import Client, Registers
+from cluster.world_clients import TIMES, Client, Registers
 from cluster.world_disk import WorldDisk
 from cluster.world_growth import Operator
 from cluster.world_hunt import Figures
@@ -274,8 +274,10 @@ class World:
         #: Those that are to be killed where they stand, and those that do not come back.
         self._dying: list[Member] = []
         self.lost: set[NodeId] = set()
-        #: How often series, and databases, are dropped.
-        self.drops = chance.choice(((2, 1), (2, 1), (12, 4)))
+        #: How often clients write, read, delete, flush, drop series, and drop databases.
+        self.work = (40, 40, 8, 3, *chance.choice(((2, 1), (2, 1), (12, 4))))
+        #: Of the points of each device.
+        self.timestamps: Sequence[int] = TIMES
         self._founders = tuple(self.ids)
         self.replicas = min(self.replicas, len(self.ids))
         #: Of its own: other worlds do not depend on it.

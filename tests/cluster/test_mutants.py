@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from cluster import cluster_mutants, disk_mutants, growth_mutants, raft_mutants, read_mutants, voter_mutants
+from cluster import (
+    cluster_mutants,
+    deletion_mutants,
+    disk_mutants,
+    growth_mutants,
+    raft_mutants,
+    read_mutants,
+    voter_mutants,
+)
 from cluster.world_hunt import Mutant, planted
 
 MUTANTS = (
@@ -13,6 +21,7 @@ MUTANTS = (
     *read_mutants.MUTANTS,
     *disk_mutants.MUTANTS,
     *voter_mutants.MUTANTS,
+    *deletion_mutants.MUTANTS,
 )
 
 

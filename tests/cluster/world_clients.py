@@ -38,6 +38,8 @@ DATABASES = ("root.a", "root.b")
 DEVICES = ("root.a.d1", "root.a.d2", "root.b.d1")
 #: One in each of five slices, and two in one.
 TIMES = (5, 7, 105, 205, 305, 405)
+#: Around all of them.
+_WINDOW = TimeRange(0, 420)
 MEASUREMENT = "x"
 _ATTEMPT_SECONDS = 6.0
 _PATIENCE_NS = 20_000_000_000
@@ -134,7 +136,7 @@ class Registers:
 
     def are_full(self, device: str) -> bool:
         """Whether a device's registers have as many operations as can be checked quickly."""
-        return any(self._counts.get((device, time), 0) >= OPERATIONS_MAX for time in TIMES)
+        return any(self._counts.get((device, time), 0) >= OPERATIONS_MAX for time in self._world.timestamps)
 
     def probe(self, node: NodeId) -> Probe:
         """A write through a node to every slice, and a read."""
@@ -226,6 +228,10 @@ class Client:
         self.pause_ns = world.random.choice((50_000_000, 400_000_000))
         #: An impatient one asks again while it is still being answered.
         self.attempt_seconds = world.random.choice((0.3, _ATTEMPT_SECONDS, _ATTEMPT_SECONDS))
+        #: It writes, deletes and looks at points of these times.
+        self.window = _WINDOW
+        #: A drop is asked for once, and given up after this.
+        self.drop_seconds = 20.0
         #: Which number a node takes for this client's.
         self._client = 1_000 + number
         self._sequence = 0
@@ -243,7 +249,7 @@ class Client:
                 break
             kind = self.random.choices(
                 (self._write, self._read, self._delete, self._flush, self._drop_series, self._drop_database),
-                (40, 40, 8, 3, *self.world.drops),
+                self.world.work,
             )[0]
             device = self.random.choice(DEVICES)
             if not self.world.registers.are_full(device):
@@ -255,7 +261,9 @@ class Client:
     # ------------------------------------------------------------------ operations
 
     def _write(self, device: str) -> None:
-        times = tuple(sorted(self.random.sample(TIMES, self.random.choice((1, 1, 1, 2, 4)))))
+        moments = self._moments()
+        count = min(self.random.choice((1, 1, 1, 2, 4)), len(moments))
+        times = tuple(sorted(self.random.sample(moments, count)))
         value = self.number << 32 | self._sequence
         values: dict[tuple[str, int], int | None] = {(device, time): value for time in times}
         began = self.world.threads.now_ns
@@ -269,8 +277,10 @@ class Client:
         self.world.registers.note(self, self._sequence, began, Kind.WRITE, values, outcome)
 
     def _delete(self, device: str) -> None:
-        first, last = sorted((self.random.randrange(420), self.random.randrange(420)))
-        values: dict[tuple[str, int], int | None] = {(device, t): None for t in TIMES if first <= t < last}
+        first, last = self._bounds()
+        values: dict[tuple[str, int], int | None] = {
+            (device, t): None for t in self.world.timestamps if first <= t < last
+        }
         began = self.world.threads.now_ns
         request = WriteRequest(self._client, self._sequence)
         pattern = self.random.choice((f"{device}.{MEASUREMENT}", f"{device}.*", f"{device}.**"))
@@ -308,7 +318,7 @@ class Client:
         began = self.world.threads.now_ns
         outcome = Outcome.UNKNOWN
         try:
-            asked(self.world, self._node(), name, work, 20.0)
+            self._ask(self._node(), name, work, self.drop_seconds)
             outcome = Outcome.OK
         except UserMistake as error:
             if error.code == 504:
@@ -316,7 +326,9 @@ class Client:
         except PASSING:
             outcome = Outcome.UNKNOWN
         self._tell(f"{name} {devices}", outcome)
-        values: dict[tuple[str, int], int | None] = {(device, t): None for device in devices for t in TIMES}
+        values: dict[tuple[str, int], int | None] = {
+            (device, t): None for device in devices for t in self.world.timestamps
+        }
         if outcome is not Outcome.FAIL:
             self.world.registers.note(self, self._sequence, began, Kind.DELETE, values, outcome)
 
@@ -373,17 +385,29 @@ class Client:
             self.world.note(f"{self.name} reads {device} {consistency} at node {node}: {type(error).__name__} {error}")
             return
         self.world.note(f"{self.name} reads {device} {consistency} at node {node}: {found}{' stale' * stale}")
-        values = {(device, t): found.get(t) for t in TIMES if time.start <= t < time.end}
+        values = {(device, t): found.get(t) for t in self._moments() if time.start <= t < time.end}
         self.world.registers.note(self, self._sequence, began, Kind.READ, values, Outcome.OK, consistency, stale=stale)
 
     def _times(self) -> TimeRange:
-        first, last = sorted((self.random.randrange(420), self.random.randrange(420)))
+        first, last = self._bounds()
         return TimeRange(first, last + 1)
+
+    def _bounds(self) -> tuple[int, int]:
+        start, end = self.window.start, self.window.end
+        first, last = sorted(start + self.random.randrange(end - start) for _ in range(2))
+        return first, last
+
+    def _moments(self) -> list[int]:
+        """The timestamps in the window."""
+        return [t for t in self.world.timestamps if self.window.start <= t < self.window.end]
 
     # ------------------------------------------------------------------ asking
 
     def _node(self) -> NodeId:
         return self.random.choice(self.world.ids)
+
+    def _ask(self, node: NodeId, name: str, work: Callable[[Life], object], timeout_s: float) -> None:
+        asked(self.world, node, name, work, timeout_s)
 
     def _tell(self, what: str, outcome: Outcome) -> None:
         self.world.note(f"{self.name} #{self._sequence}: {what}: {outcome.value}")
@@ -397,7 +421,7 @@ class Client:
         while True:
             self.world.note(f"{self.name} #{self._sequence}: {name} at node {node}")
             try:
-                asked(self.world, node, name, work, self.attempt_seconds)
+                self._ask(node, name, work, self.attempt_seconds)
             except UserMistake as error:
                 self.world.note(f"{self.name} #{self._sequence}: {error}")
                 return Outcome.FAIL if only and not unknown else Outcome.UNKNOWN

@@ -68,6 +68,8 @@ class WorldNetwork:
         #: Messages of one node to another may overtake each other.
         self.overtakes = chance.random() < 0.5
         self.cuts: set[tuple[NodeId, NodeId]] = set()
+        #: Those whose connections for messages are broken, but not those for questions.
+        self.uninformed: set[NodeId] = set()
         self.endpoints: dict[NodeId, Endpoint] = {}
         self._last_due: dict[tuple[NodeId, NodeId], int] = {}
         self.delivered = self.lost = 0
@@ -89,6 +91,7 @@ class WorldNetwork:
     def heal(self) -> None:
         """Undo all cuts; lose and double no more."""
         self.cuts.clear()
+        self.uninformed.clear()
         self.loss = self.doubles = 0.0
         self.delay_ns = 2_000_000
 
@@ -137,7 +140,7 @@ class WorldNetwork:
 
     def _deliver(self, sender: NodeId, receiver: NodeId, data: bytes) -> None:
         endpoint = self.endpoints.get(receiver)
-        if endpoint is None or not self.reaches(sender, receiver):
+        if endpoint is None or receiver in self.uninformed or not self.reaches(sender, receiver):
             self.lost += 1
             return
         self.delivered += 1
