@@ -26,6 +26,7 @@ from saros_storage.checkpoint.partition_import import link_arrived
 from saros_storage.compaction.compactor import Compactor
 from saros_storage.compaction.swap import CompactionContext
 from saros_storage.flush.flusher import Flusher, Journal
+from saros_storage.flush.pacer import Pacer
 from saros_storage.folder.layout import RESOURCE, STAGING_FOLDER, TRASH_PREFIX, database_folder_name
 from saros_storage.folder.lazy_file import LazyFile
 from saros_storage.folder.store_options import StoreOptions
@@ -82,10 +83,12 @@ class Region:
         cache: ChunkCache,
         compactor: Compactor | None = None,
         latest: LatestCache | None = None,
+        pacer: Pacer | None = None,
     ) -> None:
         """Load the region in `folder`; `schema` includes all entries up to `schema_index`. Raises CorruptFile.
 
-        `compactor`: None disables compaction. `latest`: None if the views of this region are made elsewhere.
+        `compactor`: None disables compaction. `latest`: None if the views of this region are made elsewhere. `pacer`:
+        of flushes that can wait; None: without rests.
         """
         self._folder = folder
         self._options = options
@@ -95,6 +98,7 @@ class Region:
         self._cache = cache
         self._latest = latest
         self._compactor = compactor
+        self._pacer = pacer or Pacer(0)
         #: Guards everything; notified whenever something was flushed or went wrong.
         self.lock = threading.Condition()
         self._views = 0
@@ -119,6 +123,7 @@ class Region:
             self._compact,
             self.staging,
             self._final_expiry,
+            self._pacer,
         )
         self._ground = CompactionContext(
             self._options,
@@ -338,25 +343,27 @@ class Region:
                 self._freeze_largest()
                 self.lock.wait()
 
-    def flush(self, databases: Sequence[str] | None = None) -> None:
+    def flush(self, databases: Sequence[str] | None = None, *, gently: bool = False) -> None:
         """Flush the MemTables (of these databases) to files, and wait for it. Raises DiskFull, LogFailed.
 
-        The log's entries are then durable as well: an entry that only changed the schema is in no TsFile.
+        The log's entries are then durable as well: an entry that only changed the schema is in no TsFile. `gently`:
+        the flusher rests in between, for the benefit of everything else.
         """
         with self.lock:
             self.check_open()
-            self._flush(self._partitions_of(databases))
+            self._flush(self._partitions_of(databases), gently=gently)
             self._journal.sync_due()
 
-    def flush_chosen(self, chosen: Chosen) -> None:
+    def flush_chosen(self, chosen: Chosen, *, gently: bool = False) -> None:
         """The same for the chosen partitions, where needed. Raises DiskFull."""
         with self.lock:
             self.check_open()
-            self._flush([p for p in self.partitions if p.first_unflushed is not None and chosen(*p.key)])
+            wanted = [p for p in self.partitions if p.first_unflushed is not None and chosen(*p.key)]
+            self._flush(wanted, gently=gently)
 
-    def _flush(self, wanted: Sequence[Partition]) -> None:
+    def _flush(self, wanted: Sequence[Partition], *, gently: bool) -> None:
         for partition in wanted:
-            self._flusher.freeze(partition)
+            self._flusher.freeze(partition, gently=gently)
         # What is frozen later, while others write on, is not waited for: that might never end.
         last = [partition.immutable[-1:] for partition in wanted]
         while any(

@@ -145,6 +145,7 @@ class Member:
             peers=lambda identity, *_: WorldPeers(world.network, identity.node, life),
             own=lambda _: lambda: None,
             randomness=random.Random(world.random.getrandbits(64)),
+            thread_time_ns=lambda: world.threads.now_ns,
         )
         while True:
             try:

@@ -45,6 +45,7 @@ from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.cache.chunk_cache import ChunkCache
 from saros_storage.checkpoint.registry import CAPTURED_NS, CheckpointRegistry
 from saros_storage.compaction.compactor import Compactor
+from saros_storage.flush.pacer import Pacer
 from saros_storage.folder.layout import confirm
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import FULL_ERRNOS, Disk
@@ -83,6 +84,7 @@ class RegionMachine:
         shelf: CheckpointRegistry,
         ask: Callable[[NodeId, str, bytes], bytes],
         compactor: Compactor | None = None,
+        pacer: Pacer | None = None,
     ) -> None:
         """Load the region that lies below `folder`. `on_schema_delta` gets each change of the schema.
 
@@ -103,6 +105,7 @@ class RegionMachine:
         self._shelf = shelf
         self._ask = ask
         self._compactor = compactor
+        self._pacer = pacer
         self._compact: Compact = lambda _: None
         #: The last entry that was there at the start; None once it has taken effect.
         self._last: Entry | None = None
@@ -132,6 +135,7 @@ class RegionMachine:
             state.index,
             self._cache,
             self._compactor,
+            pacer=self._pacer,
         )
         shipments = ShippedFiles(region.staging, self._disk)
         #: What pieces of files have brought since the state was saved because of them.
@@ -353,7 +357,7 @@ class RegionMachine:
 
     def take_snapshot(self) -> tuple[int, bytes]:
         """See `StateMachine.take_snapshot`: everything is flushed, so that the files say it all."""
-        self.region.flush()
+        self.region.flush(gently=True)
         return self._capture(everything, _OFFERED_NS)
 
     def forget_snapshot(self, token: bytes) -> None:
@@ -365,7 +369,7 @@ class RegionMachine:
 
         Raises DiskFull, StoreClosed, CorruptFile.
         """
-        self.region.flush_chosen(chosen)
+        self.region.flush_chosen(chosen, gently=True)
         with self._applying:
             self.region.flush_chosen(chosen)
             return self._capture(chosen, CAPTURED_NS)[1]

@@ -44,6 +44,7 @@ from saros_storage.base.clock import Clock
 from saros_storage.cache.chunk_cache import ChunkCache
 from saros_storage.checkpoint.registry import CheckpointRegistry
 from saros_storage.compaction.compactor import Compactor
+from saros_storage.flush.pacer import Pacer
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import Disk
 from saros_storage.scan.snapshot import MemorySource
@@ -69,6 +70,8 @@ class GroupResources:
     schema: ClusterSchema
     shelf: CheckpointRegistry
     compactor: Compactor
+    #: Of flushes for other nodes.
+    pacer: Pacer
     raft: RaftOptions
     log: RaftLog
     host: GroupHost
@@ -160,6 +163,7 @@ class Groups:
             ground.shelf,
             ground.inflow.paced(lambda node, name, request: ground.peers.call(node, name, request, _PULL_SECONDS)),
             ground.compactor,
+            ground.pacer,
         )
         hard_state = with_term_of(
             contents.hard_state, topology.terms.get(group, 0)

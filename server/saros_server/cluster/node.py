@@ -67,6 +67,7 @@ from saros_storage.base.errors import CorruptFile, UserMistake
 from saros_storage.cache.chunk_cache import ChunkCache
 from saros_storage.checkpoint.registry import CheckpointRegistry
 from saros_storage.compaction.compactor import Compactor
+from saros_storage.flush.pacer import Pacer
 from saros_storage.folder.layout import LOG_FOLDER, SNAPSHOTS_FOLDER, confirm, write_durably
 from saros_storage.folder.node_file import check_node_file
 from saros_storage.folder.store_options import StoreOptions, parse_durability
@@ -102,6 +103,8 @@ class Environment:
     #: Makes the process the folder's only owner; called to let it go. Raises FolderInUse.
     own: Callable[[str], Callable[[], None]] = lambda folder: FolderLock.acquire(folder).release
     randomness: random.Random = field(default_factory=random.SystemRandom)
+    #: Processor time of the calling thread.
+    thread_time_ns: Callable[[], int] = time.thread_time_ns
 
 
 class ClusterNode:
@@ -226,6 +229,7 @@ class _Opening:
         self._cache = ChunkCache(options.cache_bytes)
         self._latest = LatestCache(options.latest_cache_bytes)
         self._compactor = Compactor(self._options, clock)
+        self._pacer = Pacer(options.migration_cpu_percent, outside.thread_time_ns)
         self._inflow = ReceiveThrottle(options.migration_bytes_per_second, clock)
 
     def _agree(self, state: MetaState) -> None:
@@ -367,6 +371,7 @@ class _Opening:
             self._schema,
             shelf,
             self._compactor,
+            self._pacer,
             self._raft,
             log,
             host,

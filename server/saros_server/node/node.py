@@ -226,6 +226,7 @@ def store_options(configuration: Configuration) -> StoreOptions:
         compaction_bytes_per_second=configuration.compaction_bytes_per_second,
         compaction_file_bytes=configuration.compaction_file_bytes,
         migration_bytes_per_second=configuration.migration_bytes_per_second,
+        migration_cpu_percent=configuration.migration_cpu_percent,
     )
 
 

@@ -23,6 +23,7 @@ from saros_storage.base.clock import Clock
 from saros_storage.compaction.merging import MergedFile
 from saros_storage.compaction.picker import Pick, is_closed
 from saros_storage.compaction.tombstone_gc import removable_tombstones
+from saros_storage.flush.contended_lock import ContendedLock
 from saros_storage.folder.layout import MANIFEST, RESOURCE, TEMPORARY, kind_folder, write_synced
 from saros_storage.folder.lazy_file import LazyFile, Report
 from saros_storage.folder.manifest import FileEntry, Manifest, encode_manifest
@@ -49,7 +50,7 @@ class CompactionContext:
     #: The region's.
     lock: threading.Condition
     #: Held by whoever changes a partition's folder; taken before `lock`.
-    folders: threading.Lock
+    folders: ContendedLock
     storing: Storing
     #: Makes durable what was applied so far.
     sync_log: Callable[[], None]

@@ -10,6 +10,9 @@
 Before a manifest says `flushed: n`, the log is fsynced up to n. Otherwise, with durability `os`, a power loss could
 truncate the log below n; new entries would reuse those indices, and a replay would skip them.
 
+A *gentle* flush can wait: its files are for other nodes, and free no memory. It yields to all other flushes, and
+rests between two series as the node's `Pacer` says, until something is urgent: see `_is_urgent`.
+
 Small MemTables of several partitions are flushed together, so that a few calls make a thousand files durable. One by
 one, these syncs would take longer than all other work of the flush.
 
@@ -37,7 +40,9 @@ from typing import Protocol
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import CorruptFile, StorageError, UnsupportedFile
 from saros_storage.base.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, TIME_MIN, Compressor, DataType, Encoding
+from saros_storage.flush.contended_lock import ContendedLock
 from saros_storage.flush.file_ingest import adopt
+from saros_storage.flush.pacer import Pacer
 from saros_storage.folder.layout import RESOURCE, FileName
 from saros_storage.folder.lazy_file import LazyFile, Report
 from saros_storage.folder.manifest import Manifest
@@ -61,6 +66,8 @@ _RETRY_SECONDS = 1.0
 _EXPIRY_SECONDS = 60.0
 #: Partitions, and bytes of their MemTables, that are saved together at most.
 _TOGETHER_MAX, _TOGETHER_BYTES_MAX = 256, 8 << 20
+#: A flusher that rests looks so often whether something has become urgent.
+_LOOK_SECONDS = 0.02
 
 
 @dataclass(slots=True)
@@ -114,6 +121,7 @@ class Flusher:
         changed: Callable[[Partition], None],
         staging: Staging,
         expiry: Callable[[], Expiry],
+        pacer: Pacer,
     ) -> None:
         """`changed` is called for partitions with new files, tombstones or expired data; without the lock held."""
         self._options = options
@@ -127,6 +135,9 @@ class Flusher:
         self._changed = changed
         self._staging = staging
         self._expiry = expiry
+        self._pacer = pacer
+        #: Processor time of the thread when it rested last, or began to save.
+        self._resumed_ns = 0
         #: Files that views have lost, and the disk has not: (partition, files).
         self._expired: list[tuple[Partition, list[FileSource]]] = []
         #: Monotonic time at which files are looked through for expired ones.
@@ -134,9 +145,11 @@ class Flusher:
         #: Bytes of all files since the start.
         self.bytes_written = 0
         #: Held while a partition's folder is being changed.
-        self.folders = threading.Lock()
+        self.folders = ContendedLock()
         #: Partitions with something to save; a dict for its order.
         self._waiting: dict[int, Partition] = {}
+        #: Others, which are saved gently once no partition waits.
+        self._unhurried: dict[int, Partition] = {}
         #: What is written, until it is in its partition's manifest; by partition.
         self._written: dict[int, _Saving] = {}
         #: Milliseconds in the name of the last file: no name is given twice.
@@ -163,9 +176,13 @@ class Flusher:
 
     # ------------------------------------------------------------------ under the lock
 
-    def add(self, partition: Partition) -> None:
+    def add(self, partition: Partition, *, gently: bool = False) -> None:
         """Queue the partition, so that its frozen MemTables and its tombstones are saved."""
-        self._waiting[id(partition)] = partition
+        if not gently:
+            self._unhurried.pop(id(partition), None)
+            self._waiting[id(partition)] = partition
+        elif id(partition) not in self._waiting:
+            self._unhurried[id(partition)] = partition
         self._lock.notify_all()
 
     def set_aside(self, partition: Partition, path: str) -> None:
@@ -173,11 +190,11 @@ class Flusher:
         self._aside.append((partition, path))
         self.add(partition)
 
-    def freeze(self, partition: Partition) -> None:
+    def freeze(self, partition: Partition, *, gently: bool = False) -> None:
         """Freeze the active MemTable and flush it."""
         partition.freeze(self._partitions.applied)
         self._partitions.changed()
-        self.add(partition)
+        self.add(partition, gently=gently)
 
     def give_up(self, problem: OSError | StorageError) -> None:
         """Stop: a dropped partition's folder could not be removed, so the log must keep all until the next start.
@@ -190,23 +207,24 @@ class Flusher:
 
     def is_waiting(self, partition: Partition) -> bool:
         """Whether the partition has not been saved since it was added."""
-        return id(partition) in self._waiting
+        return id(partition) in self._waiting or id(partition) in self._unhurried
 
     @property
     def busy(self) -> bool:
         """Whether anything waits to be saved."""
-        return bool(self._waiting)
+        return bool(self._waiting or self._unhurried)
 
     # ------------------------------------------------------------------ the thread
 
     def _run(self) -> None:
         while True:
             with self._lock:
-                while not self._waiting and not self._stopping and not self._expiry_is_due():
+                while not self.busy and not self._stopping and not self._expiry_is_due():
                     self._lock.wait(_EXPIRY_SECONDS if self._partitions.schema.ttl else None)
                 if self._stopping:
                     return
                 partitions = self._next()
+            self._resumed_ns = self._pacer.thread_time_ns()
             try:
                 if not partitions:
                     self.expire()
@@ -225,15 +243,38 @@ class Flusher:
                 self._clear_problem()
 
     def _next(self) -> list[Partition]:
-        """The partitions to save next: in order of arrival, several together as long as they are small."""
+        """The partitions to save next: in order of arrival, several together as long as they are small.
+
+        Those that can wait come last.
+        """
         found: list[Partition] = []
         bytes_ = 0
-        for partition in islice(self._waiting.values(), _TOGETHER_MAX):
+        for partition in islice((self._waiting or self._unhurried).values(), _TOGETHER_MAX):
             bytes_ += sum(frozen.bytes for frozen in partition.immutable)
             if found and bytes_ > _TOGETHER_BYTES_MAX:
                 break
             found.append(partition)
         return found
+
+    def _is_urgent(self) -> bool:
+        """Whether a flush must not rest: others wait for this thread, or writers will soon wait for memory."""
+        is_wanted = bool(self._waiting) or self._stopping or self.folders.is_contended
+        return is_wanted or self._partitions.memory_bytes > self._options.memtables_total_bytes_max // 2
+
+    def _checkpoint(self) -> None:
+        """Between two steps: rest if it is time and nothing is urgent."""
+        if self._is_urgent():
+            self._resumed_ns = self._pacer.thread_time_ns()  # no rest will make up for it
+            return
+        now_ns = self._clock.monotonic_ns()
+        rest_ns = self._pacer.rest_ns(self._pacer.thread_time_ns() - self._resumed_ns, now_ns)
+        if not rest_ns:
+            return
+        with self._lock:
+            until_ns = now_ns + rest_ns
+            while (left_ns := until_ns - self._clock.monotonic_ns()) > 0 and not self._is_urgent():
+                self._lock.wait(min(left_ns / 1e9, _LOOK_SECONDS))
+        self._resumed_ns = self._pacer.thread_time_ns()
 
     def _expiry_is_due(self) -> bool:
         return bool(self._partitions.schema.ttl) and self._clock.monotonic_ns() >= self._expire_at_ns
@@ -309,7 +350,9 @@ class Flusher:
     def _save(self, partitions: Sequence[Partition]) -> None:
         while batch := self._left(partitions):
             self._write(batch)
+            self._checkpoint()
             self._commit(batch)
+            self._checkpoint()
             for saving in batch:
                 self._written.pop(id(saving.partition), None)
                 if isinstance(saving.frozen, LoadedFile):
@@ -323,6 +366,7 @@ class Flusher:
                 if partition.dropped or (not partition.immutable and not self._unsaved(partition)):
                     self._written.pop(id(partition), None)
                     self._waiting.pop(id(partition), None)
+                    self._unhurried.pop(id(partition), None)
                 else:
                     frozen = partition.immutable[0] if partition.immutable else None
                     left.append(_Saving(partition, frozen, partition.files))
@@ -371,6 +415,7 @@ class Flusher:
             name,
             self._options.page_rows,
             partial(self._deadband_for, partition),
+            self._checkpoint,
         )
         return flush.run(memtable.snapshot())
 

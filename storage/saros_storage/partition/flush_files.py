@@ -66,7 +66,9 @@ class FileFlush:
         name: FileName,
         page_rows: int,
         thinning: Thinning,
+        checkpoint: Callable[[], None],
     ) -> None:
+        """`checkpoint` is called between two steps, and may rest."""
         self._disk = disk
         self._folder = folder
         self._storing = storing
@@ -76,6 +78,7 @@ class FileFlush:
         self._name = name
         self._page_rows = page_rows
         self._thinning = thinning
+        self._checkpoint = checkpoint
         #: The times of the series written last, and their parts: sequence, first row, row behind the last, times.
         self._times: Int64Array | None = None
         self._parts: list[tuple[bool, int, int, Int64Array]] = []
@@ -89,9 +92,11 @@ class FileFlush:
             for device, content in memtable.contents():
                 if isinstance(content, AlignedData):
                     self._add_aligned(device, content)
+                    self._checkpoint()
                 else:
                     for series in content:
                         self._add_series(device, series)
+                        self._checkpoint()
             written.extend(self._close(sequence=kind) for kind in sorted(self._open, reverse=True))
         except OSError:
             for path, file, _ in self._open.values():

@@ -1,0 +1,37 @@
+"""A budget of processor time for flushes that can wait, shared by the flushers of a node.
+
+    work |###|            |####|                after each slice of work a rest, so that all flushers together use the
+    rest     |...........|     |..............  given percentage of one core
+
+A percentage of 0 means no limit. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+#: Work between two rests: less than the interpreter lets a thread run when others wait.
+SLICE_NS = 4_000_000
+
+
+class Pacer:
+    """See the module."""
+
+    def __init__(self, percent: int, thread_time_ns: Callable[[], int] = time.thread_time_ns) -> None:
+        """`thread_time_ns`: the processor time of the calling thread."""
+        self._percent = percent
+        self.thread_time_ns = thread_time_ns
+        self._lock = threading.Lock()
+        #: Until then there is no time left for more work.
+        self._spent_until_ns = 0
+
+    def rest_ns(self, worked_ns: int, now_ns: int) -> int:
+        """Return how long to rest after so much work; 0 while the slice is short: go on."""
+        if not self._percent or worked_ns < SLICE_NS:
+            return 0
+        with self._lock:
+            began_ns = max(self._spent_until_ns, now_ns - worked_ns)
+            self._spent_until_ns = began_ns + worked_ns * 100 // self._percent
+            return max(0, self._spent_until_ns - now_ns)
