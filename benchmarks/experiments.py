@@ -9,7 +9,8 @@ python benchmarks/experiments.py [--only idle,loaded,migration,throughput,ingest
 
 Each keeps its numbers in `results.json` and leaves those of the others; then the page and the charts are drawn from all
 that are there (`experiments_page`). All nodes share the machine with their clients: what is measured is the work of
-growing, and not what more machines would give.
+growing, and not what more machines would give. `throughput` therefore begins with a baseline, an idle process beside
+the cluster, and states the processor time of each process (`experiments_phases`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from cluster.growth_watch import add, remove
 from experiments_page import write_page
+from experiments_phases import Phase, ProcessorWatch, phase_numbers
 from system.local_cluster import LocalCluster
 
 import saros
@@ -119,6 +121,11 @@ class Load:
         ]
         for process in self._processes:
             process.start()
+
+    @property
+    def processes(self) -> dict[str, int]:
+        """The ids of the clients' processes, by name."""
+        return {f"client {number}": process.pid or 0 for number, process in enumerate(self._processes, 1)}
 
     def stop(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
         """Rows of (seconds of the monotonic clock, points)."""
@@ -229,22 +236,51 @@ def _migrated(cluster: LocalCluster, series: int, points: int) -> dict[str, floa
 
 
 def throughput() -> Numbers:
-    """6.7 and 6.8: points a second, second by second, and when the changes began and ended."""
+    """6.7 and 6.8: points a second, second by second; rate and processor time of each phase."""
     with cluster_of(4) as cluster:
         load = Load(cluster)
-        time.sleep(STEADY_SECONDS)
-        joined = add(cluster)
-        time.sleep(STEADY_SECONDS)
-        left = remove(cluster, max(cluster.nodes))
-        time.sleep(STEADY_SECONDS)
+        lone: dict[str, int] = {}
+        with ProcessorWatch(lambda: load.processes | cluster.processes | lone) as watch:
+            time.sleep(CALM_SECONDS)
+            phases = _baseline(lone)
+            with connect(cluster) as connection:
+                connection.execute("flush")  # the change begins with no more in memory than the baseline
+            time.sleep(CALM_SECONDS)
+            phases.append(_steady("4 nodes"))
+            began = time.monotonic()
+            joined = add(cluster)
+            joins = joined.began_ns / 1e9
+            phases += [Phase("the fifth starts", began, joins), Phase("it joins", joins, joined.ended_ns / 1e9)]
+            phases.append(_steady("5 nodes"))
+            left = remove(cluster, max(cluster.nodes))
+            phases.append(Phase("it leaves", left.began_ns / 1e9, left.ended_ns / 1e9))
+            phases.append(_steady("4 nodes again"))
         answers = load.stop()
     origin = answers[0, 0]
-    seconds = np.floor(answers[:, 0] - origin).astype(int)
-    rate = np.bincount(seconds, weights=answers[:, 1])[:-1]
-    return {
-        "rate": rate.tolist(),
-        "changes": [(g.began_ns / 1e9 - origin, g.ended_ns / 1e9 - origin) for g in (joined, left)],
-    }
+    rate = np.bincount(np.floor(answers[:, 0] - origin).astype(int), weights=answers[:, 1])[:-1]
+    return {"rate": rate.tolist(), "phases": [phase_numbers(phase, answers, watch.samples) for phase in phases]}
+
+
+def _steady(name: str) -> Phase:
+    began = time.monotonic()
+    time.sleep(STEADY_SECONDS)
+    return Phase(name, began, time.monotonic())
+
+
+def _baseline(lone: dict[str, int]) -> list[Phase]:
+    """An idle server starts beside the cluster, serves nobody, and ends; its process is in `lone` meanwhile."""
+    folder = Path(tempfile.mkdtemp(prefix="saros-idle-"))
+    try:
+        began = time.monotonic()
+        with LocalCluster(folder, 1, 1) as idle_one:
+            idle_one.start()
+            lone["idle process"] = idle_one.processes["node 1"]
+            idle_one.wait_ready()
+            phases = [Phase("an idle process starts", began, time.monotonic()), _steady("an idle process")]
+            lone.clear()
+        return phases
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def ingest() -> Numbers:

@@ -257,6 +257,7 @@ class World:
             log_bytes_max=chance.choice((10_000, 100_000)),
             page_rows=8,
             cache_bytes=1 << 16,
+            migration_cpu_percent=(0, 1, 10)[seed % 3],
         )
         self.raft = RaftOptions(retained_bytes=chance.choice((0, 0, 1_000, 1 << 20)))
         #: A node that died comes back within this; who stays away long needs snapshots.

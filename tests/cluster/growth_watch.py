@@ -17,7 +17,7 @@ from system.local_cluster import LocalCluster, NodeFailed
 
 import saros
 
-_POLL_SECONDS, _MEASURED_POLL_SECONDS = 0.005, 0.03
+_POLL_SECONDS, _MEASURED_POLL_SECONDS = 0.005, 0.1
 _ASK_SECONDS = 5.0
 CHANGE_SECONDS_MAX = 120.0
 #: The cluster serves all slots with its new nodes when these are over.

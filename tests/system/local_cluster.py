@@ -60,6 +60,20 @@ class Ports:
     client: int
 
 
+def processor_s_of(process: int) -> float | None:
+    """Seconds of processor that a process has used; None if there is none of that id."""
+    try:
+        words = _stat(process)
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _stat(process: int) -> list[str]:
+    """Return the fields of a process in proc(5), from its state on."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+
+
 class LocalCluster:
     """See the module. The nodes are 1 to `nodes`; use as a context, or call `close`."""
 
@@ -143,12 +157,14 @@ class LocalCluster:
 
     def processor_s(self, node: int) -> float:
         """Seconds of processor that a node's process has used."""
-        words = self._stat(node)
-        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+        seconds = processor_s_of(self._processes[node].pid)
+        assert seconds is not None
+        return seconds
 
-    def _stat(self, node: int) -> list[str]:
-        """What the kernel says of a node's process, from its state on (proc(5))."""
-        return Path(f"/proc/{self._processes[node].pid}/stat").read_text().rpartition(")")[2].split()
+    @property
+    def processes(self) -> dict[str, int]:
+        """The ids of the nodes' processes, by name."""
+        return {f"node {node}": process.pid for node, process in list(self._processes.items())}
 
     @property
     def up(self) -> list[int]:
@@ -271,7 +287,7 @@ class LocalCluster:
     def await_stopped(self, node: int) -> None:
         """Wait until a process has stopped itself; a SIGCONT before that would be lost. Raises NodeFailed."""
         limit = time.monotonic() + _END_SECONDS
-        while self._stat(node)[0] != "T":
+        while _stat(self._processes[node].pid)[0] != "T":
             if time.monotonic() > limit:
                 raise NodeFailed(f"node {node} goes on where it was to stop itself")
             time.sleep(_POLL_SECONDS)

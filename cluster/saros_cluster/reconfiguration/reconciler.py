@@ -143,8 +143,9 @@ class Reconciler:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether something is to be done soon."""
-        return self._topology.change is not None or any(self._arrivals())
+        """Whether something is to be done soon. A node that has fetched its files waits for those of others."""
+        change = self._topology.change
+        return change is not None and (change.stage is not Stage.LOADING or any(self._arrivals()))
 
     def step(self) -> None:
         """Do what can be done now, and log what cannot: it is tried again in the next step."""

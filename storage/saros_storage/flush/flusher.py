@@ -66,6 +66,8 @@ _RETRY_SECONDS = 1.0
 _EXPIRY_SECONDS = 60.0
 #: Partitions, and bytes of their MemTables, that are saved together at most.
 _TOGETHER_MAX, _TOGETHER_BYTES_MAX = 256, 8 << 20
+#: The same for gentle flushes: no writer waits for that memory, and each sync slows down those of the log.
+_GENTLY_TOGETHER_BYTES_MAX = 32 << 20
 #: A flusher that rests looks so often whether something has become urgent.
 _LOOK_SECONDS = 0.02
 
@@ -248,10 +250,10 @@ class Flusher:
         Those that can wait come last.
         """
         found: list[Partition] = []
-        bytes_ = 0
+        bytes_, bytes_max = 0, _TOGETHER_BYTES_MAX if self._waiting else _GENTLY_TOGETHER_BYTES_MAX
         for partition in islice((self._waiting or self._unhurried).values(), _TOGETHER_MAX):
             bytes_ += sum(frozen.bytes for frozen in partition.immutable)
-            if found and bytes_ > _TOGETHER_BYTES_MAX:
+            if found and bytes_ > bytes_max:
                 break
             found.append(partition)
         return found
@@ -259,7 +261,7 @@ class Flusher:
     def _is_urgent(self) -> bool:
         """Whether a flush must not rest: others wait for this thread, or writers will soon wait for memory."""
         is_wanted = bool(self._waiting) or self._stopping or self.folders.is_contended
-        return is_wanted or self._partitions.memory_bytes > self._options.memtables_total_bytes_max // 2
+        return is_wanted or self._partitions.memory_bytes > self._options.memtables_total_bytes_max // 4 * 3
 
     def _checkpoint(self) -> None:
         """Between two steps: rest if it is time and nothing is urgent."""
