@@ -17,6 +17,7 @@ from saros_cluster.data.region_apply import RegionMachine
 from saros_cluster.raft.membership import Membership
 from saros_cluster.reconfiguration.reconciler import Reconciler
 from saros_cluster.topology import transitions
+from saros_storage.flush.flusher import Flusher
 from saros_storage.partition.partition import Partition
 from saros_storage.scan.snapshot import Rank
 
@@ -119,3 +120,12 @@ def shows_who_reads_by_an_old_table_what_is_left(plant: Plant):
 def shows_slots_to_whoever_asks(plant: Plant):
     """F-1: the old holder and the new one both answer for them."""
     plant(Ownership, "shows", lambda self, slot, epoch, inbound: self.has(slot))
+
+
+# ---------------------------------------------------------------------- flushes for other nodes
+
+
+@mutant
+def rests_while_others_wait(plant: Plant):
+    """A flush for other nodes rests although writers need memory, or an entry the folders."""
+    plant(Flusher, "_is_urgent", lambda self: self._stopping)
