@@ -155,7 +155,7 @@ class Server:
         asked = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: asked.set())
-        warming = WarmUp()
+        warming = WarmUp(gently=self.api.is_joining)
         if self.api.is_joining:
             warming.start()
             limit = time.monotonic() + _JOINING_SECONDS

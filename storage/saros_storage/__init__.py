@@ -18,6 +18,7 @@ Public: the modules that other rooms may import, by package. `*`: all of the pac
     kernels       jit, merge, time_gaps, windows
     cache         chunk_cache
     compaction    compactor
+    flush         pacer
     partition     partition_status
     (room)        folder_check, layers, region, store
 """

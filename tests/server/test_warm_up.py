@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -48,6 +50,16 @@ def test_what_is_stopped_takes_no_further_step(monkeypatch: pytest.MonkeyPatch) 
     warming._thread.join()
     assert len(compiled) == 1
     warming.stop()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
+def test_a_gentle_one_lowers_the_priority_of_its_own_thread_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual, found = os.nice(0), []
+    monkeypatch.setattr(warm_up, "_steps", lambda: iter([lambda: found.append(os.nice(0))]))
+    warming = WarmUp(gently=True)
+    warming.start()
+    warming._thread.join()
+    assert ([min(usual + 10, 19)], usual) == (found, os.nice(0))
 
 
 def test_what_never_began_can_be_stopped() -> None:

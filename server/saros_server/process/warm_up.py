@@ -12,6 +12,8 @@ from __future__ import annotations
 import gc
 import importlib
 import logging
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -33,10 +35,16 @@ _KERNELS = (
 )
 
 
+#: A tenth of what a thread of usual priority gets beside it.
+_GENTLE_NICE = 10
+
+
 class WarmUp:
     """See the module. `start`, then `stop`, which waits for the step at hand (a fraction of a second)."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, gently: bool = False) -> None:
+        """`gently`: at low priority; only for a process that serves nobody, since the thread holds the interpreter."""
+        self._gently = gently
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self.run, name="saros-warm-up", daemon=True)
 
@@ -58,6 +66,8 @@ class WarmUp:
 
     def run(self) -> None:
         """All steps, or those before `stop`."""
+        if self._gently:
+            lower_priority()
         started = time.monotonic()
         try:
             for step in _steps():
@@ -69,6 +79,13 @@ class WarmUp:
             logger.exception("warming up failed")
             return
         logger.debug("warm", extra={"seconds": round(time.monotonic() - started, 3)})
+
+
+def lower_priority() -> None:
+    """Let the calling thread leave the processor to others, for good. Only on Linux, where threads have a priority."""
+    if sys.platform == "linux":
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + _GENTLE_NICE)
 
 
 def _steps() -> Iterator[Callable[[], object]]:

@@ -28,7 +28,7 @@ class Pacer:
         self._spent_until_ns = 0
 
     def rest_ns(self, worked_ns: int, now_ns: int) -> int:
-        """Return how long to rest after so much work; 0 while the slice is short: go on."""
+        """Return how long to rest after this work; 0 if the slice is too short for a rest."""
         if not self._percent or worked_ns < SLICE_NS:
             return 0
         with self._lock:
