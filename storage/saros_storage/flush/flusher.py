@@ -67,7 +67,7 @@ _EXPIRY_SECONDS = 60.0
 #: Partitions, and bytes of their MemTables, that are saved together at most.
 _TOGETHER_MAX, _TOGETHER_BYTES_MAX = 256, 8 << 20
 #: The same for gentle flushes: no writer waits for that memory, and each sync slows down those of the log.
-_GENTLY_TOGETHER_BYTES_MAX = 32 << 20
+_GENTLY_TOGETHER_BYTES_MAX = 16 << 20
 #: Interval at which a resting flusher checks for urgent work.
 _LOOK_SECONDS = 0.02
 
