@@ -10,7 +10,7 @@ python benchmarks/experiments.py [--only idle,loaded,migration,throughput,ingest
 Each keeps its numbers in `results.json` and leaves those of the others; then the page and the charts are drawn from all
 that are there (`experiments_page`). All nodes share the machine with their clients: what is measured is the work of
 growing, and not what more machines would give. `throughput` therefore begins with a baseline, an idle process beside
-the cluster, and states the processor time of each process (`experiments_phases`).
+the cluster, and states the processor time of each process (`growth_phases`).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+from cluster.growth_phases import Phase, ProcessorWatch, phase_numbers
 from cluster.growth_watch import add, remove
 from experiments_page import write_page
-from experiments_phases import Phase, ProcessorWatch, phase_numbers
 from system.local_cluster import LocalCluster
 
 import saros
