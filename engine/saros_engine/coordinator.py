@@ -22,8 +22,8 @@ from importlib.metadata import version
 from saros_cluster.users.users import Users
 from saros_engine.base.access import UNRESTRICTED, Access, NoPermission, Trail, access_of
 from saros_engine.base.cluster_info import ClusterAdmin, OneNode
-from saros_engine.base.database import Database, Writing, wait_for_schema
-from saros_engine.base.errors import EngineError, NotSupportedError, SemanticError
+from saros_engine.base.database import Database, wait_for_schema
+from saros_engine.base.errors import NotSupportedError, SemanticError
 from saros_engine.base.latency_histogram import NOTHING, LatencyHistogram, LatencySnapshot
 from saros_engine.base.row_set import RowSet
 from saros_engine.base.session_context import SessionContext
@@ -48,21 +48,18 @@ from saros_engine.show.cluster_requests import ClusterRequests
 from saros_engine.show.show_executor import ShowExecutor
 from saros_engine.statements.cluster_statements import run_cluster_statement, show_plan
 from saros_engine.statements.ddl import patterns_to_delete
-from saros_engine.statements.insert_statement import ColumnBatch, InsertExecutor
 from saros_engine.statements.load_statement import load_files
 from saros_engine.statements.schema_statements import SchemaStatements
 from saros_engine.statements.select_into import check_types, write_into, written
 from saros_engine.statements.sync_statements import SyncAdmin, run_sync_statement
 from saros_engine.statements.user_statements import UserStatements
-from saros_engine.statements.writing import PartlyWritten, Writer, points_of
+from saros_engine.statements.writing import PartlyWritten, Writer
 from saros_grammar.bind import ParameterBinder
 from saros_grammar.cache import RecentMap, StatementCache
 from saros_grammar.syntax import ast
 from saros_scheduler import DriverScheduler
 from saros_storage.base.block import Column
 from saros_storage.base.clock import Clock
-from saros_storage.base.errors import StorageError
-from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import DataType, Int64Array
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.scan.read_point import ReadPoint, Sources
@@ -213,27 +210,6 @@ class QueryEngine:
             self.mode.require_running()
             insert = partial(self._writer.insert_columns, device, times, columns, aligned=aligned, request=request)
             return self._timed(insert)
-
-    def insert_together(self, batches: Sequence[ColumnBatch]) -> list[InsertExecutor | None]:
-        """Begin to write batches, each by itself. Where it returns None, use `insert_columns`, which reports errors."""
-        began_ns = self._clock.monotonic_ns()
-        known = [None if self.mode.read_only else self._known(batch) for batch in batches]
-        ready = [(tablet, batch.request) for tablet, batch in zip(known, batches, strict=True) if tablet is not None]
-        writings = iter(self._store.submit_writes(ready))
-        written = partial(self._written, began_ns)
-        return [None if tablet is None else _inserting(tablet, next(writings), written) for tablet in known]
-
-    def _known(self, batch: ColumnBatch) -> Tablet | None:
-        """The batch resolved for writing; None if it cannot be resolved, or the session may not write it."""
-        tablet = self._writer.known_tablet(batch.device, batch.times, batch.columns, aligned=batch.aligned)
-        if tablet is not None and not batch.access.unrestricted:
-            try:
-                authorize_write(
-                    batch.device, tuple(batch.columns), self._authorization_request(batch.access, batch.request)
-                )
-            except (EngineError, StorageError):
-                return None
-        return tablet
 
     def _timed(self, write: Callable[[], int]) -> int:
         """Run, time and count a write, which returns its number of points."""
@@ -463,10 +439,6 @@ class QueryEngine:
             elapsed = self._clock.monotonic_ns() - started
             lines = explain_analysis(execution.drivers, elapsed, execution.memory.peak)
         return fixed_result([Field("distribution plan", DataType.TEXT)], [(line,) for line in lines])
-
-
-def _inserting(tablet: Tablet, writing: Writing | None, written: Callable[[int], None]) -> InsertExecutor | None:
-    return None if writing is None else InsertExecutor(writing, points_of(tablet.columns), written)
 
 
 def _result(shown: RowSet, point: ReadPoint) -> Result:

@@ -12,16 +12,16 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from typing import Protocol
 
 from saros_cluster.node.cluster_file import load as load_cluster_file
 from saros_server.api.client_api import ClientApi
 from saros_server.auth.security import Security, check_folder, check_host, has_users, warning
 from saros_server.config.configuration import ConfigurationError
-from saros_server.grpc.listener import GrpcListener
-from saros_server.http.metrics import MetricsServer, NodeCollector
+from saros_server.frames.frame_protocol import FrameProtocol
+from saros_server.http.metrics import Figures, MetricsServer, NodeCollector
 from saros_server.pki.certificate_files import WatchedFiles
+from saros_server.port.listener import PortListener
 from saros_server.process.server_file import Serving, announce, withdraw
 from saros_server.process.warm_up import WarmUp
 from saros_storage.base.clock import Clock, SystemClock
@@ -57,7 +57,7 @@ class Listener(Protocol):
         ...
 
     def stop(self, grace_s: float) -> None:
-        """Refuse new calls, end running ones after `grace_s` at the latest, and return when all have ended."""
+        """Refuse new calls, end running ones after `grace_s`, and return when all have ended that can be ended."""
         ...
 
 
@@ -90,12 +90,15 @@ class Server:
         self._warning = warning(host, security, authenticated=authenticated, clustered=cluster is not None)
         #: The operations that clients may ask for.
         self.api = ClientApi(folder, clock or SystemClock(), authentication=authenticated)
+        self._listeners: list[Listener] = []
         try:
-            client_port = GrpcListener(self.api, host, port, self._certificate(security))
-            self._listeners: Sequence[Listener] = [client_port]
-            bound = int(client_port.address.rpartition(":")[2])
-            self.metrics = None if metrics_port is None else self._serve_metrics(host, metrics_port, bound)
+            certificate = self._certificate(security)
+            protocols = (FrameProtocol(self.api),)
+            client_port = PortListener(host, port, certificate, protocols)
+            self._listeners.append(client_port)
+            self.metrics = None if metrics_port is None else self._serve_metrics(host, metrics_port, client_port)
         except BaseException:
+            self._stop_listening(0.0)
             self.api.close()
             raise
         #: Whether clients must log in.
@@ -112,16 +115,18 @@ class Server:
         self.api.node.certificates.append(files)
         return files
 
-    def _serve_metrics(self, host: str, port: int, taken: int) -> MetricsServer:
+    def _serve_metrics(self, host: str, port: int, client_port: PortListener) -> MetricsServer:
         """Serve metrics, on this machine only: a scraper does not log in. Raises ConfigurationError."""
         host = host if is_loopback(host) else "127.0.0.1"
         api = self.api
-        collector = NodeCollector(api.node, lambda: api.sessions, lambda: api.uptime_s, self._folder)
+        figures = Figures(lambda: api.sessions, lambda: api.uptime_s, client_port.counters)
+        collector = NodeCollector(api.node, figures, self._folder)
         try:
             check_address(host, port)
             return MetricsServer(host, port, api.node, collector)
         except (OSError, RuntimeError) as error:
-            why = "clients have this port: choose another one" if port == taken else error
+            taken = client_port.address.endswith(f":{port}")
+            why = "clients have this port: choose another one" if taken else error
             raise ConfigurationError(f"cannot listen on {host}:{port} for metrics: {why}") from error
 
     def start(self) -> None:
@@ -140,14 +145,17 @@ class Server:
         if self._stopped.is_set():
             return
         logger.info("stopping", extra={"sessions": self.api.sessions})
-        for listener in self._listeners:
-            listener.stop(_GRACE_SECONDS)
+        self._stop_listening(_GRACE_SECONDS)
         if self.metrics is not None:
             self.metrics.close()
         withdraw(self._folder)
         self.api.close()
         self._stopped.set()
         logger.info("stopped")
+
+    def _stop_listening(self, grace_s: float) -> None:
+        for listener in self._listeners:
+            listener.stop(grace_s)
 
     def run_until_signalled(self) -> None:
         """Serve until SIGTERM or SIGINT; on the main thread. The process is the server's own from here on."""

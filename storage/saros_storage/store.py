@@ -58,22 +58,6 @@ from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaChange, Sch
 _GROUP = 0
 
 
-class QueuedBatch:
-    """A batch in the log's queue."""
-
-    def __init__(self, store: Store, ticket: tuple[int, int]) -> None:
-        self._store = store
-        self._ticket = ticket
-
-    def wait(self, seconds: float) -> bool:  # noqa: ARG002 (the log's fsync holds up everybody alike)
-        """Return when the batch is written. False: the log did not accept it."""
-        try:
-            self._store.await_ticket(self._ticket)
-        except StorageError:
-            return False
-        return True
-
-
 class Store:
     """See the module. Made by `open`."""
 
@@ -215,22 +199,6 @@ class Store:
         """Check rows of known series, and put them into the log's queue; under the lock. Raises StorageError."""
         self._check_rows(frames)
         return self._append(Mutation((), (), self._fitting.place(frames, self.schema)))
-
-    def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> list[QueuedBatch | None]:
-        """Queue each batch separately; None: `write` would refuse it, or cannot now. See `Database.submit_writes`."""
-        frames = [_frame_of(tablet) for tablet, _ in writes]
-        try:
-            self._region.wait_for_memory()
-        except StorageError:
-            return [None] * len(frames)
-        with self._lock:
-            return [None if frame is None else self._submit(frame) for frame in frames]
-
-    def _submit(self, frame: TabletFrame) -> QueuedBatch | None:
-        try:
-            return QueuedBatch(self, self._enqueue([frame]))
-        except StorageError:
-            return None
 
     def delete(
         self,

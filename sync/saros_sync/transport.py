@@ -6,7 +6,7 @@
 
 Several chunks may be on their way; each has an answer of its own, and none is bound to the order of the others.
 
-Pure: values and a border. `receiver.Receiver` behind gRPC is one, tests have others.
+Pure: values and a border. `receiver.Receiver` at a node is one, tests have others.
 """
 
 from __future__ import annotations

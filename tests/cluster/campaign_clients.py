@@ -381,7 +381,7 @@ def to_replica(address: str) -> Connect:
 
     def connect() -> Database:
         made = saros.connect(f"saros://{address}", consistency="weak", failover_s=0, timestamps="epoch")
-        made._session._nodes = NodeSelector([address], start=0, spread=False)  # type: ignore[attr-defined]
+        made._session._calls._nodes = NodeSelector([address], start=0, spread=False)  # type: ignore[attr-defined]
         return made
 
     return connect

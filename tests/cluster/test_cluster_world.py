@@ -72,7 +72,7 @@ def test_a_seed_tells_the_same_story_twice() -> None:
 @pytest.mark.parametrize("mutant", QUICK, ids=lambda mutant: mutant.__name__)
 def test_a_planted_mistake_is_found(mutant: Mutant) -> None:
     """A mistake that loses or invents data does not get past the tests."""
-    assert hunt(lambda seed, places: World(seed, seconds=SECONDS, places=places).run(), mutant, range(40)) is not None
+    assert hunt(lambda seed, places: World(seed, seconds=SECONDS, places=places).run(), mutant, range(60)) is not None
 
 
 @pytest.mark.slow
@@ -90,4 +90,4 @@ def test_a_planted_mistake_about_voters_is_found(mutant: Mutant) -> None:
 @pytest.mark.parametrize("mutant", QUICK_GROWING, ids=lambda mutant: mutant.__name__)
 def test_a_planted_mistake_of_growing_is_found(mutant: Mutant) -> None:
     """Nor does one that loses, doubles or hides what moves."""
-    assert hunt(lambda seed, places: World(seed, places=places, growing=True).run(), mutant, range(40)) is not None
+    assert hunt(lambda seed, places: World(seed, places=places, growing=True).run(), mutant, range(60)) is not None

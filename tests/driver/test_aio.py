@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +13,25 @@ import pytest
 
 import saros
 from saros import aio
-from saros.aio.aio import THREADS
+from saros.aio.threads import THREADS
 from saros_server.server import Server
 
 
-def test_write_and_read(tmp_path: Path) -> None:
+@pytest.fixture(params=["embedded", "served"])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A folder, and a server."""
+    if request.param == "embedded":
+        yield str(tmp_path / "data")
+        return
+    server = Server(str(tmp_path / "data"), "127.0.0.1", 0)
+    server.start()
+    yield f"saros://{server.address}"
+    server.stop()
+
+
+def test_write_and_read(target: str) -> None:
     async def run() -> None:
-        async with await aio.connect(str(tmp_path), timestamps="epoch") as connection:
+        async with await aio.connect(target, timestamps="epoch") as connection:
             assert 3 == await connection.insert("root.a.d", [1, 2, 3], {"x": [1.0, 2.0, 3.0]})
             cursor = await connection.execute("select x from root.a.d where x > ?", (1.5,))
             assert ["Time", "root.a.d.x"] == [column[0] for column in cursor.description or ()]
@@ -32,9 +46,9 @@ def test_write_and_read(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_prepared_statement_runs_with_other_values(tmp_path: Path) -> None:
+def test_a_prepared_statement_runs_with_other_values(target: str) -> None:
     async def run() -> None:
-        async with await aio.connect(str(tmp_path), timestamps="epoch") as connection:
+        async with await aio.connect(target, timestamps="epoch") as connection:
             cursor = connection.cursor()
             await cursor.prepare("insert into root.a.d(time, x) values (?, ?)").executemany([(1, 1.5), (2, 2.5)])
             await cursor.executemany("insert into root.a.d(time, x) values (?, ?)", [(3, 3.5)])
@@ -49,9 +63,9 @@ def test_a_prepared_statement_runs_with_other_values(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_many_statements_wait_at_once(tmp_path: Path) -> None:
+def test_many_statements_wait_at_once(target: str) -> None:
     async def run() -> None:
-        async with await aio.connect(str(tmp_path)) as connection:
+        async with await aio.connect(target) as connection:
             await asyncio.gather(*(connection.insert(f"root.a.d{i}", [1], {"x": [float(i)]}) for i in range(20)))
             cursors = await asyncio.gather(*(connection.execute(f"select x from root.a.d{i}") for i in range(20)))
             rows = await asyncio.gather(*(cursor.fetchall() for cursor in cursors))
@@ -60,9 +74,9 @@ def test_many_statements_wait_at_once(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_cancelled_task_cancels_its_statement(tmp_path: Path) -> None:
+def test_a_cancelled_task_cancels_its_statement(target: str) -> None:
     async def run() -> None:
-        async with await aio.connect(str(tmp_path), options={"durability": "os"}) as connection:
+        async with await aio.connect(target) as connection:
             await connection.insert("root.a.d", np.arange(1_000_000), {"x": np.arange(1_000_000.0)})
             columns = ", ".join(f"sin(x + {i})" for i in range(50))
             cursor = await connection.execute(f"select {columns} from root.a.d")
@@ -98,9 +112,9 @@ def test_cancelling_many_tasks_waits_for_none_of_their_statements(tmp_path: Path
     asyncio.run(run())
 
 
-def test_what_is_closed_is_refused(tmp_path: Path) -> None:
+def test_what_is_closed_is_refused(target: str) -> None:
     async def run() -> None:
-        connection = await aio.connect(str(tmp_path))
+        connection = await aio.connect(target)
         cursor = connection.cursor()
         await connection.close()
         await connection.close()
@@ -116,9 +130,9 @@ def test_what_is_closed_is_refused(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_columns_and_moments_are_those_of_the_other_face(tmp_path: Path) -> None:
+def test_columns_and_moments_are_those_of_the_other_face(target: str) -> None:
     async def run() -> None:
-        async with await aio.connect(str(tmp_path), timestamps="epoch") as connection:
+        async with await aio.connect(target, timestamps="epoch") as connection:
             await connection.insert("root.a.d", [1, 2], {"x": [1.5, 2.5]})
             point = await connection.hold()
             await connection.insert("root.a.d", [3], {"x": [3.5]})
@@ -154,7 +168,7 @@ def test_tasks_share_a_connection_to_several_nodes_of_which_one_ends(tmp_path: P
     async def run() -> None:
         async with await aio.connect(target, timestamps="epoch", failover_s=10.0) as connection:
             assert [1] * 20 == await asyncio.gather(*(task(connection, number) for number in range(20)))
-            used = connection._connection._session._nodes.addresses[0]
+            used = connection._session._nodes.addresses[0]
             ended = next(server for server in servers if server.address == used)
             await asyncio.to_thread(ended.stop)
             assert [1] * 20 == await asyncio.gather(*(task(connection, number) for number in range(20)))
@@ -162,3 +176,67 @@ def test_tasks_share_a_connection_to_several_nodes_of_which_one_ends(tmp_path: P
     asyncio.run(run())
     for server in servers:
         server.stop()
+
+
+def test_rows_are_fetched_in_any_portions_and_the_rest_as_columns(target: str) -> None:
+    async def run() -> None:
+        async with await aio.connect(target, timestamps="epoch") as connection:
+            await connection.insert("root.a.d", np.arange(100_000), {"x": np.arange(100_000)})
+            cursor = await connection.execute("select x from root.a.d")
+            assert (0, 0) == await cursor.fetchone()
+            assert [(1, 1)] == await cursor.fetchmany()
+            assert [(n, n) for n in range(2, 70_000)] == await cursor.fetchmany(69_998)
+            assert list(range(70_000, 100_000)) == (await cursor.fetch_arrow()).column(1).to_pylist()
+            assert [] == await cursor.fetchall()
+            await cursor.execute("select x from root.a.d")
+            assert 10 == len(await cursor.fetchmany(10))
+            assert [(n, n) for n in range(10, 100_000)] == await cursor.fetchall()
+
+    asyncio.run(run())
+
+
+def test_a_statement_is_cancelled_from_another_task(target: str) -> None:
+    async def run() -> None:
+        async with await aio.connect(target) as connection:
+            await connection.insert("root.a.d", np.arange(1_000_000), {"x": np.arange(1_000_000.0)})
+            columns = ", ".join(f"sin(x + {i})" for i in range(50))
+            cursor = await connection.execute(f"select {columns} from root.a.d")
+            task = asyncio.create_task(cursor.fetch_arrow())
+            await asyncio.sleep(0)
+            await cursor.cancel()
+            with pytest.raises(saros.OperationalError) as caught:
+                await task
+            assert 715 == caught.value.code
+            await cursor.execute("show queries")
+            assert [] == await cursor.fetchall()
+
+    asyncio.run(run())
+
+
+def test_nodes_are_spoken_to_without_threads(tmp_path: Path) -> None:
+    server = Server(str(tmp_path), "127.0.0.1", 0)
+    server.start()
+
+    async def run() -> None:
+        async with await aio.connect(f"saros://{server.address}") as connection:
+            for _ in range(20):
+                await asyncio.gather(*(connection.insert(f"root.a.d{i}", [1], {"x": [1]}) for i in range(20)))
+            assert [] == [
+                thread.name for thread in threading.enumerate() if thread.name.startswith(("saros-aio", "asyncio"))
+            ]
+
+    asyncio.run(run())
+    server.stop()
+
+
+def test_many_tasks_write_at_once_and_all_is_written_once(target: str) -> None:
+    async def write(connection: aio.AsyncConnection, task: int) -> int:
+        return sum([await connection.insert(f"root.t.d{task}", [i], {"x": [float(i)]}) for i in range(10)])
+
+    async def run() -> None:
+        async with await aio.connect(target) as connection:
+            assert [10] * 100 == await asyncio.gather(*(write(connection, task) for task in range(100)))
+            cursor = await connection.execute("select count(x) from root.t.* align by device")
+            assert [10] * 100 == [row[1] for row in await cursor.fetchall()]
+
+    asyncio.run(run())

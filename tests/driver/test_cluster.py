@@ -26,7 +26,7 @@ def servers(tmp_path: Path, monkeypatch) -> Iterator[list[Server]]:
 def test_a_node_ends_while_many_write_and_no_caller_notices(servers: list[Server]) -> None:
     """1. Connect to one node; it names the others. 2. Threads write. 3. The node ends. 4. All is there, once."""
     with saros.connect(f"saros://{servers[0].address}", timestamps="epoch") as connection:
-        assert {server.address for server in servers} == set(connection._session._nodes.addresses)
+        assert {server.address for server in servers} == set(connection._session._calls._nodes.addresses)
         connection.execute("create timeseries root.t.e.y with datatype=double")
         connection.execute("create timeseries root.t.e.z with datatype=double")
         assert 2 == connection.execute("drop timeseries root.t.e.y, root.t.e.z").rowcount

@@ -1,90 +1,75 @@
 """The driver against real nodes that die, lose answers, come back, and know of each other.
 
-A `Node` is a database behind a real gRPC server in this process. Its replies can be changed on their way, and answers
-can be lost after the call was carried out, as when a connection breaks.
+A `Node` is a database behind a port in this process. Its replies can be changed on their way, and answers can be lost
+after the call was carried out, as when a connection breaks.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
-import grpc
 import numpy as np
+import pyarrow as pa
 import pytest
 from free_ports import HOST, free_ports
 from self_signed import self_signed
-from waiting import PATIENCE_S
+from waiting import PATIENCE_S, wait_until
 
 import saros
 from saros.base.statement_kind import Kind
-from saros.transport import channels, remote, retry_policy
-from saros.transport.remote import Sequences
+from saros.transport import call_window, node_connection, retry_policy
+from saros.transport.call_window import CallWindow
+from saros.transport.remote import BlockingEvent
+from saros.transport.remote_calls import run
+from saros.transport.sequences import Sequences
 from saros_cluster.database.partial_failure import PartialFailure, RowRange, RowsLeft
-from saros_engine.statements.insert_statement import ColumnBatch
 from saros_server.api import executions
 from saros_server.api.client_api import ClientApi
 from saros_server.api.session import EmbeddedSession
-from saros_server.grpc.listener import OPTIONS
-from saros_server.grpc.service import GrpcService
+from saros_server.frames.calls import Reply
+from saros_server.frames.frame_handler import FrameHandler
+from saros_server.frames.frame_protocol import FrameProtocol
 from saros_server.node.request_dedup_runner import Requests
+from saros_server.pki.certificate_files import WatchedFiles
+from saros_server.port.connection import Connection, ConnectionClosed
+from saros_server.port.listener import PortListener
 from saros_server.server import Server
 from saros_storage.base.clock import SystemClock
 from saros_storage.base.errors import StorageError
 from saros_wire import protocol
+from saros_wire.frames import Call, Header
 from saros_wire.generated import client_pb2
 
+#: The messages of replies that tests change; an item of a stream is bytes.
+_REPLIES = {
+    Call.OPEN: client_pb2.OpenReply,
+    Call.EXECUTE: client_pb2.Answer,
+    Call.INSERT: client_pb2.InsertReply,
+}
+ITEM = "item"
 
-class Node(grpc.ServerInterceptor):
+
+class Node:
     """See the module."""
 
-    def __init__(
-        self, folder: Path, port: int | None = None, credentials: grpc.ServerCredentials | None = None
-    ) -> None:
+    def __init__(self, folder: Path, port: int | None = None, certificate: WatchedFiles | None = None) -> None:
         self.api = ClientApi(str(folder), SystemClock())
-        self.service = GrpcService(self.api)
-        self.calls: Counter[str] = Counter()
-        #: Called with a reply; what it returns is sent. It may raise `Lost`.
-        self.change: dict[str, Callable] = {}
-        self._server = grpc.server(ThreadPoolExecutor(32), interceptors=[self], options=OPTIONS)
-        self._server.add_generic_rpc_handlers((self.service.handlers(),))
-        self.address = f"{HOST}:{port or free_ports(1)[0]}"
-        if credentials is None:
-            self._server.add_insecure_port(self.address)
-        else:
-            self._server.add_secure_port(self.address, credentials)
-        self._server.start()
+        self.calls: Counter[Call] = Counter()
+        #: Called with a reply, or an item; what it returns is sent. It may raise `Lost`.
+        self.change: dict[Call | str, Callable] = {}
+        self._port = PortListener(HOST, port or free_ports(1)[0], certificate, [_Protocol(self)])
+        self.address = self._port.address
+        self._port.start()
+        self._is_up = True
 
-    def intercept_service(self, continuation, details):
-        handler = continuation(details)
-        name = details.method.rpartition("/")[2]
-        self.calls[name] += 1
-        if handler.unary_unary is not None:
-            return grpc.unary_unary_rpc_method_handler(
-                lambda request, context: self._changed(name, handler.unary_unary(request, context), context),
-                handler.request_deserializer,
-                handler.response_serializer,
-            )
-
-        def stream(request, context):
-            for message in handler.unary_stream(request, context):
-                yield self._changed(name, message, context)
-
-        return grpc.unary_stream_rpc_method_handler(stream, handler.request_deserializer, handler.response_serializer)
-
-    def _changed(self, name, reply, context):
-        try:
-            return self.change[name](reply) if name in self.change else reply
-        except Lost as lost:
-            if lost.code:
-                context.set_trailing_metadata(((protocol.CODE_KEY, str(lost.code)),))
-            context.abort(grpc.StatusCode.UNAVAILABLE, "Socket closed")
-
-    def lose(self, name: str, times: int = 1, then: Callable[[], object] = lambda: None, code: int = 0) -> None:
+    def lose(self, name: Call | str, times: int = 1, then: Callable[[], object] = lambda: None, code: int = 0) -> None:
         """Lose so many answers, and do something after each; `code`: say it instead of losing it."""
 
         def change(reply):
@@ -103,9 +88,58 @@ class Node(grpc.ServerInterceptor):
         return self.api.node.engine.counters().points_written
 
     def kill(self) -> None:
-        """End at once."""
-        self._server.stop(0).wait()
-        self.service.close()
+        """End at once. Idempotent."""
+        if self._is_up:
+            self._is_up = False
+            self._port.stop(0)
+
+    @property
+    def connections(self) -> int:
+        """Open connections of clients."""
+        return self._port.counters()[FrameProtocol.name].connections
+
+
+class _Protocol(FrameProtocol):
+    """Opens handlers that change replies."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(node.api)
+        self._node = node
+
+    def open(self, connection: Connection) -> FrameHandler:
+        return _Handler(self._node, connection)
+
+
+class _Handler(FrameHandler):
+    """Changes replies."""
+
+    def __init__(self, node: Node, connection: Connection) -> None:
+        super().__init__(node.api, connection)
+        self._node = node
+        self._call = Call.PING
+
+    def _run(self, header: Header) -> None:
+        self._call = Call(header.call)
+        self._node.calls[self._call] += 1
+        super()._run(header)
+
+    def _answer(self, running: Any, reply: Reply) -> None:
+        if self._call in self._node.change:
+            message = self._changed(self._call, _REPLIES[self._call].FromString(reply.head))
+            reply = dataclasses.replace(reply, head=message.SerializeToString())
+        if reply.items is not None:
+            items = (self._changed(ITEM, item) for item in reply.items)
+            reply = dataclasses.replace(reply, items=items)
+        super()._answer(running, reply)
+
+    def _changed(self, name: Call | str, reply: Any) -> Any:
+        try:
+            return self._node.change[name](reply) if name in self._node.change else reply
+        except Lost as lost:
+            if lost.code:
+                raise StorageError("words", code=lost.code) from None
+            self._connection.abort()
+            raise ConnectionClosed("the answer is lost") from None
 
 
 class Lost(Exception):
@@ -163,7 +197,7 @@ def test_addresses_that_a_node_names_are_used(nodes: list[Node]) -> None:
         reply.addresses.extend(node.address for node in nodes[:2])
         return reply
 
-    nodes[0].change[protocol.OPEN] = name_all
+    nodes[0].change[Call.OPEN] = name_all
     with connect(nodes[0]) as connection:
         assert 0 == which(connection)
         nodes[0].kill()
@@ -180,7 +214,7 @@ def test_weak_reads_go_to_all_nodes_in_turn(nodes: list[Node]) -> None:
 def test_a_query_is_asked_elsewhere_until_its_first_rows_came(nodes: list[Node]) -> None:
     with connect(*nodes[:2]) as connection:
         home = which(connection)
-        nodes[home].lose(protocol.ASK)
+        nodes[home].lose(Call.EXECUTE)
         assert 1 - home == which(connection)
 
 
@@ -190,29 +224,8 @@ def test_a_query_whose_rows_are_a_rest_is_asked_elsewhere_until_the_first_came(
     monkeypatch.setattr(executions, "_ANSWER_BYTES", 0)
     with connect(*nodes[:2]) as connection:
         home = which(connection)
-        assert 1 == nodes[home].calls[protocol.REST]
-        nodes[home].lose(protocol.REST)
+        nodes[home].lose(ITEM)
         assert 1 - home == which(connection)
-
-
-def test_a_node_that_does_not_know_ask_is_asked_by_a_stream(nodes: list[Node]) -> None:
-    def old(reply: client_pb2.OpenReply) -> client_pb2.OpenReply:
-        reply.protocol = protocol.PROTOCOL_ASK - 1
-        return reply
-
-    for node in nodes[:2]:
-        node.change[protocol.OPEN] = old
-    with connect(*nodes[:2]) as connection:
-        home = which(connection)
-        assert 1 == connection.execute("create database root.old").rowcount
-
-        def lose_after_head(message: bytes) -> bytes:
-            nodes[home].lose(protocol.EXECUTE)
-            return message
-
-        nodes[home].change[protocol.EXECUTE] = lose_after_head
-        assert 1 - home == which(connection)
-    assert 0 == sum(node.calls[protocol.ASK] for node in nodes)
 
 
 def test_a_query_that_breaks_after_its_first_rows_is_an_error_not_a_short_result(nodes: list[Node]) -> None:
@@ -226,33 +239,33 @@ def test_a_query_that_breaks_after_its_first_rows_is_an_error_not_a_short_result
         return message
 
     with connect(nodes[0]) as connection:
-        nodes[0].change[protocol.REST] = lose_third
+        nodes[0].change[ITEM] = lose_third
         cursor = connection.execute("select x from root.a.e")
-        with pytest.raises(saros.OperationalError, match="Socket closed"):
+        with pytest.raises(saros.OperationalError, match="connection closed"):
             cursor.fetchall()
 
 
 def test_a_query_that_breaks_every_node_is_given_up(nodes: list[Node]) -> None:
     with connect(*nodes) as connection:
         which(connection)
-        before = sum(node.calls[protocol.ASK] for node in nodes)
+        before = sum(node.calls[Call.EXECUTE] for node in nodes)
         for node in nodes:
-            node.lose(protocol.ASK, times=100)
-        with pytest.raises(saros.OperationalError, match="Socket closed") as caught:
+            node.lose(Call.EXECUTE, times=100)
+        with pytest.raises(saros.OperationalError, match="connection closed") as caught:
             which(connection)
         assert 2016 == caught.value.code
-        assert 3 == sum(node.calls[protocol.ASK] for node in nodes) - before
+        assert 3 == sum(node.calls[Call.EXECUTE] for node in nodes) - before
 
 
 def test_a_node_that_has_no_leader_is_asked_again_and_other_errors_are_not(nodes: list[Node]) -> None:
     with connect(nodes[0]) as connection:
-        nodes[0].lose(protocol.ASK, times=3, code=2017)
+        nodes[0].lose(Call.EXECUTE, times=3, code=2017)
         assert 0 == which(connection)
-        before = nodes[0].calls[protocol.ASK]
-        nodes[0].lose(protocol.ASK, code=611)
+        before = nodes[0].calls[Call.EXECUTE]
+        nodes[0].lose(Call.EXECUTE, code=611)
         with pytest.raises(saros.OperationalError):
             which(connection)
-        assert 1 == nodes[0].calls[protocol.ASK] - before
+        assert 1 == nodes[0].calls[Call.EXECUTE] - before
 
 
 def test_when_all_are_dead_the_call_ends_in_time_and_works_when_one_is_back(nodes: list[Node], tmp_path: Path) -> None:
@@ -307,10 +320,10 @@ def test_rows_of_a_read_come_after_its_fail_over_time(nodes: list[Node], monkeyp
 
 def test_that_partial_results_are_allowed_survives(nodes: list[Node]) -> None:
     def allowed(connection: saros.Connection) -> bool:
-        opened = connection._session._opened  # type: ignore[attr-defined]
+        opened = connection._session._calls._opened  # type: ignore[attr-defined]
         address = nodes[which(connection)].address
         sessions = next(node for node in nodes if node.address == address).api._services.sessions._clients
-        return sessions[opened[address].metadata[0][1]].session._context.partial
+        return sessions[opened[address].token].session._context.partial
 
     for option, statement, expected in ((None, "true", True), (True, "false", False)):
         with connect(*nodes[:2], partial_results=option) as connection:
@@ -326,7 +339,7 @@ def test_that_partial_results_are_allowed_survives(nodes: list[Node]) -> None:
 
 def test_data_that_was_left_out_is_listed(nodes: list[Node]) -> None:
     def lacking(answer: client_pb2.Answer) -> client_pb2.Answer:
-        del nodes[0].change[protocol.ASK]
+        del nodes[0].change[Call.EXECUTE]
         answer.head.missing.append("root.b")
         answer.end.missing.append("root.c")
         return answer
@@ -335,7 +348,7 @@ def test_data_that_was_left_out_is_listed(nodes: list[Node]) -> None:
         cursor = connection.cursor()
         assert () == cursor.missing
         assert () == cursor.execute("select x from root.a.d").missing
-        nodes[0].change[protocol.ASK] = lacking
+        nodes[0].change[Call.EXECUTE] = lacking
         assert ("root.b",) == cursor.execute("select x from root.a.d").missing
         cursor.fetchall()
         assert ("root.b", "root.c") == cursor.missing
@@ -343,7 +356,7 @@ def test_data_that_was_left_out_is_listed(nodes: list[Node]) -> None:
 
 def test_stale_rows_are_marked(nodes: list[Node]) -> None:
     def stale(answer: client_pb2.Answer) -> client_pb2.Answer:
-        del nodes[0].change[protocol.ASK]
+        del nodes[0].change[Call.EXECUTE]
         answer.head.stale = True
         return answer
 
@@ -352,7 +365,7 @@ def test_stale_rows_are_marked(nodes: list[Node]) -> None:
         assert cursor.stale is False
         assert cursor.execute("select x from root.a.d").stale is False
         cursor.fetchall()
-        nodes[0].change[protocol.ASK] = stale
+        nodes[0].change[Call.EXECUTE] = stale
         assert cursor.execute("select x from root.a.d").stale is True
 
 
@@ -362,9 +375,9 @@ def test_stale_rows_are_marked(nodes: list[Node]) -> None:
 def test_a_lost_answer_of_an_insert_is_asked_for_again_and_the_points_are_written_once(nodes: list[Node]) -> None:
     with connect(nodes[0]) as connection:
         before = nodes[0].points
-        nodes[0].lose(protocol.INSERT, times=2)
+        nodes[0].lose(Call.INSERT, times=2)
         assert 4 == connection.insert("root.a.e", [1, 2], {"x": [1.0, 2.0], "y": [3, 4]})
-        assert (3, 4) == (nodes[0].calls[protocol.INSERT], nodes[0].points - before)
+        assert (3, 4) == (nodes[0].calls[Call.INSERT], nodes[0].points - before)
 
 
 def test_a_retried_write_does_not_undo_a_newer_one(nodes: list[Node]) -> None:
@@ -372,7 +385,7 @@ def test_a_retried_write_does_not_undo_a_newer_one(nodes: list[Node]) -> None:
         nodes[0].api._own.insert("root.a.e", [1], {"x": [2.0]}, aligned=None)
 
     with connect(nodes[0]) as connection:
-        nodes[0].lose(protocol.INSERT, then=newer)
+        nodes[0].lose(Call.INSERT, then=newer)
         connection.insert("root.a.e", [1], {"x": [1.0]})
         assert [(1, 2.0)] == connection.execute("select x from root.a.e").fetchall()
 
@@ -385,7 +398,7 @@ def test_a_lost_answer_of_a_statement_is_asked_for_again(nodes: list[Node]) -> N
             ("insert into root.b.d(time, x) values (1, 1.0), (2, 2.0)", 2),
             ("drop timeseries root.b.d.x", 1),
         ):
-            nodes[0].lose(protocol.ASK)
+            nodes[0].lose(Call.EXECUTE)
             assert count == connection.execute(statement).rowcount
 
 
@@ -404,17 +417,17 @@ def test_a_lost_write_is_unknown_when_the_node_forgot(nodes: list[Node]) -> None
         nodes[0].api.node.requests = Requests()
 
     with connect(nodes[0]) as connection:
-        nodes[0].lose(protocol.INSERT, then=restart)
+        nodes[0].lose(Call.INSERT, then=restart)
         with pytest.raises(saros.OperationalError) as caught:
             connection.insert("root.a.e", [1], {"x": [1.0]})
-        assert (2018, 1) == (caught.value.code, nodes[0].calls[protocol.INSERT] - 1)  # the second was refused
+        assert (2018, 1) == (caught.value.code, nodes[0].calls[Call.INSERT] - 1)  # the second was refused
 
 
 def test_a_lost_write_does_not_go_to_a_node_with_another_memory(nodes: list[Node]) -> None:
     with connect(*nodes[:2]) as connection:
         home = which(connection)
         before = nodes[1 - home].points
-        nodes[home].lose(protocol.INSERT, times=100)
+        nodes[home].lose(Call.INSERT, times=100)
         with pytest.raises(saros.OperationalError) as caught:
             connection.insert("root.a.e", [1], {"x": [1.0]})
         assert (2018, 0) == (caught.value.code, nodes[1 - home].points - before)
@@ -428,36 +441,17 @@ def test_a_write_that_was_not_sent_goes_elsewhere(nodes: list[Node]) -> None:
         assert 1 == connection.execute("insert into root.a.e(time, x) values (2, 2.0)").rowcount
 
 
-@pytest.mark.parametrize("name", [protocol.INSERT, protocol.EXECUTE])
-def test_an_old_node_remembers_nothing_so_a_lost_write_is_unknown(nodes: list[Node], name: str) -> None:
-    def old(reply: client_pb2.OpenReply) -> client_pb2.OpenReply:
-        return client_pb2.OpenReply(protocol=1, session=reply.session, time_unit="ms")
-
-    nodes[0].change[protocol.OPEN] = old
-    with connect(nodes[0]) as connection:
-        nodes[0].lose(name)
-        calls = {
-            protocol.INSERT: lambda: connection.insert("root.a.e", [1], {"x": [1.0]}),
-            protocol.EXECUTE: lambda: connection.execute("insert into root.a.e(time, x) values (1, 1.0)"),
-        }
-        with pytest.raises(saros.OperationalError, match="nobody knows") as caught:
-            calls[name]()
-        assert (2018, "OUTCOME_UNKNOWN", 1) == (caught.value.code, caught.value.status, nodes[0].calls[name])
-        nodes[0].lose(protocol.EXECUTE)
-        assert 0 == which(connection)
-
-
 def test_inserts_follow_the_leader_that_a_node_names(nodes: list[Node]) -> None:
     def name_third(reply: client_pb2.InsertReply) -> client_pb2.InsertReply:
         reply.leader = nodes[2].address
         return reply
 
     for node in nodes[:2]:
-        node.change[protocol.INSERT] = name_third
+        node.change[Call.INSERT] = name_third
     with connect(*nodes[:2]) as connection:
         for time_ in range(4):
             connection.insert("root.a.e", [time_], {"x": [1.0]})
-        assert (1, 3) == (sum(node.calls[protocol.INSERT] for node in nodes[:2]), nodes[2].calls[protocol.INSERT])
+        assert (1, 3) == (sum(node.calls[Call.INSERT] for node in nodes[:2]), nodes[2].calls[Call.INSERT])
         nodes[2].kill()
         for time_ in range(4):
             connection.insert("root.a.e", [time_], {"x": [1.0]})
@@ -476,16 +470,16 @@ def test_a_node_that_hangs_holds_a_write_up_for_a_little_while(
         released.wait(PATIENCE_S)
         return reply
 
-    monkeypatch.setattr(remote, "_HANGS_SECONDS", 0.3)
+    monkeypatch.setattr(call_window, "_HANGS_SECONDS", 0.3)
     for node in nodes[:2]:
-        node.change[protocol.OPEN] = of_a_cluster
-    nodes[0].change[protocol.INSERT] = hang
+        node.change[Call.OPEN] = of_a_cluster
+    nodes[0].change[Call.INSERT] = hang
     started = time.monotonic()
     with connect(*nodes[:2]) as connection:
         for time_ in range(2):
             connection.insert("root.a.e", [time_], {"x": [1.0]})
     assert 2 == nodes[1].points - 1
-    nodes[1].change[protocol.INSERT] = hang
+    nodes[1].change[Call.INSERT] = hang
     with connect(*nodes[:2], failover_s=1.0) as connection, pytest.raises(saros.OperationalError, match="nobody knows"):
         connection.insert("root.a.e", [9], {"x": [1.0]})
     assert time.monotonic() - started < PATIENCE_S / 2  # the node hangs twice as long
@@ -516,7 +510,7 @@ def test_an_attempt_has_no_more_time_than_its_call(
 ) -> None:
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    window = remote._Window(kind, failover_s, timeout_s)
+    window = CallWindow(kind, failover_s, timeout_s)
     first = window.begin(window.deadline)
     assert expected == (first.wait_s, first.shared_s, first.columns_s, first.statement_s)
     if window.deadline is not None:
@@ -547,10 +541,10 @@ def test_an_insert_of_several_messages_that_fails_names_all_missing_rows(
     """Ten rows go in a message; the failing one of three is written up to its fourth row, if in part."""
     sent = 0
 
-    def write(batch: ColumnBatch) -> int:
+    def insert(_: EmbeddedSession, __: str, times: pa.Array, *___: object, **____: object) -> int:
         nonlocal sent
         sent += 1
-        start = int(batch.times[0])
+        start = times[0].as_py()
         rows = RowsLeft([RowRange("root.a.e", start, start + 3)], [RowRange("root.a.e", start + 4, start + 9)])
         match failures.get(sent):
             case 2020:
@@ -559,7 +553,7 @@ def test_an_insert_of_several_messages_that_fails_names_all_missing_rows(
                 raise StorageError("gone", code=number)
         return 10
 
-    monkeypatch.setattr(EmbeddedSession, "write", lambda _, batch: write(batch))
+    monkeypatch.setattr(EmbeddedSession, "insert", insert)
     monkeypatch.setattr(protocol, "INSERT_BYTES", 160)
     with connect(nodes[0], failover_s=0) as connection, pytest.raises(saros.OperationalError) as caught:
         connection.insert("root.a.e", list(range(30)), {"x": [float(n) for n in range(30)]})
@@ -570,24 +564,18 @@ def test_an_insert_of_several_messages_that_fails_names_all_missing_rows(
 
 
 def test_numbers_do_not_run_ahead_of_the_oldest_write() -> None:
-    sequences = Sequences()
-    with sequences.next() as first:
-        for _ in range(protocol.SEQUENCES_KEPT - 1):
-            with sequences.next() as number:
-                pass
-        assert (1, protocol.SEQUENCES_KEPT) == (first, number)
-        got = threading.Event()
-
-        def one_more() -> None:
-            with sequences.next() as number:
-                assert protocol.SEQUENCES_KEPT + 1 == number
-                got.set()
-
-        waiting = threading.Thread(target=one_more)
-        waiting.start()
-        assert not got.wait(0.05)
-    assert got.wait(60)
-    waiting.join()
+    sequences = Sequences(BlockingEvent)
+    first = run(sequences.take())
+    for _ in range(protocol.SEQUENCES_KEPT - 1):
+        number = run(sequences.take())
+        sequences.finish(number)
+    assert (1, protocol.SEQUENCES_KEPT) == (first, number)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(lambda: run(sequences.take()))
+        wait_until(lambda: sequences._waiting)
+        assert not waiting.done()
+        sequences.finish(first)
+        assert protocol.SEQUENCES_KEPT + 1 == waiting.result(PATIENCE_S)
 
 
 def test_many_threads_write_while_answers_are_lost_and_sessions_end(nodes: list[Node], monkeypatch) -> None:
@@ -605,7 +593,7 @@ def test_many_threads_write_while_answers_are_lost_and_sessions_end(nodes: list[
 
     before = node.points
     with connect(node) as connection:
-        node.change[protocol.INSERT] = trouble
+        node.change[Call.INSERT] = trouble
 
         def write(thread: int) -> int:
             return sum(connection.insert(f"root.t.d{thread}", [i], {"x": [float(i)]}) for i in range(50))
@@ -648,28 +636,30 @@ def test_a_bulk_writer_under_a_dying_server_loses_nothing(tmp_path: Path) -> Non
             assert np.array_equal(np.arange(1_000.0), found)
 
 
-# ---------------------------------------------------------------------------------------------- channels
+# ---------------------------------------------------------------------------------------------- connections
 
 
-def test_sessions_share_a_channel_which_closes_with_the_last(nodes: list[Node]) -> None:
-    before = dict(channels._channels)  # what is not of this test
+def test_sessions_share_connections_which_close_with_the_last(nodes: list[Node]) -> None:
+    before = dict(node_connection._pools)  # what is not of this test
     first, second = connect(nodes[0]), connect(nodes[0])
-    assert [2] == [shared.leases for key, shared in channels._channels.items() if key not in before]
+    assert [2] == [pool.leases for key, pool in node_connection._pools.items() if key not in before]
     first.close()
     assert 0 == which(second)
+    assert 1 == nodes[0].connections
     second.close()
-    assert before == channels._channels
+    wait_until(lambda: nodes[0].connections == 0)
+    assert before == node_connection._pools
     with pytest.raises(saros.OperationalError, match="no Saros node answers"):
         saros.connect("saros://127.0.0.1:1,127.0.0.1:2")
-    assert before == channels._channels
+    assert before == node_connection._pools
 
 
 def test_a_refusal_at_connecting_is_told_at_once(nodes: list[Node]) -> None:
     for node in nodes:
-        node.lose(protocol.OPEN, times=10, code=801)
+        node.lose(Call.OPEN, times=10, code=801)
     with pytest.raises(saros.OperationalError) as caught:
         connect(*nodes, user="u", password="SECRET")
-    assert (801, 1) == (caught.value.code, sum(node.calls[protocol.OPEN] for node in nodes))
+    assert (801, 1) == (caught.value.code, sum(node.calls[Call.OPEN] for node in nodes))
     assert "SECRET" not in str(caught.value)
 
 
@@ -688,13 +678,11 @@ def test_a_closed_connection_says_so(nodes: list[Node]) -> None:
 
 def test_tls(tmp_path: Path) -> None:
     key, certificate = self_signed(tmp_path)
-    node = Node(
-        tmp_path / "data",
-        credentials=grpc.ssl_server_credentials([(key.read_bytes(), certificate.read_bytes())]),
-    )
+    node = Node(tmp_path / "data", certificate=WatchedFiles((str(certificate), str(key))))
     target = f"saros://{node.address}/?tls={certificate}"
     with saros.connect(target) as connection:
         assert 1 == connection.insert("root.a.d", [1], {"x": [1.0]})
-    with pytest.raises(saros.OperationalError):
+        assert [1.0] == [row[1] for row in connection.execute("select x from root.a.d")]
+    with pytest.raises(saros.OperationalError, match=r"takes TLS only.*; add /\?tls=ca\.pem"):
         saros.connect(f"saros://{node.address}")
     node.kill()

@@ -131,7 +131,17 @@ asyncio.run(end(connection))
 """
 
 
-def test_a_child_is_refused_what_its_parent_awaits(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", ASYNC_PROGRAM, str(tmp_path)]
-    ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+@pytest.mark.parametrize("is_served", [False, True])
+def test_a_child_is_refused_what_its_parent_awaits(tmp_path: Path, *, is_served: bool) -> None:
+    target, server = str(tmp_path / "data"), None
+    if is_served:
+        server = Server(target, "127.0.0.1", 0, clock=SystemClock())
+        server.start()
+        target = f"saros://{server.address}"
+    try:
+        command = [sys.executable, "-c", ASYNC_PROGRAM, target]
+        ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    finally:
+        if server is not None:
+            server.stop()
     assert ["2014 2014 2014", "[(2,)]"] == ran.stdout.splitlines(), ran.stderr

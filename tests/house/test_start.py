@@ -62,7 +62,7 @@ def test_an_embedded_database_speaks_to_no_network(tmp_path: Path) -> None:
 import saros, sys
 with saros.connect({str(tmp_path)!r}) as db:
     db.execute("show databases").fetchall()
-print([m for m in ("grpc", "saros_server.grpc.service", "saros_server.http.metrics", "numba") if m in sys.modules])
+print([m for m in ("grpc", "saros_server.port.listener", "saros_server.http.metrics", "numba") if m in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""A protocol of text lines over TCP, written against the client API alone: the example of docs/protocols.md.
+"""A protocol of text lines on the port, written against the client API alone: the example of docs/protocols.md.
 
 LOGIN user password                     OK
 SQL statement                           the rows as CSV, then END; OK count if the statement has no rows
@@ -6,93 +6,92 @@ INSERT device time name=number ...      OK points
 CANCEL                                  no answer of its own: the running statement ends with ERR 715
 QUIT                                    the connection is closed
 
-An error is answered by `ERR code message`. Each connection has a thread that reads lines and one that runs commands.
+An error is answered by `ERR code message`.
 """
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from socketserver import StreamRequestHandler, ThreadingTCPServer
-from threading import Thread
+from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 import pyarrow.csv
 
 from saros_server.api import operations
-from saros_server.api.calls import Peer
 from saros_server.api.cancellation import CancelToken
 from saros_server.api.client_api import ClientApi
 from saros_server.api.errors import BadMessage, refusal_of
 from saros_server.api.executions import Statement
 from saros_server.api.insert_request import InsertRequest
+from saros_server.port.connection import Connection, ConnectionClosed
+
+VERBS = (b"LOGIN ", b"SQL ", b"INSERT ", b"CANCEL", b"QUIT")
+LINE_BYTES_MAX = 1 << 16
 
 
-class LineListener:
-    """Implements `saros_server.server.Listener`."""
+class LineProtocol:
+    """Implements `saros_server.port.protocols.Protocol`."""
 
-    def __init__(self, api: ClientApi, host: str, port: int) -> None:
-        self.connections: set[socket.socket] = set()
-        self._server = ThreadingTCPServer((host, port), lambda *words: Connection(self, api, *words))
-        self.address = f"{host}:{self._server.server_address[1]}"
-        self._thread = Thread(target=self._server.serve_forever)
+    name = "lines"
 
-    def start(self) -> None:
-        self._thread.start()
+    def __init__(self, api: ClientApi) -> None:
+        self.api = api
 
-    def stop(self, grace_s: float) -> None:
-        self._server.shutdown()
-        self._thread.join(grace_s)
-        for connection in list(self.connections):
-            connection.shutdown(socket.SHUT_RDWR)
-        self._server.server_close()  # waits for the connections' threads
+    def accepts(self, first: bytes) -> bool:
+        return first.startswith(VERBS)
+
+    def open(self, connection: Connection) -> LineHandler:
+        return LineHandler(self.api, connection)
+
+    def refusal(self, code: int, message: str) -> bytes:
+        return f"ERR {code} {message}\n".encode()
 
 
-class Connection(StreamRequestHandler):
-    def __init__(self, listener: LineListener, api: ClientApi, *words: object) -> None:
-        self.listener, self.api = listener, api
+class LineHandler:
+    """Implements `saros_server.port.protocols.Handler`."""
+
+    def __init__(self, api: ClientApi, connection: Connection) -> None:
+        self.api, self.connection = api, connection
         self.token, self.cancel = b"", CancelToken()
-        super().__init__(*words)
 
-    def handle(self) -> None:
-        self.peer = Peer.at(self.client_address[0])
-        self.listener.connections.add(self.request)
-        running: Future[None] | None = None
-        with ThreadPoolExecutor(1) as worker:
-            for line in self.lines():
-                verb, _, rest = line.decode().strip().partition(" ")
-                if verb == "CANCEL":
-                    self.cancel.cancel()
-                    continue
-                if verb == "QUIT":
-                    break
-                if running is not None:
-                    running.result()
-                self.cancel = CancelToken()
-                running = worker.submit(self.answer, getattr(self, f"do_{verb}", self.unknown), rest)
-            self.cancel.cancel()  # the client is gone
+    def handle(self) -> bool:
+        verb, _, rest = self.line().partition(" ")
+        if verb == "QUIT":
+            return False
+        if verb != "CANCEL":
+            self.cancel = CancelToken()
+            with self.connection.watch(self.look, self.cancel.cancel):
+                self.answer(getattr(self, f"do_{verb}", self.unknown), rest)
+        return True
+
+    def close(self) -> None:
         if self.token:
             self.call(operations.CLOSE, None)
-        self.listener.connections.discard(self.request)
 
-    def lines(self) -> Iterator[bytes]:
-        with suppress(OSError):  # the client is gone
-            yield from self.rfile
+    def line(self) -> str:
+        line = bytearray()
+        while not line.endswith(b"\n") and len(line) < LINE_BYTES_MAX:
+            line += self.connection.read(1)
+        return line.decode(errors="replace").strip()
+
+    def look(self) -> None:
+        """Look at what the client has sent while a statement runs; `handle` reads it afterwards."""
+        self.connection.pull(LINE_BYTES_MAX)
+        if bytes(self.connection.buffered).startswith(b"CANCEL\n"):
+            self.cancel.cancel()
 
     def call(self, operation, request):
-        return self.api.call(operation, self.peer, self.token, request, cancel=self.cancel)
+        return self.api.call(operation, self.connection.peer, self.token, request, cancel=self.cancel)
 
     def answer(self, command: Callable[[str], Iterable[bytes]], rest: str) -> None:
         try:
             for text in command(rest):
-                self.wfile.write(text)
-        except OSError:
-            self.cancel.cancel()  # the client is gone
+                self.connection.send([text])
+        except ConnectionClosed:
+            self.cancel.cancel()
+            raise
         except Exception as error:  # noqa: BLE001 (the top of a call)
             code, message = refusal_of(error)
-            self.wfile.write(f"ERR {code} {' '.join(message.split())}\n".encode())
+            self.connection.send([f"ERR {code} {' '.join(message.split())}\n".encode()])
 
     def unknown(self, rest: str) -> Iterable[bytes]:
         raise BadMessage("unknown command: send LOGIN, SQL, INSERT, CANCEL or QUIT")

@@ -7,10 +7,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import grpc
-import pyarrow as pa
+from google.protobuf.message import Message
 from manual_clock import ManualClock
-from waiting import PATIENCE_S
+from server.frame_client import FrameClient, columns
 
 import saros
 from saros_cluster.users.commands import CreateUser, DropUser, SetPassword
@@ -18,27 +17,26 @@ from saros_cluster.users.directory import FileDirectory
 from saros_server.api import client_sessions
 from saros_server.auth.passwords import Cost, hash_password
 from saros_server.auth.security import Security
-from saros_server.grpc.rpcs import STREAMS, UNARY
 from saros_server.server import Server
 from saros_storage.io.disk import LocalDisk
-from saros_wire import payload, protocol
+from saros_wire.frames import NO_TOKEN, Call
 from saros_wire.generated import client_pb2
 
-#: The calls that need a session: all but those that anyone may make, and the one whose parts have sessions.
-SESSION_CALLS = sorted({*UNARY, *STREAMS} - {protocol.OPEN, protocol.PING, protocol.INSERT_TOGETHER})
+#: The calls that need a session: all but those that anyone may make.
+SESSION_CALLS = sorted(set(Call) - {Call.OPEN, Call.PING})
 CHEAP = Cost(10)
 ROOT, ANN = "root-has-a-secret", "ann-has-a-secret"
 SECOND = 1_000_000_000
+#: Its rows are more than may wait for a client, so that it does not come to its end by itself.
+LARGE = f"select {', '.join(f'x + {i}' for i in range(24))} from root.a.d"
 
 
-def raw_call(address: str, name: str, request: bytes, token: bytes | None) -> bytes:
-    """One call by its bytes; of a stream, the first message."""
-    metadata = () if token is None else ((protocol.SESSION_KEY, token),)
-    with grpc.insecure_channel(address) as channel:
-        if name in protocol.STREAMS:
-            return next(channel.unary_stream(protocol.path_of(name))(request, metadata=metadata, timeout=PATIENCE_S))
-        answer: bytes = channel.unary_unary(protocol.path_of(name))(request, metadata=metadata, timeout=PATIENCE_S)
-        return answer
+def raw_call(address: str, call: Call, message: Message | None, token: bytes | None = None, body: bytes = b"") -> bytes:
+    """Make one call on a connection of its own; return the head of the answer, or the first item of a stream."""
+    with FrameClient(address) as client:
+        client.token = NO_TOKEN if token is None else token
+        frame = client.reply(number := client.request(call, message, body))
+        return next(client.items(number)) if frame.has_more and call is not Call.EXECUTE else frame.head
 
 
 class Secured:
@@ -59,11 +57,16 @@ class Secured:
         self.directory = found
 
     def open(self, user: str, password: str) -> bytes:
-        request = client_pb2.OpenRequest(protocol=protocol.PROTOCOL, user=user, password=password)
-        return client_pb2.OpenReply.FromString(self.call(protocol.OPEN, request.SerializeToString())).session
+        request = client_pb2.OpenRequest(user=user, password=password)
+        return client_pb2.OpenReply.FromString(self.call(Call.OPEN, request)).session
 
-    def call(self, name: str, request: bytes, token: bytes | None = None, address: str | None = None) -> bytes:
-        return raw_call(address or self.server.address, name, request, token)
+    def call(self, call: Call, message: Message | None = None, token: bytes | None = None, body: bytes = b"") -> bytes:
+        return raw_call(self.server.address, call, message, token, body)
+
+    def try_call(self, call: Call, token: bytes | None) -> bytes:
+        """Make a call that the node would carry out for a session that may."""
+        message, body = request_of(call)
+        return self.call(call, message, token, body)
 
     def connect(self, user: str, password: str) -> saros.Connection:
         return saros.connect(f"saros://{self.server.address}", user=user, password=password, timestamps="epoch")
@@ -73,25 +76,15 @@ class Secured:
         return [json.loads(line) for path in files for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def code_of(error: grpc.RpcError) -> int:
-    return int(dict(error.trailing_metadata())[protocol.CODE_KEY])
-
-
-def request_of(name: str, token: bytes | None = None) -> bytes:
-    """A request that the call would carry out."""
-    if name in (protocol.EXECUTE, protocol.ASK):
-        return client_pb2.ExecuteRequest(statement="create database root.proof").SerializeToString()
-    if name == protocol.INSERT_TOGETHER:
-        part = client_pb2.InsertPart(session=token or b"", columns=request_of(protocol.INSERT))
-        return client_pb2.InsertTogetherRequest(parts=[part]).SerializeToString()
-    if name == protocol.INSERT:
-        metadata = {payload.DEVICE_KEY: b"root.proof.d", payload.ALIGNED_KEY: b"none"}
-        batch = pa.record_batch([pa.array([1]), pa.array([1.0])], names=["", "s"]).replace_schema_metadata(metadata)
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        return bytes(sink.getvalue().to_pybytes())
-    return b""
+def request_of(call: Call) -> tuple[Message | None, bytes]:
+    """The message and the body of a request that the node would carry out."""
+    match call:
+        case Call.EXECUTE:
+            return client_pb2.ExecuteRequest(statement="create database root.proof"), b""
+        case Call.INSERT:
+            return None, columns("root.proof.d", [1], s=[1.0])
+        case _:
+            return None, b""
 
 
 # ---------------------------------------------------------------------------------------------- tokens of no session
@@ -144,7 +137,7 @@ def dropped(secured: Secured) -> bytes:
 
 def closed(secured: Secured) -> bytes:
     token = secured.open("root", ROOT)
-    secured.call(protocol.CLOSE, b"", token)
+    secured.call(Call.CLOSE, token=token)
     return token
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
 
-import grpc
 import pyarrow as pa
 import pytest
 
@@ -17,18 +15,16 @@ from saros_server.api.cancellation import CancelToken
 from saros_server.api.client_api import ClientApi
 from saros_server.api.client_sessions import NoSession
 from saros_server.api.executions import ResultHead, Statement
-from saros_server.api.insert_batching import InsertOutcome, InsertPart
 from saros_server.api.insert_request import InsertRequest
-from saros_server.api.operations import Login
+from saros_server.api.operations import InsertOutcome, Login
 from saros_server.api.result_cursors import CursorGone
-from saros_server.grpc.service import GrpcService
 from saros_storage.base.clock import SystemClock
 from saros_storage.base.write_request import WriteRequest
 
 SECOND = 1_000_000_000
 HERE = Peer.at("127.0.0.1")
 SELECT = Statement("select x from root.a.d")
-NEED_A_SESSION = sorted(set(operations.OPERATIONS) - {"open", "ping", "insert many"})
+NEED_A_SESSION = sorted(set(operations.OPERATIONS) - {"open", "ping"})
 
 
 @pytest.fixture
@@ -72,12 +68,6 @@ def test_operations_need_a_session_of_the_same_host(api: ClientApi, token: bytes
             api.call(operation, peer, tried, None)
 
 
-def test_parts_of_an_insert_need_sessions_of_their_own(api: ClientApi, token: bytes) -> None:
-    parts = [InsertPart(token, rows_of("root.a.d", 1, 2)), InsertPart(b"", rows_of("root.a.e", 1))]
-    written, refused = api.call(operations.INSERT_MANY, HERE, token, parts)
-    assert (InsertOutcome(points=2), (2014, 0)) == (written, (refused.code, refused.points))
-
-
 class StoppedClock(SystemClock):
     """A clock at second 100."""
 
@@ -98,24 +88,6 @@ def test_the_deadline_of_a_write_is_the_earlier_of_its_limits(
     call = Call(api._services, HERE, CancelToken(), session, deadline_ns)
     assert WriteRequest(0, 0, expected_s and expected_s * SECOND) == call.numbered(7, timeout_ms)
     api.close()
-
-
-class GivenUp:
-    """The context of a call that its client has given up; in the place of gRPC's."""
-
-    def is_active(self) -> bool:
-        return False
-
-    def abort(self, status: grpc.StatusCode, _: str) -> NoReturn:
-        raise RuntimeError(status.name)
-
-
-def test_a_call_that_its_client_has_given_up_is_not_carried_out(api: ClientApi) -> None:
-    ran: list[object] = []
-    handle = GrpcService(api)._guarded(lambda _, message: ran.append(message))
-    with pytest.raises(RuntimeError, match="CANCELLED"):
-        handle(None, GivenUp())  # type: ignore[arg-type]
-    assert [] == ran
 
 
 def test_a_result_consists_of_its_head_its_messages_and_a_cursor(

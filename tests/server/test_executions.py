@@ -6,28 +6,28 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import grpc
 import numpy as np
 import pyarrow as pa
 import pytest
+from server.secured import LARGE
 from waiting import wait_until
 
 import saros
 import saros.aio
-from saros_server.api import executions, result_cursors
+from saros_server.api import executions, operations, result_cursors
+from saros_server.api.calls import Operation, Peer
+from saros_server.api.executions import Statement
 from saros_server.api.result_cursors import CursorGone, ResultCursor, ResultCursors
 from saros_server.api.session import open_session
 from saros_server.server import Server
 from saros_storage.base.clock import SystemClock
-from saros_wire import protocol
-from saros_wire.generated import client_pb2
 
 pytestmark = pytest.mark.slow
 
 ROWS = 100_000
-#: Its rows are more than may wait for a client, so that it does not come to its end by itself.
-LARGE = f"select {', '.join(f'x + {i}' for i in range(24))} from root.a.d"
+HERE = Peer.at("127.0.0.1")
 
 
 @pytest.fixture
@@ -42,42 +42,26 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Of the driver, by name."""
+def calls(server: Server, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Of clients, by the name of the operation."""
     counted: Counter[str] = Counter()
-    for name in ("unary_unary", "unary_stream"):
-        make = getattr(grpc._channel.Channel, name)
+    call = server.api.call
 
-        def counting(channel, path, *args, make=make, **kwargs):
-            call = make(channel, path, *args, **kwargs)
+    def counting(operation: Operation[Any, Any], *words: Any, **more: Any) -> Any:
+        counted[operation.name] += 1
+        return call(operation, *words, **more)
 
-            def run(*args, **kwargs):
-                counted[path.rpartition("/")[2]] += 1
-                return call(*args, **kwargs)
-
-            return run
-
-        monkeypatch.setattr(grpc._channel.Channel, name, counting)
+    monkeypatch.setattr(server.api, "call", counting)
     return counted
 
 
-def raw(server: Server, name: str, request: bytes, token: bytes | None = None) -> list[bytes]:
-    """The messages of a call."""
-    metadata = () if token is None else ((protocol.SESSION_KEY, token),)
-    with grpc.insecure_channel(server.address) as channel:
-        if name in protocol.STREAMS:
-            return list(channel.unary_stream(protocol.path_of(name))(request, metadata=metadata))
-        return [channel.unary_unary(protocol.path_of(name))(request, metadata=metadata)]
+def ask(server: Server, token: bytes, operation: Operation[Any, Any], request: object) -> Any:
+    return server.api.call(operation, HERE, token, request)
 
 
 def opened(server: Server) -> bytes:
-    (reply,) = raw(server, protocol.OPEN, client_pb2.OpenRequest(protocol=protocol.PROTOCOL).SerializeToString())
-    return client_pb2.OpenReply.FromString(reply).session
-
-
-def asked(server: Server, token: bytes, statement: str) -> client_pb2.Answer:
-    (reply,) = raw(server, protocol.ASK, client_pb2.ExecuteRequest(statement=statement).SerializeToString(), token)
-    return client_pb2.Answer.FromString(reply)
+    token: bytes = ask(server, b"", operations.OPEN, operations.Login()).token
+    return token
 
 
 def table_of(schema: bytes, messages: list[bytes]) -> pa.Table:
@@ -89,15 +73,17 @@ def open_queries(server: Server) -> int:
     return server.api.node.engine.open_queries
 
 
-def test_a_small_result_comes_by_one_call_and_a_large_one_by_two(server: Server, calls: Counter[str]) -> None:
+def test_a_small_result_is_all_of_an_answer_and_the_rest_of_a_large_one_is_fetched(
+    server: Server, calls: Counter[str]
+) -> None:
     with saros.connect(f"saros://{server.address}", timestamps="epoch") as connection:
         assert [(7, 3.5)] == connection.execute("select x from root.a.d where time = 7").fetchall()
         assert [] == connection.execute("select x from root.a.d where time = -7").fetchall()
         assert 1 == connection.execute("create database root.b").rowcount
-        assert {"Open": 1, "Ask": 3} == dict(calls)
+        assert {"open": 1, "execute": 3} == dict(calls)
         table = connection.execute("select x, y from root.a.d").fetch_arrow()
         assert np.array_equal(np.arange(ROWS), table.column(2).to_numpy())
-        assert {"Open": 1, "Ask": 4, "Rest": 1} == dict(calls)
+        assert {"open": 1, "execute": 4, "fetch": 1} == dict(calls)
 
 
 @pytest.mark.parametrize("limit", [0, 1, 10_000, 1 << 20, 3 << 20])
@@ -105,15 +91,13 @@ def test_answer_and_rest_are_what_a_stream_brings(server: Server, limit: int, mo
     monkeypatch.setattr(executions, "_ANSWER_BYTES", limit)
     monkeypatch.setattr(executions, "_ANSWER_SECONDS", 60.0)
     token, text = opened(server), "select y, x from root.a.d order by time desc"
-    request = client_pb2.ExecuteRequest(statement=text).SerializeToString()
-    head, *messages = raw(server, protocol.EXECUTE, request, token)
-    expected = table_of(client_pb2.ResultHead.FromString(head).schema, messages)
-    answer = asked(server, token, text)
-    assert sum(map(len, answer.batches)) <= 2 * limit
-    rest = client_pb2.RestRequest(rest=answer.rest).SerializeToString()
-    others = raw(server, protocol.REST, rest, token) if answer.rest else []
-    assert (limit < ROWS * 24) == (answer.rest > 0)
-    assert expected.equals(table_of(answer.head.schema, [*answer.batches, *others]))
+    stream = ask(server, token, operations.STREAM, Statement(text))
+    expected = table_of(stream.head.schema, list(stream))
+    answer = ask(server, token, operations.EXECUTE, Statement(text))
+    assert sum(map(len, answer.messages)) <= 2 * limit
+    others = ask(server, token, operations.FETCH, answer.cursor) if answer.cursor else []
+    assert (limit < ROWS * 24) == (answer.cursor > 0)
+    assert expected.equals(table_of(answer.head.schema, [*answer.messages, *others]))
     assert ROWS == expected.num_rows
     wait_until(lambda: open_queries(server) == 0)
 
@@ -121,15 +105,13 @@ def test_answer_and_rest_are_what_a_stream_brings(server: Server, limit: int, mo
 def test_a_rest_belongs_to_its_session_and_is_sent_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executions, "_ANSWER_BYTES", 0)
     token, other = opened(server), opened(server)
-    number = asked(server, token, "select x from root.a.d where time < 10").rest
-    request = client_pb2.RestRequest(rest=number).SerializeToString()
+    answer = ask(server, token, operations.EXECUTE, Statement("select x from root.a.d where time < 10"))
     for whose, count in ((other, None), (token, 1), (token, None)):
         if count is None:
-            with pytest.raises(grpc.RpcError, match="not kept any more") as caught:
-                raw(server, protocol.REST, request, whose)
-            assert "2030" == dict(caught.value.trailing_metadata())[protocol.CODE_KEY]
+            with pytest.raises(CursorGone, match="not kept any more"):
+                ask(server, whose, operations.FETCH, answer.cursor)
         else:
-            assert count == len(raw(server, protocol.REST, request, whose))
+            assert count == len(list(ask(server, whose, operations.FETCH, answer.cursor)))
 
 
 def test_a_query_whose_client_does_not_come_for_the_rest_is_ended(
@@ -138,8 +120,8 @@ def test_a_query_whose_client_does_not_come_for_the_rest_is_ended(
     monkeypatch.setattr(result_cursors, "LEASE_SECONDS", 0.05)
     monkeypatch.setattr(executions, "_ANSWER_BYTES", 0)
     token = opened(server)
-    answers = [asked(server, token, LARGE) for _ in range(3)]
-    assert [1, 2, 3] == [answer.rest for answer in answers]
+    answers = [ask(server, token, operations.EXECUTE, Statement(LARGE)) for _ in range(3)]
+    assert [1, 2, 3] == [answer.cursor for answer in answers]
     wait_until(lambda: open_queries(server) == 0)
 
 

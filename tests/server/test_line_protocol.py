@@ -8,19 +8,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from server import line_protocol
-from server.line_protocol import LineListener
-from server.test_executions import LARGE
-from server.test_security import ANN, CHEAP, ROOT
+from server.frame_client import FrameClient
+from server.line_protocol import LineProtocol
+from server.secured import ANN, CHEAP, LARGE, ROOT
 from waiting import PATIENCE_S, wait_until
 
-import saros
 from saros_cluster.users.commands import CreateUser
 from saros_cluster.users.directory import FileDirectory
 from saros_server.api.client_api import ClientApi
 from saros_server.auth.passwords import hash_password
-from saros_server.grpc.listener import GrpcListener
+from saros_server.frames.frame_protocol import FrameProtocol
+from saros_server.port.listener import PortListener
 from saros_storage.base.clock import SystemClock
 from saros_storage.io.disk import LocalDisk
 
@@ -76,25 +77,25 @@ def api(tmp_path: Path) -> Iterator[ClientApi]:
 
 
 @pytest.fixture
-def listener(api: ClientApi) -> Iterator[LineListener]:
-    made = LineListener(api, "127.0.0.1", 0)
+def listener(api: ClientApi) -> Iterator[PortListener]:
+    made = PortListener("127.0.0.1", 0, None, [FrameProtocol(api), LineProtocol(api)])
     made.start()
     yield made
     made.stop(PATIENCE_S)
 
 
 @pytest.fixture
-def client(listener: LineListener) -> Iterator[Client]:
+def client(listener: PortListener) -> Iterator[Client]:
     made = Client(listener.address)
     yield made
     made.close()
 
 
-def test_the_protocol_uses_the_client_api_alone() -> None:
+def test_the_protocol_uses_the_client_api_and_the_port_alone() -> None:
     source = Path(line_protocol.__file__).read_text()
     modules = [node.module or "" for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
     ours = {module for module in modules if module.startswith("saros")}
-    assert {"saros_server.api"} == {".".join(module.split(".")[:2]) for module in ours}
+    assert {"saros_server.api", "saros_server.port"} == {".".join(module.split(".")[:2]) for module in ours}
 
 
 def test_a_client_logs_in_inserts_and_queries(client: Client, api: ClientApi) -> None:
@@ -158,14 +159,12 @@ def test_a_client_that_goes_away_ends_its_query_and_its_session(client: Client, 
     wait_until(lambda: (api.node.engine.open_queries, api.sessions) == (0, 0))
 
 
-def test_two_protocols_serve_the_same_node(client: Client, api: ClientApi) -> None:
-    grpc = GrpcListener(api, "127.0.0.1", 0, None)
-    grpc.start()
-    try:
-        client.ask(f"LOGIN root {ROOT}")
-        client.ask("INSERT root.a.d 7 x=1.5")
-        with saros.connect(f"saros://{grpc.address}", user="root", password=ROOT, timestamps="epoch") as connection:
-            assert [(7, 1.5)] == connection.execute("select x from root.a.d").fetchall()
-            assert 2 == api.sessions
-    finally:
-        grpc.stop(PATIENCE_S)
+def test_two_protocols_serve_the_same_node_on_one_port(client: Client, listener: PortListener, api: ClientApi) -> None:
+    client.ask(f"LOGIN root {ROOT}")
+    client.ask("INSERT root.a.d 7 x=1.5")
+    with FrameClient(listener.address) as native:
+        native.open("root", ROOT)
+        table = native.execute("select x from root.a.d")
+        assert isinstance(table, pa.Table)
+        assert [1.5] == table.column(1).to_pylist()
+        assert 2 == api.sessions

@@ -15,19 +15,19 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import grpc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from manual_clock import ManualClock
 from self_signed import self_signed
-from server.secured import ANN, BAD_TOKENS, CHEAP, ROOT, SECOND, SESSION_CALLS, Secured, code_of, request_of
+from server.frame_client import FrameClient, Refused
+from server.secured import ANN, CHEAP, ROOT, SECOND, SESSION_CALLS, Secured
 from storage.crash_disk import CrashDisk
 from waiting import PATIENCE_S
 
 import saros
 from saros.base.target import parse_target
-from saros.transport.remote import connection_hint
+from saros.transport.remote_calls import connection_hint
 from saros.transport.sync_client import RemoteReceiver
 from saros_cluster.users.commands import CreateUser
 from saros_cluster.users.directory import FileDirectory
@@ -53,7 +53,7 @@ from saros_shell.commands import user as user_command
 from saros_storage.base.errors import CorruptFile, StorageError, UserMistake
 from saros_storage.io.disk import LocalDisk
 from saros_sync.round import Content
-from saros_wire import payload, protocol
+from saros_wire.frames import Call
 from saros_wire.generated import client_pb2
 
 SAROS = str(Path(sys.executable).with_name("saros"))
@@ -74,83 +74,33 @@ def test_a_sender_with_a_wrong_password_is_told_so_each_time(secured: Secured) -
         assert 801 == refused.value.code
 
 
-@pytest.mark.parametrize("name", SESSION_CALLS)
-def test_the_same_call_with_a_good_session_is_carried_out(secured: Secured, name: str) -> None:
+#: What a session that may do everything is told about an empty request.
+EMPTY = {
+    Call.READ_CHECKPOINT: "the capture is not here",
+    Call.UPLOAD: "is no name of a job",
+    Call.DISCARD_UPLOADS: "is no name of a job",
+    Call.SYNC_BEGIN: "is no sender's id",
+    Call.SYNC_CHUNK: "is no sender's id",
+    Call.SYNC_COMMIT: "is no sender's id",
+}
+
+
+@pytest.mark.parametrize("call", SESSION_CALLS)
+def test_the_same_call_with_a_good_session_is_carried_out(secured: Secured, call: Call) -> None:
     token = secured.open("root", ROOT)
-    if name == protocol.FETCH:
-        with pytest.raises(grpc.RpcError, match="the capture is not here"):
-            secured.call(name, request_of(name), token)
-    elif name in (protocol.UPLOAD, protocol.DISCARD_UPLOADS):
-        with pytest.raises(grpc.RpcError, match="is no name of a job"):
-            secured.call(name, request_of(name), token)
-    elif name == protocol.REST:
-        with pytest.raises(grpc.RpcError, match="the rest of the result is not kept"):
-            secured.call(name, request_of(name), token)
-    elif name.startswith("Sync"):
-        with pytest.raises(grpc.RpcError, match="is no sender's id"):
-            secured.call(name, request_of(name), token)
+    if call in EMPTY:
+        with pytest.raises(Refused, match=EMPTY[call]):
+            secured.try_call(call, token)
     else:
-        secured.call(name, request_of(name), token)
-    assert (
-        ["root.proof"] if name in (protocol.EXECUTE, protocol.ASK, protocol.INSERT) else []
-    ) == secured.server.api.node.store.schema.databases()
+        secured.try_call(call, token)
+    expected = ["root.proof"] if call in (Call.EXECUTE, Call.INSERT) else []
+    assert expected == secured.server.api.node.store.schema.databases()
 
 
-def together(secured: Secured, *tokens: bytes | None) -> list[client_pb2.InsertOutcome]:
-    """Inserts of the holders of these tokens, in one call that has none itself; into devices of their own."""
-    parts = [client_pb2.InsertPart(session=token or b"", columns=request_of(protocol.INSERT)) for token in tokens]
-    request = client_pb2.InsertTogetherRequest(parts=parts).SerializeToString()
-    reply = secured.call(protocol.INSERT_TOGETHER, request)
-    return list(client_pb2.InsertTogetherReply.FromString(reply).outcomes)
-
-
-@pytest.mark.parametrize("token_of", BAD_TOKENS, ids=lambda f: f.__name__)
-def test_a_part_without_a_good_session_is_refused(secured: Secured, token_of: object) -> None:
-    (outcome,) = together(secured, token_of(secured))  # type: ignore[operator]
-    assert (2014, 0) == (outcome.code, outcome.points)
-    assert [] == secured.server.api.node.store.schema.databases()
-
-
-def test_a_session_in_the_metadata_is_not_that_of_the_parts(secured: Secured) -> None:
-    request = request_of(protocol.INSERT_TOGETHER, None)
-    reply = secured.call(protocol.INSERT_TOGETHER, request, secured.open("root", ROOT))
-    assert [2014] == [o.code for o in client_pb2.InsertTogetherReply.FromString(reply).outcomes]
-    assert [] == secured.server.api.node.store.schema.databases()
-
-
-def test_each_part_may_what_its_own_session_may(secured: Secured) -> None:
-    root, ann = secured.open("root", ROOT), secured.open("ann", ANN)
-    for known in (False, True):  # a shape that the node has seen before goes another way
-        outcomes = together(secured, ann, root, None, ann)
-        assert [(803, 0), (0, 1), (2014, 0), (803, 0)] == [(o.code, o.points) for o in outcomes], known
-        assert [("denied", "ann")] * 2 == [(e["event"], e["user"]) for e in secured.trail()[-2:]]
-    assert 2 == secured.server.api.node.engine.counters().points_written
-    assert 4 == [entry["event"] for entry in secured.trail()].count("denied")
-
-
-def test_more_parts_than_allowed_are_refused(secured: Secured) -> None:
-    with pytest.raises(grpc.RpcError, match="more than 64") as caught:
-        together(secured, *[None] * (payload.TOGETHER_MAX + 1))
-    assert 2003 == code_of(caught.value)
-
-
-def test_a_part_that_cannot_be_read_is_refused_and_the_others_are_written(secured: Secured) -> None:
-    token = secured.open("root", ROOT)
-    good = client_pb2.InsertPart(session=token, columns=request_of(protocol.INSERT))
-    bad = client_pb2.InsertPart(session=token, columns=b"columns")
-    request = client_pb2.InsertTogetherRequest(parts=[bad, good]).SerializeToString()
-    outcomes = client_pb2.InsertTogetherReply.FromString(secured.call(protocol.INSERT_TOGETHER, request)).outcomes
-    assert [(2003, 0), (0, 1)] == [(o.code, o.points) for o in outcomes]
-
-
-@pytest.mark.parametrize(
-    "name",
-    [protocol.EXECUTE, protocol.ASK, protocol.INSERT, protocol.SYNC_BEGIN, protocol.SYNC_CHUNK, protocol.SYNC_COMMIT],
-)
-def test_the_same_call_of_a_user_who_may_not_is_denied(secured: Secured, name: str) -> None:
-    with pytest.raises(grpc.RpcError, match="No permission") as caught:
-        secured.call(name, request_of(name), secured.open("ann", ANN))
-    assert 803 == code_of(caught.value)
+@pytest.mark.parametrize("call", [Call.EXECUTE, Call.INSERT, Call.SYNC_BEGIN, Call.SYNC_CHUNK, Call.SYNC_COMMIT])
+def test_the_same_call_of_a_user_who_may_not_is_denied(secured: Secured, call: Call) -> None:
+    with pytest.raises(Refused, match="803: No permission"):
+        secured.try_call(call, secured.open("ann", ANN))
     assert [] == secured.server.api.node.store.schema.databases()
     assert ("denied", "ann") == (secured.trail()[-1]["event"], secured.trail()[-1]["user"])
 
@@ -169,20 +119,19 @@ def test_the_same_call_of_a_user_who_may_not_is_denied(secured: Secured, name: s
     ],
 )
 def test_nobody_gets_in_with_a_wrong_password_or_name(secured: Secured, user: str, password: str) -> None:
-    with pytest.raises(grpc.RpcError, match="wrong user or password") as caught:
+    with pytest.raises(Refused, match="801: wrong user or password"):
         secured.open(user, password)
-    assert 801 == code_of(caught.value)
     assert (801, user) == (secured.trail()[-1]["code"], secured.trail()[-1]["user"])
 
 
 def test_a_name_of_any_length_is_no_user(secured: Secured) -> None:
-    with pytest.raises(grpc.RpcError, match="wrong user"):
+    with pytest.raises(Refused, match="wrong user"):
         secured.open("x" * 1_000_000, "y" * 1_000_000)
     assert 65 == len(str(secured.trail()[-1]["user"]))
 
 
 def test_ping_needs_no_session(secured: Secured) -> None:
-    assert client_pb2.PingReply.FromString(secured.call(protocol.PING, b"")).server
+    assert client_pb2.PingReply.FromString(secured.call(Call.PING)).server
 
 
 def test_a_folder_with_users_is_never_open(tmp_path: Path) -> None:
@@ -217,10 +166,10 @@ def test_sessions_take_rights_with_the_next_call_and_lose_them(secured: Secured)
 def test_setting_a_password_ends_the_sessions(secured: Secured) -> None:
     token = secured.open("ann", ANN)
     statement = "alter user ann set password 'another-long-secret'"
-    secured.call(protocol.EXECUTE, client_pb2.ExecuteRequest(statement=statement).SerializeToString(), token)
-    with pytest.raises(grpc.RpcError, match="no such session"):
-        secured.call(protocol.CLOSE, b"", token)
-    with pytest.raises(grpc.RpcError, match="wrong user"):
+    secured.call(Call.EXECUTE, client_pb2.ExecuteRequest(statement=statement), token)
+    with pytest.raises(Refused, match="no such session"):
+        secured.call(Call.CLOSE, token=token)
+    with pytest.raises(Refused, match="wrong user"):
         secured.open("ann", ANN)
     secured.clock.ns += 15 * SECOND
     secured.open("ann", "another-long-secret")
@@ -243,7 +192,7 @@ def test_an_older_hash_is_made_anew_at_login(secured: Secured) -> None:
     now = secured.directory.users().user("old").hash
     assert older != now
     assert not is_outdated(now, CHEAP)
-    secured.call(protocol.CLOSE, b"", token)
+    secured.call(Call.CLOSE, token=token)
     secured.open("old", ANN)
 
 
@@ -404,7 +353,7 @@ def test_with_a_certificate_clients_speak_tls(tmp_path: Path, certificate: Certi
 @pytest.mark.parametrize(
     ("host", "query", "said"),
     [
-        ("localhost", "", "; if the server speaks TLS, add /?tls=ca.pem"),
+        ("localhost", "", "this port takes TLS only: connect with TLS (docs/security.md); add /?tls=ca.pem"),
         ("localhost", "/?tls={other}", "; {other} has not signed the server's certificate"),
         ("127.0.0.2", "/?tls={own}", "; the server's certificate is for other names: use one of those"),
     ],
@@ -501,14 +450,13 @@ def test_a_token_does_not_serve_over_another_way_in(tmp_path: Path, certificate:
     assert found is not None
     assert found.local.startswith("unix-abstract:")
     try:
-        request = client_pb2.OpenRequest(protocol=protocol.PROTOCOL, user="root", password=ROOT).SerializeToString()
-        here = client_pb2.OpenReply.FromString(made.call(protocol.OPEN, request, address=found.local)).session
-        credentials = grpc.ssl_channel_credentials(Path(certificate.certificate).read_bytes())
-        metadata = ((protocol.SESSION_KEY, here),)
-        with grpc.secure_channel(made.server.address, credentials) as channel, pytest.raises(grpc.RpcError) as caught:
-            channel.unary_unary(protocol.path_of(protocol.CLOSE))(b"", metadata=metadata, timeout=PATIENCE_S)
-        assert 2014 == code_of(caught.value)
-        made.call(protocol.CLOSE, b"", here, address=found.local)
+        trusted = ssl.create_default_context(cafile=certificate.certificate)
+        with FrameClient(found.local) as here, FrameClient(made.server.address, tls=trusted) as elsewhere:
+            here.open("root", ROOT)
+            elsewhere.token = here.token
+            with pytest.raises(Refused, match="2014: no such session"):
+                elsewhere.call(Call.CLOSE)
+            here.call(Call.CLOSE)
         done = subprocess.run([SAROS, "status", "--data", str(made.folder)], capture_output=True, text=True, check=True)
         assert "sessions  0" in done.stdout
     finally:
@@ -737,7 +685,7 @@ def test_the_trail_holds_every_class_of_event(secured: Secured) -> None:
         root.execute("insert into root.a.d(time, s) values (1, 1.0)")
         root.execute("delete from root.a.d.s")
         root.execute("create user bob 'a-secret-of-bob'")
-    with pytest.raises(grpc.RpcError):
+    with pytest.raises(Refused):
         secured.open("root", "wrong")
     with secured.connect("ann", ANN) as ann, pytest.raises(saros.ProgrammingError):
         ann.execute("flush")

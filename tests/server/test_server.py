@@ -17,22 +17,21 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
-import grpc
 import numpy as np
 import pytest
 from free_ports import free_ports
-from server.secured import raw_call
-from server.test_security import SESSION_CALLS
+from server.frame_client import Refused
+from server.secured import SESSION_CALLS, raw_call, request_of
 from waiting import PATIENCE_S, wait_until
 
 import saros
 from saros_server.config.configuration import ConfigurationError
-from saros_server.grpc.rpcs import STREAMS, UNARY
 from saros_server.http.metrics import METRICS
 from saros_server.process.logs import JsonLines, shape_of
 from saros_server.process.server_file import serving
 from saros_server.server import Server, check_host
 from saros_wire import protocol
+from saros_wire.frames import Call
 from saros_wire.generated import client_pb2
 
 SAROS = str(Path(sys.executable).with_name("saros"))
@@ -166,73 +165,27 @@ def test_the_log_is_json_lines_and_holds_no_literal(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------------------- the calls
 
 
-def call(server: Server, name: str, request: bytes, token: bytes | None) -> bytes:
-    return raw_call(server.address, name, request, token)
-
-
-def code_of(error: grpc.RpcError) -> str:
-    return dict(error.trailing_metadata())[protocol.CODE_KEY]
-
-
-@pytest.mark.parametrize("name", SESSION_CALLS)
-@pytest.mark.parametrize("token", [None, b"", b"x" * 32], ids=["none", "empty", "random"])
-def test_a_call_without_a_session_is_refused(server: Server, name: str, token: bytes | None) -> None:
-    with pytest.raises(grpc.RpcError, match="no such session") as caught:
-        call(server, name, client_pb2.ExecuteRequest(statement="show databases").SerializeToString(), token)
-    assert "2014" == code_of(caught.value)
+@pytest.mark.parametrize("call", SESSION_CALLS)
+@pytest.mark.parametrize("token", [None, b"x" * 32], ids=["none", "random"])
+def test_a_call_without_a_session_is_refused(server: Server, call: Call, token: bytes | None) -> None:
+    message, body = request_of(call)
+    with pytest.raises(Refused, match="2014: no such session"):
+        raw_call(server.address, call, message, token, body)
 
 
 def test_a_closed_session_is_refused(server: Server) -> None:
-    opened = client_pb2.OpenReply.FromString(
-        call(server, protocol.OPEN, client_pb2.OpenRequest(protocol=1).SerializeToString(), None)
-    )
-    call(server, protocol.CLOSE, b"", opened.session)
-    with pytest.raises(grpc.RpcError, match="no such session"):
-        call(server, protocol.INSERT, b"", opened.session)
-
-
-CALLS = (
-    "OPEN",
-    "CLOSE",
-    "PING",
-    "EXECUTE",
-    "ASK",
-    "REST",
-    "DISCARD_REST",
-    "INSERT",
-    "INSERT_TOGETHER",
-    "HOLD",
-    "UPLOAD",
-    "DISCARD_UPLOADS",
-    "FREEZE",
-    "FETCH",
-    "THAW",
-    "SYNC_BEGIN",
-    "SYNC_CHUNK",
-    "SYNC_COMMIT",
-)
-
-
-def test_every_call_of_the_protocol_is_served() -> None:
-    names = {value for name, value in vars(protocol).items() if name in CALLS}
-    assert names == {*UNARY, *STREAMS}
-    assert protocol.STREAMS == set(STREAMS)
-
-
-def test_an_old_client_is_told_so(server: Server) -> None:
-    with pytest.raises(grpc.RpcError, match="newer driver") as caught:
-        call(server, protocol.OPEN, client_pb2.OpenRequest(protocol=0).SerializeToString(), None)
-    assert "2015" == code_of(caught.value)
+    opened = client_pb2.OpenReply.FromString(raw_call(server.address, Call.OPEN, client_pb2.OpenRequest()))
+    raw_call(server.address, Call.CLOSE, None, opened.session)
+    with pytest.raises(Refused, match="2014: no such session"):
+        raw_call(server.address, Call.INSERT, None, opened.session)
 
 
 @pytest.mark.parametrize("junk", [b"", b"\0" * 100, b"\xff" * 1_000, b"ARROW1"])
 def test_junk_is_refused_and_the_node_goes_on(server: Server, junk: bytes) -> None:
-    opened = client_pb2.OpenReply.FromString(
-        call(server, protocol.OPEN, client_pb2.OpenRequest(protocol=1).SerializeToString(), None)
-    )
-    for name in (protocol.INSERT, protocol.EXECUTE, protocol.ASK, protocol.REST):
-        with pytest.raises(grpc.RpcError):
-            call(server, name, junk, opened.session)
+    opened = client_pb2.OpenReply.FromString(raw_call(server.address, Call.OPEN, client_pb2.OpenRequest()))
+    for call in (Call.INSERT, Call.UPLOAD, Call.SYNC_CHUNK):
+        with pytest.raises(Refused):
+            raw_call(server.address, call, None, opened.session, junk)
     with saros.connect(f"saros://{server.address}") as connection:
         assert [] == connection.execute("show databases").fetchall()
 

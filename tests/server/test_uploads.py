@@ -6,13 +6,13 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import grpc
 import pytest
 from manual_clock import ManualClock
 from server.secured import SECOND
 
 import saros
 from saros.base.target import parse_target
+from saros.transport.exchange import CLOSED, CallFailed, Fate
 from saros.transport.uploads import Uploads as Sender
 from saros_server.node.uploads import UploadRefused, Uploads
 from saros_server.server import Server
@@ -119,7 +119,7 @@ def test_a_lost_answer_does_not_lose_a_file(server: Server, tmp_path: Path, monk
         answer = call(*words)  # type: ignore[arg-type]
         calls.append(answer)
         if len(calls) % 3 == 0:
-            raise _Lost
+            raise CallFailed(Fate.LOST, CLOSED)
         return answer
 
     monkeypatch.setattr(sender._session, "call", losing)
@@ -130,19 +130,6 @@ def test_a_lost_answer_does_not_lose_a_file(server: Server, tmp_path: Path, monk
     assert not Path(path).exists()
     monkeypatch.undo()
     sender.close()
-
-
-class _Lost(grpc.RpcError):
-    """A connection that broke."""
-
-    def code(self) -> grpc.StatusCode:
-        return grpc.StatusCode.UNAVAILABLE
-
-    def details(self) -> str:
-        return "connection reset"
-
-    def trailing_metadata(self) -> None:
-        return None
 
 
 def test_a_client_loads_what_was_uploaded_and_nothing_else_of_the_data_folder(server: Server, tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
-import grpc
 import pytest
-from server.test_security import ANN, ROOT, Secured, code_of, request_of
+from server.frame_client import Refused
+from server.secured import ANN, ROOT, Secured, request_of
 from system.town import Served
 from waiting import wait_until
 
@@ -18,7 +18,7 @@ from saros.transport.captures import RemoteCaptures
 from saros_server.server import Server
 from saros_shell.commands import backup
 from saros_storage.base.clock import SystemClock
-from saros_wire import protocol
+from saros_wire.frames import Call
 
 
 def rows(folder: Path, query: str = "select count(x), last_value(x) from root.a.d") -> list[tuple[object, ...]]:
@@ -162,10 +162,11 @@ def test_a_server_is_backed_up_while_it_is_written_to(tmp_path: Path) -> None:
 def test_only_who_may_read_everything_backs_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     secured = Secured(tmp_path / "data")
     try:
-        for name in (protocol.FREEZE, protocol.FETCH, protocol.THAW):
-            with pytest.raises(grpc.RpcError, match="No permission") as caught:
-                secured.call(name, request_of(name), secured.open("ann", ANN))
-            assert 803 == code_of(caught.value)
+        for call in (Call.CREATE_CHECKPOINT, Call.READ_CHECKPOINT, Call.RELEASE_CHECKPOINTS):
+            message, body = request_of(call)
+            with pytest.raises(Refused, match="No permission") as caught:
+                secured.call(call, message, secured.open("ann", ANN), body)
+            assert 803 == caught.value.code
         backups = tmp_path / "backups"
         address = secured.server.address
         assert 1 == back_up("--url", f"saros://ann:{ANN}@{address}", "--to", backups)

@@ -270,10 +270,9 @@ def test_a_view_that_saw_the_staged_file_still_reads_it(tmp_path: Path) -> None:
     path = write_file(tmp_path / "f.tsfile", {PLAIN_DEVICE: {"i": rows(range(5))}})
     with open_store(tmp_path / "data") as store:
         store.change_schema(creates())
-        store._region.flusher.folders.acquire()
-        load(store, path)
-        view = store._region.view()
-        store._region.flusher.folders.release()
+        with store._region.flusher.folders:
+            load(store, path)
+            view = store._region.view()
         store.flush()
         wait_for_nothing_staged(tmp_path)
         reader = view.open(ScanRequest(PLAIN_DEVICE, ("i",), (DataType.INT32,), False))

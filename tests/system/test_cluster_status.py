@@ -21,7 +21,7 @@ from saros_cluster.routing.schema_view import ClusterSchema
 from saros_cluster.topology.topology import META, Node, NodeState, Topology
 from saros_cluster.transport.handshake import Identity
 from saros_server.cluster.status import ClusterStatus
-from saros_server.http.metrics import NodeCollector
+from saros_server.http.metrics import Figures, NodeCollector
 from saros_storage.cache.chunk_cache import ChunkCache
 from saros_storage.read.latest_cache import LatestCache
 
@@ -204,7 +204,7 @@ def test_a_node_tells_of_its_groups_and_of_nodes_that_are_down(tmp_path: Path) -
     cluster = Nodes(tmp_path, 3, 3)
     try:
         node = cluster.node(0)
-        collector = NodeCollector(node, lambda: 0, lambda: 0.0, str(tmp_path))
+        collector = NodeCollector(node, Figures(lambda: 0, lambda: 0.0, dict), str(tmp_path))
         wait_until(lambda: not node.problems())
         assert node.blocked_by() is None
         figures = {metric.name: metric.samples for metric in collector.collect()}

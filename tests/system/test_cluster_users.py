@@ -11,11 +11,12 @@ from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 
-import grpc
 import pytest
 from cryptography import x509
+from google.protobuf.message import Message
 from log_cutting import cut_log
-from server.secured import ANN, CHEAP, ROOT, Secured, code_of, raw_call, request_of
+from server.frame_client import Refused
+from server.secured import ANN, CHEAP, ROOT, Secured, raw_call
 from system.cluster_fixture import Nodes, SecuredNode, answers_strongly, make_folders, with_root
 from waiting import wait_until
 
@@ -37,7 +38,7 @@ from saros_server.server import Server
 from saros_shell.commands import user as user_command
 from saros_storage.base.clock import SystemClock
 from saros_storage.base.errors import StorageError, UserMistake
-from saros_wire import protocol
+from saros_wire.frames import Call
 from saros_wire.generated import client_pb2
 
 WEEK = 604_800_000
@@ -156,21 +157,19 @@ def test_the_sessions_of_who_is_gone_end_everywhere(cluster: Cluster, statement:
         root.execute(statement)
     for number, token in enumerate(sessions):
         cluster.visible(number)
-        with pytest.raises(grpc.RpcError, match="no such session"):
-            call(cluster, number, protocol.CLOSE, b"", token)
+        with pytest.raises(Refused, match="no such session"):
+            call_at(cluster, number, Call.CLOSE, None, token)
 
 
 def open_at(cluster: Cluster, number: int, user: str) -> bytes:
-    request = client_pb2.OpenRequest(protocol=protocol.PROTOCOL, user=user, password=ANN)
-    return client_pb2.OpenReply.FromString(
-        call(cluster, number, protocol.OPEN, request.SerializeToString(), None)
-    ).session
+    request = client_pb2.OpenRequest(user=user, password=ANN)
+    return client_pb2.OpenReply.FromString(call_at(cluster, number, Call.OPEN, request, None)).session
 
 
-def call(cluster: Cluster, number: int, name: str, request: bytes, token: bytes | None) -> bytes:
+def call_at(cluster: Cluster, number: int, call: Call, message: Message | None, token: bytes | None) -> bytes:
     server = cluster.servers[number]
     assert server is not None
-    return raw_call(server.address, name, request, token)
+    return raw_call(server.address, call, message, token)
 
 
 # ---------------------------------------------------------------------------------------------- what stays
@@ -345,13 +344,12 @@ def secured(tmp_path: Path) -> Iterator[Secured]:
     made.server.stop()
 
 
-@pytest.mark.parametrize("name", [protocol.EXECUTE, protocol.ASK, protocol.INSERT])
-def test_the_same_call_with_a_good_session_needs_the_right(secured: Secured, name: str) -> None:
-    with pytest.raises(grpc.RpcError, match="No permission") as caught:
-        secured.call(name, request_of(name), secured.open("ann", ANN))
-    assert 803 == code_of(caught.value)
+@pytest.mark.parametrize("call", [Call.EXECUTE, Call.INSERT])
+def test_the_same_call_with_a_good_session_needs_the_right(secured: Secured, call: Call) -> None:
+    with pytest.raises(Refused, match="803: No permission"):
+        secured.try_call(call, secured.open("ann", ANN))
     assert [] == secured.server.api.node.store.schema.databases()
-    secured.call(name, request_of(name), secured.open("root", ROOT))
+    secured.try_call(call, secured.open("root", ROOT))
     assert ["root.proof"] == secured.server.api.node.store.schema.databases()
 
 

@@ -45,6 +45,7 @@ def test_nine_nodes_of_which_five_vote(tmp_path: Path) -> None:
         wait_until(lambda: 5 == len(voters(cluster, 1)))
         insert(cluster, range(10))
         before = voters(cluster, 1)
+        wait_until(lambda: 0 in cluster.leaders())
         victim = next(node for node in before if node != cluster.leaders()[0])
         other = next(node for node in cluster.nodes if node not in before)
         cluster.kill(victim)

@@ -16,14 +16,11 @@ from system.local_cluster import SLOTS, LocalCluster
 from waiting import PATIENCE_S, wait_until
 
 import saros
-from saros.transport import remote
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.no_leader import NoLeader
 from saros_cluster.routing.routing import Routing
 from saros_cluster.topology.topology import META, Node, Topology
-from saros_server.server import Server
-from saros_wire import protocol
 
 pytestmark = pytest.mark.slow
 #: What a call may take beyond its limit: a second as documented, and more on a machine that is busy.
@@ -326,14 +323,3 @@ def test_a_read_names_the_group_that_cannot_confirm_it_and_its_databases(tmp_pat
         assert str(caught.value).startswith(told)
     finally:
         cluster.close()
-
-
-def test_a_wait_for_a_leader_that_is_no_number_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = Server(str(tmp_path / "data"), "127.0.0.1", 0)
-    server.start()
-    with saros.connect(f"saros://{server.address}") as connection:
-        monkeypatch.setattr(remote, "wait_limit", lambda _: (protocol.WAIT_KEY, "soon"))
-        with pytest.raises(saros.ProgrammingError, match="'soon': not a number of milliseconds") as caught:
-            connection.execute("show databases")
-        assert 2003 == caught.value.code
-    server.stop()

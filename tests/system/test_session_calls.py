@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import grpc
 import pytest
-from server.secured import BAD_TOKENS, ROOT, SESSION_CALLS, Secured, code_of, request_of
+from server.frame_client import Refused
+from server.secured import BAD_TOKENS, ROOT, SESSION_CALLS, Secured
 from system.cluster_fixture import SecuredNode
 
-from saros_wire import protocol
+from saros_wire.frames import Call
 
 
 @pytest.fixture(scope="module", params=["alone", pytest.param("in a cluster", marks=pytest.mark.slow)])
@@ -21,19 +21,18 @@ def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     made.server.stop()
 
 
-@pytest.mark.parametrize("name", SESSION_CALLS)
+@pytest.mark.parametrize("call", SESSION_CALLS)
 @pytest.mark.parametrize("token_of", BAD_TOKENS, ids=lambda f: f.__name__)
 def test_a_call_without_a_good_session_is_refused(
-    secured: Secured, name: str, token_of: Callable[[Secured], bytes | None]
+    secured: Secured, call: Call, token_of: Callable[[Secured], bytes | None]
 ) -> None:
     token = token_of(secured)
-    with pytest.raises(grpc.RpcError, match="no such session") as caught:
-        secured.call(name, request_of(name), token)
-    assert 2014 == code_of(caught.value)
+    with pytest.raises(Refused, match="2014: no such session"):
+        secured.try_call(call, token)
     assert [] == secured.server.api.node.store.schema.databases()
 
 
 def test_these_calls_are_refused_for_nothing_but_their_session(secured: Secured) -> None:
     """The last test of the module: it writes."""
-    secured.call(protocol.INSERT, request_of(protocol.INSERT), secured.open("root", ROOT))
+    secured.try_call(Call.INSERT, secured.open("root", ROOT))
     assert ["root.proof"] == secured.server.api.node.store.schema.databases()

@@ -10,6 +10,3 @@ from __future__ import annotations
 DEVICE_KEY, ALIGNED_KEY, SEQUENCE_KEY = b"saros.device", b"saros.aligned", b"saros.sequence"
 #: Largest message either way: a batch of rows, or of columns; the driver splits what is longer.
 MESSAGE_BYTES_MAX = 16 << 20
-#: Inserts that travel together: at most this many, and of at most this many bytes unless it is one. A node refuses
-#: more.
-TOGETHER_MAX, TOGETHER_BYTES = 64, 4 << 20

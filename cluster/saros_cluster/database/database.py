@@ -12,12 +12,11 @@ Writes are entries in the logs of groups (`write_coordinator`). Thread-safe.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeoutError
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
-from saros_cluster.data.command import Request, check_command, encode_command
+from saros_cluster.data.command import Request, check_command
 from saros_cluster.database.drop_coordinator import DropCoordinator
 from saros_cluster.database.load_coordinator import LocalServices, abandon, load_file
 from saros_cluster.database.partial_failure import write_failure
@@ -29,9 +28,8 @@ from saros_cluster.database.write_coordinator import WriteCoordinator
 from saros_cluster.meta.machine import decode_meta_entry, encode_meta_entry
 from saros_cluster.meta.metadata_kv import Notes, PutNotes
 from saros_cluster.meta.state import BeginDrop, BeginDropSeries, ChangeUsers, Grow
-from saros_cluster.multiraft.host import Busy, GroupHost, NotHere, NotLeader
+from saros_cluster.multiraft.host import GroupHost
 from saros_cluster.multiraft.peers import CallHandler, Peers, Unreachable
-from saros_cluster.multiraft.state_machine import Outcome, ProposalLost, ReplacedBySnapshot
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.merges import MergeHere, Stopped
@@ -46,7 +44,7 @@ from saros_cluster.topology.commands import GrowthCommand
 from saros_cluster.topology.topology import META
 from saros_cluster.users.commands import Command as UsersCommand
 from saros_storage.base.clock import Clock
-from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.base.errors import StorageError
 from saros_storage.base.paths import parse_pattern
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
@@ -110,23 +108,6 @@ class Parts:
     notes: Callable[[], Notes] = Notes
     #: The entry of the meta group with which a request had its effect; None: it is not known.
     meta_entry_of: Callable[[Request], int | None] = lambda _: None
-
-
-class ProposedBatch:
-    """A batch that was proposed to a group here, with its client's request."""
-
-    def __init__(self, outcome: Future[Outcome]) -> None:
-        self._outcome = outcome
-
-    def wait(self, seconds: float) -> bool | None:
-        """Whether it has had its effect. False: it has not, or nobody knows; None: not yet."""
-        try:
-            self._outcome.result(seconds)
-        except FutureTimeoutError:
-            return None
-        except (StorageError, NotLeader, Busy, NotHere, ProposalLost, ReplacedBySnapshot):
-            return False
-        return True
 
 
 class ClusterDatabase:
@@ -200,30 +181,6 @@ class ClusterDatabase:
             if failure is error:
                 raise
             raise failure from error
-
-    def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> list[ProposedBatch | None]:
-        """See `Database.submit_writes`: those that are one entry of a group which is led here."""
-        drops = self._parts.schema.visible_drops  # before the tree is looked at: what it says must show there
-        tree, routing = self.schema, self.routing
-        ready = [self._ready(tablet, request, drops, tree, routing) for tablet, request in writes]
-        futures = iter(self._parts.host.propose_all([command for command in ready if command is not None]))
-        return [None if command is None else ProposedBatch(next(futures)) for command in ready]
-
-    def _ready(
-        self, tablet: Tablet, request: WriteRequest, drops: Mapping[GroupId, int], tree: SchemaTree, routing: Routing
-    ) -> tuple[GroupId, bytes] | None:
-        """The entry that a batch is; None if it is another number of entries, or not for this node to say."""
-        try:
-            rows, partitions, seen = self._routed(frames_of([tablet], joined=False), drops, tree, routing)
-        except UserMistake:
-            return None
-        if len(rows) != 1 or not request.is_numbered or self._schema_coordinator.unregistered(partitions):
-            return None
-        ((group, parts),) = rows.items()
-        if self._parts.proposer.leader_of(group) != self._parts.node:
-            return None
-        number = Request(*request.key)
-        return group, encode_command(number, Mutation(tablets=parts), seen, routing.table_version(group))
 
     def _routed(
         self, frames: Sequence[TabletFrame], drops: Mapping[GroupId, int], tree: SchemaTree, routing: Routing

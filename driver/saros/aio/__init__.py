@@ -1,4 +1,9 @@
-"""The driver for asyncio: `await saros.aio.connect(...)`."""
+"""The driver for asyncio: `await saros.aio.connect(...)`.
+
+aio               connections and cursors
+node_connection   connections to nodes in an event loop
+threads           sessions of embedded databases, which wait on threads
+"""
 
 from saros.aio.aio import AsyncConnection, AsyncCursor, AsyncPrepared, connect
 

@@ -1,31 +1,35 @@
-"""The driver for asyncio: the same connections and cursors, whose waiting is done on threads.
+"""The driver for asyncio: connections and cursors as in `saros.api`, for whose calls tasks wait.
 
-    async with await saros.aio.connect("./data") as connection:
+    async with await saros.aio.connect("saros://localhost") as connection:
         async for row in await connection.execute("select * from root.a.d"):
             ...
 
-A connection has threads of its own, up to `THREADS`: so many calls of its tasks wait at once, others for their turn. A
-task that is cancelled while it waits cancels its query on the node, or gives up its turn. Cancelling and closing
-have other threads, since they must not wait for what they end. One task at a time uses a cursor; tasks may share a
-connection.
+    saros://...   `RemoteCalls` on the event loop's own sockets; no threads
+    a folder      the embedded session, on threads
+
+A task that is cancelled while it waits cancels its statement. One task at a time uses a cursor; tasks may share a
+connection, of one event loop at a time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+import secrets
+import weakref
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar, Unpack
+from itertools import islice
+from typing import TYPE_CHECKING, Self, Unpack
 
-import saros
-from saros.api.connection import Options
-from saros.api.cursor import Cursor, Description, Row
+from saros.api.connection import Options, target_of
+from saros.api.cursor_state import CursorState, Row, failed_row
+from saros.api.session import AsyncOutcome, AsyncSession
+from saros.base.column_mapping import as_mapping
 from saros.base.fork_guard import ForkGuard
-from saros.errors import Error, InterfaceError
+from saros.base.target import Target
+from saros.errors import Error, InterfaceError, translated_errors
 
 if TYPE_CHECKING:
     from typing import Any
@@ -34,215 +38,228 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-P = ParamSpec("P")
-R = TypeVar("R")
-#: A thread that waits costs some KiB; a node runs a few statements at a time.
-THREADS = 64
-#: Rows that one trip to a thread brings.
+    from saros_wire.read_point import ReadPoint
+
+#: Rows that iteration fetches at a time.
 _ROWS = 1_000
 
 
 async def connect(target: str | os.PathLike[str], **options: Unpack[Options]) -> AsyncConnection:
     """As `saros.connect`, with its arguments."""
-    return AsyncConnection(await asyncio.to_thread(partial(saros.connect, target, **options)))
+    where = target_of(target, **options)
+    owner = ForkGuard()
+    session = await (_remote(where, options) if isinstance(where, Target) else _embedded(where, options, owner))
+    epoch = options.get("timestamps", "datetime") == "epoch"
+    return AsyncConnection(session, owner, epoch=epoch, timeout=options.get("timeout"))
 
 
-class _Threads:
-    """Where a connection's calls wait; they end with it, or when nobody has it any more.
+async def _remote(where: Target, options: Options) -> AsyncSession:
+    from saros.aio.node_connection import AsyncRemoteSession
 
-    A process that was forked has none of them: calls are refused there.
-    """
+    session = AsyncRemoteSession(
+        where,
+        time_zone=options.get("time_zone"),
+        failover_s=options.get("failover_s", 30.0),
+        timeout_s=options.get("timeout"),
+    )
+    try:
+        await session.open()
+    except BaseException:
+        await session.close()
+        raise
+    return session
 
-    def __init__(self, owner: ForkGuard) -> None:
-        self._owner = owner
-        self._calls = ThreadPoolExecutor(THREADS, "saros-aio")
-        #: As many: an embedded statement ends after the step it is at, and one must not wait for another's.
-        self._ends = ThreadPoolExecutor(THREADS, "saros-aio-end")
-        self._closed = False
 
-    async def run(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Do a call on a thread; one that has begun goes on if the task is cancelled. Raises InterfaceError."""
-        return await asyncio.wrap_future(self._begin(partial(call, *args, **kwargs)))
+async def _embedded(folder: str, options: Options, owner: ForkGuard) -> AsyncSession:
+    from saros.aio.threads import ThreadSession
+    from saros_server.api.session import open_session
 
-    async def run_or_cancel(self, cancel: Callable[[], None], call: Callable[[], R]) -> R:
-        """Do a call on a thread; if the task is cancelled, `cancel` what it waits for, and wait until it has ended."""
-        begun = self._begin(call)
-        waiting = asyncio.wrap_future(begun)
-        try:
-            return await asyncio.shield(waiting)
-        except asyncio.CancelledError:
-            if not begun.cancel():
-                await self.end(cancel)
-                with suppress(Error):  # that it was cancelled: the cause is ours
-                    await waiting
-                await self.end(cancel)  # of a call that began a statement: it can be cancelled only now
-            raise
-
-    async def end(self, call: Callable[[], None]) -> None:
-        """Do a call that ends others, which do not keep it waiting."""
-        if not self._owner.is_own_process:
-            call()
-        elif not self._closed:
-            await asyncio.wrap_future(self._ends.submit(call))
-
-    def close(self) -> None:
-        """No further calls."""
-        self._closed = True
-        if self._owner.is_own_process:
-            self._calls.shutdown(wait=False)
-            self._ends.shutdown(wait=False)
-
-    def _begin(self, call: Callable[[], R]) -> Future[R]:
-        if self._closed:
-            raise InterfaceError("the connection is closed", 2014)
-        self._owner.check()
-        return self._calls.submit(call)
+    chosen = dict(options.get("options") or {})
+    with translated_errors():
+        session = await asyncio.to_thread(
+            partial(open_session, folder, time_zone=options.get("time_zone"), options=chosen)
+        )
+    return ThreadSession(session, owner)
 
 
 class AsyncConnection:
     """A connection; made by `connect`."""
 
-    def __init__(self, connection: saros.Connection) -> None:
-        self._connection = connection
-        self._threads = _Threads(connection.owner)
+    def __init__(self, session: AsyncSession, owner: ForkGuard, *, epoch: bool, timeout: float | None) -> None:
+        self._session = session
+        self._epoch = epoch
+        self._timeout = timeout
+        #: The process in which the connection is of use.
+        self.owner = owner
+        self._cursors: weakref.WeakSet[AsyncCursor] = weakref.WeakSet()
+        self._closed = False
 
     @property
     def closed(self) -> bool:
         """See `saros.Connection.closed`."""
-        return self._connection.closed
+        return self._closed
 
     def cursor(self) -> AsyncCursor:
-        """A new cursor."""
-        return AsyncCursor(self._connection.cursor(), self._threads)
+        """Return a new cursor."""
+        cursor = AsyncCursor(self._open_session(), self.owner, epoch=self._epoch, timeout=self._timeout)
+        self._cursors.add(cursor)
+        return cursor
 
     async def execute(
-        self, statement: str, parameters: Sequence[object] = (), *, at: saros.ReadPoint | None = None
+        self, statement: str, parameters: Sequence[object] = (), *, at: ReadPoint | None = None
     ) -> AsyncCursor:
-        """A new cursor that has executed `statement`; `at`: the moment that a SELECT sees."""
+        """Return a new cursor that has executed `statement`; `at`: the moment that a SELECT sees."""
         return await self.cursor().execute(statement, parameters, at=at)
 
     async def insert(self, device: str, times: object, columns: object, *, aligned: bool | None = None) -> int:
         """See `saros.Connection.insert`. A task that is cancelled does not undo it."""
-        return await self._threads.run(self._connection.insert, device, times, columns, aligned=aligned)
+        with translated_errors():
+            return await self._open_session().insert(device, times, as_mapping(device, columns), aligned=aligned)
 
     async def hold(
-        self, lease_s: float = 600.0, *, name: str | None = None, like: saros.ReadPoint | None = None
-    ) -> saros.ReadPoint:
+        self, lease_s: float = 600.0, *, name: str | None = None, like: ReadPoint | None = None
+    ) -> ReadPoint:
         """See `saros.Connection.hold`."""
-        return await self._threads.run(self._connection.hold, lease_s, name=name, like=like)
+        with translated_errors():
+            return await self._open_session().hold(secrets.token_hex(16) if name is None else name, lease_s, like)
 
-    async def let_go(self, point: saros.ReadPoint) -> None:
+    async def let_go(self, point: ReadPoint) -> None:
         """See `saros.Connection.let_go`."""
-        await self._threads.run(self._connection.let_go, point)
+        with translated_errors():
+            await self._open_session().let_go(point)
 
     async def close(self) -> None:
-        """Close the connection and its cursors. Idempotent."""
-        await self._threads.end(self._connection.close)
-        self._threads.close()
+        """Close the connection and its cursors; statements that run are cancelled. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        if not self.owner.is_own_process:
+            return
+        try:
+            for cursor in list(self._cursors):
+                await cursor.close()
+        finally:
+            with translated_errors():
+                await self._session.close()
 
     async def __aenter__(self) -> Self:
-        if self.closed:
-            raise InterfaceError("the connection is closed", 2014)
+        self._open_session()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    def _open_session(self) -> AsyncSession:
+        if self._closed:
+            raise InterfaceError("the connection is closed", 2014)
+        self.owner.check()
+        return self._session
 
-class AsyncCursor:
-    """A cursor; made by a connection."""
 
-    def __init__(self, cursor: Cursor, threads: _Threads) -> None:
-        self._cursor = cursor
-        self._threads = threads
+class AsyncCursor(CursorState[AsyncOutcome]):
+    """A cursor; made by a connection. One task at a time; `cancel` from any."""
 
-    @property
-    def arraysize(self) -> int:
-        """See `Cursor.arraysize`."""
-        return self._cursor.arraysize
+    def __init__(self, session: AsyncSession, owner: ForkGuard, *, epoch: bool, timeout: float | None) -> None:
+        super().__init__(owner, epoch=epoch, timeout=timeout)
+        self._session = session
 
-    @arraysize.setter
-    def arraysize(self, rows: int) -> None:
-        self._cursor.arraysize = rows
-
-    async def execute(
-        self, statement: str, parameters: Sequence[object] = (), *, at: saros.ReadPoint | None = None
-    ) -> Self:
+    async def execute(self, statement: str, parameters: Sequence[object] = (), *, at: ReadPoint | None = None) -> Self:
         """See `Cursor.execute`."""
-        await self._wait(self._cursor.execute, statement, parameters, at=at)
+        self._check_statement(statement, parameters)
+        await self._finish()
+        self._count_before = 0
+        self._cancelled = False
+        with translated_errors():
+            self._outcome = await self._session.execute(statement, parameters, self._timeout, at=at)
+        if self._cancelled:
+            await self._outcome.cancel()
         return self
 
     async def executemany(self, statement: str, rows: Iterable[Sequence[object]]) -> Self:
         """See `Cursor.executemany`."""
-        await self._wait(self._cursor.executemany, statement, rows)
+        self._check_open()
+        count = 0
+        for number, parameters in enumerate(rows, 1):
+            try:
+                await self.execute(statement, parameters)
+            except Error as error:
+                error.add_note(failed_row(number))
+                raise
+            self._count_before = count
+            count = self.rowcount
         return self
 
     def prepare(self, statement: str) -> AsyncPrepared:
         """See `Cursor.prepare`."""
-        return AsyncPrepared(self, self._cursor.prepare(statement).statement)
-
-    @property
-    def description(self) -> list[Description] | None:
-        """See `Cursor.description`."""
-        return self._cursor.description
-
-    @property
-    def rowcount(self) -> int:
-        """See `Cursor.rowcount`."""
-        return self._cursor.rowcount
-
-    @property
-    def query_id(self) -> str:
-        """See `Cursor.query_id`."""
-        return self._cursor.query_id
-
-    @property
-    def stale(self) -> bool:
-        """See `Cursor.stale`."""
-        return self._cursor.stale
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """See `Cursor.missing`."""
-        return self._cursor.missing
+        self._check_prepared(statement)
+        return AsyncPrepared(self, statement)
 
     async def fetchone(self) -> Row | None:
         """See `Cursor.fetchone`."""
-        return await self._wait(self._cursor.fetchone)
+        rows = await self.fetchmany(1)
+        return rows[0] if rows else None
 
     async def fetchmany(self, size: int | None = None) -> list[Row]:
         """See `Cursor.fetchmany`."""
-        return await self._wait(self._cursor.fetchmany, size)
+        wanted = self.arraysize if size is None else size
+        outcome = self._result()
+        rows: list[Row] = []
+        while len(rows) < wanted:
+            if self._begun is None:
+                batch = await self._next_batch(outcome)
+                if batch is None:
+                    break
+                self._rows_of(batch)
+            rows += self._take_rows(wanted - len(rows))
+        return rows
 
     async def fetchall(self) -> list[Row]:
         """See `Cursor.fetchall`."""
-        return await self._wait(self._cursor.fetchall)
+        outcome = self._result()
+        rows = self._take_rows(None)
+        while (batch := await self._next_batch(outcome)) is not None:
+            self._rows_of(batch)
+            rows += self._take_rows(None)
+        return rows
 
     async def fetch_arrow(self) -> pa.Table:
         """See `Cursor.fetch_arrow`."""
-        return await self._wait(self._cursor.fetch_arrow)
+        import pyarrow as pa
+
+        schema = self._result().schema
+        return pa.Table.from_batches([batch async for batch in self.fetch_batches()], schema=schema)
 
     async def fetch_pandas(self) -> pd.DataFrame:
         """See `Cursor.fetch_pandas`."""
-        return await self._wait(self._cursor.fetch_pandas)
+        frame: pd.DataFrame = (await self.fetch_arrow()).to_pandas()
+        return frame
 
     async def fetch_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
         """See `Cursor.fetch_numpy`."""
-        return await self._wait(self._cursor.fetch_numpy)
+        from saros.base.columns import numpy_columns
+
+        return numpy_columns(await self.fetch_arrow())
 
     async def fetch_batches(self) -> AsyncIterator[pa.RecordBatch]:
         """See `Cursor.fetch_batches`."""
-        batches = await self._wait(self._cursor.fetch_batches)
-        while (batch := await self._wait(next, batches, None)) is not None:
+        outcome = self._result()
+        rest = self._rest_of_batch()
+        if rest is not None:
+            yield rest
+        while (batch := await self._next_batch(outcome)) is not None:
             yield batch
 
     async def cancel(self) -> None:
         """See `Cursor.cancel`; from any task."""
-        await self._threads.end(self._cursor.cancel)
+        self._cancelled = True
+        if self._outcome is not None:
+            await self._outcome.cancel()
 
     async def close(self) -> None:
         """See `Cursor.close`."""
-        await self._threads.end(self._cursor.close)
+        self._closed = True
+        if self._owner.is_own_process:
+            await self._finish()
 
     async def __aiter__(self) -> AsyncIterator[Row]:
         while rows := await self.fetchmany(_ROWS):
@@ -250,13 +267,33 @@ class AsyncCursor:
                 yield row
 
     async def __aenter__(self) -> Self:
+        self._check_open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _wait(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        return await self._threads.run_or_cancel(self._cursor.cancel, partial(call, *args, **kwargs))
+    def _take_rows(self, count: int | None) -> list[Row]:
+        """Return the next `count` rows of the batch whose fetching has begun; None: all."""
+        if self._begun is None:
+            return []
+        rows = list(islice(self._begun[1], count))
+        if count is None or len(rows) < count:
+            self._begun = None
+        return rows
+
+    async def _next_batch(self, outcome: AsyncOutcome) -> pa.RecordBatch | None:
+        try:
+            with translated_errors():
+                return await outcome.fetch_batch()
+        except asyncio.CancelledError:
+            await outcome.cancel()
+            raise
+
+    async def _finish(self) -> None:
+        outcome, self._outcome, self._begun = self._outcome, None, None
+        if outcome is not None:
+            await outcome.cancel()
 
 
 @dataclass(frozen=True, slots=True)

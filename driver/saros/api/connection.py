@@ -17,14 +17,13 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, TypedDict
+from typing import TYPE_CHECKING, Literal, Self, TypedDict, Unpack
 
 from saros.api.cursor import Cursor
 from saros.base.column_mapping import as_mapping
 from saros.base.fork_guard import ForkGuard
-from saros.base.target import parse_target, suggested_target, without_password
+from saros.base.target import Target, parse_target, suggested_target, without_password
 from saros.errors import InterfaceError, NotSupportedError, translated_errors
-from saros_wire.grpc_log import silence_grpc_log
 
 if TYPE_CHECKING:
     from saros.api.bulk import BulkProgress, BulkWriter
@@ -83,41 +82,68 @@ def connect(
     Raises OperationalError (folder in use, newer format, nobody answers), ProgrammingError (bad option),
     InterfaceError (bad target).
     """
-    if timestamps not in ("datetime", "epoch"):
-        raise InterfaceError(f'timestamps is "datetime" or "epoch", not {timestamps!r}')
+    where = target_of(
+        target,
+        user=user,
+        password=password,
+        consistency=consistency,
+        tls_ca=tls_ca,
+        partial_results=partial_results,
+        timestamps=timestamps,
+        time_zone=time_zone,
+        timeout=timeout,
+        options=options,
+    )
+    session: Session
+    if isinstance(where, Target):
+        from saros.transport.remote import RemoteSession
+
+        session = RemoteSession(where, time_zone=time_zone, failover_s=failover_s, timeout_s=timeout)
+    else:
+        from saros_server.api.session import open_session  # the engine is loaded when it is first needed
+
+        with translated_errors():
+            session = open_session(where, time_zone=time_zone, options=dict(options or {}))
+    return Connection(session, timestamps=timestamps, timeout=timeout)
+
+
+def target_of(target: object, **given: Unpack[Options]) -> Target | str:
+    """Return the nodes, or the folder, that the arguments of `connect` name. Raises InterfaceError."""
+    timeout, time_zone = given.get("timeout"), given.get("time_zone")
+    if given.get("timestamps", "datetime") not in ("datetime", "epoch"):
+        raise InterfaceError(f'timestamps is "datetime" or "epoch", not {given["timestamps"]!r}')
     if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
         raise InterfaceError(f"timeout is a number of seconds above 0, not {timeout!r}")
     if time_zone is not None and not isinstance(time_zone, str):
         raise InterfaceError(f"time_zone is a name such as 'Europe/Berlin' or '+08:00', not {time_zone!r}")
     if not isinstance(target, str | os.PathLike) or target == "":
         raise InterfaceError(f"the target is a folder's path or saros://host:port, not {target!r}")
-    if partial_results not in (None, True, False):
-        raise InterfaceError(f"partial_results is True or False, not {partial_results!r}")
-    target = os.fspath(target)
-    session: Session
-    if "://" in target:
-        if options:
-            raise InterfaceError("options belong to the node: give them where it is started")
-        where = parse_target(target).override(
-            user=user, password=password, consistency=consistency, tls_ca=tls_ca, partial_results=partial_results
-        )
-        silence_grpc_log()
-        from saros.transport.remote import RemoteSession
+    if given.get("partial_results") not in (None, True, False):
+        raise InterfaceError(f"partial_results is True or False, not {given['partial_results']!r}")
+    text: str = os.fspath(target)
+    if "://" not in text:
+        return _folder_of(text, given)
+    if given.get("options"):
+        raise InterfaceError("options belong to the node: give them where it is started")
+    return parse_target(text).override(
+        user=given.get("user"),
+        password=given.get("password"),
+        consistency=given.get("consistency"),
+        tls_ca=given.get("tls_ca"),
+        partial_results=given.get("partial_results"),
+    )
 
-        session = RemoteSession(where, time_zone=time_zone, failover_s=failover_s, timeout_s=timeout)
-        return Connection(session, timestamps=timestamps, timeout=timeout)
-    if any(value is not None for value in (user, password, consistency, tls_ca, partial_results)):
+
+def _folder_of(text: str, given: Options) -> str:
+    for_nodes = ("user", "password", "consistency", "tls_ca", "partial_results")
+    if any(given.get(name) is not None for name in for_nodes):
         only = "user, password, consistency, tls_ca and partial_results"
         raise InterfaceError(f"{only} are for saros:// targets; a folder has none")
-    meant = suggested_target(target)
-    if meant is not None and not os.path.exists(target):
+    meant = suggested_target(text)
+    if meant is not None and not os.path.exists(text):
         shown = without_password(meant)
         raise InterfaceError(f"this looks like an address: write {shown}, or begin with ./ for a folder")
-    from saros_server.api.session import open_session  # the engine is loaded when it is first needed
-
-    with translated_errors():
-        session = open_session(target, time_zone=time_zone, options=dict(options or {}))
-    return Connection(session, timestamps=timestamps, timeout=timeout)
+    return text
 
 
 class Connection:

@@ -7,13 +7,14 @@ left begins behind the last row that was fetched, amid a batch too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
+from saros.api.cursor_state import CursorState, Description, Row, failed_row
 from saros.api.prepared import Prepared
-from saros.errors import Error, InterfaceError, ProgrammingError, translated_errors
+from saros.errors import Error, translated_errors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,30 +25,17 @@ if TYPE_CHECKING:
     from saros.api.session import Outcome, Session
     from saros_wire.read_point import ReadPoint
 
-Row = tuple[Any, ...]
-#: (name, type name, None, None, None, None, whether there can be nulls), as PEP 249 defines it.
-Description = tuple[str, str, None, None, None, None, bool]
+__all__ = ["Cursor", "Description", "Row"]
 
 
-class Cursor:
+class Cursor(CursorState["Outcome"]):
     """See the module. One thread at a time; `cancel` from any."""
 
     def __init__(self, connection: Connection, session: Session, *, epoch: bool, timeout: float | None) -> None:
+        super().__init__(connection.owner, epoch=epoch, timeout=timeout)
         self.connection = connection
-        #: Rows that `fetchmany` gives when it is not told; PEP 249 says 1.
-        self.arraysize = 1
         self._session = session
-        self._epoch = epoch
-        self._timeout = timeout
-        self._outcome: Outcome | None = None
-        #: What `executemany` wrote by the rows before the last one.
-        self._count_before = 0
         self._rows: Iterator[Row] | None = None
-        #: The batch whose rows are being fetched, and those that are left of it.
-        self._begun: tuple[pa.RecordBatch, Iterator[Row]] | None = None
-        self._closed = False
-        #: Whether `cancel` was called since: written before it looks at the outcome, read when that has been set.
-        self._cancelled = False
 
     # ------------------------------------------------------------------ executing
 
@@ -58,11 +46,7 @@ class Cursor:
 
         Raises the PEP 249 error for the status code (docs/errors.md).
         """
-        if not isinstance(statement, str):
-            raise ProgrammingError(f"a statement is a text, not {type(statement).__name__}", 2003)
-        if isinstance(parameters, str | bytes | Mapping) or not hasattr(parameters, "__len__"):
-            raise ProgrammingError("the values for ? stand in a sequence, such as (20.5,)", 2003)
-        self._check_open()
+        self._check_statement(statement, parameters)
         self._finish()
         self._count_before = 0
         self._cancelled = False
@@ -83,9 +67,7 @@ class Cursor:
             try:
                 self.execute(statement, parameters)
             except Error as error:
-                error.add_note(
-                    f"row {number} of executemany failed; the rows before it were run, those after it were not"
-                )
+                error.add_note(failed_row(number))
                 raise
             self._count_before = count
             count = self.rowcount
@@ -93,7 +75,7 @@ class Cursor:
 
     def prepare(self, statement: str) -> Prepared:
         """A statement that is executed again and again; what is wrong with it shows when it is."""
-        self._check_open()
+        self._check_prepared(statement)
         return Prepared(self, statement)
 
     def cancel(self) -> None:
@@ -105,44 +87,6 @@ class Cursor:
         outcome = self._outcome
         if outcome is not None:
             outcome.close()
-
-    # ------------------------------------------------------------------ what was executed
-
-    @property
-    def description(self) -> list[Description] | None:
-        """One tuple per result column, or None if the last statement gives no rows."""
-        outcome = self._outcome
-        if outcome is None or outcome.names is None:
-            return None
-        columns = zip(outcome.schema, outcome.type_names, strict=True)
-        return [(field.name, type_, None, None, None, None, field.nullable) for field, type_ in columns]
-
-    @property
-    def rowcount(self) -> int:
-        """Points written or things changed by the last statement, of `executemany` by all rows; -1 for a query."""
-        last = -1 if self._outcome is None else self._outcome.update_count
-        return last if last < 0 else self._count_before + last
-
-    @property
-    def query_id(self) -> str:
-        """The running query's id, as SHOW QUERIES prints it; empty if there is none."""
-        return "" if self._outcome is None else self._outcome.query_id
-
-    @property
-    def stale(self) -> bool:
-        """Whether the rows may be old, for sure once all were fetched.
-
-        `mid`: the leaders did not answer in time. `mid` and `weak`: older than what this connection has shown before.
-        """
-        return False if self._outcome is None else self._outcome.stale
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """The data that the rows lack, complete once all were fetched: a text for each group that is not available.
-
-        Empty unless partial results are allowed, or the statement is a SHOW.
-        """
-        return () if self._outcome is None else tuple(self._outcome.missing)
 
     # ------------------------------------------------------------------ rows
 
@@ -224,20 +168,14 @@ class Cursor:
         return self._rows
 
     def _make_rows(self, outcome: Outcome) -> Iterator[Row]:
-        from saros.base.columns import python_rows
-
         with self._ended_by_ctrl_c():
             for batch in self._batches(outcome):
-                rows = iter(python_rows(batch, epoch=self._epoch))
-                self._begun = batch, rows
-                yield from rows
+                yield from self._rows_of(batch)
 
     def _batches_left(self, outcome: Outcome) -> Iterator[pa.RecordBatch]:
-        if self._begun is not None:
-            (batch, rows), self._begun = self._begun, None
-            left = sum(1 for _ in rows)
-            if left:
-                yield batch.slice(batch.num_rows - left)
+        rest = self._rest_of_batch()
+        if rest is not None:
+            yield rest
         yield from self._batches(outcome)
 
     def _batches(self, outcome: Outcome) -> Iterator[pa.RecordBatch]:
@@ -257,21 +195,7 @@ class Cursor:
             self._finish()
             raise
 
-    def _result(self) -> Outcome:
-        self._check_open()
-        outcome = self._outcome
-        if outcome is None:
-            raise InterfaceError("nothing to fetch: execute a statement first")
-        if outcome.names is None:
-            raise InterfaceError("nothing to fetch: the last statement gives no rows")
-        return outcome
-
     def _finish(self) -> None:
         outcome, self._outcome, self._rows, self._begun = self._outcome, None, None, None
         if outcome is not None:
             outcome.close()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise InterfaceError("the cursor is closed", 2014)
-        self.connection.owner.check()

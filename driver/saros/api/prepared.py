@@ -10,8 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from saros.errors import InterfaceError
-
 if TYPE_CHECKING:
     from saros.api.cursor import Cursor
 
@@ -22,10 +20,6 @@ class Prepared:
 
     cursor: Cursor
     statement: str
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.statement, str) or not self.statement.strip():
-            raise InterfaceError("nothing to prepare: give the text of one statement", 2003)
 
     def execute(self, parameters: Sequence[object] = ()) -> Cursor:
         """Run it with these values, one for each `?`; the cursor, to fetch from. Raises as `Cursor.execute`."""

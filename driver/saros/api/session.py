@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from saros_wire.read_point import ReadPoint
 
 
-class Outcome(Protocol):
-    """What one statement gave: rows (`names` not None) or the fact that it was done."""
+class Described(Protocol):
+    """The properties of an outcome that are known without waiting."""
 
     @property
     def query_id(self) -> str:
@@ -52,12 +52,28 @@ class Outcome(Protocol):
         """The data that was left out: see `Cursor.missing`."""
         ...
 
+
+class Outcome(Described, Protocol):
+    """What one statement gave: rows (`names` not None) or the fact that it was done."""
+
     def next_batch(self) -> pa.RecordBatch | None:
         """The next non-empty batch; None at the end."""
         ...
 
     def close(self) -> None:
         """Release what is left; cancels a query that still runs. Any thread; idempotent."""
+        ...
+
+
+class AsyncOutcome(Described, Protocol):
+    """An `Outcome` that tasks wait for."""
+
+    async def fetch_batch(self) -> pa.RecordBatch | None:
+        """The next non-empty batch; None at the end."""
+        ...
+
+    async def cancel(self) -> None:
+        """Release what is left, as `Outcome.close` does. Any task; idempotent."""
         ...
 
 
@@ -87,4 +103,30 @@ class Session(Protocol):
 
     def close(self) -> None:
         """End the conversation and what still runs in it. Idempotent."""
+        ...
+
+
+class AsyncSession(Protocol):
+    """A `Session` that tasks wait for."""
+
+    async def execute(
+        self, text: str, parameters: Sequence[object], timeout_s: float | None, *, at: ReadPoint | None = None
+    ) -> AsyncOutcome:
+        """See `Session.execute`."""
+        ...
+
+    async def hold(self, name: str, lease_s: float, like: ReadPoint | None) -> ReadPoint:
+        """See `Session.hold`."""
+        ...
+
+    async def let_go(self, point: ReadPoint) -> None:
+        """See `Session.let_go`."""
+        ...
+
+    async def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:
+        """See `Session.insert`."""
+        ...
+
+    async def close(self) -> None:
+        """See `Session.close`."""
         ...

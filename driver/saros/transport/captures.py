@@ -1,7 +1,8 @@
-"""Captures of a running server, for `saros backup`: a backup's `Source` over gRPC.
+"""Captures of a running server, for `saros backup`: a backup's `Source` of a server.
 
-    Freeze -> what there is        Fetch -> a file, by its number; asked again from where a lost connection ended
-    Thaw                           the server lets go of it; else after ten minutes
+    CREATE_CHECKPOINT     -> the list of files
+    READ_CHECKPOINT       -> a file, by its number; asked for again from the offset at which a connection was lost
+    RELEASE_CHECKPOINTS   -> the server releases it; otherwise it does after ten minutes
 
 Used by one thread; speaks to the first of the target's addresses that answers, and to no other.
 """
@@ -11,19 +12,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-import grpc
-
 from saros.base.target import Target
+from saros.transport.exchange import CallFailed
 from saros.transport.node_client import session_at_first
 from saros.transport.retry_policy import failure_of
 from saros_storage.checkpoint.checkpoint_set import CheckpointSet, decode_checkpoint_set
-from saros_wire import protocol
+from saros_wire.frames import Call
 from saros_wire.generated import client_pb2
 
-#: Flushing much takes long; nothing else of these calls does.
-_FREEZE_SECONDS = 600.0
-_FETCH_SECONDS = 3_600.0
-_THAW_SECONDS = 5.0
+#: Flushing much data takes long; the other calls answer at once.
+_CREATE_SECONDS = 600.0
+_READ_SECONDS = 60.0
+_RELEASE_SECONDS = 5.0
 #: How often a file is asked for again.
 _RETRIES_MAX = 5
 _PAUSE_SECONDS = 0.5
@@ -39,11 +39,11 @@ class RemoteCaptures:
 
     def create_checkpoint(self, since: int | None) -> CheckpointSet:
         """See `Source.create_checkpoint`. Raises DatabaseError."""
-        request = client_pb2.FreezeRequest(since=-1 if since is None else since)
+        request = client_pb2.CreateCheckpointRequest(since=-1 if since is None else since)
         try:
-            content = b"".join(self._session.stream(protocol.FREEZE, request, _FREEZE_SECONDS))
-        except grpc.RpcError as error:
-            raise failure_of(error, self._session.address).error from None
+            content = b"".join(self._session.stream(Call.CREATE_CHECKPOINT, request, _CREATE_SECONDS))
+        except CallFailed as failed:
+            raise failure_of(failed, self._session.address).error from None
         frozen = decode_checkpoint_set(content)
         self._ids = frozen.ids
         return frozen
@@ -52,13 +52,13 @@ class RemoteCaptures:
         """See `Source.read`. Raises DatabaseError."""
         offset = retries = 0
         while True:
-            request = client_pb2.FetchRequest(capture=self._ids[capture], number=number, offset=offset)
+            request = client_pb2.ReadCheckpointRequest(capture=self._ids[capture], number=number, offset=offset)
             try:
-                for piece in self._session.stream(protocol.FETCH, request, _FETCH_SECONDS):
-                    yield piece
+                for piece in self._session.stream(Call.READ_CHECKPOINT, request, _READ_SECONDS):
+                    yield bytes(piece)
                     offset += len(piece)
-            except grpc.RpcError as error:
-                failure = failure_of(error, self._session.address)
+            except CallFailed as failed:
+                failure = failure_of(failed, self._session.address)
                 retries += 1
                 if not failure.retryable or retries > _RETRIES_MAX:
                     raise failure.error from None
@@ -70,10 +70,10 @@ class RemoteCaptures:
         """See `Source.release`; a server that does not answer forgets by itself."""
         if not self._ids:
             return
-        request = client_pb2.ThawRequest(captures=self._ids)
+        request = client_pb2.ReleaseCheckpointsRequest(captures=self._ids)
         try:
-            self._session.call(protocol.THAW, request, bytes, _THAW_SECONDS)
-        except grpc.RpcError:
+            self._session.call(Call.RELEASE_CHECKPOINTS, request, _RELEASE_SECONDS)
+        except CallFailed:
             return
 
     def close(self) -> None:

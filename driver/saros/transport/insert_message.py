@@ -1,10 +1,11 @@
 """Columns on their way to a node: Arrow arrays, batches, messages.
 
-    times, {name: values} --batch_of--> record batch --split--> parts of a message's size --message--> Arrow IPC bytes
+    times, {name: values} --batch_of--> record batch --split--> parts of a message's size --message--> Arrow IPC buffers
                           `-- plain NumPy that fits into one message --> Plain ------------^
 
-Values that are Arrow or plain NumPy are not copied before the message is made. Of plain columns, what Arrow says before
-the values is the same for all batches of a shape: it is made once, and a batch costs no Arrow arrays. Pure: any thread.
+Values that are Arrow or plain NumPy are not copied. Of plain columns, the bytes before the values are the same for all
+batches of a shape, except for the device name and the sequence number, which have fixed places: they are made once,
+and a batch costs no Arrow arrays. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ from saros_wire.client_values import arrow_array
 
 #: Shapes of batches (names and types) whose Arrow schema is kept.
 _SHAPES_KEPT = 4_096
+#: Shapes, with the lengths of their devices' names, whose message of the schema is kept, and the columns of the widest.
+_TEMPLATES_KEPT, _TEMPLATE_COLUMNS = 1_024, 64
+#: A write's number in the schema's metadata, whatever it is: a number of 64 bits, filled up with zeros.
+_SEQUENCE = b"%020d"
 #: Numbers that lie in NumPy as in Arrow; times are the second.
 _PLAIN_TYPES = tuple(map(np.dtype, ("<i4", "<i8", "<f4", "<f8")))
 _TIME_TYPE = _PLAIN_TYPES[1]
@@ -30,10 +35,16 @@ _TIME_TYPE = _PLAIN_TYPES[1]
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """Times and columns as they lie in a message, behind the schema."""
+    """Times and columns as they lie in a message, after the schema."""
 
-    schema: pa.Schema
+    names: tuple[str, ...]
+    types: tuple[np.dtype[Any], ...]
     buffers: Sequence[bytes | memoryview]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema, without metadata."""
+        return _schema(self.names, tuple([pa.from_numpy_dtype(type_) for type_ in self.types]))
 
 
 def parts_of(times: object, columns: Mapping[str, object]) -> Iterator[pa.RecordBatch | Plain]:
@@ -57,11 +68,7 @@ def _plain_of(times: object, columns: Mapping[str, object]) -> Plain | None:
     head = _plain_head(len(times), types)
     if head is None:
         return None
-    schema = _schema(("", *columns), tuple([_arrow_type(type_) for type_ in types]))
-    return Plain(schema, [head, *[np.ascontiguousarray(array).data for array in arrays]])
-
-
-_arrow_type = lru_cache(pa.from_numpy_dtype)
+    return Plain(("", *columns), types, [head, *[np.ascontiguousarray(array).data for array in arrays]])
 
 
 @lru_cache(_SHAPES_KEPT)
@@ -128,10 +135,51 @@ def span_of(part: pa.RecordBatch | Plain, unit: str) -> tuple[int, int] | None:
     return None if found["min"] is None else (found["min"], found["max"])
 
 
-def message(part: pa.RecordBatch | Plain, device: str, sequence: int, *, aligned: bool | None) -> bytes:
-    """The request of an Insert: an Arrow IPC stream without its end mark. `sequence` 0: none."""
-    metadata = {payload.DEVICE_KEY: device.encode(), payload.ALIGNED_KEY: str(aligned).lower().encode()}
+def message(
+    part: pa.RecordBatch | Plain, device: str, sequence: int, *, aligned: bool | None
+) -> list[bytes | bytearray | memoryview]:
+    """Return the body of an INSERT: an Arrow IPC stream without its end mark. `sequence` 0: none."""
+    encoded = device.encode()
+    if not isinstance(part, Plain):
+        return [_schema_message(part.schema, encoded, sequence, aligned), memoryview(part.serialize())]
+    if sequence and len(part.names) <= _TEMPLATE_COLUMNS:
+        template = _template(part.names, part.types, len(encoded), aligned)
+        if template is not None:
+            return [template.filled(encoded, sequence), *part.buffers]
+    return [_schema_message(part.schema, encoded, sequence, aligned), *part.buffers]
+
+
+def _schema_message(schema: pa.Schema, device: bytes, sequence: int, aligned: bool | None) -> memoryview:
+    metadata = {payload.DEVICE_KEY: device, payload.ALIGNED_KEY: str(aligned).lower().encode()}
     if sequence:
-        metadata[payload.SEQUENCE_KEY] = str(sequence).encode()
-    schema = part.schema.with_metadata(metadata).serialize()
-    return b"".join((schema, *part.buffers) if isinstance(part, Plain) else (schema, part.serialize()))
+        metadata[payload.SEQUENCE_KEY] = _SEQUENCE % sequence
+    return memoryview(schema.with_metadata(metadata).serialize())
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """The message of a schema, and where the device's name and the write's number stand in it."""
+
+    content: bytes
+    device_at: int
+    sequence_at: int
+
+    def filled(self, device: bytes, sequence: int) -> bytearray:
+        made = bytearray(self.content)
+        made[self.device_at : self.device_at + len(device)] = device
+        digits = _SEQUENCE % sequence
+        made[self.sequence_at : self.sequence_at + len(digits)] = digits
+        return made
+
+
+@lru_cache(_TEMPLATES_KEPT)
+def _template(
+    names: tuple[str, ...], types: tuple[np.dtype[Any], ...], device_bytes: int, aligned: bool | None
+) -> _Template | None:
+    """Return the template for device names of a length; None if the places are not unique."""
+    device, sequence = b"\x01" * device_bytes, (1 << 64) - 1
+    content = bytes(_schema_message(Plain(names, types, ()).schema, device, sequence, aligned))
+    marks = (device, _SEQUENCE % sequence)
+    if not device or any(content.count(mark) != 1 for mark in marks):
+        return None
+    return _Template(content, *map(content.index, marks))

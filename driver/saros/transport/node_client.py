@@ -1,21 +1,25 @@
 """Sessions pinned to one node, for calls that belong to it: captures, uploads, rounds of the sync tool.
 
-Each is used by one thread.
+Requests that are sent before others are answered have a connection each: none waits for another one. Each session is
+used by one thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
-import grpc
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from saros.base.target import Target
 from saros.errors import OperationalError
-from saros.transport.channels import Lease, read_authority
+from saros.transport.exchange import Buffer, CallFailed
+from saros.transport.node_connection import PoolLease, read_authority
+from saros.transport.remote_calls import run
 from saros.transport.retry_policy import failure_of
-from saros_wire import protocol
+from saros_wire.frames import Call, encode_prefix
 from saros_wire.generated import client_pb2
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
 
 _OPEN_SECONDS = 10.0
 _CLOSE_SECONDS = 5.0
@@ -25,75 +29,68 @@ class DirectSession:
     """A session at one address, open as soon as it is made."""
 
     def __init__(self, address: str, target: Target, authority: bytes | None) -> None:
-        """`target` says as whom, `authority` who signs the nodes' certificates (see `Lease`). Raises grpc.RpcError."""
+        """`target`: user and password; `authority`: of the nodes' certificates (see `PoolLease`). Raises CallFailed."""
         self.address = address
-        self._lease = Lease(address, authority)
-        request = client_pb2.OpenRequest(
-            protocol=protocol.PROTOCOL, client="python", user=target.user, password=target.password
-        )
+        self._prefix = encode_prefix()
+        self._lease = PoolLease(address, authority)
+        request = client_pb2.OpenRequest(client="python", user=target.user, password=target.password)
         try:
-            open_ = self._method(protocol.OPEN, client_pb2.OpenReply.FromString)
-            reply = open_(request, timeout=_OPEN_SECONDS)
+            reply = client_pb2.OpenReply.FromString(self.call(Call.OPEN, request, _OPEN_SECONDS))
         except BaseException:
-            self.leave(broken=True)
+            self.leave()
             raise
-        self._metadata = ((protocol.SESSION_KEY, reply.session),)
+        self._prefix = encode_prefix(reply.session)
 
-    def _method(self, name: str, decode: Any) -> Any:
-        return self._lease.channel.unary_unary(
-            protocol.path_of(name), request_serializer=_serialized, response_deserializer=decode
-        )
+    def call(self, call: Call, message: Message | None, seconds: float, body: Sequence[Buffer] = ()) -> bytes:
+        """Return the head of a call's answer. Raises CallFailed."""
+        return self._lease.pool.call(call, self._head(message), body, seconds).head
 
-    def call(self, name: str, request: Any, decode: Any, seconds: float) -> Any:
-        """A call's answer. Raises grpc.RpcError."""
-        return self._method(name, decode)(request, metadata=self._metadata, timeout=seconds)
+    def begin(self, call: Call, message: Message, seconds: float, body: Sequence[Buffer]) -> Callable[[], bytes]:
+        """Send a request; return a function that waits for the head of its answer. Both raise CallFailed."""
+        answer = self._lease.pool.begin(call, self._head(message), body, seconds)
+        return lambda: answer().head
 
-    def begin(self, name: str, request: Any, decode: Any, seconds: float) -> Any:
-        """A call that is under way, as a grpc.Future. Raises grpc.RpcError."""
-        return self._method(name, decode).future(request, metadata=self._metadata, timeout=seconds)
+    def stream(self, call: Call, message: Message, seconds: float) -> Iterator[Buffer]:
+        """Yield the items of a call's answer, which is to begin within `seconds`. Raises CallFailed."""
+        rest = self._lease.pool.call(call, self._head(message), (), seconds).rest
+        if rest is None:
+            return
+        try:
+            while (item := run(rest.next())) is not None:
+                yield item
+        finally:
+            run(rest.cancel())
 
-    def stream(self, name: str, request: Any, seconds: float) -> Iterator[bytes]:
-        """A call's answers. Raises grpc.RpcError."""
-        call = self._lease.channel.unary_stream(
-            protocol.path_of(name), request_serializer=_serialized, response_deserializer=bytes
-        )
-        answers: Iterator[bytes] = call(request, metadata=self._metadata, timeout=seconds)
-        return answers
+    def _head(self, message: Message | None) -> bytes:
+        return self._prefix if message is None else self._prefix + message.SerializeToString()
 
     def close(self) -> None:
         """End the session."""
         try:
-            self.call(protocol.CLOSE, client_pb2.CloseRequest(), bytes, _CLOSE_SECONDS)
-        except grpc.RpcError:
+            self.call(Call.CLOSE, None, _CLOSE_SECONDS)
+        except CallFailed:
             return  # the server ends an idle session by itself
         finally:
-            self.leave(broken=False)
+            self.leave()
 
-    def leave(self, *, broken: bool) -> None:
-        """Let go of the channel, without a word to the node. `broken`: nobody else is to take it up either."""
-        if broken:
-            self._lease.set_aside()
+    def leave(self) -> None:
+        """Give up the connections without telling the node."""
         self._lease.release()
 
 
 def session_at_first(target: Target) -> DirectSession:
-    """A session at the first of the target's addresses that answers.
+    """Return a session at the first of the target's addresses that answers.
 
-    Raises OperationalError (nobody answers, wrong password), InterfaceError (no such CA file).
+    Raises OperationalError (no node answers, wrong password), InterfaceError (no such CA file).
     """
     authority = read_authority(target.tls_ca)
     failures = []
     for address in target.addresses:
         try:
             return DirectSession(address, target, authority)
-        except grpc.RpcError as error:
-            failure = failure_of(error, address)
+        except CallFailed as failed:
+            failure = failure_of(failed, address)
             if not failure.retryable:
                 raise failure.error from None
             failures.append(str(failure.error))
     raise OperationalError("; ".join(failures), 2016)
-
-
-def _serialized(request: Any) -> bytes:
-    """A message, or one that is serialized already."""
-    return request if isinstance(request, bytes) else bytes(request.SerializeToString())

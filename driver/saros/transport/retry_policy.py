@@ -28,14 +28,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from saros.errors import DatabaseError, OperationalError, PartialWriteError, RowRange, database_error
-from saros_wire import protocol
-from saros_wire.generated import client_pb2
+from saros.transport.exchange import CallFailed, Fate
 from saros_wire.status import ErrorClass, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import grpc
+    from saros_wire.generated import client_pb2
 
 SESSION_LOST, UNREACHABLE, NO_LEADER, OUTCOME_UNKNOWN = 2014, 2016, 2017, 2018
 RETRYABLE = frozenset({SESSION_LOST, UNREACHABLE, NO_LEADER})
@@ -45,41 +44,26 @@ REPEATABLE_INSERT = frozenset({OUTCOME_UNKNOWN, _PARTLY_DONE, _SCHEMA_CHANGED, _
 LOST_MAX = 3
 _FAILED = 2000
 _KILLED = 715
-#: What gRPC says of a call that it did not send; of other words we assume that it did.
-_NOT_SENT = "failed to connect"
-#: What gRPC says of a call whose connection was closed before the answer was complete.
-_STREAM_REMOVED = "Stream removed"
-#: What gRPC says of a call that this process broke off.
-_CANCELLED_HERE = ("Locally cancelled", "Channel closed")
-#: An attempt to connect is given up after this.
-CONNECT_MS = 3_000
-#: What gRPC says of a frozen node, and how long that has been silent by then.
-_SILENT_S = {
-    "ping timeout": (protocol.KEEPALIVE_MS + protocol.KEEPALIVE_TIMEOUT_MS) / 1e3,
-    "attempt timed out": CONNECT_MS / 1e3,
-}
 #: A shorter silence is not mentioned.
 _SILENCE_MIN_S = 1.0
-#: What gRPC answers in the place of a service that never saw the call.
-_REFUSED = frozenset({"RESOURCE_EXHAUSTED", "UNIMPLEMENTED", "UNAUTHENTICATED", "PERMISSION_DENIED"})
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A failed attempt.
 
-    `lost`: the connection broke; `effect`: the node may have carried the call out; `unreached`: there was no
-    connection; `said`: the error is the node's own answer; `silence`: gRPC's words for the lack of an answer; `final`:
-    an insert would be refused again.
+    `lost`: the connection broke; `effect`: the node may have carried the call out; `said`: the error is the node's own
+    answer; `silence`: why there is none, and for how long the node had been silent by then; `final`: an insert would be
+    refused again.
     """
 
     error: DatabaseError
     address: str
     lost: bool = False
     effect: bool = False
-    unreached: bool = False
     said: bool = False
     silence: str = ""
+    silent_s: float = 0.0
     final: bool = False
 
     @property
@@ -88,39 +72,33 @@ class Failure:
         return self.error.code in RETRYABLE
 
 
-def failure_of(error: grpc.RpcError, address: str) -> Failure:
-    """What a failed call means."""
-    details = str(error.details())
-    metadata = dict(error.trailing_metadata() or ())
-    code = metadata.get(protocol.CODE_KEY)
-    if code is not None:
-        return _answered(int(code), details, metadata.get(protocol.PARTIAL_WRITE_KEY), address)
-    match error.code().name:
-        case "UNAVAILABLE":
-            return _unanswered(address, details)
-        case "DEADLINE_EXCEEDED":
+def failure_of(failed: CallFailed, address: str) -> Failure:
+    """Return the meaning of a failed call to the node at an address."""
+    match failed.fate:
+        case Fate.ANSWERED:
+            return _answered(failed, address)
+        case Fate.NOT_SENT | Fate.LOST as fate:
+            error = _silent(address, failed.details, failed.silent_s)
+            lost = fate is Fate.LOST
+            return Failure(error, address, lost=lost, effect=lost, silence=failed.details, silent_s=failed.silent_s)
+        case Fate.LATE:
             late = OperationalError(f"the node at {address} did not finish the call in time", UNREACHABLE)
             return Failure(late, address, effect=True)
-        case "CANCELLED" if details.startswith(_CANCELLED_HERE):
-            # The caller's own wish: it is told just that.
+        case Fate.CANCELLED:
             return Failure(cancelled(), address)
-        case "UNKNOWN" if details.startswith(_STREAM_REMOVED):
-            return _unanswered(address, details)
-        case "CANCELLED":  # by a node that ends
-            ended = OperationalError(f"the node at {address} broke the call off: {details}", UNREACHABLE)
-            return Failure(ended, address, lost=True, effect=True)
-        case name:
-            refused = OperationalError(f"the call to {address} failed: {details}", _FAILED)
-            return Failure(refused, address, effect=name not in _REFUSED)
+        case Fate.BROKEN | Fate.TOO_LARGE as fate:
+            refused = OperationalError(f"the call to {address} failed: {failed.details}", _FAILED)
+            return Failure(refused, address, effect=fate is Fate.BROKEN)
 
 
-def _answered(code: int, message: str, partial_write: object, address: str) -> Failure:
-    """The node's own answer; `partial_write`: the message of a write that was done in part, if it came."""
-    if not isinstance(partial_write, bytes):
-        effect = code in (UNREACHABLE, OUTCOME_UNKNOWN)
-        return Failure(database_error(message, code), address, effect=effect, said=True)
-    rows = client_pb2.PartialWrite.FromString(partial_write)
-    error = PartialWriteError(message, code, written=_ranges(rows.written), missing=_ranges(rows.missing))
+def _answered(failed: CallFailed, address: str) -> Failure:
+    """Return the meaning of a node's own answer."""
+    rows = failed.partial_write
+    if rows is None:
+        effect = failed.code in (UNREACHABLE, OUTCOME_UNKNOWN)
+        return Failure(database_error(failed.details, failed.code), address, effect=effect, said=True)
+    written, missing = _ranges(rows.written), _ranges(rows.missing)
+    error = PartialWriteError(failed.details, failed.code, written=written, missing=missing)
     return Failure(error, address, said=True, final=rows.final)
 
 
@@ -130,22 +108,10 @@ def _ranges(found: Iterable[client_pb2.RowRanges]) -> list[RowRange]:
     ]
 
 
-def _unanswered(address: str, details: str) -> Failure:
-    """The connection broke, or there was none."""
-    sent = _NOT_SENT not in details
-    error = _silent(address, details, _silent_s(details))
-    return Failure(error, address, lost=sent, effect=sent, unreached=not sent, silence=details)
-
-
 def _silent(address: str, silence: str, seconds: float) -> OperationalError:
     if seconds < _SILENCE_MIN_S:
         return OperationalError(f"no Saros node answers at {address}: {silence}", UNREACHABLE)
     return OperationalError(f"the node at {address} has not answered for {seconds:.0f} s: {silence}", UNREACHABLE)
-
-
-def _silent_s(silence: str) -> float:
-    """How long a node had been silent when gRPC said this."""
-    return next((seconds for words, seconds in _SILENT_S.items() if words in silence), 0.0)
 
 
 def cancelled() -> OperationalError:
@@ -155,15 +121,14 @@ def cancelled() -> OperationalError:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Where a node looks up the numbers of writes. `name` 0: in the cluster's log; `kept` False: nowhere."""
+    """Where a node looks up the numbers of writes. `name` 0: in the cluster's log."""
 
     name: int
-    kept: bool
 
     @property
     def is_shared(self) -> bool:
         """Whether other nodes look there too."""
-        return self.kept and self.name == 0
+        return self.name == 0
 
 
 class RetryPolicy:
@@ -204,7 +169,7 @@ class RetryPolicy:
 
     def check_node(self, memory: Memory) -> None:
         """Before the call is sent to a node. Raises OperationalError (2018) if it might be carried out twice."""
-        if self._memory is not None and not (memory.kept and memory == self._memory):
+        if self._memory is not None and memory != self._memory:
             raise _unknown("the node that it was sent to is gone, and this one cannot know")
 
     def failed(self, failure: Failure, memory: Memory | None, now: float) -> None:
@@ -225,7 +190,7 @@ class RetryPolicy:
         undecided = failure.retryable or status_of(failure.error.code).error_class is ErrorClass.OPERATIONAL
         if undecided and last and self._partly_done is not None:
             raise self._partly_done
-        if undecided and self._memory is not None and (last or not self._memory.kept):
+        if undecided and self._memory is not None and last:
             raise (error if error.code == OUTCOME_UNKNOWN else _unknown(str(error))) from failure.error
         if last:
             raise error
@@ -245,7 +210,7 @@ class RetryPolicy:
     def _record(self, failure: Failure, now: float) -> None:
         earlier, since = self._failures.pop(failure.address, (None, 0.0))
         if earlier is None or not (earlier.silence and failure.silence):
-            since = now - _silent_s(failure.silence)
+            since = now - failure.silent_s
         self._failures[failure.address] = failure, since
 
     def _error(self, failure: Failure, now: float) -> DatabaseError:

@@ -1,4 +1,4 @@
-"""A receiver of the sync tool over gRPC: implements `saros_sync.transport.Transport`.
+"""A receiver of the sync tool at a node. Implements `saros_sync.transport.Transport`.
 
 A session is opened with the first question, and anew after it was lost: whatever a bad line does to it, the next
 question finds another one. Used by one thread; speaks to the target's addresses in turn.
@@ -8,21 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
-
-import grpc
+from typing import TYPE_CHECKING
 
 from saros.base.target import Target
-from saros.transport.channels import read_authority
+from saros.transport.exchange import CallFailed
 from saros.transport.node_client import DirectSession
+from saros.transport.node_connection import read_authority
 from saros.transport.retry_policy import SESSION_LOST, failure_of
 from saros_storage.base.errors import StorageError
 from saros_sync.errors import BeginAgain, RoundRefused, Unreachable
 from saros_sync.round import Content
 from saros_sync.transport import Answer, BeginReply, Conflict, MissingContent, RoundStatus
-from saros_wire import protocol
-from saros_wire.bytes_field import with_bytes
+from saros_wire.frames import Call
 from saros_wire.generated import client_pb2
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
 
 #: A chunk on a slow line; a large file's pages are all checked when its last one came.
 _CALL_SECONDS = 120.0
@@ -45,39 +46,39 @@ class RemoteReceiver:
         request = client_pb2.SyncBeginRequest(
             sender=sender, name=name, number=number, sha256=document.sha256, size=document.size
         )
-        return _begin_reply(self._ask(protocol.SYNC_BEGIN, request, client_pb2.SyncReply.FromString))
+        return _begin_reply(self._ask(Call.SYNC_BEGIN, request))
 
     def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: memoryview) -> Answer:
         """See `Transport.chunk`."""
         head = client_pb2.SyncChunkRequest(sender=sender, number=number, sha256=sha256, offset=offset, crc32=crc32)
-        request = with_bytes(head, client_pb2.SyncChunkRequest.DATA_FIELD_NUMBER, data)
         with self._translated_errors():
-            decode = client_pb2.SyncChunkReply.FromString
-            coming = self._opened().begin(protocol.SYNC_CHUNK, request, decode, _CALL_SECONDS)
+            coming = self._opened().begin(Call.SYNC_CHUNK, head, _CALL_SECONDS, (data,))
 
         def answer() -> int:
             with self._translated_errors():
-                reply: client_pb2.SyncChunkReply = coming.result()
-            return reply.have
+                return int(client_pb2.SyncChunkReply.FromString(coming()).have)
 
         return answer
 
     def commit(self, sender: str, number: int) -> BeginReply:
         """See `Transport.commit`."""
         request = client_pb2.SyncCommitRequest(sender=sender, number=number)
-        return _begin_reply(self._ask(protocol.SYNC_COMMIT, request, client_pb2.SyncReply.FromString))
+        return _begin_reply(self._ask(Call.SYNC_COMMIT, request))
 
-    def _ask(self, name: str, request: Any, decode: Any) -> Any:
+    def _ask(self, call: Call, request: Message) -> client_pb2.SyncReply:
         with self._translated_errors():
-            return self._opened().call(name, request, decode, _CALL_SECONDS)
+            reply: client_pb2.SyncReply = client_pb2.SyncReply.FromString(
+                self._opened().call(call, request, _CALL_SECONDS)
+            )
+        return reply
 
     def _opened(self) -> DirectSession:
-        """The session, opened if need be. Raises grpc.RpcError."""
+        """The session, opened if need be. Raises CallFailed."""
         if self._session is None:
             self._address = self._target.addresses[self._turns % len(self._target.addresses)]
             try:
                 self._session = DirectSession(self._address, self._target, self._authority)
-            except grpc.RpcError:
+            except CallFailed:
                 self._turns += 1
                 raise
         return self._session
@@ -86,8 +87,8 @@ class RemoteReceiver:
     def _translated_errors(self) -> Iterator[None]:
         try:
             yield
-        except grpc.RpcError as error:
-            failure = failure_of(error, self._address)
+        except CallFailed as failed:
+            failure = failure_of(failed, self._address)
             said = failure.error
             if failure.retryable or failure.lost:
                 self._close_session(broken=said.code != SESSION_LOST)
@@ -99,7 +100,7 @@ class RemoteReceiver:
 
     def _close_session(self, *, broken: bool) -> None:
         if self._session is not None:
-            self._session.leave(broken=broken)
+            self._session.leave()
             self._session = None
             self._turns += broken
 

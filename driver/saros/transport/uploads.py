@@ -1,4 +1,4 @@
-"""Files of this machine to a node, for a LOAD there: `saros_server.node.uploads` over gRPC.
+"""Files of this machine to a node, for a LOAD there: the calls of `saros_server.node.uploads`.
 
     send    chunks, each with its checksum; after a lost answer it goes on where the node says          Upload
     discard the job is over: the node keeps nothing of it, and takes nothing more                      DiscardUploads
@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import time
 import zlib
-from typing import Any
-
-import grpc
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from saros.base.target import Target
+from saros.transport.exchange import CallFailed
 from saros.transport.node_client import session_at_first
 from saros.transport.retry_policy import failure_of
-from saros_wire import protocol
+from saros_wire.frames import Call
 from saros_wire.generated import client_pb2
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
 
 _CHUNK_BYTES = 4 << 20
 _SECONDS = 60.0
@@ -44,27 +47,31 @@ class Uploads:
         have = whole = 0
         with open(path, "rb") as file:
             while data := file.read(_CHUNK_BYTES):
-                request = client_pb2.UploadRequest(job=job, name=name, offset=have, crc32=zlib.crc32(data), data=data)
-                reply = self._ask(protocol.UPLOAD, request, client_pb2.UploadReply.FromString)
+                request = client_pb2.UploadRequest(job=job, name=name, offset=have, crc32=zlib.crc32(data))
+                reply = self._upload(request, (data,))
                 whole = zlib.crc32(data, whole)
                 have += len(data)
                 if reply.have != have:
                     break  # the last call says why
         end = client_pb2.UploadRequest(job=job, name=name, size=have, crc32=whole)
-        return str(self._ask(protocol.UPLOAD, end, client_pb2.UploadReply.FromString).path)
+        return self._upload(end).path
 
     def discard(self, job: str) -> None:
         """See the module. Raises DatabaseError."""
         request = client_pb2.DiscardUploadsRequest(job=job)
-        self._ask(protocol.DISCARD_UPLOADS, request, client_pb2.DiscardUploadsReply.FromString)
+        self._ask(Call.DISCARD_UPLOADS, request)
 
-    def _ask(self, name: str, request: Any, decode: Any) -> Any:
+    def _upload(self, request: client_pb2.UploadRequest, body: Sequence[bytes] = ()) -> client_pb2.UploadReply:
+        reply: client_pb2.UploadReply = client_pb2.UploadReply.FromString(self._ask(Call.UPLOAD, request, body))
+        return reply
+
+    def _ask(self, call: Call, request: Message, body: Sequence[bytes] = ()) -> bytes:
         retries = 0
         while True:
             try:
-                return self._session.call(name, request, decode, _SECONDS)
-            except grpc.RpcError as error:
-                failure = failure_of(error, self.address)
+                return self._session.call(call, request, _SECONDS, body)
+            except CallFailed as failed:
+                failure = failure_of(failed, self.address)
                 retries += 1
                 if not failure.retryable or retries > _RETRIES_MAX:
                     raise failure.error from None

@@ -32,14 +32,6 @@ from saros_storage.schema import SchemaChange, SchemaTree
 CONSISTENCIES = ("strong", "mid", "weak")
 
 
-class Writing(Protocol):
-    """A batch that was handed over."""
-
-    def wait(self, seconds: float) -> bool | None:
-        """Whether it is written, as durably as promised. False: it may not be, `write` it; None: not yet."""
-        ...
-
-
 class Database(Protocol):
     """See the module. The methods raise StorageError and its kinds."""
 
@@ -87,13 +79,6 @@ class Database(Protocol):
 
     def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = (), *, request: WriteRequest) -> None:
         """Write batches after the schema changes that they need."""
-        ...
-
-    def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> Sequence[Writing | None]:
-        """Begin to write batches of series that are known, each by itself, without waiting for one after the other.
-
-        Each comes with its client's request, which `write` may repeat. None: that one must be written by `write`.
-        """
         ...
 
     def change_schema(self, changes: Sequence[SchemaChange], *, request: WriteRequest) -> None:

@@ -157,19 +157,6 @@ class Writer:
         self._creating(write)
         return points_of(values)
 
-    def known_tablet(
-        self, device: str, times: Int64Array, columns: Mapping[str, Column], *, aligned: bool | None
-    ) -> Tablet | None:
-        """The batch as it is written, if its shape was seen before, all of it is written, and no trigger fires."""
-        try:
-            batch = self._checked(device, times, columns, aligned)
-        except UserMistake:
-            return None
-        if batch.is_empty or batch.living is not None:
-            return None
-        tablet = self._tablet_of_known_shape(batch)
-        return tablet if tablet is not None and self._triggers.firing(tablet) is None else None
-
     def _checked(self, device: str, times: Int64Array, columns: Mapping[str, Column], aligned: bool | None) -> _Batch:
         """The batch without columns of nulls only. Raises UserMistake if a column has not one value for each row."""
         rows = len(times)

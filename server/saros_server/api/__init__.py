@@ -9,7 +9,6 @@ client_sessions    sessions of remote clients, by token
 executions         statements of remote clients, and results on their way
 result_cursors     remainders of results, kept until the client fetches them
 insert_request     inserts, as values or as Arrow IPC
-insert_batching    inserts of several sessions in one call
 arrow              blocks and columns to and from Arrow
 errors             how a failed call is reported
 """

@@ -59,6 +59,23 @@ def _schema(
 _small_schema = lru_cache(_SHAPES_CACHED)(_schema)
 
 
+def encoded_schema(names: Sequence[str], types: Sequence[DataType], *, timed: bool, unit: TimeUnit, zone: str) -> bytes:
+    """The same schema as Arrow IPC."""
+    encode = _small_encoded_schema if len(names) <= _SMALL_WIDTH else _encoded_schema
+    return encode(tuple(names), tuple(types), timed, unit, zone)
+
+
+def _encoded_schema(
+    names: tuple[str, ...], types: tuple[DataType, ...], timed: bool, unit: TimeUnit, zone: str
+) -> bytes:
+    encoded: bytes = arrow_schema(names, types, timed=timed, unit=unit, zone=zone).serialize().to_pybytes()
+    return encoded
+
+
+#: Encoding takes longer than making the rows of a small result.
+_small_encoded_schema = lru_cache(_SHAPES_CACHED)(_encoded_schema)
+
+
 def to_arrow(block: Block, schema: pa.Schema) -> pa.RecordBatch:
     """The block under `schema` (of `arrow_schema`)."""
     first = len(schema) - len(block.columns)

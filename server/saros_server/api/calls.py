@@ -17,7 +17,6 @@ from typing import Generic, TypeVar
 from saros_server.api.cancellation import CancelToken
 from saros_server.api.client_sessions import ClientSessions
 from saros_server.api.executions import Executions
-from saros_server.api.insert_batching import InsertBatcher
 from saros_server.api.session import EmbeddedSession
 from saros_server.auth.login import LoginGate
 from saros_server.node.node import Node
@@ -33,7 +32,6 @@ class Policy(Enum):
 
     ANYONE = "anyone who can reach the port"
     SESSION = "the holder of a session"
-    PARTS = "each part by itself: the holder of a session"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,6 @@ class Services:
     started_ns: int
     gate: LoginGate
     sessions: ClientSessions
-    inserts: InsertBatcher
     executions: Executions
 
     @property
@@ -107,10 +104,6 @@ class Call:
             own_ns = self.services.clock.monotonic_ns() + timeout_ms * 1_000_000
             deadline_ns = own_ns if deadline_ns is None else min(own_ns, deadline_ns)
         return self.session.numbered(sequence, deadline_ns)
-
-    def session_of(self, token: bytes) -> EmbeddedSession:
-        """Return the session that a part of the request names. Raises NoSession."""
-        return self.services.sessions.find(token, self.peer.host)
 
 
 @dataclass(frozen=True, slots=True)

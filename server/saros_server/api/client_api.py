@@ -18,7 +18,6 @@ from saros_server.api.calls import Call, Operation, Peer, Policy, Services
 from saros_server.api.cancellation import CancelToken
 from saros_server.api.client_sessions import ClientSessions
 from saros_server.api.executions import Executions
-from saros_server.api.insert_batching import InsertBatcher
 from saros_server.api.operations import OPERATIONS
 from saros_server.api.session import EmbeddedSession, open_session
 from saros_server.auth.audit import AuditLog
@@ -28,7 +27,7 @@ from saros_server.node.node import Node
 from saros_storage.base.clock import Clock
 from saros_storage.io.disk import LocalDisk
 
-#: Calls of clients at a time, for each protocol.
+#: Calls of clients at a time.
 CALLS_MAX = 256
 
 _Request = TypeVar("_Request")
@@ -54,7 +53,6 @@ class ClientApi:
                 started_ns=clock.monotonic_ns(),
                 gate=gate,
                 sessions=ClientSessions(gate, clock),
-                inserts=InsertBatcher(node),
                 executions=Executions(clock),
             )
         except BaseException:
@@ -90,7 +88,7 @@ class ClientApi:
         match policy:
             case Policy.SESSION:
                 return self._services.sessions.find(token, peer.host)
-            case Policy.ANYONE | Policy.PARTS:
+            case Policy.ANYONE:
                 return None
 
     @property
@@ -119,6 +117,5 @@ class ClientApi:
         services = self._services
         services.executions.close()
         services.sessions.close()
-        services.inserts.close()
         services.gate.close()
         self._own.close()

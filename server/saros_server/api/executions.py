@@ -41,11 +41,11 @@ SLOW_MS = 1_000
 #: An answer waits for more rows until it has this many bytes, and never has more than twice as many: an answer is
 #: copied more often than the messages of a stream.
 _ANSWER_BYTES = 1 << 20
-#: An answer waits for rows for this long: the client cannot cancel before, and for a result that takes longer the cost
-#: of a stream does not matter. Not less, since on a busy machine small queries take some ten milliseconds as well.
+#: An answer waits for rows for this long; for a result that takes longer, the cost of a stream does not matter. Not
+#: less, since on a busy machine small queries take some ten milliseconds as well.
 _ANSWER_SECONDS = 0.1
-#: Results that clients have not read to the end. Each has one of the node's 256 calls; the others are for short calls,
-#: of which 32 at a time may find the same last place free.
+#: Results that clients have not read to the end. Each has one of the node's 256 threads for calls; the others are for
+#: short calls, some of which may find the same last place free.
 RESULTS_MAX = 192
 #: More than a cluster has groups; each may be named twice, for its data and its schema.
 _GROUPS_MAX = 4_096
@@ -283,7 +283,7 @@ def _head(result: ResultCursor) -> ResultHead:
     outcome = result.outcome
     if outcome.names is None:
         return ResultHead(outcome.query_id, b"", (), outcome.update_count, outcome.stale)
-    schema = outcome.schema.serialize().to_pybytes()
+    schema = outcome.encoded_schema
     count, stale = outcome.update_count, outcome.stale
     return ResultHead(outcome.query_id, schema, outcome.type_names, count, stale, result.missing)
 

@@ -53,7 +53,15 @@ def _read(message: bytes | memoryview) -> InsertRequest:
 def _batch_of(stream: bytes | memoryview) -> tuple[pa.RecordBatch, pa.Message | None]:
     """Return the batch of a stream, and the message that has all of it, unless dictionaries come before it."""
     reader = pa.ipc.MessageReader.open_stream(stream)
-    schema, message = pa.ipc.read_schema(reader.read_next_message()), reader.read_next_message()
+    schema, message = _message(reader, "schema"), _message(reader, "record batch", "dictionary")
     if message.type == "dictionary":
         return pa.ipc.open_stream(stream).read_next_batch(), None
-    return pa.ipc.read_record_batch(message, schema), message
+    return pa.ipc.read_record_batch(message, pa.ipc.read_schema(schema)), message
+
+
+def _message(reader: pa.MessageReader, *types: str) -> pa.Message:
+    """Return the next message. Raises ValueError if it is of another type: Arrow would read it without a check."""
+    message = reader.read_next_message()
+    if message.type not in types:
+        raise ValueError(f"a message of type {message.type} instead of {' or '.join(types)}")
+    return message

@@ -3,7 +3,7 @@
     sessions     OPEN CLOSE PING
     statements   EXECUTE FETCH DISCARD STREAM CANCEL
     read points  HOLD RELEASE
-    writes       INSERT INSERT_MANY
+    writes       INSERT
     files        UPLOAD FINISH_UPLOAD DISCARD_UPLOADS: for a LOAD
     backups      CREATE_CHECKPOINT READ_CHECKPOINT RELEASE_CHECKPOINTS
     sync tool    SYNC_BEGIN SYNC_CHUNK SYNC_COMMIT
@@ -18,16 +18,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from saros_server.api.calls import Call, Operation, Policy
-from saros_server.api.errors import BadMessage
 from saros_server.api.executions import Answer, ResultStream, Statement
-from saros_server.api.insert_batching import InsertOutcome, InsertPart
 from saros_server.api.insert_request import Columns, read_insert
 from saros_server.api.session import open_session
 from saros_server.process.version import RELEASE as _VERSION
 from saros_storage.checkpoint.checkpoint_set import encode_checkpoint_set
 from saros_sync.round import Content
 from saros_sync.transport import BeginReply
-from saros_wire.payload import TOGETHER_MAX
 from saros_wire.read_point import ReadPoint
 
 #: Consistency of reads, if the client does not say.
@@ -166,6 +163,15 @@ def _release(call: Call, name: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class InsertOutcome:
+    """The outcome of an insert."""
+
+    points: int
+    #: host:port of the node that led the write, if it is another: the next one may go there.
+    leader: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class UploadChunk:
     """A chunk of a file that a LOAD is to read."""
 
@@ -174,7 +180,7 @@ class UploadChunk:
     offset: int
     #: Of the data.
     crc32: int
-    data: bytes
+    data: bytes | memoryview
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,12 +204,6 @@ def _insert(call: Call, columns: Columns) -> InsertOutcome:
         request=call.numbered(insert.sequence),
     )
     return InsertOutcome(points, call.services.node.leader_elsewhere(insert.device))
-
-
-def _insert_many(call: Call, parts: Sequence[InsertPart]) -> list[InsertOutcome]:
-    if len(parts) > TOGETHER_MAX:
-        raise BadMessage(f"{len(parts)} inserts in one call: more than {TOGETHER_MAX}")
-    return call.services.inserts.insert(parts, call.session_of, call.deadline_ns)
 
 
 def _upload(call: Call, chunk: UploadChunk) -> int:
@@ -311,7 +311,6 @@ CANCEL = Operation("cancel", Policy.SESSION, _cancel)
 HOLD = Operation("hold", Policy.SESSION, _hold)
 RELEASE = Operation("release", Policy.SESSION, _release)
 INSERT = Operation("insert", Policy.SESSION, _insert)
-INSERT_MANY = Operation("insert many", Policy.PARTS, _insert_many)
 UPLOAD = Operation("upload", Policy.SESSION, _upload)
 FINISH_UPLOAD = Operation("finish upload", Policy.SESSION, _finish_upload)
 DISCARD_UPLOADS = Operation("discard uploads", Policy.SESSION, _discard_uploads)
@@ -326,7 +325,7 @@ SYNC_COMMIT = Operation("sync commit", Policy.SESSION, _sync_commit)
 OPERATIONS: dict[str, Operation[Any, Any]] = {
     operation.name: operation
     for operation in (
-        *(OPEN, PING, CLOSE, EXECUTE, FETCH, DISCARD, STREAM, CANCEL, HOLD, RELEASE, INSERT, INSERT_MANY),
+        *(OPEN, PING, CLOSE, EXECUTE, FETCH, DISCARD, STREAM, CANCEL, HOLD, RELEASE, INSERT),
         *(UPLOAD, FINISH_UPLOAD, DISCARD_UPLOADS, CREATE_CHECKPOINT, READ_CHECKPOINT, RELEASE_CHECKPOINTS),
         *(SYNC_BEGIN, SYNC_CHUNK, SYNC_COMMIT),
     )

@@ -25,8 +25,7 @@ from saros_engine.base.session_context import SessionContext
 from saros_engine.execution.result import Result
 from saros_engine.expressions.times import zone_of
 from saros_engine.security.authorization import authorize_backup, authorize_load, authorize_sync, may_send
-from saros_engine.statements.insert_statement import ColumnBatch
-from saros_server.api.arrow import arrow_schema, to_arrow, to_column, to_times
+from saros_server.api.arrow import arrow_schema, encoded_schema, to_arrow, to_column, to_times
 from saros_server.config.configuration import Configuration, ConfigurationError, configuration_file, load
 from saros_server.config.data_folder import cannot_open, check_not_foreign
 from saros_server.node.node import Node
@@ -35,7 +34,7 @@ from saros_server.process.interrupts import UninterruptibleSection
 from saros_server.process.server_file import serving
 from saros_storage.base.errors import FolderInUse, StoreClosed, UserMistake
 from saros_storage.base.paths import quote_node, unquote_node
-from saros_storage.base.types import TIME_UNITS, TimeUnit
+from saros_storage.base.types import TIME_UNITS, DataType, TimeUnit
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.checkpoint.checkpoint_set import CheckpointSet
 from saros_storage.scan.read_point import ReadHorizon
@@ -214,31 +213,18 @@ class EmbeddedSession:
         request: WriteRequest = UNNUMBERED,
     ) -> int:
         """See the driver's `Session.insert`. A `request` that was carried out is not carried out again."""
-        batch = self.batch(device, times, columns, aligned=aligned, request=request)
-        with UninterruptibleSection():
-            return self._node.requests.run_once(request.key, lambda: self.write(batch))
-
-    def batch(
-        self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None, request: WriteRequest
-    ) -> ColumnBatch:
-        """A batch as the engine takes it. Raises what `to_column`, `to_times` do."""
         self._check_open()
-        unit = self._unit
+        unit, context = self._unit, self._context
         names = _node_names(tuple(columns))
         ours = {name: to_column(name, values, unit) for name, values in zip(names, columns.values(), strict=True)}
-        at = to_times(times, unit, self._context.zone)
-        return ColumnBatch(device, at, ours, aligned, self._context.access, request)
+        at = to_times(times, unit, context.zone)
 
-    def write(self, batch: ColumnBatch) -> int:
-        """Write a batch of this session, as its request; answers the points."""
-        return self._node.engine.insert_columns(
-            batch.device,
-            batch.times,
-            batch.columns,
-            aligned=batch.aligned,
-            session=self._context,
-            request=batch.request,
-        )
+        def write() -> int:
+            insert = self._node.engine.insert_columns
+            return insert(device, at, ours, aligned=aligned, session=context, request=request)
+
+        with UninterruptibleSection():
+            return self._node.requests.run_once(request.key, write)
 
     def uploads(self) -> Uploads:
         """Where files go that LOAD shall read. Raises NoPermission."""
@@ -287,9 +273,13 @@ class EmbeddedSession:
 
     def schema_of(self, result: Result) -> pa.Schema:
         """Arrow schema of a result in this session's zone."""
-        names = [f.name for f in result.fields]
-        types = [f.type for f in result.fields]
+        names, types = _names_and_types(result)
         return arrow_schema(names, types, timed=result.timed, unit=self._unit, zone=self._context.zone)
+
+    def encoded_schema_of(self, result: Result) -> bytes:
+        """The same as Arrow IPC."""
+        names, types = _names_and_types(result)
+        return encoded_schema(names, types, timed=result.timed, unit=self._unit, zone=self._context.zone)
 
     def close(self) -> None:
         """See the driver's `Session.close`."""
@@ -303,6 +293,10 @@ class EmbeddedSession:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreClosed("the session is closed")
+
+
+def _names_and_types(result: Result) -> tuple[list[str], list[DataType]]:
+    return [field.name for field in result.fields], [field.type for field in result.fields]
 
 
 @lru_cache(_SHAPES_CACHED)
@@ -347,6 +341,11 @@ class EmbeddedOutcome:
         if self._schema is None:
             self._schema = self._session.schema_of(self._result)
         return self._schema
+
+    @property
+    def encoded_schema(self) -> bytes:
+        """The schema as Arrow IPC."""
+        return self._session.encoded_schema_of(self._result)
 
     @property
     def update_count(self) -> int:

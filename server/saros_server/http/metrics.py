@@ -13,6 +13,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import accumulate
 from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from prometheus_client.utils import floatToGoString
 
 from saros_engine.base.latency_histogram import BOUNDS_SECONDS, LatencySnapshot
 from saros_server.node.node import Node
+from saros_server.port.counters import ProtocolCounters
 
 if TYPE_CHECKING:
     from saros_cluster.transport.counters import PeerCounters
@@ -35,6 +37,19 @@ if TYPE_CHECKING:
 METRICS: dict[str, tuple[bool, str]] = {
     "saros_uptime_seconds": (False, "Time since the server started."),
     "saros_sessions": (False, "Open sessions."),
+    "saros_port_connections": (
+        False,
+        "Open connections of clients, by protocol; unknown: they have not said which.",
+    ),
+    "saros_port_parked": (False, "Open connections of clients that wait for a request without a thread, by protocol."),
+    "saros_port_accepted": (True, "Connections of clients that were accepted, by protocol."),
+    "saros_port_refused": (
+        True,
+        "Connections that were refused, by protocol: too many; unknown: another protocol, or none in time.",
+    ),
+    "saros_port_requests": (True, "Requests of clients, by protocol."),
+    "saros_port_received_bytes": (True, "Bytes received from clients, without TLS, by protocol."),
+    "saros_port_sent_bytes": (True, "Bytes sent to clients, without TLS, by protocol."),
     "saros_statements": (True, "Executed statements."),
     "saros_failures": (True, "Statements and batches that were refused or failed."),
     "saros_points_written": (True, "Acknowledged points."),
@@ -131,16 +146,34 @@ _OF_PEERS: dict[str, Callable[[PeerCounters], float]] = {
     "saros_peer_received_bytes": lambda peer: peer.bytes_received,
     "saros_peer_reconnects": lambda peer: peer.reconnects,
 }
+_OF_PROTOCOLS: dict[str, Callable[[ProtocolCounters], float]] = {
+    "saros_port_connections": lambda figures: figures.connections,
+    "saros_port_parked": lambda figures: figures.parked,
+    "saros_port_accepted": lambda figures: figures.accepted,
+    "saros_port_refused": lambda figures: figures.refused,
+    "saros_port_requests": lambda figures: figures.requests,
+    "saros_port_received_bytes": lambda figures: figures.bytes_in,
+    "saros_port_sent_bytes": lambda figures: figures.bytes_out,
+}
 _NANOSECONDS = 1e9
 
 
-class NodeCollector:
-    """Reads the figures of the node in `folder` when it is scraped. `sessions` and `uptime_s` are the service's."""
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The figures of a server that its node does not have."""
 
-    def __init__(self, node: Node, sessions: Callable[[], int], uptime_s: Callable[[], float], folder: str) -> None:
+    sessions: Callable[[], int]
+    uptime_s: Callable[[], float]
+    #: Of the port for clients, by protocol.
+    port: Callable[[], Mapping[str, ProtocolCounters]]
+
+
+class NodeCollector:
+    """Reads the figures of the node in `folder`, and of its server, when it is scraped."""
+
+    def __init__(self, node: Node, figures: Figures, folder: str) -> None:
         self._node = node
-        self._sessions = sessions
-        self._uptime_s = uptime_s
+        self._figures = figures
         self._folder = folder
 
     def collect(self) -> Iterator[Metric]:
@@ -150,8 +183,8 @@ class NodeCollector:
         latest = self._node.store.latest
         yield from _single(
             {
-                "saros_uptime_seconds": self._uptime_s(),
-                "saros_sessions": self._sessions(),
+                "saros_uptime_seconds": self._figures.uptime_s(),
+                "saros_sessions": self._figures.sessions(),
                 "saros_statements": engine.statements,
                 "saros_failures": engine.failures,
                 "saros_points_written": engine.points_written,
@@ -192,6 +225,9 @@ class NodeCollector:
                 "saros_problems": len(self._node.problems()),
             }
         )
+        port = self._figures.port()
+        for name, count_in in _OF_PROTOCOLS.items():
+            yield _by(name, "protocol", {protocol: count_in(figures) for protocol, figures in port.items()})
         yield from _of_sync(self._node)
         yield _of_certificates(self._node)
         if self._node.cluster is not None:

@@ -40,43 +40,19 @@ class Requests:
         with self._over:
             while (found := self._known.begin(request)) is State.RUNNING:
                 self._over.wait()
-        found = _remembered(found)
-        return found if isinstance(found, int) else self.carry_out(request, write)
+        if found is State.FORGOTTEN:
+            raise OutcomeForgotten
+        return found if isinstance(found, int) else self._carry_out(request, write)
 
-    def begin(self, request: Request) -> State | int:
-        """NEW: to be carried out, by `carry_out`, or anyhow, and then `end`; RUNNING; or what was answered.
-
-        Raises OutcomeForgotten.
-        """
-        if request == NO_REQUEST:
-            return State.NEW
-        with self._over:
-            found = self._known.begin(request)
-        return _remembered(found)
-
-    def carry_out(self, request: Request, write: Callable[[], int]) -> int:
-        """After `begin` found it NEW: what `write` answers, which is kept as `run_once` says."""
+    def _carry_out(self, request: Request, write: Callable[[], int]) -> int:
         answer = -1
         try:
             answer = write()
         finally:
-            self.end(request, answer)
+            with self._over:
+                if answer >= 0:
+                    self._known.finish(request, answer)
+                else:
+                    self._known.give_up(request)
+                self._over.notify_all()
         return answer
-
-    def end(self, request: Request, answer: int) -> None:
-        """After `begin` found it NEW: it was answered; negative: it failed, and may come again."""
-        if request == NO_REQUEST:
-            return
-        with self._over:
-            if answer >= 0:
-                self._known.finish(request, answer)
-            else:
-                self._known.give_up(request)
-            self._over.notify_all()
-
-
-def _remembered(found: State | int) -> State | int:
-    """What `begin` found. Raises OutcomeForgotten."""
-    if found is State.FORGOTTEN:
-        raise OutcomeForgotten
-    return found

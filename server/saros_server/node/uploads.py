@@ -67,7 +67,7 @@ class Uploads:
         self._over: deque[str] = deque(maxlen=_OVER_MAX)
         disk.remove_tree(self.folder)
 
-    def receive(self, job: str, name: str, offset: int, crc32: int, data: bytes) -> int:
+    def receive(self, job: str, name: str, offset: int, crc32: int, data: bytes | memoryview) -> int:
         """Take in a chunk; how many bytes of the file are there. Raises UploadRefused, DiskFull, StorageError."""
         if zlib.crc32(data) != crc32:
             raise UploadRefused(f"a chunk of {name} at {offset} came with another checksum than it left with")
@@ -132,7 +132,7 @@ class Uploads:
             self._over.append(name)
         return stale
 
-    def _append(self, job: str, name: str, part: _Part, data: bytes) -> None:
+    def _append(self, job: str, name: str, part: _Part, data: bytes | memoryview) -> None:
         path = self._path(job, name)
         try:
             if not part.size:

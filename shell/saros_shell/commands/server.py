@@ -11,12 +11,14 @@ import sys
 import time
 from collections.abc import Sequence
 
+from saros.transport.exchange import CallFailed
+from saros.transport.node_connection import NodeConnection
 from saros_server.config.arguments import data_parser
 from saros_server.config.data_folder import reason
 from saros_server.process.daemon import is_launched, is_taken
 from saros_server.process.server_file import Serving, serving
-from saros_wire.generated.client_pb2 import PingReply, PingRequest
-from saros_wire.protocol import PING, path_of
+from saros_wire.frames import Call, encode_prefix
+from saros_wire.generated.client_pb2 import PingReply
 
 _STOP_SECONDS = 60.0
 _PING_SECONDS = 10.0
@@ -97,18 +99,10 @@ def _why_not_served(folder: str) -> tuple[str, bool]:
 
 
 def _print_status(found: Serving) -> int:
-    import grpc
-
     try:
-        with grpc.insecure_channel(found.local or found.address) as channel:
-            call = channel.unary_unary(
-                path_of(PING),
-                request_serializer=PingRequest.SerializeToString,
-                response_deserializer=PingReply.FromString,
-            )
-            reply: PingReply = call(PingRequest(), timeout=_PING_SECONDS)
-    except grpc.RpcError as error:
-        sys.stdout.write(f"process {found.pid} at {found.address} does not answer: {error.details()}\n")
+        reply = _ping(found.local or found.address)
+    except CallFailed as failed:
+        sys.stdout.write(f"process {found.pid} at {found.address} does not answer: {failed.details}\n")
         return 1
     rows = [
         ("process", str(found.pid)),
@@ -122,3 +116,13 @@ def _print_status(found: Serving) -> int:
     for name, value in rows:
         sys.stdout.write(f"{name:<9} {value}\n")
     return 0
+
+
+def _ping(address: str) -> PingReply:
+    """Return the node's answer. Raises CallFailed."""
+    connection = NodeConnection(address, None)
+    try:
+        reply: PingReply = PingReply.FromString(connection.call(Call.PING, encode_prefix(), _PING_SECONDS))
+    finally:
+        connection.close()
+    return reply

@@ -7,8 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class OpenRequest(_message.Message):
-    __slots__ = ("protocol", "time_zone", "client", "user", "password", "consistency", "client_id", "partial_results")
-    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("time_zone", "client", "user", "password", "consistency", "client_id", "partial_results")
     TIME_ZONE_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
@@ -16,7 +15,6 @@ class OpenRequest(_message.Message):
     CONSISTENCY_FIELD_NUMBER: _ClassVar[int]
     CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
     PARTIAL_RESULTS_FIELD_NUMBER: _ClassVar[int]
-    protocol: int
     time_zone: str
     client: str
     user: str
@@ -24,35 +22,31 @@ class OpenRequest(_message.Message):
     consistency: str
     client_id: int
     partial_results: bool
-    def __init__(self, protocol: _Optional[int] = ..., time_zone: _Optional[str] = ..., client: _Optional[str] = ..., user: _Optional[str] = ..., password: _Optional[str] = ..., consistency: _Optional[str] = ..., client_id: _Optional[int] = ..., partial_results: bool = ...) -> None: ...
+    def __init__(self, time_zone: _Optional[str] = ..., client: _Optional[str] = ..., user: _Optional[str] = ..., password: _Optional[str] = ..., consistency: _Optional[str] = ..., client_id: _Optional[int] = ..., partial_results: bool = ...) -> None: ...
 
 class OpenReply(_message.Message):
-    __slots__ = ("protocol", "session", "time_unit", "server", "addresses", "memory")
-    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("session", "time_unit", "server", "addresses", "memory")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     TIME_UNIT_FIELD_NUMBER: _ClassVar[int]
     SERVER_FIELD_NUMBER: _ClassVar[int]
     ADDRESSES_FIELD_NUMBER: _ClassVar[int]
     MEMORY_FIELD_NUMBER: _ClassVar[int]
-    protocol: int
     session: bytes
     time_unit: str
     server: str
     addresses: _containers.RepeatedScalarFieldContainer[str]
     memory: int
-    def __init__(self, protocol: _Optional[int] = ..., session: _Optional[bytes] = ..., time_unit: _Optional[str] = ..., server: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ..., memory: _Optional[int] = ...) -> None: ...
+    def __init__(self, session: _Optional[bytes] = ..., time_unit: _Optional[str] = ..., server: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ..., memory: _Optional[int] = ...) -> None: ...
 
-class CloseRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
-
-class CloseReply(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
-
-class PingRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+class ErrorReply(_message.Message):
+    __slots__ = ("code", "message", "partial_write")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    PARTIAL_WRITE_FIELD_NUMBER: _ClassVar[int]
+    code: int
+    message: str
+    partial_write: PartialWrite
+    def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., partial_write: _Optional[_Union[PartialWrite, _Mapping]] = ...) -> None: ...
 
 class PingReply(_message.Message):
     __slots__ = ("server", "uptime_ms", "sessions", "queries", "problems")
@@ -138,26 +132,14 @@ class ResultHead(_message.Message):
     def __init__(self, query_id: _Optional[str] = ..., schema: _Optional[bytes] = ..., type_names: _Optional[_Iterable[str]] = ..., update_count: _Optional[int] = ..., stale: bool = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Answer(_message.Message):
-    __slots__ = ("head", "batches", "rest", "end")
+    __slots__ = ("head", "batch_bytes", "end")
     HEAD_FIELD_NUMBER: _ClassVar[int]
-    BATCHES_FIELD_NUMBER: _ClassVar[int]
-    REST_FIELD_NUMBER: _ClassVar[int]
+    BATCH_BYTES_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
     head: ResultHead
-    batches: _containers.RepeatedScalarFieldContainer[bytes]
-    rest: int
+    batch_bytes: _containers.RepeatedScalarFieldContainer[int]
     end: ResultEnd
-    def __init__(self, head: _Optional[_Union[ResultHead, _Mapping]] = ..., batches: _Optional[_Iterable[bytes]] = ..., rest: _Optional[int] = ..., end: _Optional[_Union[ResultEnd, _Mapping]] = ...) -> None: ...
-
-class RestRequest(_message.Message):
-    __slots__ = ("rest",)
-    REST_FIELD_NUMBER: _ClassVar[int]
-    rest: int
-    def __init__(self, rest: _Optional[int] = ...) -> None: ...
-
-class DiscardRestReply(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    def __init__(self, head: _Optional[_Union[ResultHead, _Mapping]] = ..., batch_bytes: _Optional[_Iterable[int]] = ..., end: _Optional[_Union[ResultEnd, _Mapping]] = ...) -> None: ...
 
 class ResultEnd(_message.Message):
     __slots__ = ("stale", "shown", "missing")
@@ -204,49 +186,13 @@ class PartialWrite(_message.Message):
     final: bool
     def __init__(self, written: _Optional[_Iterable[_Union[RowRanges, _Mapping]]] = ..., missing: _Optional[_Iterable[_Union[RowRanges, _Mapping]]] = ..., final: bool = ...) -> None: ...
 
-class InsertPart(_message.Message):
-    __slots__ = ("session", "columns")
-    SESSION_FIELD_NUMBER: _ClassVar[int]
-    COLUMNS_FIELD_NUMBER: _ClassVar[int]
-    session: bytes
-    columns: bytes
-    def __init__(self, session: _Optional[bytes] = ..., columns: _Optional[bytes] = ...) -> None: ...
-
-class InsertTogetherRequest(_message.Message):
-    __slots__ = ("parts",)
-    PARTS_FIELD_NUMBER: _ClassVar[int]
-    parts: _containers.RepeatedCompositeFieldContainer[InsertPart]
-    def __init__(self, parts: _Optional[_Iterable[_Union[InsertPart, _Mapping]]] = ...) -> None: ...
-
-class InsertOutcome(_message.Message):
-    __slots__ = ("points", "leader", "code", "message", "pending", "partial_write")
-    POINTS_FIELD_NUMBER: _ClassVar[int]
-    LEADER_FIELD_NUMBER: _ClassVar[int]
-    CODE_FIELD_NUMBER: _ClassVar[int]
-    MESSAGE_FIELD_NUMBER: _ClassVar[int]
-    PENDING_FIELD_NUMBER: _ClassVar[int]
-    PARTIAL_WRITE_FIELD_NUMBER: _ClassVar[int]
-    points: int
-    leader: str
-    code: int
-    message: str
-    pending: bool
-    partial_write: PartialWrite
-    def __init__(self, points: _Optional[int] = ..., leader: _Optional[str] = ..., code: _Optional[int] = ..., message: _Optional[str] = ..., pending: bool = ..., partial_write: _Optional[_Union[PartialWrite, _Mapping]] = ...) -> None: ...
-
-class InsertTogetherReply(_message.Message):
-    __slots__ = ("outcomes",)
-    OUTCOMES_FIELD_NUMBER: _ClassVar[int]
-    outcomes: _containers.RepeatedCompositeFieldContainer[InsertOutcome]
-    def __init__(self, outcomes: _Optional[_Iterable[_Union[InsertOutcome, _Mapping]]] = ...) -> None: ...
-
-class FreezeRequest(_message.Message):
+class CreateCheckpointRequest(_message.Message):
     __slots__ = ("since",)
     SINCE_FIELD_NUMBER: _ClassVar[int]
     since: int
     def __init__(self, since: _Optional[int] = ...) -> None: ...
 
-class FetchRequest(_message.Message):
+class ReadCheckpointRequest(_message.Message):
     __slots__ = ("capture", "number", "offset")
     CAPTURE_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
@@ -271,20 +217,18 @@ class HoldReply(_message.Message):
     def __init__(self, instance: _Optional[int] = ...) -> None: ...
 
 class UploadRequest(_message.Message):
-    __slots__ = ("job", "name", "offset", "crc32", "data", "size")
+    __slots__ = ("job", "name", "offset", "crc32", "size")
     JOB_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     CRC32_FIELD_NUMBER: _ClassVar[int]
-    DATA_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
     job: str
     name: str
     offset: int
     crc32: int
-    data: bytes
     size: int
-    def __init__(self, job: _Optional[str] = ..., name: _Optional[str] = ..., offset: _Optional[int] = ..., crc32: _Optional[int] = ..., data: _Optional[bytes] = ..., size: _Optional[int] = ...) -> None: ...
+    def __init__(self, job: _Optional[str] = ..., name: _Optional[str] = ..., offset: _Optional[int] = ..., crc32: _Optional[int] = ..., size: _Optional[int] = ...) -> None: ...
 
 class UploadReply(_message.Message):
     __slots__ = ("have", "path")
@@ -300,19 +244,11 @@ class DiscardUploadsRequest(_message.Message):
     job: str
     def __init__(self, job: _Optional[str] = ...) -> None: ...
 
-class DiscardUploadsReply(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
-
-class ThawRequest(_message.Message):
+class ReleaseCheckpointsRequest(_message.Message):
     __slots__ = ("captures",)
     CAPTURES_FIELD_NUMBER: _ClassVar[int]
     captures: _containers.RepeatedScalarFieldContainer[bytes]
     def __init__(self, captures: _Optional[_Iterable[bytes]] = ...) -> None: ...
-
-class ThawReply(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
 
 class SyncBeginRequest(_message.Message):
     __slots__ = ("sender", "name", "number", "sha256", "size")
@@ -361,20 +297,18 @@ class SyncReply(_message.Message):
     def __init__(self, standing: _Optional[str] = ..., last: _Optional[int] = ..., wants: _Optional[_Iterable[_Union[SyncContent, _Mapping]]] = ..., conflicts: _Optional[_Iterable[_Union[SyncConflict, _Mapping]]] = ...) -> None: ...
 
 class SyncChunkRequest(_message.Message):
-    __slots__ = ("sender", "number", "sha256", "offset", "crc32", "data")
+    __slots__ = ("sender", "number", "sha256", "offset", "crc32")
     SENDER_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     SHA256_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     CRC32_FIELD_NUMBER: _ClassVar[int]
-    DATA_FIELD_NUMBER: _ClassVar[int]
     sender: str
     number: int
     sha256: str
     offset: int
     crc32: int
-    data: bytes
-    def __init__(self, sender: _Optional[str] = ..., number: _Optional[int] = ..., sha256: _Optional[str] = ..., offset: _Optional[int] = ..., crc32: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, sender: _Optional[str] = ..., number: _Optional[int] = ..., sha256: _Optional[str] = ..., offset: _Optional[int] = ..., crc32: _Optional[int] = ...) -> None: ...
 
 class SyncChunkReply(_message.Message):
     __slots__ = ("have",)

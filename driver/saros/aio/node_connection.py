@@ -1,0 +1,490 @@
+"""Connections to nodes in an event loop. Implements `Network`; the rules of calls are those of `saros.transport`.
+
+    take -> call, for which its task waits -> the answer is whole: give back
+                                           -> rows follow: an `AsyncStream` holds the connection until their end
+                                           -> the task is canceled: CANCEL, then give back when the call has ended
+                                           -> otherwise: closed, and the node ends the call
+
+A network belongs to one connection of a user, and to the loop that runs; a connection that was opened in another
+loop is not used again. A connection carries one call at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import socket
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from saros.base.target import Target
+from saros.transport.exchange import (
+    CLOSED,
+    DRAIN_S,
+    PING_FRAME,
+    REQUEST_MAX,
+    SILENT_S,
+    Buffer,
+    CallFailed,
+    Credits,
+    Fate,
+    Reply,
+    Silence,
+    cancel_frame,
+    check_frame,
+    credit_frame,
+    decode_header,
+    encode_request,
+    endpoint_of,
+)
+from saros.transport.idle_connections import IdleConnections
+from saros.transport.node_connection import context_of, read_authority
+from saros.transport.remote_calls import RemoteCalls, Result
+from saros.transport.sockets import CONNECT_S, reason_of
+from saros_wire.frames import HEADER_BYTES, MORE, Call, Header, Kind
+
+if TYPE_CHECKING:
+    import ssl
+
+_BUFFER_BYTES = 64 << 10
+Frame = tuple[Header, bytes, Buffer]
+
+
+class FrameReader:
+    """Frames from bytes, wherever these are cut: `space` is filled, `filled` returns the frames that are complete."""
+
+    def __init__(self) -> None:
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
+        #: Bytes that came and belong to no complete frame: `_buffer[_start:_end]`, or `_large[:_end]`.
+        self._start = self._end = 0
+        #: A frame that is longer than the buffer.
+        self._large: memoryview | None = None
+        self._header: Header | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """No frame has begun."""
+        return self._start == self._end and self._header is None
+
+    def space(self) -> memoryview:
+        """Return where the next bytes go."""
+        if self._large is not None:
+            return self._large[self._end :]
+        there = self._end - self._start
+        if self._start:
+            self._buffer[:there] = self._buffer[self._start : self._end]
+            self._start, self._end = 0, there
+        return self._buffer[self._end :]
+
+    def filled(self, count: int) -> list[Frame]:
+        """Return the frames that the bytes in `space` complete. Raises CallFailed (BROKEN, LOST)."""
+        self._end += count
+        frames = []
+        while (frame := self._next()) is not None:
+            frames.append(frame)
+        return frames
+
+    def _next(self) -> Frame | None:
+        header = self._header
+        if header is None:
+            if self._end - self._start < HEADER_BYTES:
+                return None
+            header = self._header = decode_header(self._buffer[self._start : self._start + HEADER_BYTES])
+            self._start += HEADER_BYTES
+        size = header.head_bytes + header.body_bytes
+        if self._end - self._start < size:
+            if self._large is None and size > _BUFFER_BYTES // 2:
+                self._begin_large(size)
+            return None
+        content = self._large if self._large is not None else self._buffer[self._start : self._start + size]
+        self._start += size
+        is_large = self._large is not None
+        if is_large:
+            self._large, self._start, self._end = None, 0, 0
+        self._header = None
+        if not header.head_bytes:
+            return header, b"", content if is_large else bytes(content)
+        return header, bytes(content[: header.head_bytes]), bytes(content[header.head_bytes :])  # aligned, for Arrow
+
+    def _begin_large(self, size: int) -> None:
+        import numpy as np
+
+        there = self._end - self._start
+        self._large = np.empty(size, np.uint8).data
+        self._large[:there] = self._buffer[self._start : self._end]
+        self._start, self._end = 0, there
+
+
+class AsyncNodeConnection(asyncio.BufferedProtocol):
+    """A connection to a node; made by `open_connection`."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._reader = FrameReader()
+        self._frames: deque[Frame] = deque()
+        #: The end of the connection; None: it is open.
+        self._failure: CallFailed | None = None
+        #: Done when frames have come, when all was sent, or at the end.
+        self._waiter: asyncio.Future[None] | None = None
+        self._sent_all = True
+        self._received_at = 0.0
+        #: Of the last request; 0: none was sent, nor the preface.
+        self.request = 0
+
+    # ------------------------------------------------------------------ called by the loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See `asyncio.BufferedProtocol`."""
+        assert isinstance(transport, asyncio.Transport)
+        transport.set_write_buffer_limits(high=0)  # so that `pause_writing` tells whether all was sent
+        self._transport = transport
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as asyncio has it
+        """See `asyncio.BufferedProtocol`."""
+        return self._reader.space()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """See `asyncio.BufferedProtocol`."""
+        self._received_at = time.monotonic()
+        try:
+            self._frames.extend(frame for frame in self._reader.filled(nbytes) if frame[0].kind is not Kind.PONG)
+        except CallFailed as failed:
+            self._end(failed)
+        else:
+            self._wake()
+
+    def pause_writing(self) -> None:
+        """See `asyncio.BufferedProtocol`."""
+        self._sent_all = False
+
+    def resume_writing(self) -> None:
+        """See `asyncio.BufferedProtocol`."""
+        self._sent_all = True
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See `asyncio.BufferedProtocol`."""
+        self._end(CallFailed(Fate.LOST, reason_of(exc) if isinstance(exc, OSError) else CLOSED))
+
+    def _end(self, failed: CallFailed) -> None:
+        self._failure = self._failure or failed
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    # ------------------------------------------------------------------ calls
+
+    async def begin(self, call: Call, head: bytes, body: Sequence[Buffer]) -> int:
+        """Send a request, and return its number. Raises CallFailed."""
+        request = self.request % REQUEST_MAX + 1
+        buffers, _ = encode_request(call, request, head, body, greet=not self.request)
+        self.request = request
+        self._write(b"".join(buffers))
+        while not self._sent_all:
+            left = self._unsent
+            await self._wait(SILENT_S)
+            if self._failure is not None:
+                raise CallFailed(Fate.NOT_SENT, self._failure.details)
+            if not self._sent_all and self._unsent == left:
+                raise CallFailed(Fate.NOT_SENT, "it does not take the request", silent_s=SILENT_S)
+        return request
+
+    @property
+    def _unsent(self) -> int:
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    async def receive(self, request: int, deadline: float | None) -> Frame:
+        """Wait for the next frame in answer to a request. Raises CallFailed; unless ANSWERED, it is of no use then."""
+        silence = Silence(time.monotonic(), deadline)
+        while not self._frames:
+            if self._failure is not None:
+                raise self._failure
+            before = self._received_at
+            await self._wait(silence.wait_s(time.monotonic()))
+            now = time.monotonic()
+            if self._received_at != before:
+                silence = Silence(now, deadline)
+            elif not self._frames and self._failure is None and silence.passed(now):
+                self._write(PING_FRAME)
+        header, head, body = self._frames.popleft()
+        check_frame(header, head, request)
+        return header, head, body
+
+    async def _wait(self, timeout_s: float) -> None:
+        """Wait until something has happened, or the time is over."""
+        self._waiter = self.loop.create_future()
+        timer = self.loop.call_later(timeout_s, self._wake)
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+            timer.cancel()
+
+    def control(self, frame: bytes) -> None:
+        """Send a CANCEL or CREDIT."""
+        self._write(frame)
+
+    async def drain(self, request: int) -> bool:
+        """Receive what the node had sent before it ended a canceled call; return whether the connection is of use."""
+        deadline = time.monotonic() + DRAIN_S
+        try:
+            while True:
+                header, _, _ = await self.receive(request, deadline)
+                if header.kind is Kind.END or (header.kind is Kind.REPLY and header.call != MORE):
+                    return True
+        except CallFailed as failed:
+            return failed.fate is Fate.ANSWERED
+
+    def _write(self, data: bytes) -> None:
+        if self._transport is not None and self._failure is None:
+            self._transport.write(data)
+
+    # ------------------------------------------------------------------ between calls
+
+    def is_quiet(self) -> bool:
+        """See `IdleConnections`."""
+        transport = self._transport
+        if self._failure is not None or self._frames or not self._reader.is_empty or transport is None:
+            return False
+        if self.loop is not asyncio.get_running_loop() or transport.is_closing():
+            return False
+        return not _is_readable(transport.get_extra_info("socket"))
+
+    def close(self) -> None:
+        """Close it. Idempotent."""
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            with suppress(RuntimeError):  # its loop is closed
+                transport.abort()
+
+
+def _is_readable(found: socket.socket) -> bool:
+    poll = select.poll()
+    poll.register(found, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+async def open_connection(address: str, tls: ssl.SSLContext | None, timeout_s: float) -> AsyncNodeConnection:
+    """Connect to a node. Raises CallFailed (NOT_SENT)."""
+    endpoint, loop = endpoint_of(address), asyncio.get_running_loop()
+    timeout_s = min(timeout_s, CONNECT_S)
+    host = None if tls is None else endpoint.host
+    try:
+        async with asyncio.timeout(timeout_s):
+            _, made = await loop.create_connection(
+                AsyncNodeConnection, endpoint.host, endpoint.port, ssl=tls, server_hostname=host
+            )
+    except TimeoutError:
+        raise CallFailed(Fate.NOT_SENT, "the attempt to connect timed out", silent_s=timeout_s) from None
+    except OSError as error:
+        raise CallFailed(Fate.NOT_SENT, f"failed to connect: {reason_of(error)}") from None
+    return made
+
+
+class AsyncStream:
+    """The rest of an answer. Implements `exchange.Stream`; `next` is for one task, `cancel` for any."""
+
+    def __init__(self, connection: AsyncNodeConnection, network: AsyncNetwork, address: str) -> None:
+        self._connection = connection
+        self._network = network
+        self._address = address
+        self._request = connection.request
+        self._credits = Credits()
+        self._receiving = False
+        self._cancelled = False
+        #: The call has ended, and the connection is given back or closed.
+        self._over = False
+        #: See `exchange.Stream.end`.
+        self.end = b""
+
+    async def next(self) -> Buffer | None:
+        """See `exchange.Stream.next`."""
+        self._check_not_cancelled()
+        if self._over:
+            return None
+        self._receiving = True
+        try:
+            header, head, body = await self._connection.receive(self._request, None)
+            if self._cancelled:
+                await self._drain(header)
+            self._check_not_cancelled()
+        except CallFailed as failed:
+            if not self._over:
+                self._leave(whole=failed.fate is Fate.ANSWERED)
+            self._check_not_cancelled()
+            raise
+        finally:
+            self._receiving = False
+        if header.kind is Kind.ITEM:
+            granted = self._credits.take(len(body))
+            if granted:
+                self._connection.control(credit_frame(self._request, granted))
+            return body
+        self.end = head
+        self._leave(whole=True)
+        return None
+
+    def _check_not_cancelled(self) -> None:
+        if self._cancelled:
+            raise CallFailed(Fate.CANCELLED)
+
+    async def cancel(self) -> None:
+        """See `exchange.Stream.cancel`."""
+        if self._over:
+            return
+        if not self._cancelled:
+            self._cancelled = True
+            self._connection.control(cancel_frame(self._request))
+        if not self._receiving:  # else the task that receives sees the end
+            self._receiving = True
+            await self._drain()
+
+    async def _drain(self, received: Header | None = None) -> None:
+        """Receive to the end of a canceled call; `received`: the frame that came last."""
+        whole = received is not None and received.kind is Kind.END
+        try:
+            whole = whole or await self._connection.drain(self._request)
+        finally:
+            self._leave(whole=whole)
+
+    def _leave(self, *, whole: bool) -> None:
+        self._over = True
+        if whole:
+            self._network.give_back(self._address, self._connection)
+        else:
+            self._connection.close()
+
+    def __del__(self) -> None:
+        if not self._over:
+            self._connection.close()
+
+
+class LoopEvent(asyncio.Event):
+    """An event that tasks wait for. Implements `sequences.Event`."""
+
+    async def wait(self, timeout_s: float | None = None) -> bool:  # type: ignore[override]
+        """See `sequences.Event.wait`."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await super().wait()
+        except TimeoutError:
+            return self.is_set()
+        return True
+
+
+class AsyncNetwork:
+    """The connections of a session, each used by a task while it waits for an answer. Implements `Network`."""
+
+    def __init__(self, authority: bytes | None) -> None:
+        """`authority`: of the nodes' certificates (PEM); None: no TLS. Raises InterfaceError."""
+        self._tls = context_of(authority)
+        self._idle: dict[str, IdleConnections[AsyncNodeConnection]] = {}
+        self._closed = False
+
+    async def call(
+        self, address: str, call: Call, head: bytes, body: Sequence[Buffer], timeout_s: float | None
+    ) -> Reply:
+        """See `Network.call`."""
+        connection = await self._take(address, timeout_s)
+        request = 0
+        try:
+            deadline = None if timeout_s is None else time.monotonic() + timeout_s
+            request = await connection.begin(call, head, body)
+            header, answer, content = await connection.receive(request, deadline)
+        except CallFailed as failed:
+            self._failed(address, connection, failed)
+            raise
+        except asyncio.CancelledError:
+            await self._abandon(address, connection, request)
+            raise
+        except BaseException:
+            connection.close()
+            raise
+        if header.call == MORE:
+            return Reply(answer, content, AsyncStream(connection, self, address))
+        self.give_back(address, connection)
+        return Reply(answer, content)
+
+    def event(self) -> LoopEvent:
+        """See `Network.event`."""
+        return LoopEvent()
+
+    def close(self) -> None:
+        """Close the idle connections now, and the others when they are given back."""
+        self._closed = True
+        for idle in self._idle.values():
+            _close_all(idle.close())
+
+    async def _take(self, address: str, timeout_s: float | None) -> AsyncNodeConnection:
+        found, overdue = self._idle_at(address).take()
+        _close_all(overdue)
+        if found is None:
+            found = await open_connection(address, self._tls, CONNECT_S if timeout_s is None else timeout_s)
+        return found
+
+    def give_back(self, address: str, connection: AsyncNodeConnection) -> None:
+        """Keep a connection whose call is over, and close those that were idle for too long."""
+        _close_all(self._idle_at(address).give_back(connection, time.monotonic()))
+
+    def _idle_at(self, address: str) -> IdleConnections[AsyncNodeConnection]:
+        idle = self._idle.get(address)
+        if idle is None:
+            idle = self._idle[address] = IdleConnections()
+            if self._closed:
+                idle.close()
+        return idle
+
+    def _failed(self, address: str, connection: AsyncNodeConnection, failed: CallFailed) -> None:
+        if failed.fate in (Fate.ANSWERED, Fate.TOO_LARGE):
+            self.give_back(address, connection)
+            return
+        connection.close()
+        if failed.fate in (Fate.LOST, Fate.NOT_SENT):
+            _close_all(self._idle_at(address).clear())
+
+    async def _abandon(self, address: str, connection: AsyncNodeConnection, request: int) -> None:
+        """Cancel a call that no task waits for any longer; `request` 0: it was not sent whole."""
+        whole = False
+        try:
+            if request:
+                connection.control(cancel_frame(request))
+                whole = await connection.drain(request)
+        finally:
+            if whole:
+                self.give_back(address, connection)
+            else:
+                connection.close()
+
+
+def _close_all(connections: Sequence[AsyncNodeConnection]) -> None:
+    for connection in connections:
+        connection.close()
+
+
+class AsyncRemoteSession(RemoteCalls[Result]):
+    """A session on nodes. Implements `AsyncSession`."""
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        time_zone: str | None,
+        failover_s: float,
+        timeout_s: float | None,
+    ) -> None:
+        """See `RemoteCalls`. Raises InterfaceError (no such CA file)."""
+        self._own = AsyncNetwork(read_authority(target.tls_ca))
+        super().__init__(target, self._own, Result, time_zone=time_zone, failover_s=failover_s, timeout_s=timeout_s)
+
+    async def close(self) -> None:
+        """See `Session.close`."""
+        try:
+            await super().close()
+        finally:
+            self._own.close()

@@ -1,0 +1,219 @@
+"""One call on a connection, without I/O: the meaning of its frames, the limits of silence, and how it can fail.
+
+    REQUEST -> REPLY                              Reply
+            -> REPLY with MORE, ITEM ..., END     Reply whose rest is a stream
+            -> ERROR                              CallFailed (ANSWERED)
+
+While a call waits, a node that sends nothing for `KEEPALIVE_MS` is sent a PING, and is given up `KEEPALIVE_TIMEOUT_MS`
+later. Both kinds of connections (`node_connection`, `saros.aio.node_connection`) follow these rules. Pure: the caller
+passes `now` (seconds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from saros_wire import frames, protocol
+from saros_wire.frames import Call, Header, Kind
+from saros_wire.generated import client_pb2
+
+Buffer = bytes | bytearray | memoryview
+#: A node that answers nothing is pinged after the first time, and given up when the second is over as well.
+KEEPALIVE_S = protocol.KEEPALIVE_MS / 1e3
+SILENT_S = KEEPALIVE_S + protocol.KEEPALIVE_TIMEOUT_MS / 1e3
+#: A canceled call has this long to end before its connection is closed.
+DRAIN_S = 0.5
+#: Requests of a connection are numbered up to here, and again from 1 on.
+REQUEST_MAX = 0xFFFF_FFFF
+#: The reason of a call whose connection the node has closed.
+CLOSED = "connection closed"
+#: The first bytes of a TLS record that tells of a mistake: the answer of a port that speaks TLS to one that does not.
+_TLS_ALERT = b"\x15\x03"
+
+
+class Fate(Enum):
+    """How a call failed."""
+
+    ANSWERED = "the node answered with an error"
+    NOT_SENT = "the node has not got the whole request, and does not carry it out"
+    LOST = "the connection ended before the answer came"
+    LATE = "the time of the call was over before the answer came"
+    CANCELLED = "this process canceled the call"
+    BROKEN = "the node sent bytes that are no answer"
+    TOO_LARGE = "the request is larger than a message may be: it was not sent"
+
+
+class CallFailed(Exception):
+    """A call that has no answer, or an error for one."""
+
+    def __init__(
+        self,
+        fate: Fate,
+        details: str = "",
+        *,
+        silent_s: float = 0.0,
+        code: int = 0,
+        partial_write: client_pb2.PartialWrite | None = None,
+    ) -> None:
+        """`silent_s`: for how long the node had sent nothing; `code` and `partial_write`: of the node's answer."""
+        super().__init__(details or fate.value)
+        self.fate = fate
+        self.details = details or fate.value
+        self.silent_s = silent_s
+        self.code = code
+        self.partial_write = partial_write
+
+
+class Stream(Protocol):
+    """The rest of an answer, which comes in items. It holds a connection until its end, or until it is canceled."""
+
+    @property
+    def end(self) -> bytes:
+        """The head of the END, which has come."""
+        ...
+
+    async def next(self) -> Buffer | None:
+        """Return the next item; None at the end. Raises CallFailed."""
+        ...
+
+    async def cancel(self) -> None:
+        """Have the node end the call. `next` raises CallFailed (CANCELLED) afterwards. Idempotent."""
+        ...
+
+
+@dataclass(slots=True)
+class Reply:
+    """An answer: head, body, and the stream of further items if there are any."""
+
+    head: bytes
+    body: Buffer
+    rest: Stream | None = None
+
+
+def encode_request(
+    call: Call, request: int, head: bytes, body: Sequence[Buffer], *, greet: bool
+) -> tuple[list[Buffer], int]:
+    """Return the buffers of a request and the number of their bytes. Raises CallFailed (TOO_LARGE).
+
+    `greet`: it is the first of its connection.
+    """
+    body_bytes = sum([part.nbytes if type(part) is memoryview else len(part) for part in body])
+    if len(head) > frames.HEAD_BYTES_MAX or body_bytes > frames.BODY_BYTES_MAX:
+        raise CallFailed(
+            Fate.TOO_LARGE, f"a request of {len(head)} + {body_bytes} bytes: more than {frames.BODY_BYTES_MAX}"
+        )
+    start = frames.encode_header(Kind.REQUEST, request, len(head), body_bytes, call) + head
+    if greet:
+        start = frames.PREFACE + start
+    return [start, *body], len(start) + body_bytes
+
+
+def decode_header(data: Buffer) -> Header:
+    """Return the header of a frame. Raises CallFailed (BROKEN, LOST)."""
+    try:
+        return frames.decode_header(data)
+    except frames.BadFrame as error:
+        if bytes(data[:2]) == _TLS_ALERT:
+            raise CallFailed(Fate.LOST, CLOSED) from None
+        raise CallFailed(Fate.BROKEN, f"the answer is none of this protocol: {error}") from None
+
+
+def check_frame(header: Header, head: bytes, request: int) -> None:
+    """Check that a frame belongs to a request, and is no error. Raises CallFailed (ANSWERED, BROKEN)."""
+    if header.kind is Kind.ERROR:
+        raise _error_of(head)
+    if header.request != request or header.kind not in (Kind.REPLY, Kind.ITEM, Kind.END):
+        raise CallFailed(Fate.BROKEN, f"{header.kind.name} of request {header.request} in answer to {request}")
+
+
+def _error_of(head: bytes) -> CallFailed:
+    try:
+        error = client_pb2.ErrorReply.FromString(head)
+    except ValueError as cause:  # protobuf's DecodeError is one
+        return CallFailed(Fate.BROKEN, f"an error that cannot be read: {cause}")
+    rows = error.partial_write if error.HasField("partial_write") else None
+    return CallFailed(Fate.ANSWERED, error.message, code=error.code, partial_write=rows)
+
+
+class Silence:
+    """A wait for bytes of a node, none of which have come yet."""
+
+    __slots__ = ("_deadline", "_pinged", "_since")
+
+    def __init__(self, since: float, deadline: float | None) -> None:
+        """`deadline`: of the call; None: it has none."""
+        self._since = since
+        self._deadline = deadline
+        self._pinged = False
+
+    def wait_s(self, now: float) -> float:
+        """Return how long to wait for bytes before `passed` is asked."""
+        limit = self._since + (SILENT_S if self._pinged else KEEPALIVE_S)
+        return max((limit if self._deadline is None else min(limit, self._deadline)) - now, 0.0)
+
+    def passed(self, now: float) -> bool:
+        """Return whether to send a PING, when a wait ended without bytes. Raises CallFailed (LATE, LOST)."""
+        silent_s = now - self._since
+        if silent_s >= SILENT_S:
+            raise CallFailed(Fate.LOST, "no answer to a ping", silent_s=silent_s)
+        if self._deadline is not None and now >= self._deadline:
+            raise CallFailed(Fate.LATE)
+        ping = not self._pinged and silent_s >= KEEPALIVE_S
+        self._pinged |= ping
+        return ping
+
+
+class Credits:
+    """Bytes of items that a stream has taken and not granted again."""
+
+    __slots__ = ("_taken",)
+
+    def __init__(self) -> None:
+        self._taken = 0
+
+    def take(self, count: int) -> int:
+        """Count the bytes of an item; return how many to grant now, often 0."""
+        self._taken += count
+        if self._taken < frames.CREDIT_BYTES:
+            return 0
+        granted, self._taken = self._taken, 0
+        return granted
+
+
+def credit_frame(request: int, count: int) -> bytes:
+    """Return a CREDIT for a number of bytes."""
+    head = frames.encode_credit(count)
+    return frames.encode_header(Kind.CREDIT, request, len(head)) + head
+
+
+def cancel_frame(request: int) -> bytes:
+    """Return the frame that ends a request."""
+    return frames.encode_header(Kind.CANCEL, request)
+
+
+#: A PING; it belongs to no request.
+PING_FRAME = frames.encode_header(Kind.PING, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The parts of an address: `host:port`, or `unix-abstract:name`."""
+
+    host: str
+    port: int
+    #: Name of an abstract Unix socket; empty: the address is host and port.
+    socket_name: str = ""
+
+
+_ABSTRACT = "unix-abstract:"
+
+
+def endpoint_of(address: str) -> Endpoint:
+    """Return the parts of an address."""
+    if address.startswith(_ABSTRACT):
+        return Endpoint("", 0, address.removeprefix(_ABSTRACT))
+    host, _, port = address.rpartition(":")
+    return Endpoint(host.strip("[]"), int(port))

@@ -1,0 +1,680 @@
+"""The calls of a session on nodes, without I/O: which node each goes to, which is sent again, and what an answer means.
+
+    open    -> OPEN at the first address that answers; the reply names the others
+    a call  -> a node (`node_selector`) -> its session, opened on first use -> EXECUTE or INSERT
+                  └ failed: another node, or this one later, as long as it is safe (`retry_policy`)
+
+A session of a node is opened with the same client id and the settings that the user made, wherever and however often:
+users see one conversation. Reads are retried until their first rows have arrived. Later reads that are not strong carry
+the point that earlier results showed: a node shows at least that, or reports that it cannot.
+
+Columns that are too long for one message go in several, in order; if one is refused, those before it are written.
+
+A write or read has a limit, the fail-over time or the connection's time-out if that is shorter: each attempt tells the
+node how long it may wait for others, and the call ends within a second after the limit. A read that does not wait takes
+as long as it has work. `CallWindow` has the rules.
+
+A `Network` does the waiting: on sockets and threads (`remote`), or in an event loop (`saros.aio`). With the former, the
+coroutines of this module never suspend (`run`). Thread-safe: threads may share a session; no lock is held over a wait.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Generic, Protocol, TypeVar
+
+import pyarrow as pa
+
+from saros.base.statement_kind import Kind, Setting, kind_of, setting_of
+from saros.base.target import Target
+from saros.errors import DatabaseError, InterfaceError, OperationalError, PartialWriteError, RowRange, database_error
+from saros.transport.call_window import ANSWER_SECONDS, Attempt, CallWindow, least
+from saros.transport.exchange import Buffer, CallFailed, Fate, Reply, Stream
+from saros.transport.insert_message import Plain, message, parts_of, span_of
+from saros.transport.node_selector import NodeSelector
+from saros.transport.retry_policy import (
+    NO_LEADER,
+    REPEATABLE_INSERT,
+    SESSION_LOST,
+    Failure,
+    Memory,
+    RetryPolicy,
+    cancelled,
+    failure_of,
+)
+from saros.transport.sequences import Event, Sequences
+from saros_wire import protocol
+from saros_wire.frames import NO_TOKEN, NO_WAIT_LIMIT, Call, encode_prefix
+from saros_wire.generated import client_pb2
+from saros_wire.read_point import ReadPoint
+
+_OPEN_SECONDS = 10.0
+#: The end of a session is told to nodes that answer within this.
+_CLOSE_SECONDS = 1.0
+#: Keeping a moment may wait for other nodes to catch up.
+_HOLD_SECONDS = 30.0
+#: Schemas that are kept, and the bytes of the largest.
+_SCHEMAS_KEPT, _SMALL_SCHEMA_BYTES = 256, 4_096
+#: Statements whose kind and message are kept, the characters of the longest, and first words: none has a password.
+_STATEMENTS_KEPT, _SHORT_STATEMENT = 1_024, 4_096
+_KEPT_WORDS = re.compile(r"\s*(select|insert|show|count)\s", re.IGNORECASE)
+#: The pause before a node is asked again in whose place no other one may be.
+_SAME_NODE_PAUSE_SECONDS = 0.2
+_WRONG_LOGIN = 801
+#: Words of errors, without and with TLS on this side, and the hint for each.
+_HINTS_WITHOUT_TLS = (
+    ("takes TLS only", "add /?tls=ca.pem"),
+    ("connection closed", "if the server speaks TLS, add /?tls=ca.pem"),
+)
+_NO_TLS = "the server does not speak TLS: leave tls away"
+_OTHER_NAME = "the server's certificate is for other names: use one of those"
+_HINTS_WITH_TLS = (
+    ("WRONG_VERSION_NUMBER", _NO_TLS),
+    ("UNEXPECTED_EOF", _NO_TLS),
+    ("HANDSHAKE_FAILURE", _NO_TLS),
+    ("connection closed", _NO_TLS),
+    ("certificate has expired", "renew it, unless the clock of this machine is wrong"),
+    ("certificate is not yet valid", "the clock of this machine is wrong, or that of the machine that made it"),
+    ("Hostname mismatch", _OTHER_NAME),
+    ("IP address mismatch", _OTHER_NAME),
+    ("CERTIFICATE_VERIFY_FAILED", "{tls} has not signed the server's certificate"),
+)
+_T = TypeVar("_T")
+_R = TypeVar("_R", bound="Result")
+
+
+class Network(Protocol):
+    """Connections to nodes."""
+
+    async def call(
+        self, address: str, call: Call, head: bytes, body: Sequence[Buffer], timeout_s: float | None
+    ) -> Reply:
+        """Carry out a call at a node. Raises CallFailed."""
+        ...
+
+    def event(self) -> Event:
+        """Return an event that calls on this network can wait for."""
+        ...
+
+
+def run(steps: Coroutine[Any, Any, _T]) -> _T:
+    """Return the result of a coroutine whose network blocks: it never suspends."""
+    try:
+        steps.send(None)
+    except StopIteration as end:
+        result: _T = end.value
+        return result
+    raise AssertionError("a call on a blocking network was suspended")
+
+
+class NodeSession:
+    """A session of one node."""
+
+    __slots__ = ("_network", "address", "memory", "settings", "token")
+
+    def __init__(self, network: Network, address: str, reply: client_pb2.OpenReply) -> None:
+        self._network = network
+        self.address = address
+        self.token = reply.session
+        self.memory = Memory(reply.memory)
+        #: The settings made here; others are as they were when it was opened.
+        self.settings: Mapping[Setting, bytes] = {}
+
+    async def insert(self, body: Sequence[Buffer], attempt: Attempt) -> client_pb2.InsertReply:
+        """Write columns. Raises CallFailed, as the others do."""
+        timeout_s = attempt.shared_s if self.memory.is_shared else attempt.columns_s
+        answer = await self._network.call(self.address, Call.INSERT, self._prefix(attempt.wait_s), body, timeout_s)
+        reply: client_pb2.InsertReply = client_pb2.InsertReply.FromString(answer.head)
+        return reply
+
+    async def execute(self, request: bytes, attempt: Attempt) -> Answer:
+        """Execute a statement (ExecuteRequest)."""
+        timeout_s = attempt.shared_s if self.memory.is_shared else attempt.statement_s
+        head = self._prefix(attempt.wait_s) + request
+        reply = await self._network.call(self.address, Call.EXECUTE, head, (), timeout_s)
+        answer = client_pb2.Answer.FromString(reply.head)
+        end = answer.end if answer.HasField("end") else None
+        return Answer(self, answer.head, _batches(reply.body, answer.batch_bytes), reply.rest, end)
+
+    async def hold(self, request: client_pb2.HoldRequest) -> int:
+        """Hold or release a read point; return the instance of the node's process."""
+        head = self._prefix() + request.SerializeToString()
+        reply = await self._network.call(self.address, Call.HOLD, head, (), _HOLD_SECONDS)
+        return int(client_pb2.HoldReply.FromString(reply.head).instance)
+
+    async def close(self) -> None:
+        """End it."""
+        await self._network.call(self.address, Call.CLOSE, self._prefix(), (), _CLOSE_SECONDS)
+
+    def _prefix(self, wait_s: float | None = None) -> bytes:
+        return encode_prefix(self.token, NO_WAIT_LIMIT if wait_s is None else round(wait_s * 1e3))
+
+
+def _batches(body: Buffer, sizes: Sequence[int]) -> deque[Buffer]:
+    """Return the batches of an answer, which lie in its body one after the other."""
+    if len(sizes) == 1:
+        return deque((body,))
+    view = memoryview(body)
+    batches: deque[Buffer] = deque()
+    for size in sizes:
+        batches.append(view[:size])
+        view = view[size:]
+    return batches
+
+
+@dataclass(slots=True)
+class Answer:
+    """A node's answer to a statement: the batches that came with the head, then those of a stream, if there is one."""
+
+    opened: NodeSession
+    head: client_pb2.ResultHead
+    batches: deque[Buffer] = field(default_factory=deque)
+    stream: Stream | None = None
+    #: The end, if there is no stream.
+    end: client_pb2.ResultEnd | None = None
+
+    async def next_batch(self) -> Buffer | None:
+        """Return the next batch; None at the end. Raises CallFailed."""
+        if self.batches:
+            return self.batches.popleft()
+        return None if self.stream is None else await self.stream.next()
+
+    def ended(self) -> client_pb2.ResultEnd | None:
+        """Return the end, which has come; None: it says nothing."""
+        if self.stream is None:
+            return self.end
+        return client_pb2.ResultEnd.FromString(self.stream.end) if self.stream.end else None
+
+    async def cancel(self) -> None:
+        """Have the node end the statement."""
+        if self.stream is not None:
+            await self.stream.cancel()
+
+
+def connection_hint(target: Target, code: int, message: str) -> str:
+    """Return a hint to append to the message of a failed connection; often empty."""
+    if code == _WRONG_LOGIN and not target.user:
+        return ": name a user, saros://user:password@host:port"
+    if code == _WRONG_LOGIN and not target.password:
+        return ": no password was given; commands take it from SAROS_PASSWORD, or ask for it on a terminal"
+    known = _HINTS_WITHOUT_TLS if target.tls_ca is None else _HINTS_WITH_TLS
+    found = next((hint for text, hint in known if text in message), None)
+    return "" if found is None else f"; {found.format(tls=target.tls_ca)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A statement's text, read once."""
+
+    kind: Kind
+    #: An ExecuteRequest with nothing but the text.
+    request: bytes
+
+
+def _read_statement(text: str) -> _Statement:
+    return _Statement(kind_of(text), client_pb2.ExecuteRequest(statement=text).SerializeToString())
+
+
+_kept_statement = lru_cache(_STATEMENTS_KEPT)(_read_statement)
+
+
+def _statement_of(text: str) -> _Statement:
+    is_kept = len(text) <= _SHORT_STATEMENT and _KEPT_WORDS.match(text)
+    return _kept_statement(text) if is_kept else _read_statement(text)
+
+
+class RemoteCalls(Generic[_R]):
+    """See the module."""
+
+    def __init__(
+        self,
+        target: Target,
+        network: Network,
+        result: type[_R],
+        *,
+        time_zone: str | None,
+        failover_s: float,
+        timeout_s: float | None = None,
+        client_id: int | None = None,
+    ) -> None:
+        """`timeout_s`: limits inserts; statements have limits of their own.
+
+        `client_id`: clients that send the same writes in the same order under one number have one effect.
+        """
+        self._target = target
+        self._network = network
+        self._result = result
+        self._time_zone = time_zone or ""
+        self._failover_s = failover_s
+        self._timeout_s = timeout_s
+        self._client_id = client_id or secrets.randbits(64) or 1
+        self._sequences = Sequences(network.event)
+        self._random = random.SystemRandom()
+        self._closed = network.event()
+        #: Guards the following.
+        self._lock = threading.Lock()
+        start = self._random.randrange(len(target.addresses))
+        self._nodes = NodeSelector(target.addresses, start=start, spread=target.consistency == "weak")
+        self._opened: dict[str, NodeSession] = {}
+        #: By group: up to where results showed it.
+        self._shown: dict[int, int] = {}
+        #: Addresses at which a session is being opened, and the end of that.
+        self._opening: dict[str, Event] = {}
+        #: The SET statements that hold: replaced, never changed in place.
+        self._settings: Mapping[Setting, bytes] = {}
+        #: Of the database: ms, us or ns.
+        self._time_unit = ""
+
+    async def open(self) -> None:
+        """Open a session at the first address that answers; each is asked once.
+
+        Raises OperationalError (no node answers, wrong password).
+        """
+        failures = []
+        for address in self._nodes.addresses:
+            try:
+                await self._session_at(address)
+            except CallFailed as failed:
+                failure = failure_of(failed, address)
+                if not failure.retryable:
+                    raise self._explained(str(failure.error), failure.error.code) from None
+                self._failed(address, failure, None)
+                failures.append(failure)
+            else:
+                return
+        raise self._explained("; ".join(str(failure.error) for failure in failures), failures[-1].error.code)
+
+    def _explained(self, message: str, code: int) -> DatabaseError:
+        return database_error(message + connection_hint(self._target, code, message), code)
+
+    # ------------------------------------------------------------------ statements
+
+    async def execute(
+        self, text: str, parameters: Sequence[object], timeout_s: float | None, *, at: ReadPoint | None = None
+    ) -> _R:
+        """See `Session.execute`."""
+        try:
+            values = protocol.encode_values(parameters) if parameters else ()
+        except TypeError as error:
+            raise database_error(str(error), 2003) from error
+        statement = _statement_of(text)
+        kind = statement.kind
+        window = CallWindow(kind, self._failover_s, timeout_s)
+        attempts = RetryPolicy(
+            self._failover_s,
+            write=kind.is_write,
+            insert=kind is Kind.INSERT,
+            deadline=window.deadline,
+            end=window.end,
+            grace_s=window.grace_s,
+        )
+        with self._lock:
+            shown = dict(self._shown)
+        point = None if at is None else _named(at)
+        only = None if at is None else at.address
+
+        async def ask(sequence: int = 0) -> Answer:
+            async def execute(opened: NodeSession) -> Answer:
+                request = statement.request
+                timeout_ms = window.timeout_ms()
+                if values or sequence or timeout_ms or shown or point is not None:
+                    # Messages that follow each other are one with the fields of both.
+                    request += client_pb2.ExecuteRequest(
+                        parameters=values, timeout_ms=timeout_ms, sequence=sequence, shown=shown, read_point=point
+                    ).SerializeToString()
+                return await opened.execute(request, window.begin(attempts.deadline))
+
+            return await self._with_failover(attempts, execute, read=kind is Kind.READ, only=only)
+
+        if not kind.is_write:
+            answer = await ask()
+        else:
+            sequence = await self._sequences.take()
+            try:
+                answer = await ask(sequence)
+            finally:
+                self._sequences.finish(sequence)
+        if kind is Kind.SETTING:
+            whole = client_pb2.ExecuteRequest(statement=text, parameters=values).SerializeToString()
+            self._set(setting_of(text), whole, answer.opened)
+
+        async def again(failure: Failure, opened: NodeSession) -> Answer:
+            self._failed(opened.address, failure, opened)
+            attempts.failed(failure, opened.memory, time.monotonic())
+            return await ask()
+
+        return self._result(answer, self._ended, again if kind is Kind.READ else None)
+
+    def _ended(self, end: client_pb2.ResultEnd) -> None:
+        with self._lock:
+            for group, index in end.shown.items():
+                self._shown[group] = max(index, self._shown.get(group, 0))
+
+    async def hold(self, name: str, lease_s: float, like: ReadPoint | None) -> ReadPoint:
+        """See `Session.hold`."""
+        wanted = client_pb2.ReadPoint(name=name, instance=0 if like is None else like.instance)
+        request = client_pb2.HoldRequest(read_point=wanted, lease_ms=max(round(lease_s * 1_000), 1))
+
+        async def ask(opened: NodeSession) -> ReadPoint:
+            return ReadPoint(name, lease_s, opened.address, await opened.hold(request))
+
+        only = None if like is None else like.address
+        return await self._with_failover(RetryPolicy(self._failover_s), ask, only=only)
+
+    async def let_go(self, point: ReadPoint) -> None:
+        """See `Session.let_go`."""
+        request = client_pb2.HoldRequest(read_point=_named(point))
+        attempts = RetryPolicy(self._failover_s)
+        await self._with_failover(attempts, lambda opened: opened.hold(request), only=point.address)
+
+    # ------------------------------------------------------------------ columns
+
+    async def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:
+        """See `Session.insert`."""
+        points = 0
+        done: list[pa.RecordBatch | Plain] = []
+        parts = iter(parts_of(times, columns))
+        for part in parts:
+            try:
+                points += await self._insert(device, part, aligned)
+            except OperationalError as error:
+                whole = self._of_messages(error, device, done, [part, *parts])
+                if whole is error:
+                    raise
+                raise whole from error
+            done.append(part)
+        return points
+
+    def _of_messages(
+        self,
+        error: OperationalError,
+        device: str,
+        done: Sequence[pa.RecordBatch | Plain],
+        left: Sequence[pa.RecordBatch | Plain],
+    ) -> OperationalError:
+        """Return the error of an insert in several messages, of which the first in `left` failed with `error`."""
+        is_partial = isinstance(error, PartialWriteError)
+        if not (len(left) > 1 and is_partial) and not (done and (is_partial or error.code == NO_LEADER)):
+            return error
+        text = f"{len(done)} of {len(done) + len(left)} messages are written, {len(left) - 1} were not sent: {error}"
+        written, missing = (self._spans(device, parts) for parts in (done, left if not is_partial else left[1:]))
+        if written is None or missing is None or (isinstance(error, PartialWriteError) and not error.missing):
+            return PartialWriteError(text)
+        if isinstance(error, PartialWriteError):
+            written, missing = [*written, *error.written], [*error.missing, *missing]
+        return PartialWriteError(text, written=written, missing=missing)
+
+    def _spans(self, device: str, parts: Sequence[pa.RecordBatch | Plain]) -> list[RowRange] | None:
+        """Return the rows of messages; None if only the node knows what their times mean."""
+        spans = [span_of(part, self._time_unit) for part in parts]
+        return None if None in spans else [RowRange(device, *span) for span in spans if span is not None]
+
+    async def _insert(self, device: str, part: pa.RecordBatch | Plain, aligned: bool | None) -> int:
+        window = CallWindow(Kind.INSERT, self._failover_s, self._timeout_s)
+        attempts = RetryPolicy(self._failover_s, write=True, insert=True, deadline=window.deadline)
+        sequence = await self._sequences.take()
+        try:
+            body = message(part, device, sequence, aligned=aligned)
+
+            def ask(opened: NodeSession) -> Awaitable[client_pb2.InsertReply]:
+                return opened.insert(body, window.begin(attempts.deadline))
+
+            reply = await self._with_failover(attempts, ask, device=device)
+        finally:
+            self._sequences.finish(sequence)
+        if reply.leader:
+            with self._lock:
+                self._nodes.led(device, reply.leader)
+        return int(reply.points)
+
+    async def close(self) -> None:
+        """See `Session.close`."""
+        self._closed.set()
+        with self._lock:
+            opened, self._opened = list(self._opened.values()), {}
+        for session in opened:
+            try:
+                await session.close()
+            except CallFailed:
+                continue  # the node ends an idle session by itself
+
+    # ------------------------------------------------------------------ which node
+
+    async def _with_failover(
+        self,
+        attempts: RetryPolicy,
+        ask: Callable[[NodeSession], Awaitable[_T]],
+        *,
+        read: bool = False,
+        device: str | None = None,
+        only: str | None = None,
+    ) -> _T:
+        """Ask a node; if it fails, others, as long as `retry_policy` allows. Raises the error that ended it.
+
+        `only`: no other one will do.
+        """
+        while True:
+            address = await self._choose(attempts, read=read, device=device) if only is None else only
+            opened = self._ready_at(address)
+            try:
+                if opened is None:
+                    opened = await self._session_at(address, attempts.left_s(time.monotonic()))
+                attempts.check_node(opened.memory)
+                answer = await ask(opened)
+            except CallFailed as failed:
+                failure = failure_of(failed, address)
+                self._failed(address, failure, opened)
+                attempts.failed(failure, None if opened is None else opened.memory, time.monotonic())
+                if only is not None and await self._closed.wait(_SAME_NODE_PAUSE_SECONDS):
+                    raise self._closed_error() from failed
+            else:
+                with self._lock:
+                    self._nodes.answered(address)
+                return answer
+
+    async def _choose(self, attempts: RetryPolicy, *, read: bool, device: str | None) -> str:
+        """Return the next node to ask, after waiting until it may be asked."""
+        now = time.monotonic()
+        with self._lock:
+            address, wait_s = self._nodes.choose(now, read=read, device=device)
+        if attempts.deadline is not None:
+            wait_s = min(wait_s, max(attempts.deadline - now, 0.0))
+        if await self._closed.wait(wait_s) if wait_s > 0 else self._closed.is_set():
+            raise self._closed_error()
+        return address
+
+    @staticmethod
+    def _closed_error() -> InterfaceError:
+        return InterfaceError("the connection is closed", SESSION_LOST)
+
+    def _failed(self, address: str, failure: Failure, opened: NodeSession | None) -> None:
+        """Remember what a failure says of a node, or of our session there."""
+        with self._lock:
+            if failure.error.code == SESSION_LOST:
+                if self._opened.get(address) is opened:
+                    self._opened.pop(address, None)
+            elif failure.retryable or failure.error.code in REPEATABLE_INSERT:
+                self._nodes.failed(address, time.monotonic(), self._random.random())
+
+    def _ready_at(self, address: str) -> NodeSession | None:
+        """Return the session at a node if it is open and has all settings."""
+        opened = self._opened.get(address)
+        return opened if opened is not None and opened.settings is self._settings else None
+
+    async def _session_at(self, address: str, left_s: float | None = None) -> NodeSession:
+        """Return the session at a node, opened if need be. Raises CallFailed.
+
+        `left_s`: the call's time; None: no limit. Opening may take a second more.
+        """
+        seconds = least(_OPEN_SECONDS, None if left_s is None else left_s + ANSWER_SECONDS)
+        limit = time.monotonic() + seconds
+        own = self._network.event()
+        try:
+            while (other := self._begin_opening(address, own)) is not own:
+                if not await other.wait(max(limit - time.monotonic(), 0.0)):
+                    raise CallFailed(Fate.LATE)
+            opened = self._opened.get(address) or await self._open(address, seconds)
+            settings = self._settings
+            for setting, request in settings.items():
+                if opened.settings.get(setting) is not request:
+                    await opened.execute(request, Attempt())
+            opened.settings = settings
+            return opened
+        finally:
+            self._end_opening(address, own)
+
+    def _begin_opening(self, address: str, own: Event) -> Event:
+        """Return `own` if the caller is to open the session; otherwise an event: another one has ended to do it."""
+        with self._lock:
+            return self._opening.setdefault(address, own)
+
+    def _end_opening(self, address: str, own: Event) -> None:
+        with self._lock:
+            if self._opening.get(address) is own:
+                del self._opening[address]
+        own.set()
+
+    async def _open(self, address: str, seconds: float) -> NodeSession:
+        if self._closed.is_set():
+            raise self._closed_error()
+        request = client_pb2.OpenRequest(
+            time_zone=self._time_zone,
+            client="python",
+            user=self._target.user,
+            password=self._target.password,
+            consistency=self._target.consistency or "",
+            partial_results=bool(self._target.partial_results),
+            client_id=self._client_id,
+        )
+        head = encode_prefix(NO_TOKEN) + request.SerializeToString()
+        answer = await self._network.call(address, Call.OPEN, head, (), seconds)
+        reply = client_pb2.OpenReply.FromString(answer.head)
+        opened = NodeSession(self._network, address, reply)
+        with self._lock:
+            self._opened[address] = opened
+            self._time_unit = reply.time_unit
+            self._nodes.learn(reply.addresses)
+        return opened
+
+    def _set(self, setting: Setting, request: bytes, opened: NodeSession) -> None:
+        """Have a SET statement hold at all nodes; one of them has carried it out."""
+        with self._lock:
+            self._settings = {**self._settings, setting: request}
+            opened.settings = {**opened.settings, setting: request}
+
+
+def _named(point: ReadPoint) -> client_pb2.ReadPoint:
+    return client_pb2.ReadPoint(name=point.name, instance=point.instance)
+
+
+def _schema(message: bytes) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(message))
+
+
+#: Small results come again: reading the schema of one takes as long as reading all the rest of it.
+_small_schema = lru_cache(_SCHEMAS_KEPT)(_schema)
+
+
+class Result:
+    """The outcome of a statement: a node's answer, or another's in its place until the first rows have come."""
+
+    def __init__(
+        self,
+        answer: Answer,
+        ended: Callable[[client_pb2.ResultEnd], None],
+        again: Callable[[Failure, NodeSession], Awaitable[Answer]] | None = None,
+    ) -> None:
+        """`ended` is told of the end; `again`: asks another node after a failure; None: not allowed."""
+        self._answer = answer
+        self._ended = ended
+        self._stale = False
+        #: Data left out, as the end lists it.
+        self._missing: Sequence[str] = ()
+        self._again = again
+        self._closed = False
+        #: Whether all was read: nothing is left to be cancelled.
+        self._over = False
+        head = answer.head
+        read = _small_schema if len(head.schema) <= _SMALL_SCHEMA_BYTES else _schema
+        #: See `Outcome.schema`.
+        self.schema = read(head.schema) if head.schema else pa.schema([])
+
+    @property
+    def query_id(self) -> str:
+        """See `Outcome.query_id`."""
+        return str(self._answer.head.query_id)
+
+    @property
+    def names(self) -> Sequence[str] | None:
+        """See `Outcome.names`."""
+        return self.schema.names if self._answer.head.schema else None
+
+    @property
+    def type_names(self) -> Sequence[str]:
+        """See `Outcome.type_names`."""
+        return list(self._answer.head.type_names)
+
+    @property
+    def update_count(self) -> int:
+        """See `Outcome.update_count`."""
+        return int(self._answer.head.update_count)
+
+    @property
+    def stale(self) -> bool:
+        """See `Outcome.stale`."""
+        return self._stale or bool(self._answer.head.stale)
+
+    @property
+    def missing(self) -> Sequence[str]:
+        """See `Outcome.missing`."""
+        return [*self._answer.head.missing, *self._missing]
+
+    async def fetch_batch(self) -> pa.RecordBatch | None:
+        """Return the next batch; None at the end."""
+        while True:
+            if self._closed and not self._over:
+                raise cancelled()
+            try:
+                message = await self._answer.next_batch()
+            except CallFailed as failed:
+                failure = failure_of(failed, self._answer.opened.address)
+                if self._again is None or self._closed:
+                    raise failure.error from None
+                await self._take(await self._again(failure, self._answer.opened), failure)
+                continue
+            self._again = None  # what was shown cannot be shown again
+            if message is None:
+                self._end()
+                return None
+            return pa.ipc.read_record_batch(pa.py_buffer(message), self.schema)
+
+    def _end(self) -> None:
+        """The node has sent all."""
+        self._over = True
+        end = self._answer.ended()
+        if end is not None:
+            self._stale, self._missing = end.stale, end.missing
+            self._ended(end)
+
+    async def _take(self, answer: Answer, failure: Failure) -> None:
+        """Go on with another node's answer to the same question."""
+        if answer.head.schema != self._answer.head.schema:
+            await answer.cancel()
+            raise failure.error
+        self._answer = answer
+        if self._closed:
+            await answer.cancel()
+
+    async def cancel(self) -> None:
+        """Release what is left; the statement ends. Idempotent."""
+        self._closed = True
+        if not self._over:
+            await self._answer.cancel()

@@ -1,0 +1,289 @@
+"""The calls of the native protocol: each turns its message into the request of an operation, and the answer back.
+
+`wire/saros_wire/frames.py` lists the calls with their messages and bodies. A function takes a `Caller`, the message of
+the request's head, and its body. Thread-safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, TypeVar
+
+from saros_cluster.database.partial_failure import RowRange, RowsLeft
+from saros_server.api import operations
+from saros_server.api.calls import Operation, Peer
+from saros_server.api.cancellation import CancelToken
+from saros_server.api.client_api import ClientApi
+from saros_server.api.errors import BadMessage
+from saros_server.api.executions import Answer, ResultEnd, ResultHead, Statement
+from saros_sync.round import Content
+from saros_sync.transport import BeginReply, RoundStatus
+from saros_wire import protocol
+from saros_wire.frames import Call
+from saros_wire.generated import client_pb2
+from saros_wire.read_point import ReadPoint
+
+_Request = TypeVar("_Request")
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The client that a request comes from."""
+
+    api: ClientApi
+    peer: Peer
+    token: bytes
+    wait_ms: int | None
+    #: Cancelled when the client goes away, or asks for it.
+    cancel: CancelToken
+
+    def __call__(self, operation: Operation[_Request, _Answer], request: _Request) -> _Answer:
+        """Call an operation of the API for the client."""
+        return self.api.call(operation, self.peer, self.token, request, cancel=self.cancel, wait_ms=self.wait_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to a request."""
+
+    head: bytes = b""
+    body: Sequence[memoryview] = ()
+    #: The items of a stream that follow; None: this is all.
+    items: Iterable[bytes | memoryview] | None = None
+    #: Makes the head of the stream's end, after the last item.
+    end: Callable[[], bytes] = bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CallType:
+    """A call: its function, the decoder of its message, and whether its requests have bodies."""
+
+    run: Callable[[Caller, Any, memoryview], Reply]
+    decode: Callable[[bytes], Any]
+    has_body: bool = False
+
+
+# ---------------------------------------------------------------------------------------------- sessions
+
+
+def _open(caller: Caller, message: client_pb2.OpenRequest, _: memoryview) -> Reply:
+    login = operations.Login(
+        user=message.user,
+        password=message.password,
+        time_zone=message.time_zone,
+        consistency=message.consistency,
+        partial_results=message.partial_results,
+        client_id=message.client_id,
+    )
+    opened = caller(operations.OPEN, login)
+    return _reply(
+        client_pb2.OpenReply(
+            session=opened.token,
+            time_unit=opened.time_unit,
+            server=opened.server,
+            addresses=opened.addresses,
+            memory=opened.memory,
+        )
+    )
+
+
+def _ping(caller: Caller, _: None, __: memoryview) -> Reply:
+    health = caller(operations.PING, None)
+    return _reply(
+        client_pb2.PingReply(
+            server=health.server,
+            uptime_ms=health.uptime_ms,
+            sessions=health.sessions,
+            queries=health.queries,
+            problems=health.problems,
+        )
+    )
+
+
+def _close(caller: Caller, _: None, __: memoryview) -> Reply:
+    caller(operations.CLOSE, None)
+    return Reply()
+
+
+# ---------------------------------------------------------------------------------------------- statements
+
+
+def _execute(caller: Caller, message: client_pb2.ExecuteRequest, _: memoryview) -> Reply:
+    answer = caller(operations.EXECUTE, _statement(message))
+    head = _answer(answer)
+    if not answer.cursor:
+        return Reply(head, answer.messages)
+    stream = caller(operations.FETCH, answer.cursor)
+    return Reply(head, answer.messages, stream, lambda: b"" if stream.end is None else _serialized(_end(stream.end)))
+
+
+def _statement(message: client_pb2.ExecuteRequest) -> Statement:
+    try:
+        parameters = protocol.decode_values(message.parameters)
+    except (ArithmeticError, ValueError) as error:
+        raise BadMessage(f"a parameter that cannot be read: {error!r}") from error
+    return Statement(
+        message.statement,
+        parameters,
+        message.timeout_ms,
+        message.sequence,
+        dict(message.shown),
+        _read_point(message.read_point) if message.HasField("read_point") else None,
+    )
+
+
+def _read_point(message: client_pb2.ReadPoint) -> ReadPoint:
+    return ReadPoint(message.name, 0.0, "", message.instance)
+
+
+def _answer(answer: Answer) -> bytes:
+    made = client_pb2.Answer(head=_head(answer.head), batch_bytes=[len(message) for message in answer.messages])
+    if answer.end is not None:
+        made.end.CopyFrom(_end(answer.end))
+    return _serialized(made)
+
+
+def _head(head: ResultHead) -> client_pb2.ResultHead:
+    return client_pb2.ResultHead(
+        query_id=head.query_id,
+        schema=head.schema,
+        type_names=head.type_names,
+        update_count=head.update_count,
+        stale=head.stale,
+        missing=head.missing,
+    )
+
+
+def _end(end: ResultEnd) -> client_pb2.ResultEnd:
+    return client_pb2.ResultEnd(stale=end.stale, shown=end.shown, missing=end.missing)
+
+
+def _hold(caller: Caller, message: client_pb2.HoldRequest, _: memoryview) -> Reply:
+    point = message.read_point
+    if not message.lease_ms:
+        caller(operations.RELEASE, point.name)
+        return _reply(client_pb2.HoldReply())
+    instance = caller(operations.HOLD, operations.Hold(point.name, point.instance, message.lease_ms))
+    return _reply(client_pb2.HoldReply(instance=instance))
+
+
+# ---------------------------------------------------------------------------------------------- writes
+
+
+def _insert(caller: Caller, _: None, columns: memoryview) -> Reply:
+    outcome = caller(operations.INSERT, columns)
+    return _reply(client_pb2.InsertReply(points=outcome.points, leader=outcome.leader))
+
+
+def partial_write(rows: RowsLeft) -> client_pb2.PartialWrite:
+    """Return the message of a write that was done in part."""
+    return client_pb2.PartialWrite(
+        written=_row_ranges(rows.written), missing=_row_ranges(rows.missing), final=rows.is_final
+    )
+
+
+def _row_ranges(ranges: Sequence[RowRange]) -> Iterator[client_pb2.RowRanges]:
+    for device, found in groupby(ranges, attrgetter("device")):
+        own = list(found)
+        yield client_pb2.RowRanges(device=device, starts=[rows.start for rows in own], ends=[rows.end for rows in own])
+
+
+def _upload(caller: Caller, message: client_pb2.UploadRequest, body: memoryview) -> Reply:
+    job, name = message.job, message.name
+    if len(body):
+        chunk = operations.UploadChunk(job, name, message.offset, message.crc32, body)
+        return _reply(client_pb2.UploadReply(have=caller(operations.UPLOAD, chunk)))
+    path = caller(operations.FINISH_UPLOAD, operations.UploadEnd(job, name, message.size, message.crc32))
+    return _reply(client_pb2.UploadReply(have=message.size, path=path))
+
+
+def _discard_uploads(caller: Caller, message: client_pb2.DiscardUploadsRequest, _: memoryview) -> Reply:
+    caller(operations.DISCARD_UPLOADS, message.job)
+    return Reply()
+
+
+# ---------------------------------------------------------------------------------------------- backups
+
+
+def _create_checkpoint(caller: Caller, message: client_pb2.CreateCheckpointRequest, _: memoryview) -> Reply:
+    since = None if message.since < 0 else message.since
+    content, step = caller(operations.CREATE_CHECKPOINT, since), protocol.FREEZE_BYTES
+    return Reply(items=[content[start : start + step] for start in range(0, len(content), step)])
+
+
+def _read_checkpoint(caller: Caller, message: client_pb2.ReadCheckpointRequest, _: memoryview) -> Reply:
+    file = operations.CheckpointFile(message.capture, message.number, message.offset)
+    return Reply(items=caller(operations.READ_CHECKPOINT, file))
+
+
+def _release_checkpoints(caller: Caller, message: client_pb2.ReleaseCheckpointsRequest, _: memoryview) -> Reply:
+    caller(operations.RELEASE_CHECKPOINTS, list(message.captures))
+    return Reply()
+
+
+# ---------------------------------------------------------------------------------------------- the sync tool
+
+
+def _sync_begin(caller: Caller, message: client_pb2.SyncBeginRequest, _: memoryview) -> Reply:
+    document = Content(message.sha256, message.size)
+    begin = operations.SyncBegin(message.sender, message.name, message.number, document)
+    return _sync_reply(caller(operations.SYNC_BEGIN, begin))
+
+
+def _sync_chunk(caller: Caller, message: client_pb2.SyncChunkRequest, body: memoryview) -> Reply:
+    chunk = operations.SyncChunk(message.sender, message.number, message.sha256, message.offset, message.crc32, body)
+    return _reply(client_pb2.SyncChunkReply(have=caller(operations.SYNC_CHUNK, chunk)))
+
+
+def _sync_commit(caller: Caller, message: client_pb2.SyncCommitRequest, _: memoryview) -> Reply:
+    return _sync_reply(caller(operations.SYNC_COMMIT, operations.SyncCommit(message.sender, message.number)))
+
+
+def _sync_reply(answer: BeginReply) -> Reply:
+    reply = client_pb2.SyncReply(standing=answer.status.value, last=answer.last)
+    for want in answer.wants[: protocol.SYNC_WANTS_MAX] if answer.status is RoundStatus.WANTED else ():
+        reply.wants.add(sha256=want.content.sha256, size=want.content.size, have=want.have)
+    for conflict in answer.conflicts[: protocol.SYNC_CONFLICTS_MAX]:
+        reply.conflicts.add(device=conflict.device, owner=conflict.owner, reason=conflict.reason)
+    return _reply(reply)
+
+
+# ---------------------------------------------------------------------------------------------- the table
+
+
+def _reply(message: Any) -> Reply:
+    return Reply(_serialized(message))
+
+
+def _serialized(message: Any) -> bytes:
+    encoded: bytes = message.SerializeToString()
+    return encoded
+
+
+def _nothing(head: bytes) -> None:
+    """Decode the head of a call that has no message. Raises BadMessage."""
+    if head:
+        raise BadMessage(f"a message of {len(head)} bytes for a call that has none")
+
+
+#: All calls.
+CALLS: dict[int, CallType] = {
+    Call.OPEN: CallType(_open, client_pb2.OpenRequest.FromString),
+    Call.CLOSE: CallType(_close, _nothing),
+    Call.PING: CallType(_ping, _nothing),
+    Call.EXECUTE: CallType(_execute, client_pb2.ExecuteRequest.FromString),
+    Call.INSERT: CallType(_insert, _nothing, has_body=True),
+    Call.HOLD: CallType(_hold, client_pb2.HoldRequest.FromString),
+    Call.UPLOAD: CallType(_upload, client_pb2.UploadRequest.FromString, has_body=True),
+    Call.DISCARD_UPLOADS: CallType(_discard_uploads, client_pb2.DiscardUploadsRequest.FromString),
+    Call.CREATE_CHECKPOINT: CallType(_create_checkpoint, client_pb2.CreateCheckpointRequest.FromString),
+    Call.READ_CHECKPOINT: CallType(_read_checkpoint, client_pb2.ReadCheckpointRequest.FromString),
+    Call.RELEASE_CHECKPOINTS: CallType(_release_checkpoints, client_pb2.ReleaseCheckpointsRequest.FromString),
+    Call.SYNC_BEGIN: CallType(_sync_begin, client_pb2.SyncBeginRequest.FromString),
+    Call.SYNC_CHUNK: CallType(_sync_chunk, client_pb2.SyncChunkRequest.FromString, has_body=True),
+    Call.SYNC_COMMIT: CallType(_sync_commit, client_pb2.SyncCommitRequest.FromString),
+}

@@ -1,0 +1,177 @@
+"""A thread that watches the clients of calls: bytes that come meanwhile, and clients that go away.
+
+    with connection.watch(...):   the watch is in a set          the call's thread; costs no system call
+      10 ms later                 its socket is in an epoll      the monitor's tick
+        bytes, or the end         a callback                     the monitor
+    after the `with`              out of both; waits for a callback in progress
+
+The monitor ticks while short calls keep coming, and sleeps otherwise. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+
+from saros_server.port.connection import Connection, ConnectionClosed
+
+logger = logging.getLogger(__name__)
+
+#: Calls shorter than this are not watched; the monitor looks for longer ones as often.
+LONG_CALL_SECONDS = 0.01
+#: The monitor sleeps after this time without new calls.
+_QUIET_SECONDS = 1.0
+_GONE = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
+#: Events come once for each arrival: a callback need not take all bytes.
+_EVENTS = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
+
+
+class CallMonitor:
+    """The thread and the watches of calls in progress."""
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self._waker = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._epoll.register(self._waker, select.EPOLLIN)
+        #: Watches of calls in progress.
+        self._watches: set[_Watch] = set()
+        #: Those whose socket is in the epoll, by descriptor; only this thread adds to it.
+        self._registered: dict[int, _Watch] = {}
+        #: The thread waits without a time limit: a new watch must wake it.
+        self._is_asleep = False
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._run, name="saros-call-monitor", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def watch(self, connection: Connection, on_readable: Callable[[], None], on_closed: Callable[[], None]) -> _Watch:
+        """See `Connection.watch`."""
+        return _Watch(self, connection, on_readable, on_closed)
+
+    def close(self) -> None:
+        """End the thread. No call is in progress any more."""
+        self._is_closed = True
+        self._wake()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._epoll.close()
+        os.close(self._waker)
+
+    def add(self, watch: _Watch) -> None:
+        """Watch a call that begins."""
+        self._watches.add(watch)
+        if self._is_asleep:
+            self._wake()
+
+    def remove(self, watch: _Watch) -> None:
+        """End the watch of a call; its lock is held."""
+        self._watches.discard(watch)
+        if watch.fd >= 0:
+            self._registered.pop(watch.fd, None)
+            with suppress(OSError):  # the socket is closed
+                self._epoll.unregister(watch.fd)
+
+    def _wake(self) -> None:
+        os.eventfd_write(self._waker, 1)
+
+    def _run(self) -> None:
+        busy_at = time.monotonic()
+        while not self._is_closed:
+            now = time.monotonic()
+            busy_at = now if self._register_long(now) else busy_at
+            self._is_asleep = now - busy_at > _QUIET_SECONDS
+            if self._is_asleep and self._has_new():
+                self._is_asleep = False
+            for fd, events in self._epoll.poll(None if self._is_asleep else LONG_CALL_SECONDS):
+                self._on_events(fd, events)
+
+    def _has_new(self) -> bool:
+        return any(watch.fd < 0 for watch in list(self._watches))
+
+    def _register_long(self, now: float) -> bool:
+        """Put calls that have lasted into the epoll; return whether there are new calls."""
+        new = [watch for watch in list(self._watches) if watch.fd < 0]
+        for watch in new:
+            if now - watch.since >= LONG_CALL_SECONDS:
+                watch.register(self._register)
+        return bool(new)
+
+    def _register(self, watch: _Watch) -> None:
+        watch.fd = watch.connection.fileno()
+        self._registered[watch.fd] = watch
+        self._epoll.register(watch.fd, _EVENTS)
+
+    def _on_events(self, fd: int, events: int) -> None:
+        if fd == self._waker:
+            os.eventfd_read(self._waker)
+            return
+        watch = self._registered.get(fd)
+        if watch is not None:
+            watch.on_events(is_closed=bool(events & _GONE))
+
+
+class _Watch:
+    """The watch of one call: a context manager."""
+
+    __slots__ = ("_is_over", "_lock", "_monitor", "_on_closed", "_on_readable", "connection", "fd", "since")
+
+    def __init__(
+        self,
+        monitor: CallMonitor,
+        connection: Connection,
+        on_readable: Callable[[], None],
+        on_closed: Callable[[], None],
+    ) -> None:
+        self.connection = connection
+        #: When the call began.
+        self.since = 0.0
+        #: The socket in the epoll; -1: it is not there.
+        self.fd = -1
+        self._monitor = monitor
+        self._on_readable, self._on_closed = on_readable, on_closed
+        #: Held during callbacks, and while the call ends.
+        self._lock = threading.Lock()
+        self._is_over = False
+
+    def __enter__(self) -> None:
+        self.since = time.monotonic()
+        self._monitor.add(self)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        with self._lock:
+            self._is_over = True
+            self._monitor.remove(self)
+
+    def register(self, register: Callable[[_Watch], None]) -> None:
+        """Put the socket into the epoll, unless the call is over; bytes that came with the request count as new."""
+        with self._lock:
+            if not self._is_over:
+                register(self)
+                if self.connection.buffered:
+                    self._call(is_closed=False)
+
+    def on_events(self, *, is_closed: bool) -> None:
+        """Tell the protocol, unless the call is over."""
+        with self._lock:
+            if not self._is_over:
+                self._call(is_closed=is_closed)
+
+    def _call(self, *, is_closed: bool) -> None:
+        try:
+            if not is_closed:
+                self._on_readable()
+        except ConnectionClosed:
+            is_closed = True
+        except Exception:
+            logger.exception("a protocol failed to read what a client sent during a call")
+            is_closed = True
+        if is_closed:
+            self._on_closed()

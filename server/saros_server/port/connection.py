@@ -1,0 +1,370 @@
+"""A client's connection, as a protocol sees it: exact reads from a buffer, atomic sends, and a watch over long calls.
+
+                        +-- read, read_into, read_buffer: the connection's thread
+    socket --> buffer --+
+                        +-- pull, buffered: the watch's callbacks, while a call runs
+    send, post: any thread --> socket
+
+Bytes come through a buffer, so a small request costs one system call. Large bodies pass it by. The buffer is there only
+while the client is served: a parked connection has none.
+
+One thread reads at a time; it is the thread of the call, or the callbacks of its watch, never both. `send`, `post` and
+`abort`: any thread.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+from threading import Lock
+from typing import Protocol
+
+import numpy as np
+
+from saros_server.api.calls import Peer
+from saros_server.port.streams import PlainStream, Stream, TlsStream
+
+#: A connection that has been silent for this time is parked.
+IDLE_SECONDS = 1.0
+#: A request must bring `PROGRESS_BYTES`, or be complete, within this; the shorter one while others wait for a thread.
+REQUEST_SECONDS, CROWDED_SECONDS = 30.0, 2.0
+PROGRESS_BYTES = 4 << 10
+#: A client must take bytes that are sent to it within this.
+SEND_SECONDS = 60.0
+#: Bytes of a connection's buffer; longer reads have a larger one for as long as they need it.
+BUFFER_BYTES = 64 << 10
+#: Small messages that wait for a client to read.
+_POSTED_MAX = 1_000
+_EMPTY = memoryview(b"")
+#: Buffers that no connection uses; a few, since the allocator does not give many back to the system.
+_spare_buffers: deque[memoryview] = deque(maxlen=256)
+
+
+class ConnectionClosed(Exception):
+    """The client has gone, or its connection was ended."""
+
+
+class ReadTimeout(ConnectionClosed):
+    """A request did not come within its time."""
+
+
+class SendTimeout(ConnectionClosed):
+    """The client did not read within its time."""
+
+
+class Watcher(Protocol):
+    """Watches connections whose calls last; see `watching`."""
+
+    def watch(
+        self, connection: Connection, on_readable: Callable[[], None], on_closed: Callable[[], None]
+    ) -> AbstractContextManager[None]:
+        """See `Connection.watch`."""
+        ...
+
+
+class Connection:
+    """See the module."""
+
+    def __init__(self, plain: socket.socket, peer: Peer, watcher: Watcher, is_crowded: Callable[[], bool]) -> None:
+        self.peer = peer
+        #: Bytes received; sent.
+        self.bytes_in = self.bytes_out = 0
+        self._socket = plain
+        self._stream: Stream = PlainStream(plain)
+        self._watcher = watcher
+        self._is_crowded = is_crowded
+        #: Received bytes that were not read: `_view[_start:_end]`.
+        self._view, self._start, self._end = _EMPTY, 0, 0
+        #: Since when the request lacks bytes, and `bytes_in` then; None: it does not yet.
+        self._lacking_since: float | None = None
+        self._mark = 0
+        self._sending = Lock()
+        #: Small messages that wait for their turn.
+        self._posted: deque[bytes] = deque()
+        _set_timeouts(plain)
+
+    # ------------------------------------------------------------------------------------------ reads
+
+    def read(self, count: int) -> memoryview:
+        """Return the next `count` bytes: a view that is valid until the next read. Raises ConnectionClosed."""
+        end = self._start + count
+        if end > self._end:
+            self._gather(count)
+            end = self._start + count
+        found = self._view[self._start : end]
+        self._start = end
+        return found
+
+    def read_into(self, view: memoryview) -> None:
+        """Fill `view`, memory of the caller, with the next bytes. Raises ConnectionClosed."""
+        have = min(len(view), self._end - self._start)
+        view[:have] = self._view[self._start : self._start + have]
+        self._start += have
+        while have < len(view):
+            have += self._receive(view[have:])
+
+    def read_buffer(self, count: int) -> memoryview:
+        """Return the next `count` bytes in memory that is the caller's. Raises ConnectionClosed."""
+        view = np.empty(count, np.uint8).data
+        self.read_into(view)
+        return view
+
+    @property
+    def position(self) -> int:
+        """How many bytes were read from the start of the connection."""
+        return self.bytes_in - (self._end - self._start)
+
+    @property
+    def buffered(self) -> memoryview:
+        """The bytes that have come and were not read: a view that is valid until the next read or pull."""
+        return self._view[self._start : self._end]
+
+    def pull(self, bytes_max: int) -> bool:
+        """Receive without waiting, up to `bytes_max` in the buffer; return whether anything came.
+
+        Raises ConnectionClosed.
+        """
+        pulled = False
+        if self._start == self._end:
+            self._start = self._end = 0
+        while self._end - self._start < bytes_max:
+            if self._end == len(self._view):
+                self._make_room(min(bytes_max, max(BUFFER_BYTES, 2 * (self._end - self._start))))
+            try:
+                self._end += self._receive_once(self._view[self._end :], wait=False)
+            except BlockingIOError:
+                break
+            pulled = True
+        return pulled
+
+    def begin_request(self) -> None:
+        """Let the time of a request begin. For the port."""
+        self._lacking_since = None
+
+    def receive(self, *, wait: bool) -> bool:
+        """Receive the first bytes of a request into the empty buffer; False: none came at once, or for `IDLE_SECONDS`.
+
+        For the port. Raises ConnectionClosed.
+        """
+        if len(self._view) != BUFFER_BYTES:
+            self._view = _take_buffer()
+        self._start = self._end = 0
+        try:
+            self._end = self._receive_once(self._view, wait=wait)
+        except BlockingIOError:
+            return False
+        return True
+
+    def release_buffer(self) -> None:
+        """Free the buffer if it is empty. For the port."""
+        if self._start == self._end:
+            if len(self._view) == BUFFER_BYTES:
+                _spare_buffers.append(self._view)
+            self._view, self._start, self._end = _EMPTY, 0, 0
+
+    def _gather(self, count: int) -> None:
+        """Receive until `count` bytes are in the buffer."""
+        if self._start + count > len(self._view):
+            self._make_room(max(count, BUFFER_BYTES))
+        while self._end - self._start < count:
+            self._end += self._receive(self._view[self._end :])
+
+    def _make_room(self, size: int) -> None:
+        """Move the buffer's bytes to the start of one of `size` bytes. Views of the old one stay as they are."""
+        moved = memoryview(bytearray(size))
+        have = self._end - self._start
+        moved[:have] = self._view[self._start : self._end]
+        self._view, self._start, self._end = moved, 0, have
+
+    def _receive(self, view: memoryview) -> int:
+        """Receive more of a request, which must come within its time."""
+        while True:
+            self._check_progress()
+            with suppress(BlockingIOError):
+                return self._receive_once(view)
+
+    def _receive_once(self, view: memoryview, *, wait: bool = True) -> int:
+        """Receive some bytes. Raises BlockingIOError, ConnectionClosed."""
+        try:
+            count = self._stream.receive(view, wait=wait)
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            raise ConnectionClosed(str(error)) from error
+        if not count:
+            raise ConnectionClosed("the client has closed the connection")
+        self.bytes_in += count
+        return count
+
+    def _check_progress(self) -> None:
+        """Raise ReadTimeout for a request that has brought too little for too long."""
+        now = time.monotonic()
+        since = self._lacking_since
+        if since is None or self.bytes_in - self._mark >= PROGRESS_BYTES:
+            self._lacking_since, self._mark = now, self.bytes_in
+        elif now - since > (CROWDED_SECONDS if self._is_crowded() else REQUEST_SECONDS):
+            raise ReadTimeout(f"a request brought less than {PROGRESS_BYTES} bytes in {now - since:.0f} s")
+
+    # ------------------------------------------------------------------------------------------ sends
+
+    def send(self, buffers: Sequence[bytes | memoryview]) -> None:
+        """Send all buffers, in order, with none of another thread among them. Raises ConnectionClosed."""
+        with self._sending:
+            self._send(buffers)
+        if self._posted:
+            self._send_posted()
+
+    def post(self, data: bytes) -> None:
+        """Send a small message without waiting: now, or as soon as another thread has sent its own.
+
+        If the client reads nothing, it is sent before the next message. Raises ConnectionClosed.
+        """
+        if len(self._posted) >= _POSTED_MAX:
+            raise SendTimeout("the client asks and reads no answers")
+        self._posted.append(data)
+        self._send_posted()
+
+    def _send(self, buffers: Sequence[bytes | memoryview]) -> None:
+        buffers = [*self._take_posted(), *map(_as_bytes, buffers)]
+        try:
+            self._stream.send(buffers)
+        except BlockingIOError as error:
+            self.abort()  # a part may be sent
+            raise SendTimeout(f"the client took nothing for {SEND_SECONDS:.0f} s") from error
+        except OSError as error:
+            raise ConnectionClosed(str(error)) from error
+        self.bytes_out += sum(map(len, buffers))
+
+    def _send_posted(self) -> None:
+        """Send posted messages as far as the socket takes them, unless a thread is sending: then it does."""
+        while self._posted and self._sending.acquire(blocking=False):
+            try:
+                if not self._send_first_posted():
+                    return
+            finally:
+                self._sending.release()
+
+    def _send_first_posted(self) -> bool:
+        data = self._posted[0]
+        try:
+            sent = self._stream.send_now(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            raise ConnectionClosed(str(error)) from error
+        self.bytes_out += sent
+        if sent < len(data):
+            self._posted[0] = data[sent:]
+            return False
+        self._posted.popleft()
+        return True
+
+    def _take_posted(self) -> list[bytes]:
+        return [self._posted.popleft() for _ in range(len(self._posted))]
+
+    # ------------------------------------------------------------------------------------------ greeting: for the port
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether the connection has TLS."""
+        return isinstance(self._stream, TlsStream)
+
+    def peek(self, count: int) -> bytes:
+        """Return the first bytes that have come to the socket, and leave them there. Raises ConnectionClosed."""
+        try:
+            found = self._socket.recv(count, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return b""
+        except OSError as error:
+            raise ConnectionClosed(str(error)) from error
+        if not found:
+            raise ConnectionClosed("the client has closed the connection")
+        return found
+
+    def encrypt(self, context: ssl.SSLContext) -> None:
+        """Speak TLS from here on; nothing was read or sent yet."""
+        self._stream = TlsStream(self._socket, context)
+
+    def shake_hands(self) -> bool:
+        """Go on with the handshake of TLS, without waiting; return whether it is complete. Raises ConnectionClosed."""
+        try:
+            return not isinstance(self._stream, TlsStream) or self._stream.shake_hands()
+        except OSError as error:
+            raise ConnectionClosed(str(error)) from error
+
+    # ------------------------------------------------------------------------------------------ calls, the end
+
+    def watch(self, on_readable: Callable[[], None], on_closed: Callable[[], None]) -> AbstractContextManager[None]:
+        """Watch the client while a call runs on the connection's thread: while the `with` lasts.
+
+        Once the call has lasted 10 ms, a thread calls `on_readable` when bytes have come: it may `pull` and look at
+        what is `buffered`; and `on_closed` when the client has gone. Neither may block, nor be called after the `with`.
+        """
+        return self._watcher.watch(self, on_readable, on_closed)
+
+    def fileno(self) -> int:
+        """Return the socket's descriptor; -1: it is closed."""
+        return self._socket.fileno()
+
+    def abort(self) -> None:
+        """End the connection: reads and sends in progress raise ConnectionClosed, and the client sees its end."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def end_output(self) -> None:
+        """Let the client see the end of the connection after what was sent."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+
+    def end_input(self) -> None:
+        """Let a thread that waits for a request see the end of the connection."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RD)
+
+    def discard(self, bytes_max: int) -> None:
+        """Discard what has come to the socket. Raises ConnectionClosed at its end, or if it is more than that."""
+        waste = bytearray(min(bytes_max, BUFFER_BYTES))
+        for _ in range(0, bytes_max, len(waste)):
+            try:
+                count = self._socket.recv_into(waste, 0, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                raise ConnectionClosed(str(error)) from error
+            if not count:
+                break
+        raise ConnectionClosed("the client has closed the connection, or sends on")
+
+    def close(self) -> None:
+        """Close the socket; only when no thread uses it any more."""
+        self._socket.close()
+        self._start = self._end
+        self.release_buffer()
+
+
+def _set_timeouts(plain: socket.socket) -> None:
+    """Let blocking calls give up after their time, by the kernel: no system call more for each of them."""
+    plain.setblocking(True)
+    plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(IDLE_SECONDS))
+    plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(SEND_SECONDS))
+
+
+def _as_bytes(buffer: bytes | memoryview) -> bytes | memoryview:
+    """Return the buffer with bytes as its items: `len` counts items."""
+    return buffer.cast("B") if isinstance(buffer, memoryview) and buffer.itemsize != 1 else buffer
+
+
+def _take_buffer() -> memoryview:
+    try:
+        return _spare_buffers.pop()
+    except IndexError:
+        return memoryview(bytearray(BUFFER_BYTES))
+
+
+def _timeval(seconds: float) -> bytes:
+    return struct.pack("@ll", int(seconds), int(seconds % 1 * 1_000_000))

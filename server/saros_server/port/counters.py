@@ -1,0 +1,44 @@
+"""Figures of a port by protocol, for metrics. Thread-safe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+from saros_server.port.client import Client, Stage
+
+
+@dataclass(slots=True)
+class ProtocolCounters:
+    """The figures of one protocol."""
+
+    connections: int = 0
+    #: Connections that wait for a request without a thread.
+    parked: int = 0
+    accepted: int = 0
+    refused: int = 0
+    requests: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+    def add(self, client: Client) -> None:
+        """Add a client and its traffic."""
+        self.accepted += 1
+        self.refused += client.is_refused
+        self.requests += client.requests
+        self.bytes_in += client.connection.bytes_in
+        self.bytes_out += client.connection.bytes_out
+
+
+def snapshot(closed: dict[str, ProtocolCounters], open_: Iterable[Client]) -> dict[str, ProtocolCounters]:
+    """Return the figures of all protocols: those of closed connections, and of those that are open."""
+    names = [field.name for field in fields(ProtocolCounters)]
+    found = {
+        protocol: ProtocolCounters(*(getattr(figures, name) for name in names)) for protocol, figures in closed.items()
+    }
+    for client in open_:
+        figures = found.setdefault(client.protocol_name, ProtocolCounters())
+        figures.connections += 1
+        figures.parked += client.is_parked and client.stage is Stage.SERVED
+        figures.add(client)
+    return found

@@ -1,0 +1,31 @@
+"""The limits of a port: numbers of clients, and time limits. Those of requests are in `connection`."""
+
+from __future__ import annotations
+
+import resource
+from dataclasses import dataclass
+
+from saros_server.api.client_api import CALLS_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of a port. The defaults are generous: they protect the node, not a share of it."""
+
+    #: Connections in all, and from one address.
+    connections: int = 10_000
+    connections_per_address: int = 5_000
+    #: Threads that carry out requests: as many requests run at a time.
+    workers: int = CALLS_MAX
+    #: A client must have said which protocol it speaks by then, which includes the TLS handshake.
+    greeting_s: float = 10.0
+    #: A connection that was ended is closed when its client has closed it, or after this: closing it with unread bytes
+    #: would destroy the answer.
+    linger_s: float = 2.0
+
+
+def raise_descriptors_limit() -> None:
+    """Let this process have as many open files as the system allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

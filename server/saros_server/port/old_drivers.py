@@ -1,0 +1,96 @@
+"""An answer to drivers of the protocols up to 4, which were gRPC: each of their calls fails, and says why.
+
+    client preface, SETTINGS        --> SETTINGS
+    SETTINGS                        --> its acknowledgement
+    HEADERS of a call               --> HEADERS with the error, which end the call
+
+Only as much of HTTP/2 (RFC 9113) and HPACK (RFC 7541) as these need: headers of requests are not decoded.
+"""
+
+from __future__ import annotations
+
+import struct
+from urllib.parse import quote
+
+from saros_server.port.connection import Connection
+from saros_wire.frames import VERSION
+
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+#: Length in three bytes (as one and two), type, flags, stream.
+_FRAME = struct.Struct(">BHBBI")
+_HEADERS, _SETTINGS, _PING = 1, 4, 6
+_ACK, _END_STREAM, _END_HEADERS = 1, 1, 4
+#: Of a frame; clients must not send more, as they were not allowed to.
+_FRAME_BYTES_MAX = 1 << 14
+_WRONG_PROTOCOL, _INVALID_ARGUMENT = 2015, 3
+
+
+class OldDriverProtocol:
+    """Implements `saros_server.port.protocols.Protocol`."""
+
+    name = "grpc"
+
+    def accepts(self, first: bytes) -> bool:
+        """See `Protocol.accepts`."""
+        return first == _PREFACE[: len(first)] and len(first) > 3
+
+    def open(self, connection: Connection) -> _OldDriverHandler:
+        """See `Protocol.open`."""
+        return _OldDriverHandler(connection)
+
+    def refusal(self, code: int, message: str) -> bytes:  # noqa: ARG002 (an old driver is told more by its end)
+        """See `Protocol.refusal`."""
+        return b""
+
+
+class _OldDriverHandler:
+    """Implements `saros_server.port.protocols.Handler`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._is_greeted = False
+
+    def handle(self) -> bool:
+        """See `Handler.handle`."""
+        if not self._is_greeted:
+            self._is_greeted = True
+            if self._connection.read(len(_PREFACE)) != _PREFACE:
+                return False
+            self._connection.post(_frame(_SETTINGS, 0, 0))
+            return True
+        high, low, kind, flags, stream = _FRAME.unpack(self._connection.read(_FRAME.size))
+        length = high << 16 | low
+        if length > _FRAME_BYTES_MAX:
+            return False
+        payload = bytes(self._connection.read(length))
+        if kind in (_SETTINGS, _PING) and not flags & _ACK:
+            self._connection.post(_frame(kind, _ACK, 0, payload if kind == _PING else b""))
+        elif kind == _HEADERS:
+            self._connection.post(_frame(_HEADERS, _END_STREAM | _END_HEADERS, stream, _error()))
+        return True
+
+    def close(self) -> None:
+        """See `Handler.close`."""
+
+
+def _frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    return _FRAME.pack(0, len(payload), kind, flags, stream) + payload
+
+
+def _error() -> bytes:
+    """Return the encoded headers of a call that has failed."""
+    message = f"this node speaks protocol {VERSION}, not gRPC: use a newer driver"
+    headers = {
+        "content-type": "application/grpc",
+        "grpc-status": str(_INVALID_ARGUMENT),
+        "grpc-message": quote(message, safe=" ,:"),
+        "saros-code": str(_WRONG_PROTOCOL),
+    }
+    status_200 = b"\x88"
+    return status_200 + b"".join(b"\0" + _text(name) + _text(value) for name, value in headers.items())
+
+
+def _text(text: str) -> bytes:
+    """Return a text of fewer than 127 bytes, as HPACK has it."""
+    encoded = text.encode()
+    return bytes((len(encoded),)) + encoded

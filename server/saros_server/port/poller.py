@@ -1,0 +1,184 @@
+"""A thread that accepts clients and watches those that are silent: they cost no thread of their own.
+
+    listening socket --accept--> on_accept(socket)
+    park(client) --> [ waits ] --bytes, the end, or the deadline--> on_ready(client)
+
+A parked client belongs to the poller until `on_ready`, or `close`. Each waits for one event. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from heapq import heappop, heappush
+from typing import Any
+
+from saros_server.port.client import Client
+
+logger = logging.getLogger(__name__)
+
+_EVENTS = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLONESHOT
+#: Connections that are accepted before parked clients have their turn.
+_ACCEPTED_MAX = 100
+#: How long no client is accepted after the system refused to, for lack of descriptors or memory.
+_PAUSE_SECONDS = 0.5
+#: Deadlines may be noticed this late, so that they are noticed once.
+_LATE_SECONDS = 0.001
+
+
+class Poller:
+    """The thread; from `start` to `close`."""
+
+    def __init__(
+        self,
+        listening: Sequence[socket.socket],
+        on_accept: Callable[[socket.socket, socket.socket, Any], None],
+        on_ready: Callable[[Client], None],
+    ) -> None:
+        """Make the thread, on which the two functions are called; they do not wait.
+
+        `on_accept` takes the listening socket, a client's, and the client's address.
+        """
+        self._listening = {found.fileno(): found for found in listening}
+        self._on_accept, self._on_ready = on_accept, on_ready
+        self._epoll = select.epoll()
+        self._waker = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        #: Guards the next two, and `_is_closed`.
+        self._lock = threading.Lock()
+        #: The thread that takes a client out of it has the client.
+        self._parked: dict[int, Client] = {}
+        #: Deadlines of clients, some of which are not parked any more; the earliest first.
+        self._deadlines: list[tuple[float, int, Client]] = []
+        #: The descriptors in the epoll, until their sockets are closed.
+        self._known: set[int] = set()
+        #: Until when no client is accepted; 0: they are.
+        self._paused_until = 0.0
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._run, name="saros-port", daemon=True)
+
+    def start(self) -> None:
+        """Accept clients."""
+        self._epoll.register(self._waker, select.EPOLLIN)
+        self._accept_again()
+        self._thread.start()
+
+    def park(self, client: Client) -> bool:
+        """Wait for the client, until its deadline at most. False: the poller is closed, and has not taken it."""
+        fd = client.connection.fileno()
+        with self._lock:
+            if self._is_closed:
+                return False
+            client.is_parked = True
+            self._parked[fd] = client
+            if client.deadline is not None:
+                heappush(self._deadlines, (client.deadline, id(client), client))
+        if client.deadline is not None and threading.current_thread() is not self._thread:
+            self._wake()
+        self._arm(fd)
+        return True
+
+    def forget(self, fd: int) -> None:
+        """The socket of a client is about to be closed."""
+        self._known.discard(fd)
+
+    def close(self) -> list[Client]:
+        """Accept no more, and end the thread; return the clients that were parked."""
+        with self._lock:
+            self._is_closed = True
+        self._wake()
+        if self._thread.ident is not None:
+            self._thread.join()
+        for listening in self._listening.values():
+            listening.close()
+        taken = [self._take(fd) for fd in list(self._parked)]
+        return [client for client in taken if client is not None]
+
+    def release(self) -> None:
+        """Free the descriptors, when no client is left."""
+        self._epoll.close()
+        os.close(self._waker)
+
+    def _take(self, fd: int, wanted: Client | None = None) -> Client | None:
+        """Take a client out; None: none is parked there, or another one than is wanted."""
+        with self._lock:
+            client = self._parked.get(fd)
+            if client is None or (wanted is not None and client is not wanted):
+                return None
+            del self._parked[fd]
+            client.is_parked = False
+            return client
+
+    def _wake(self) -> None:
+        os.eventfd_write(self._waker, 1)
+
+    def _arm(self, fd: int) -> None:
+        with suppress(OSError):  # the client was taken out by its event and has been closed
+            if fd in self._known:
+                self._epoll.modify(fd, _EVENTS)
+            else:
+                self._known.add(fd)
+                self._epoll.register(fd, _EVENTS)
+
+    def _run(self) -> None:
+        while not self._is_closed:
+            for fd, _ in self._epoll.poll(self._patience()):
+                self._on_event(fd)
+            self._expire()
+
+    def _on_event(self, fd: int) -> None:
+        if fd == self._waker:
+            os.eventfd_read(self._waker)
+        elif fd in self._listening:
+            self._accept(self._listening[fd])
+        elif (client := self._take(fd)) is not None:
+            self._on_ready(client)
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(_ACCEPTED_MAX):
+            try:
+                accepted, address = listening.accept()
+            except BlockingIOError:
+                return
+            except ConnectionError:
+                continue  # the client has gone already
+            except OSError as error:
+                logger.warning("clients cannot be accepted", extra={"error": str(error)})
+                self._pause()
+                return
+            self._on_accept(listening, accepted, address)
+
+    def _pause(self) -> None:
+        self._paused_until = time.monotonic() + _PAUSE_SECONDS
+        for fd in self._listening:
+            self._epoll.unregister(fd)
+
+    def _accept_again(self) -> None:
+        self._paused_until = 0.0
+        for fd in self._listening:
+            self._epoll.register(fd, select.EPOLLIN)
+
+    def _patience(self) -> float | None:
+        """Return for how long no deadline passes; None: there is none."""
+        moments = [self._paused_until] if self._paused_until else []
+        with self._lock:
+            moments += [entry[0] for entry in self._deadlines[:1]]
+        return max(min(moments) - time.monotonic(), 0.0) + _LATE_SECONDS if moments else None
+
+    def _expire(self) -> None:
+        """Hand over the clients whose time is over."""
+        now = time.monotonic()
+        if self._paused_until and now >= self._paused_until:
+            self._accept_again()
+        with self._lock:
+            over = []
+            while self._deadlines and self._deadlines[0][0] <= now:
+                over.append(heappop(self._deadlines))
+        for deadline, _, client in over:
+            if client.deadline == deadline and self._take(client.connection.fileno(), client) is not None:
+                self._on_ready(client)

@@ -1,0 +1,175 @@
+"""Bytes over a client's socket, plain or TLS.
+
+A receiver that blocks gives up after the socket's receive time-out, by `BlockingIOError`; so does a sender after the
+send time-out (`SO_RCVTIMEO`, `SO_SNDTIMEO`: they cost no system call for each request). TLS works on memory, under a
+lock, so that one thread may receive while another sends.
+
+One thread receives and one sends at a time.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Sequence
+from threading import Lock
+from typing import Protocol
+
+#: Buffers of one system call, of which the kernel takes 1,024.
+_BUFFERS_MAX = 1_000
+#: Bytes of a message that are encrypted at once.
+_ENCRYPTED_BYTES = 256 << 10
+#: Bytes of TLS that are received at once: a few records.
+_RECEIVED_BYTES = 64 << 10
+
+
+class Stream(Protocol):
+    """Bytes both ways. Methods raise OSError; BlockingIOError if the socket would block, or has for too long."""
+
+    def receive(self, view: memoryview, *, wait: bool = True) -> int:
+        """Receive into a part of `view`; return how many bytes, 0 at the end."""
+        ...
+
+    def send(self, buffers: Sequence[bytes | memoryview]) -> None:
+        """Send all buffers, in order."""
+        ...
+
+    def send_now(self, data: bytes) -> int:
+        """Send some of `data` if the socket takes it at once; return how many bytes. None is sent twice or lost."""
+        ...
+
+
+class PlainStream:
+    """Implements `Stream` on a socket."""
+
+    __slots__ = ("_socket",)
+
+    def __init__(self, plain: socket.socket) -> None:
+        self._socket = plain
+
+    def receive(self, view: memoryview, *, wait: bool = True) -> int:
+        """See `Stream.receive`."""
+        return self._socket.recv_into(view, 0, 0 if wait else socket.MSG_DONTWAIT)
+
+    def send(self, buffers: Sequence[bytes | memoryview]) -> None:
+        """See `Stream.send`."""
+        if len(buffers) <= _BUFFERS_MAX:
+            sent = self._socket.sendmsg(buffers)
+            if sent == sum(map(len, buffers)):
+                return
+            buffers = _rest(buffers, sent)
+        while buffers:
+            buffers = _rest(buffers, self._socket.sendmsg(buffers[:_BUFFERS_MAX]))
+
+    def send_now(self, data: bytes) -> int:
+        """See `Stream.send_now`."""
+        return self._socket.send(data, socket.MSG_DONTWAIT)
+
+
+class TlsStream:
+    """Implements `Stream` with TLS: bytes of the socket pass through memory."""
+
+    def __init__(self, plain: socket.socket, context: ssl.SSLContext) -> None:
+        self._socket = plain
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        #: Guards the four above; not held while the socket may block.
+        self._lock = Lock()
+        #: Encrypted bytes that the socket did not take at once.
+        self._unsent = b""
+
+    def shake_hands(self) -> bool:
+        """Go on with the handshake as far as bytes have come; return whether it is complete. Raises OSError."""
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                self._flush_now()
+                if not self._pull(socket.MSG_DONTWAIT):
+                    return False
+            except ssl.SSLError:
+                self._flush_now()  # the alert
+                raise
+            else:
+                self._flush_now()
+                return True
+
+    def receive(self, view: memoryview, *, wait: bool = True) -> int:
+        """See `Stream.receive`."""
+        flags = 0 if wait else socket.MSG_DONTWAIT
+        while (count := self._decrypt(view)) is None:
+            received = self._socket.recv(_RECEIVED_BYTES, flags)
+            with self._lock:
+                self._incoming.write(received) if received else self._incoming.write_eof()
+        return count
+
+    def _decrypt(self, view: memoryview) -> int | None:
+        """Fill a part of `view` from what was received; return how many bytes, 0 at the end, None: more is needed."""
+        try:
+            with self._lock:
+                return self._tls.read(len(view), view)  # type: ignore[return-value]  # a count, as it has a view
+        except ssl.SSLWantReadError:
+            return None
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+            return 0
+
+    def send(self, buffers: Sequence[bytes | memoryview]) -> None:
+        """See `Stream.send`."""
+        for buffer in buffers:
+            view = memoryview(buffer).cast("B")
+            for start in range(0, len(view), _ENCRYPTED_BYTES):
+                self._encrypt(view[start : start + _ENCRYPTED_BYTES])
+                if self._outgoing.pending + len(self._unsent) >= _ENCRYPTED_BYTES:
+                    self._flush()
+        self._flush()
+
+    def send_now(self, data: bytes) -> int:
+        """See `Stream.send_now`. Bytes that the socket does not take are sent before the next message."""
+        self._flush_now()
+        if self._unsent:
+            return 0
+        self._encrypt(memoryview(data))
+        self._flush_now()
+        return len(data)
+
+    def _encrypt(self, view: memoryview) -> None:
+        with self._lock:
+            self._tls.write(view)
+
+    def _take_encrypted(self) -> bytes:
+        with self._lock:
+            return self._unsent + self._outgoing.read() if self._unsent else self._outgoing.read()
+
+    def _flush(self) -> None:
+        encrypted, self._unsent = self._take_encrypted(), b""
+        left: Sequence[bytes | memoryview] = [encrypted] if encrypted else []
+        while left:
+            left = _rest(left, self._socket.sendmsg(left))
+
+    def _flush_now(self) -> None:
+        encrypted = self._take_encrypted()
+        try:
+            sent = self._socket.send(encrypted, socket.MSG_DONTWAIT) if encrypted else 0
+        except BlockingIOError:
+            sent = 0
+        self._unsent = encrypted[sent:]
+
+    def _pull(self, flags: int) -> bool:
+        """Take received bytes; return whether there were any. Raises ConnectionResetError at the end."""
+        try:
+            received = self._socket.recv(_RECEIVED_BYTES, flags)
+        except BlockingIOError:
+            return False
+        if not received:
+            raise ConnectionResetError("the client has closed the connection")
+        self._incoming.write(received)
+        return True
+
+
+def _rest(buffers: Sequence[bytes | memoryview], sent: int) -> list[bytes | memoryview]:
+    """Return the rest of the buffers after `sent` bytes of them."""
+    for place, buffer in enumerate(buffers):
+        if sent < len(buffer):
+            return [memoryview(buffer)[sent:], *buffers[place + 1 :]]
+        sent -= len(buffer)
+    return []

@@ -1,0 +1,48 @@
+"""The TLS of a listener: its certificate, reloaded when the files change. Thread-safe."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import threading
+
+from saros_server.config.configuration import ConfigurationError
+from saros_server.pki.certificate_files import WatchedFiles
+
+
+class ServerTls:
+    """The context for new connections."""
+
+    def __init__(self, files: WatchedFiles) -> None:
+        """Raise ConfigurationError for a certificate that cannot be used."""
+        self._files = files
+        self._lock = threading.Lock()
+        try:
+            self._context = _context_of(files)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigurationError(f"the certificate cannot be used: {error}") from error
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """The current context; checks whether the files have changed."""
+        with self._lock:
+            if self._files.reload_if_changed():
+                self._context = _context_of(self._files)
+            return self._context
+
+
+def _context_of(files: WatchedFiles) -> ssl.SSLContext:
+    """Return a context with the checked contents of the files; these may have changed since, so they are not read."""
+    certificate, key = files.contents
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    context.set_alpn_protocols(["h2"])  # clients of gRPC insist; they are told what to do instead
+    descriptor = os.memfd_create("saros-certificate", os.MFD_CLOEXEC)
+    try:
+        with open(descriptor, "wb", closefd=False) as memory:
+            memory.write(certificate + b"\n" + key)
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password="")
+    finally:
+        os.close(descriptor)
+    return context

@@ -1,0 +1,163 @@
+"""The threads that carry out requests of clients.
+
+    ready(client) --> [ queue ] --> a worker: greets, or serves requests while they keep coming
+                                      silent                              --> parked
+                                      over                               --> lingers, is closed
+
+Between two requests of a busy client there is no hand-over between threads, and no system call but the one that
+receives. A worker that has served a client while others wait serves the others first. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from enum import Enum
+from threading import Event
+
+from saros_server.port.client import Client, Stage
+from saros_server.port.connection import Connection, ConnectionClosed
+from saros_server.port.limits import Limits
+from saros_server.port.protocol_detection import Detection, ProtocolDetector
+from saros_server.port.thread_pool import CachedThreadPool
+
+logger = logging.getLogger(__name__)
+
+#: Bytes of a client that is not served any more: it sends too much to wait for its end.
+_DISCARDED_BYTES = 1 << 20
+#: A quarter of the workers may wait for the next request of their clients; while more are busy, silent clients are
+#: parked at once: others need the workers.
+_PATIENT_SHARE = 4
+
+
+class WorkerPool:
+    """The workers; until `close`."""
+
+    def __init__(
+        self,
+        detector: ProtocolDetector,
+        limits: Limits,
+        park: Callable[[Client], bool],
+        on_over: Callable[[Client], None],
+    ) -> None:
+        """`park`: waits for a client's next bytes, unless it returns False. `on_over`: its socket is to be closed."""
+        self._detector = detector
+        self._limits = limits
+        self._park, self._on_over = park, on_over
+        self._pool = CachedThreadPool(self._serve_client, limits.workers, "saros-client")
+        #: Clients that have a worker; while they are few, a worker waits for the next request of its client.
+        self._serving: set[Client] = set()
+        self._patient_max = limits.workers // _PATIENT_SHARE
+        self._stopping = Event()
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether clients wait for a worker."""
+        return self._pool.is_crowded
+
+    def serve(self, client: Client) -> None:
+        """Let a worker serve a client for which something has come, or whose time is over. Does not wait."""
+        self._pool.submit(client)
+
+    def drain(self) -> None:
+        """Start no more requests; clients are closed when the one in progress has ended."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """End the workers; no client is left."""
+        self._pool.close()
+
+    def _serve_client(self, client: Client) -> None:
+        self._serving.add(client)
+        try:
+            step = self._advance(client)
+        except ConnectionClosed:
+            step = _NextStep.END
+        except Exception:
+            logger.exception("a protocol failed", extra={"protocol": client.protocol_name})
+            step = _NextStep.END
+        self._serving.discard(client)
+        if step is _NextStep.PARK:
+            client.connection.release_buffer()
+        if step is _NextStep.QUEUE:
+            self.serve(client)
+        elif step is _NextStep.END or not self._park(client):
+            self._close_handler(client)
+            self._on_over(client)
+
+    def _advance(self, client: Client) -> _NextStep:
+        """Do what the client's stage asks for. Raises ConnectionClosed."""
+        if self._stopping.is_set():
+            return _NextStep.END
+        match client.stage:
+            case Stage.GREETING:
+                return self._greet(client)
+            case Stage.SERVED:
+                return self._serve(client)
+            case Stage.LINGERING:
+                client.connection.discard(_DISCARDED_BYTES)
+                return _NextStep.END if _is_overdue(client) else _NextStep.PARK
+
+    def _greet(self, client: Client) -> _NextStep:
+        match self._detector.detect(client):
+            case Detection.WAIT:
+                client.is_refused = _is_overdue(client)
+                return _NextStep.END if client.is_refused else _NextStep.PARK
+            case Detection.REFUSED:
+                client.is_refused = True
+                return self._linger(client)
+            case Detection.SERVE:
+                client.deadline = None
+                return self._serve(client)
+
+    def _serve(self, client: Client) -> _NextStep:
+        """Serve requests while they keep coming."""
+        connection, handler = client.connection, client.handler
+        assert handler is not None
+        while connection.buffered or self._has_request(connection):
+            connection.begin_request()
+            client.is_busy = True
+            if self._stopping.is_set():
+                return _NextStep.END
+            client.requests += 1
+            if not handler.handle():
+                return self._linger(client)
+            client.is_busy = False
+            if self._stopping.is_set():
+                return _NextStep.END
+            if self._pool.is_crowded:
+                return _NextStep.QUEUE if connection.buffered or connection.receive(wait=False) else _NextStep.PARK
+        return _NextStep.PARK
+
+    def _has_request(self, connection: Connection) -> bool:
+        """Return whether bytes of a request have come, or come while a worker can be spared to wait for them."""
+        return connection.receive(wait=len(self._serving) <= self._patient_max)
+
+    def _linger(self, client: Client) -> _NextStep:
+        """End a connection such that the client can read what it was sent."""
+        self._close_handler(client)
+        client.connection.end_output()
+        client.stage, client.deadline = Stage.LINGERING, time.monotonic() + self._limits.linger_s
+        return _NextStep.PARK
+
+    def _close_handler(self, client: Client) -> None:
+        handler, client.handler = client.handler, None
+        if handler is not None:
+            try:
+                handler.close()
+            except Exception:
+                logger.exception("a protocol failed to end a connection", extra={"protocol": client.protocol_name})
+
+
+class _NextStep(Enum):
+    """The next step for a client."""
+
+    PARK = 1
+    #: It has sent more, and others wait.
+    QUEUE = 2
+    END = 3
+
+
+def _is_overdue(client: Client) -> bool:
+    return client.deadline is not None and time.monotonic() >= client.deadline

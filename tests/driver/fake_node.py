@@ -1,0 +1,198 @@
+"""A node without a database, for tests of the driver's connections: it answers frames as a test tells it to.
+
+    with FakeNode(answer) as node: saros.connect(node.target)
+
+`answer` is called with each `Request`, on the thread of its connection, and sends frames by its methods. A session is
+opened, and closed, without asking it.
+"""
+
+from __future__ import annotations
+
+import queue
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from free_ports import HOST
+
+from saros_wire import frames
+from saros_wire.frames import Call, Header, Kind
+from saros_wire.generated import client_pb2
+
+
+@dataclass
+class Request:
+    """A request, and the connection that it came on."""
+
+    link: Link
+    header: Header
+    head: bytes
+    body: bytes
+
+    @property
+    def call(self) -> Call:
+        return Call(self.header.call)
+
+    @property
+    def message(self) -> bytes:
+        """The head without its prefix."""
+        return self.head[frames.PREFIX_BYTES :]
+
+    def reply(self, message: object = None, body: bytes = b"", *, more: bool = False) -> None:
+        """Send a REPLY with a message."""
+        head = b"" if message is None else message.SerializeToString()  # type: ignore[attr-defined]
+        self.link.send(Kind.REPLY, self.header.request, head, body, frames.MORE if more else 0)
+
+    def item(self, body: bytes) -> None:
+        """Send an ITEM."""
+        self.link.send(Kind.ITEM, self.header.request, b"", body)
+
+    def end(self, head: bytes = b"") -> None:
+        """Send an END."""
+        self.link.send(Kind.END, self.header.request, head)
+
+    def error(self, code: int, message: str = "words") -> None:
+        """Send an ERROR."""
+        reply = client_pb2.ErrorReply(code=code, message=message)
+        self.link.send(Kind.ERROR, self.header.request, reply.SerializeToString())
+
+    def control(self, kind: Kind, timeout_s: float = 60.0) -> bytes:
+        """Wait for a CANCEL or CREDIT; return its head."""
+        found, head = self.link.controls.get(timeout=timeout_s)
+        assert found is kind
+        return head
+
+
+@dataclass
+class Link:
+    """A connection of a client."""
+
+    socket: socket.socket
+    #: CANCELs and CREDITs that have come.
+    controls: queue.Queue[tuple[Kind, bytes]] = field(default_factory=queue.Queue)
+    requests: queue.Queue[Request | None] = field(default_factory=queue.Queue)
+    #: PINGs are answered.
+    pongs: bool = True
+    #: PINGs that have come.
+    pings: int = 0
+    #: The client has not closed it.
+    is_open: bool = True
+
+    def send(self, kind: Kind, request: int, head: bytes = b"", body: bytes = b"", call: int = 0) -> None:
+        """Send a frame."""
+        self.socket.sendall(frames.encode_header(kind, request, len(head), len(body), call) + head + body)
+
+    def close(self) -> None:
+        """Close it, as a node that ends does."""
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+
+    def read(self, count: int) -> bytes:
+        """Read so many bytes. Raises EOFError, OSError."""
+        parts = bytearray()
+        while len(parts) < count:
+            part = self.socket.recv(count - len(parts))
+            if not part:
+                raise EOFError
+            parts += part
+        return bytes(parts)
+
+    def listen(self) -> None:
+        """Take frames to the end of the connection."""
+        try:
+            assert frames.PREFACE == self.read(len(frames.PREFACE))
+            while True:
+                header = frames.decode_header(self.read(frames.HEADER_BYTES))
+                head, body = self.read(header.head_bytes), self.read(header.body_bytes)
+                match header.kind:
+                    case Kind.REQUEST:
+                        self.requests.put(Request(self, header, head, body))
+                    case Kind.PING:
+                        self.pings += 1
+                        if self.pongs:
+                            self.send(Kind.PONG, header.request)
+                    case Kind.CANCEL | Kind.CREDIT:
+                        self.controls.put((header.kind, head))
+        except (EOFError, OSError):
+            self.is_open = False
+            self.requests.put(None)
+
+
+class FakeNode:
+    """See the module."""
+
+    def __init__(self, answer: Callable[[Request], None], *, tls: ssl.SSLContext | None = None) -> None:
+        self._answer = answer
+        self._tls = tls
+        self._listener = socket.create_server((HOST, 0))
+        self.address = f"{HOST}:{self._listener.getsockname()[1]}"
+        self.target = f"saros://{self.address}"
+        self.open_reply = client_pb2.OpenReply(session=bytes(range(32)), time_unit="ms", memory=7)
+        #: All requests, in the order in which they came.
+        self.requests: list[Request] = []
+        #: Connections that were accepted.
+        self.links: list[Link] = []
+        self._threads = [threading.Thread(target=self._accept)]
+
+    def count(self, call: Call) -> int:
+        """Requests of a kind."""
+        return sum(request.call is call for request in self.requests)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a client has a connection."""
+        return any(link.is_open for link in self.links)
+
+    def __enter__(self) -> Self:
+        self._threads[0].start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End, and close all connections."""
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._threads[0].join()
+        self._listener.close()
+        for link in self.links:
+            link.close()
+        for thread in self._threads:
+            thread.join()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connected, _ = self._listener.accept()
+                if self._tls is not None:
+                    connected = self._tls.wrap_socket(connected, server_side=True)
+            except ssl.SSLError:
+                continue
+            except OSError:
+                return
+            link = Link(connected)
+            self.links.append(link)
+            for target in (link.listen, lambda link=link: self._serve(link)):
+                self._threads.append(threading.Thread(target=target))
+                self._threads[-1].start()
+
+    def _serve(self, link: Link) -> None:
+        while (request := link.requests.get()) is not None:
+            self.requests.append(request)
+            with suppress(OSError):  # the client has closed the connection
+                match request.call:
+                    case Call.OPEN:
+                        request.reply(self.open_reply)
+                    case Call.CLOSE:
+                        request.reply()
+                    case _:
+                        self._answer(request)
