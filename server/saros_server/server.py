@@ -24,6 +24,7 @@ from saros_server.pki.certificate_files import WatchedFiles
 from saros_server.port.listener import PortListener
 from saros_server.process.server_file import Serving, announce, withdraw
 from saros_server.process.warm_up import WarmUp
+from saros_server.thrift.protocol import ThriftProtocol
 from saros_storage.base.clock import Clock, SystemClock
 from saros_storage.io.disk import LocalDisk
 from saros_wire.addresses import is_loopback
@@ -93,7 +94,7 @@ class Server:
         self._listeners: list[Listener] = []
         try:
             certificate = self._certificate(security)
-            protocols = (FrameProtocol(self.api),)
+            protocols = (FrameProtocol(self.api), ThriftProtocol(self.api))
             client_port = PortListener(host, port, certificate, protocols)
             self._listeners.append(client_port)
             self.metrics = None if metrics_port is None else self._serve_metrics(host, metrics_port, client_port)

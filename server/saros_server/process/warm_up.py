@@ -32,6 +32,7 @@ _KERNELS = (
     "codecs.varint",
     "codecs.lz4",
     "codecs.points",
+    "prefixed",
 )
 
 

@@ -1,0 +1,15 @@
+"""IoTDB's session protocol: programs written for IoTDB's clients use Saros without changes.
+
+protocol        connections: frames in, answers out
+methods         the table of calls: arguments, function, answer
+sessions        the session of a connection: login, time zone, statements
+queries         statements and queries
+results         open results and their pages
+tsblock         Arrow record batches as TsBlocks
+metadata        calls about databases, series, templates and deletions, as SQL
+quoting         names and numbers from calls, as SQL
+writes          tablets and records: to inserts, and back to statuses
+tablets, records, values    their bytes as columns
+status_codes    codes of Saros as IoTDB's
+codec, structs  messages: the binary protocol, and the structs in it
+"""

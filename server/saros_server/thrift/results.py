@@ -1,0 +1,173 @@
+"""Results that a connection has open, and the pages in which its client fetches them.
+
+    EXECUTE --> head, first batches [, cursor --FETCH--> stream of the others] --page(rows)--> batches ... the end
+
+A page has as many rows as the client asked for, unless they are large. A result is read no further than its client has
+fetched it, and is closed at its end. One thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+
+from saros_server.api.cancellation import CancelToken
+from saros_server.api.executions import Answer, ResultStream
+from saros_storage.base.types import DataType
+
+#: Rows of a page if the client does not say: IoTDB's default.
+PAGE_ROWS = 5_000
+#: A page ends after this many bytes; a batch has about a quarter of them at most.
+_PAGE_BYTES = 16 << 20
+#: Results that a connection may have open.
+RESULTS_MAX = 16
+#: Results of few columns come again: the number of their shapes that are remembered, and of columns.
+_SHAPES_CACHED, _SMALL_WIDTH = 256, 64
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Rows of a result, and whether there may be more."""
+
+    batches: list[pa.RecordBatch]
+    rows: int
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ResultShape:
+    """The columns of a result, and the order in which they are sent: those of new names first, then the others.
+
+    Clients older than IoTDB 2.0 find columns by name, and count the names.
+    """
+
+    schema: pa.Schema
+    #: There is a Time column, which is never null.
+    is_timed: bool
+    #: Of the columns after Time.
+    names: list[str]
+    type_names: list[str]
+    #: By name: the place of its first column among those that are sent. By column: its place.
+    name_places: dict[str, int]
+    places: list[int]
+    #: Of the columns, as they are sent.
+    types: list[DataType]
+    #: Columns of a batch as they are sent, Time included; None: as they are.
+    order: list[int] | None
+
+
+def _shape(schema_bytes: bytes, type_names: tuple[str, ...]) -> ResultShape:
+    schema = pa.ipc.read_schema(pa.py_buffer(schema_bytes))
+    is_timed = bool(len(schema)) and schema.field(0).name == "Time" and not schema.field(0).nullable
+    first = 1 if is_timed else 0
+    names, own = schema.names[first:], list(type_names[first:])
+    firsts = {name: column for column, name in reversed(list(enumerate(names)))}
+    sent = sorted(range(len(names)), key=lambda column: (firsts[names[column]] != column, column))
+    places = sorted(range(len(sent)), key=sent.__getitem__)
+    name_places = {name: places[column] for name, column in firsts.items()}
+    order = None if len(firsts) == len(names) else [*range(first), *(first + column for column in sent)]
+    return ResultShape(
+        schema, is_timed, names, own, name_places, places, [DataType[own[column]] for column in sent], order
+    )
+
+
+_small_shape = lru_cache(_SHAPES_CACHED)(_shape)
+
+
+class OpenResult:
+    """A result on its way to the client."""
+
+    def __init__(self, answer: Answer, stream: ResultStream | None, statement: int) -> None:
+        """`stream`: of the batches that the answer does not have."""
+        types = tuple(answer.head.type_names)
+        self.shape = (_small_shape if len(types) <= _SMALL_WIDTH else _shape)(answer.head.schema, types)
+        #: The statement that it belongs to; 0: none.
+        self.statement = statement
+        self._stream = stream
+        self._messages: Iterator[memoryview] | None = None if stream is None else iter(stream)
+        #: Batches that were read and not sent.
+        self._batches = deque(self._batch(message) for message in answer.messages)
+
+    def page(self, rows_wanted: int, cancel: CancelToken) -> Page:
+        """Return the next rows: none only at the end. Raises the error that ended the query."""
+        if self._stream is not None and not cancel.on_cancel(self._stream.close):
+            self._stream.close()
+        left = rows_wanted if rows_wanted > 0 else PAGE_ROWS
+        batches, rows, size = list[pa.RecordBatch](), 0, 0
+        while left and size < _PAGE_BYTES and (batch := self._take(left)) is not None:
+            batches.append(batch)
+            left -= batch.num_rows
+            rows += batch.num_rows
+            size += batch.nbytes
+        return Page(batches, rows, bool(self._batches) or self._messages is not None)
+
+    def _take(self, rows: int) -> pa.RecordBatch | None:
+        """Return the next batch, of `rows` rows at most; None: the result is at its end."""
+        while not self._batches:
+            message = None if self._messages is None else next(self._messages, None)
+            if message is None:
+                self._messages = None
+                return None
+            self._batches.append(self._batch(message))
+        batch = self._batches.popleft()
+        rows = min(rows, max(batch.num_rows * (_PAGE_BYTES // 4) // max(batch.nbytes, 1), 1))
+        if batch.num_rows > rows:
+            self._batches.appendleft(batch.slice(rows))
+        return batch.slice(0, rows)
+
+    def _batch(self, message: memoryview) -> pa.RecordBatch:
+        batch = pa.ipc.read_record_batch(pa.py_buffer(message), self.shape.schema)
+        return batch if self.shape.order is None else batch.select(self.shape.order)
+
+    def close(self) -> None:
+        """End the query if it still runs. Idempotent."""
+        self._batches.clear()
+        if self._stream is not None:
+            self._stream.close()
+
+
+def first_column(answer: Answer) -> list[str]:
+    """Return the texts of the first column of a complete answer."""
+    schema = pa.ipc.read_schema(pa.py_buffer(answer.head.schema))
+    batches = [pa.ipc.read_record_batch(pa.py_buffer(message), schema) for message in answer.messages]
+    return [text for batch in batches for text in batch.column(0).to_pylist()]
+
+
+class OpenResults:
+    """The open results of a connection, by number."""
+
+    def __init__(self) -> None:
+        self._results: dict[int, OpenResult] = {}
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def add(self, number: int, result: OpenResult) -> None:
+        """Keep a result; close the oldest one if there are too many, since clients forget to."""
+        self._results[number] = result
+        if len(self._results) > RESULTS_MAX:
+            self.discard(next(iter(self._results)))
+
+    def find(self, number: int) -> OpenResult | None:
+        """Return the result of a number; None if it is not open."""
+        return self._results.get(number)
+
+    def discard(self, number: int) -> None:
+        """Close a result, if it is open."""
+        with suppress(KeyError):
+            self._results.pop(number).close()
+
+    def close_of(self, statement: int) -> None:
+        """Close the results of a statement."""
+        for number in [number for number, result in self._results.items() if result.statement == statement]:
+            self.discard(number)
+
+    def close(self) -> None:
+        """Close all."""
+        for number in list(self._results):
+            self.discard(number)

@@ -1,0 +1,100 @@
+"""Values of IoTDB's session protocol as columns: big-endian numbers, texts after their lengths, days as yyyymmdd.
+
+    numbers(type, bytes)          one byteswap for all values of a type
+    texts(data, starts, lengths)  one copy without the lengths between the texts
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from saros_server.api.errors import BadMessage
+from saros_storage.base.block import Column, TextArray
+from saros_storage.base.dates import dates_of, days_of
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.paths import join_nodes, split_path
+from saros_storage.base.types import (
+    NUMPY_DTYPE,
+    TEXT_TYPES,
+    BoolArray,
+    ByteArray,
+    DataType,
+    Int32Array,
+    Int64Array,
+    NumericArray,
+)
+from saros_storage.kernels.prefixed import PREFIXED, UNKNOWN, gather
+
+#: A value's type byte of a record: there is no value.
+NULL = 0xFE
+#: Bytes of a value, by type.
+SIZES = {type_: dtype.itemsize for type_, dtype in NUMPY_DTYPE.items()}
+#: Lists of measurements whose canonical names are remembered.
+_SHAPES_CACHED = 4_096
+_FIRST_DAY, _LAST_DAY = 1_01_01, 9999_12_31
+
+
+def sizes_by_byte() -> Int64Array:
+    """Return the size of a record's value by its type byte, as the kernel `typed_values` takes it."""
+    sizes = np.full(256, UNKNOWN, np.int64)
+    sizes[NULL] = 0
+    for type_, size in SIZES.items():
+        sizes[type_] = size
+    sizes[list(TEXT_TYPES)] = PREFIXED
+    return sizes
+
+
+def type_of(code: int) -> DataType:
+    """Return the type of a number in a request. Raises BadMessage."""
+    try:
+        return DataType(code)
+    except ValueError:
+        raise BadMessage(f"{code} is not the number of a data type") from None
+
+
+def numbers(type_: DataType, raw: ByteArray) -> NumericArray:
+    """Return numbers from their big-endian bytes, shape (..., size), in the shape without the last axis."""
+    dtype = NUMPY_DTYPE[type_]
+    found: NumericArray = raw.view(dtype.newbyteorder(">")).reshape(raw.shape[:-1])
+    return raw.reshape(found.shape) != 0 if type_ is DataType.BOOLEAN else found.astype(dtype)
+
+
+def texts(data: ByteArray, starts: Int64Array, offsets: Int32Array) -> TextArray:
+    """Return the texts that begin at `starts`; their `offsets` in the result begin at 0."""
+    out = np.empty(offsets[-1], np.uint8)
+    gather(data, starts, offsets, out)
+    return TextArray(offsets, out)
+
+
+def check_days(name: str, column: Column) -> None:
+    """Raise UserMistake 2008 if a value of a DATE column is not a day."""
+    days = column.numbers if column.valid is None else column.numbers[column.valid]
+    wrong = (days < _FIRST_DAY) | (days > _LAST_DAY) | (dates_of(days_of(days)) != days)
+    if wrong.any():
+        raise UserMistake(f"{name}: {days[wrong][0]} is not a day; DATE takes the number yyyymmdd", code=2008)
+
+
+def mask_of(bits: ByteArray, rows: int) -> BoolArray | None:
+    """Return which of `rows` values are present from a bitmap of nulls, lowest bit first; None: all."""
+    null = np.unpackbits(bits, count=rows, bitorder="little").view(np.bool_)
+    return ~null if null.any() else None
+
+
+@lru_cache(_SHAPES_CACHED)
+def measurements_of(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return measurements in canonical form. Raises UserMistake: 509 for an illegal one, 701 for equal ones."""
+    found = tuple(_measurement(name) for name in names)
+    if len(set(found)) < len(found):
+        raise UserMistake(f"the insert names a measurement twice: {', '.join(names)}", code=701)
+    return found
+
+
+def _measurement(name: str) -> str:
+    nodes = split_path(f"root.{name}")
+    if len(nodes) != 2:
+        raise UserMistake(f"{name} is not a legal measurement: {join_nodes(nodes[1:])} has several nodes", code=509)
+    return nodes[1]

@@ -1,0 +1,232 @@
+"""Writes: tablets, records, and records of texts, for one device or many.
+
+    request --decoded as a whole--> inserts, in rounds --> INSERT --> a status for each part, one of all
+
+A request that cannot be read writes nothing. The parts of one that can be are independent of each other: those that
+fail do not keep others from being written, and the answer, MULTIPLE_ERROR, has the status of each part. A part is a
+tablet or a record; records of one device that fit into one insert share its status.
+
+Texts are given the type of their series, or the one that an INSERT of the same values would give a new one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import chain, groupby
+
+from saros_server.api import operations
+from saros_server.api.client_sessions import NoSession
+from saros_server.api.errors import BadMessage
+from saros_server.api.insert_request import InsertRequest
+from saros_server.thrift.quoting import path, string, whole_number
+from saros_server.thrift.records import RecordReader, RecordsMessage, check_lengths
+from saros_server.thrift.sessions import NotLoggedIn, ThriftSession, WrongCall
+from saros_server.thrift.status_codes import DONE, UNSUPPORTED, failure, merged, success
+from saros_server.thrift.structs import (
+    InsertRecord,
+    InsertRecords,
+    InsertRecordsOfOneDevice,
+    InsertStringRecord,
+    InsertStringRecords,
+    InsertStringRecordsOfOneDevice,
+    InsertTablet,
+    InsertTablets,
+    Status,
+)
+from saros_server.thrift.tablets import TabletMessage, insert_of
+from saros_server.thrift.values import measurements_of
+
+#: Inserts of different devices, each with the parts that it has.
+Round = list[tuple[InsertRequest, list[int]]]
+
+#: Rows of one INSERT that is made of records of texts.
+_ROWS_MAX = 1_000
+#: Texts that are literals of SQL as they are; others are strings.
+_LITERAL = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|true|false|nan|x'(?:[0-9a-f]{2})*'", re.IGNORECASE)
+_QUOTED = re.compile(r"'.*'|\".*\"", re.DOTALL)
+
+
+# ---------------------------------------------------------------------------------------------- tablets
+
+
+def insert_tablet(session: ThriftSession, request: InsertTablet) -> Status:
+    """Call `insertTablet`."""
+    if request.to_table:
+        raise WrongCall(UNSUPPORTED, "Saros has no table model: insert the tablet into a device of the tree model")
+    if request.compressed:
+        raise WrongCall(UNSUPPORTED, "the tablet is compressed, which Saros cannot read: turn compression off")
+    message = TabletMessage(
+        request.device,
+        request.aligned,
+        request.measurements,
+        request.types,
+        request.rows,
+        request.times,
+        request.values,
+    )
+    return _write_one(session, insert_of(message))
+
+
+def insert_tablets(session: ThriftSession, request: InsertTablets) -> Status:
+    """Call `insertTablets`: each is a part."""
+    lists = (request.measurements, request.types, request.rows, request.times, request.values)
+    check_lengths("tablets", len(request.devices), lists)
+    inserts = [
+        insert_of(TabletMessage(device, request.aligned, *parts))
+        for device, *parts in zip(request.devices, *lists, strict=True)
+    ]
+    return merged(_write(session, _rounds(inserts), len(inserts)))
+
+
+def _rounds(inserts: Sequence[InsertRequest]) -> list[Round]:
+    """Return inserts, each with the part that it is, so that those of one device are in rounds one after another."""
+    rounds: list[Round] = []
+    next_round: dict[str, int] = {}
+    for part, insert in enumerate(inserts):
+        device = path(insert.device)
+        number = next_round.get(device, 0)
+        next_round[device] = number + 1
+        if number == len(rounds):
+            rounds.append([])
+        rounds[number].append((insert, [part]))
+    return rounds
+
+
+# ---------------------------------------------------------------------------------------------- records
+
+
+def insert_record(session: ThriftSession, request: InsertRecord) -> Status:
+    """Call `insertRecord`."""
+    if request.to_table:
+        raise WrongCall(UNSUPPORTED, "Saros has no table model: insert the record into a device of the tree model")
+    message = RecordsMessage(
+        [request.device], [request.measurements], [request.values], [request.time], request.aligned
+    )
+    reader = RecordReader(message)
+    return _write_one(session, reader.insert_of(reader.groups()[0]))
+
+
+def insert_records(session: ThriftSession, request: InsertRecords) -> Status:
+    """Call `insertRecords`: each is a part."""
+    return _insert_records(
+        session,
+        RecordsMessage(request.devices, request.measurements, request.values, request.times, request.aligned),
+    )
+
+
+def insert_records_of_one_device(session: ThriftSession, request: InsertRecordsOfOneDevice) -> Status:
+    """Call `insertRecordsOfOneDevice`: each is a part."""
+    devices = [request.device] * len(request.times)
+    return _insert_records(
+        session, RecordsMessage(devices, request.measurements, request.values, request.times, request.aligned)
+    )
+
+
+def _insert_records(session: ThriftSession, message: RecordsMessage) -> Status:
+    reader = RecordReader(message)
+    rounds = [
+        [(reader.insert_of(group), group.records) for group in groups]
+        for _, groups in groupby(reader.groups(), lambda group: group.round)
+    ]
+    return merged(_write(session, rounds, len(message.devices)))
+
+
+# ---------------------------------------------------------------------------------------------- records of texts
+
+
+def insert_string_record(session: ThriftSession, request: InsertStringRecord) -> Status:
+    """Call `insertStringRecord`."""
+    message = InsertStringRecords(
+        0, [request.device], [request.measurements], [request.values], [request.time], request.aligned
+    )
+    return _insert_texts(session, message)[0]
+
+
+def insert_string_records(session: ThriftSession, request: InsertStringRecords) -> Status:
+    """Call `insertStringRecords`: each is a part."""
+    return merged(_insert_texts(session, request))
+
+
+def insert_string_records_of_one_device(session: ThriftSession, request: InsertStringRecordsOfOneDevice) -> Status:
+    """Call `insertStringRecordsOfOneDevice`: each is a part."""
+    devices = [request.device] * len(request.times)
+    message = InsertStringRecords(0, devices, request.measurements, request.values, request.times, request.aligned)
+    return merged(_insert_texts(session, message))
+
+
+def _insert_texts(session: ThriftSession, request: InsertStringRecords) -> list[Status]:
+    """Return the status of each record. Raises BadMessage, UserMistake: then nothing was written."""
+    statuses: list[Status] = []
+    for statement, records in list(_statements(request)):
+        try:
+            status = session.run(statement)
+        except (NoSession, NotLoggedIn):
+            raise
+        except Exception as error:  # noqa: BLE001 (the top of a part)
+            status = failure(error)
+        statuses += [status] * records
+    return statuses
+
+
+def _statements(request: InsertStringRecords) -> Iterator[tuple[str, int]]:
+    """Yield an INSERT for each run of records with the same device and measurements, and how many records it has."""
+    check_lengths("records", len(request.devices), (request.measurements, request.values, request.times))
+    shapes = [
+        (path(device), measurements_of(tuple(names)))
+        for device, names in zip(request.devices, request.measurements, strict=True)
+    ]
+    keywords = ("aligned", "values") if request.aligned else ("values",)
+    for (device, names), run in groupby(range(len(shapes)), shapes.__getitem__):
+        records = list(run)
+        for start in range(0, len(records), _ROWS_MAX):
+            part = records[start : start + _ROWS_MAX]
+            rows = ", ".join(_row(request.times[record], names, request.values[record]) for record in part)
+            target = f"{device}({', '.join(('time', *names))})"
+            yield " ".join(("insert into", target, *keywords, rows)), len(part)
+
+
+def _row(time: int, names: Sequence[str], values: Sequence[str]) -> str:
+    if len(values) != len(names):
+        raise BadMessage(f"a record has {len(names)} measurements and {len(values)} values")
+    return f"({', '.join((whole_number(time), *map(_literal, values)))})"
+
+
+def _literal(text: str) -> str:
+    """Return a text as a literal of SQL."""
+    if _LITERAL.fullmatch(text):
+        return text
+    return string(text[1:-1] if _QUOTED.fullmatch(text) else text)
+
+
+# ---------------------------------------------------------------------------------------------- writing
+
+
+def _write_one(session: ThriftSession, insert: InsertRequest) -> Status:
+    """Write an insert. Raises its errors."""
+    return success(session.call(operations.INSERT, insert).leader)
+
+
+def _write(session: ThriftSession, rounds: Sequence[Round], parts: int) -> list[Status]:
+    """Write inserts of several parts; return the status of each part. Raises NoSession, NotLoggedIn."""
+    statuses = [DONE] * parts
+    for insert, places in chain.from_iterable(rounds):
+        try:
+            status = _write_one(session, insert)
+        except (NoSession, NotLoggedIn):
+            raise
+        except Exception as error:  # noqa: BLE001 (the top of a part)
+            status = failure(error)
+        for place in places:
+            statuses[place] = status
+    return statuses
+
+
+# ---------------------------------------------------------------------------------------------- tests of connections
+
+
+def accept(session: ThriftSession, _: object) -> Status:
+    """Call `testInsertTablet` and the like: write nothing."""
+    if not session.is_open:
+        raise NotLoggedIn
+    return DONE

@@ -1,0 +1,111 @@
+"""IoTDB's own clients from PyPI and Maven Central, kept in the user's cache folder, outside of the repository.
+
+    python_packages("2.0.11")    a folder for PYTHONPATH
+    java_classes("2.0.5")    a class path: the jars, and the programs of this folder compiled with them
+
+Raises Unavailable if a tool is absent, or the registry does not have what is needed or cannot be reached.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "saros", "stock-clients")
+#: What `apache-iotdb` needs beyond the packages of this environment.
+_PACKAGES = ("tzlocal>=5", "sqlalchemy-utils>=0.42")
+_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+#: Java classes that moved between 1.3 and 2.0: their old names.
+_OLD_NAMES = {
+    "org.apache.tsfile.enums.": "org.apache.iotdb.tsfile.file.metadata.enums.",
+    "org.apache.tsfile.": "org.apache.iotdb.tsfile.",
+}
+_SECONDS = 45
+_ANYTHING = ""
+#: By what could not be had: why, so that it is not tried again in this process.
+_failures: dict[str, str] = {}
+
+
+class Unavailable(Exception):
+    """A client cannot be had here."""
+
+
+def python_packages(version: str) -> Path:
+    """Return the folder that has a version of `apache-iotdb`, and what it needs."""
+    packages = f"apache-iotdb=={version}", *_PACKAGES
+    folder = _CACHE / f"python-{sys.version_info.major}.{sys.version_info.minor}-{_digest(*packages)}"
+    if not folder.exists():
+        part = _empty(folder)
+        pip = (sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--retries", "1")
+        _run((*pip, "--no-deps", "--target", str(part), *packages), f"apache-iotdb {version}")
+        part.rename(folder)
+    return folder
+
+
+def java_classes(version: str) -> str:
+    """Return a class path for `JdbcClient` and `PoolClient` with the jars of a version."""
+    for tool in ("java", "javac", "mvn"):
+        if shutil.which(tool) is None:
+            raise Unavailable(f"there is no {tool}")
+    jars = _jars(version)
+    sources = {path.name: _as_of(version, path.read_text()) for path in sorted(_HERE.glob("*.java"))}
+    classes = jars / _digest(*sources.values())
+    if not classes.exists():
+        part = _empty(classes)
+        for name, text in sources.items():
+            (part / name).write_text(text)
+        files = [str(part / name) for name in sources]
+        _run(("javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(part), *files), f"clients of {version}")
+        part.rename(classes)
+    return f"{classes}{os.pathsep}{jars}/*"
+
+
+def _jars(version: str) -> Path:
+    folder = _CACHE / f"java-{version}"
+    if not folder.exists():
+        part = _empty(folder)
+        options = (f"-Diotdb.version={version}", f"-DoutputDirectory={part}", "-DincludeScope=runtime")
+        _run(("mvn", "-B", "-q", "-f", str(_HERE / "pom.xml"), _COPY, *options), f"iotdb-jdbc, iotdb-session {version}")
+        part.rename(folder)
+    return folder
+
+
+def _as_of(version: str, source: str) -> str:
+    if version.startswith("1."):
+        for name, old in _OLD_NAMES.items():
+            source = source.replace(name, old)
+    return source
+
+
+def _empty(folder: Path) -> Path:
+    """Return an empty folder that is to be renamed to `folder` when it is complete."""
+    part = folder.with_name(f"{folder.name}.{os.getpid()}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    return part
+
+
+def _run(command: Sequence[str], what: str) -> None:
+    """Run a command that fetches or makes something. Raises Unavailable; after a time-out, for everything else, too."""
+    for failed in (what, _ANYTHING):
+        if failed in _failures:
+            raise Unavailable(_failures[failed])
+    try:
+        subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS, text=True)
+    except subprocess.TimeoutExpired as error:
+        _failures[_ANYTHING] = f"{what} took more than {_SECONDS} s"
+        raise Unavailable(_failures[_ANYTHING]) from error
+    except (subprocess.SubprocessError, OSError) as error:
+        said = str(getattr(error, "stderr", None) or error).strip().splitlines()
+        _failures[what] = f"{what} cannot be had: {said[-1] if said else error}"
+        raise Unavailable(_failures[what]) from error
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]
