@@ -23,7 +23,7 @@ from saros_cluster.users.users import Users
 from saros_engine.base.access import UNRESTRICTED, Access, NoPermission, Trail, access_of
 from saros_engine.base.cluster_info import ClusterAdmin, OneNode
 from saros_engine.base.database import Database, wait_for_schema
-from saros_engine.base.errors import NotSupportedError, SemanticError
+from saros_engine.base.errors import EngineError, NotSupportedError, SemanticError
 from saros_engine.base.latency_histogram import NOTHING, LatencyHistogram, LatencySnapshot
 from saros_engine.base.row_set import RowSet
 from saros_engine.base.session_context import SessionContext
@@ -53,13 +53,14 @@ from saros_engine.statements.schema_statements import SchemaStatements
 from saros_engine.statements.select_into import check_types, write_into, written
 from saros_engine.statements.sync_statements import SyncAdmin, run_sync_statement
 from saros_engine.statements.user_statements import UserStatements
-from saros_engine.statements.writing import PartlyWritten, Writer
+from saros_engine.statements.writing import ColumnBatch, PartlyWritten, Writer
 from saros_grammar.bind import ParameterBinder
 from saros_grammar.cache import RecentMap, StatementCache
 from saros_grammar.syntax import ast
 from saros_scheduler import DriverScheduler
 from saros_storage.base.block import Column
 from saros_storage.base.clock import Clock
+from saros_storage.base.errors import StorageError
 from saros_storage.base.types import DataType, Int64Array
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.scan.read_point import ReadPoint, Sources
@@ -204,12 +205,40 @@ class QueryEngine:
     ) -> int:
         """Write a batch of one device; see `writing.Writer.insert_columns`. A `session` of None is unrestricted."""
         with self._counted(statements=0):
-            if session is not None and not session.access.unrestricted:
-                with _recorded(session.trail, None, f"columns for {device}"):
-                    authorize_write(device, tuple(columns), self._authorization_request(session.access, request))
+            if session is not None:
+                self._authorize_columns(device, columns, session, request)
             self.mode.require_running()
             insert = partial(self._writer.insert_columns, device, times, columns, aligned=aligned, request=request)
             return self._timed(insert)
+
+    def insert_batches(
+        self, batches: Sequence[ColumnBatch], *, session: SessionContext, request: WriteRequest
+    ) -> list[int | Exception]:
+        """Write batches of different devices; see `writing.Writer.insert_batches`."""
+        with self._counted(statements=0):
+            refusals = [self._refusal(batch, session, request) for batch in batches]
+            self.mode.require_running()
+            allowed = [batch for batch, refusal in zip(batches, refusals, strict=True) if refusal is None]
+            began_ns = self._clock.monotonic_ns()
+            outcomes = self._writer.insert_batches(allowed, request)
+            self._written(began_ns, sum(map(_points_of, outcomes)))
+            written = iter(outcomes)
+            return [next(written) if refusal is None else refusal for refusal in refusals]
+
+    def _refusal(self, batch: ColumnBatch, session: SessionContext, request: WriteRequest) -> Exception | None:
+        """Why a session may not write a batch; None: it may."""
+        try:
+            self._authorize_columns(batch.device, batch.columns, session, request)
+        except (StorageError, EngineError) as error:
+            return error
+        return None
+
+    def _authorize_columns(
+        self, device: str, columns: Mapping[str, Column], session: SessionContext, request: WriteRequest
+    ) -> None:
+        if not session.access.unrestricted:
+            with _recorded(session.trail, None, f"columns for {device}"):
+                authorize_write(device, tuple(columns), self._authorization_request(session.access, request))
 
     def _timed(self, write: Callable[[], int]) -> int:
         """Run, time and count a write, which returns its number of points."""
@@ -466,3 +495,10 @@ def _recorded(trail: Trail | None, event: str | None, text: str) -> Iterator[Non
         kind = "denied" if code == NoPermission.code else event
         if trail is not None and kind is not None:
             trail.record(kind, text, code)
+
+
+def _points_of(outcome: int | Exception) -> int:
+    """How many points a batch with this outcome has brought."""
+    if isinstance(outcome, int):
+        return outcome
+    return outcome.points if isinstance(outcome, PartlyWritten) else 0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -19,6 +20,7 @@ from saros_server.api.insert_request import InsertRequest
 from saros_server.api.operations import InsertOutcome, Login
 from saros_server.api.result_cursors import CursorGone
 from saros_storage.base.clock import SystemClock
+from saros_storage.base.tablet import Tablet
 from saros_storage.base.write_request import WriteRequest
 
 SECOND = 1_000_000_000
@@ -142,6 +144,48 @@ def test_a_discarded_result_ends_its_query(api: ClientApi, token: bytes, monkeyp
 def test_a_query_can_be_cancelled_by_its_id(api: ClientApi, token: bytes) -> None:
     with pytest.raises(QueryNotFound, match="no query it's mine is running"):
         api.call(operations.CANCEL, HERE, token, "it's mine")
+
+
+def test_inserts_of_several_devices_have_outcomes_of_their_own(api: ClientApi, token: bytes) -> None:
+    for _ in range(2):  # the shapes are not known, then they are
+        inserts = [
+            rows_of("root.a.d1", 1, 2),
+            InsertRequest("root.a.d2", None, 0, [1, 2], {"x": [True, False, True]}),
+            InsertRequest("root.a.d3", None, 0, [1], {"x": object()}),
+            rows_of("root.a.d4", 3),
+        ]
+        first, second, third, fourth = api.call(operations.INSERT_MANY, HERE, token, inserts)
+        assert (first, fourth) == (InsertOutcome(2), InsertOutcome(1))
+        assert [getattr(error, "code", None) for error in (second, third)] == [2003, 507]
+    head = api.call(operations.EXECUTE, HERE, token, Statement("select count(x) from root.a.** align by device"))
+    batch = pa.ipc.read_record_batch(pa.py_buffer(head.messages[0]), pa.ipc.read_schema(pa.py_buffer(head.head.schema)))
+    assert batch.to_pydict() == {"Device": ["root.a.d1", "root.a.d4"], "count(x)": [2, 1]}
+
+
+def test_inserts_that_create_nothing_are_one_write(
+    api: ClientApi, token: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    devices = [f"root.a.d{number}" for number in range(5)]
+    api.call(operations.INSERT_MANY, HERE, token, [rows_of(device, 1) for device in devices])
+    store, written = api.node.store, list[int]()
+    write = store.write
+
+    def counted(tablets: Sequence[Tablet], *arguments: object, **named: object) -> None:
+        written.append(len(tablets))
+        write(tablets, *arguments, **named)
+
+    monkeypatch.setattr(store, "write", counted)
+    outcomes = api.call(operations.INSERT_MANY, HERE, token, [rows_of(device, 2, 3) for device in devices])
+    assert outcomes == [InsertOutcome(2)] * 5
+    assert written == [5]
+
+
+def test_an_insert_that_the_store_refuses_does_not_keep_others_from_being_written(api: ClientApi, token: bytes) -> None:
+    api.call(operations.INSERT_MANY, HERE, token, [rows_of("root.a.d1", 1), rows_of("root.a.d2", 1)])
+    late = InsertRequest("root.a.d2", None, 0, np.array([np.iinfo(np.int64).max]), {"x": [0.5]})
+    good, bad = api.call(operations.INSERT_MANY, HERE, token, [rows_of("root.a.d1", 2), late])
+    assert good == InsertOutcome(1)
+    assert getattr(bad, "code", None) == 2007
 
 
 def test_peers_have_one_name_for_each_address() -> None:

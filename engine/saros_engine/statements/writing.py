@@ -20,12 +20,14 @@ Thread-safe.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from saros_cluster.database.partial_failure import PartialFailure, final_refusal
 from saros_engine.base.database import Database
+from saros_engine.base.errors import EngineError
 from saros_engine.catalog.templates import Template, template_for, with_template
 from saros_engine.catalog.views import require_no_views
 from saros_engine.expressions.conversion import check_conversion, convert, rounded
@@ -35,7 +37,7 @@ from saros_engine.extensions.triggers import Triggers
 from saros_grammar.syntax.ast import Expression, Insert, Literal, LiteralKind
 from saros_storage.base.block import Column
 from saros_storage.base.clock import Clock
-from saros_storage.base.errors import UserMistake
+from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.paths import join_nodes, split_path
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, BoolArray, DataType, Int64Array
@@ -86,6 +88,17 @@ def _with_points(columns: Mapping[str, Column]) -> Mapping[str, Column]:
     """The columns without those of nulls only, whose types say nothing; the same mapping if there are none of these."""
     absent = {name for name, column in columns.items() if column.valid is not None and not column.valid.any()}
     return {name: column for name, column in columns.items() if name not in absent} if absent else columns
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBatch:
+    """Rows of one device; the columns are by canonical measurement or alias."""
+
+    device: str
+    times: Int64Array
+    columns: Mapping[str, Column]
+    #: None: as the device is.
+    aligned: bool | None
 
 
 #: Of a batch: its device as given, measurements, types, and whether it is to be aligned.
@@ -152,10 +165,54 @@ class Writer:
             if tablet is not None:
                 self._write(tablet, request)
             else:
-                self._write_new_shape(batch.key, times, values, request)
+                tablet, creates = self._fitted(batch)
+                self._write(tablet, request, creates)
+                self._remember_shape(batch, tablet)
 
         self._creating(write)
         return points_of(values)
+
+    def insert_batches(self, batches: Sequence[ColumnBatch], request: WriteRequest) -> list[int | Exception]:
+        """Write batches of different devices; return the points of each, or the error that refused it.
+
+        Those that create nothing become durable together. If that fails, each of them is written by itself.
+        """
+        known = {number: tablet for number, batch in enumerate(batches) if (tablet := self._plain_tablet(batch))}
+        written: set[int] = set()
+        if len(known) > 1:
+            with suppress(StorageError, EngineError):
+                self._store.write(list(known.values()), request=request)
+                written.update(known)
+        return [
+            points_of(tuple(batch.columns.values())) if number in written else self._insert_alone(batch, request)
+            for number, batch in enumerate(batches)
+        ]
+
+    def _plain_tablet(self, batch: ColumnBatch) -> Tablet | None:
+        """The tablet of a batch that can be written as it is; None: it creates series, is refused, or has triggers."""
+        try:
+            checked = self._checked(batch.device, batch.times, batch.columns, batch.aligned)
+            tablet = None if checked.is_empty or checked.living is not None else self._existing_tablet(checked)
+        except (StorageError, EngineError):
+            return None
+        return None if tablet is None or self._triggers.firing(tablet) is not None else tablet
+
+    def _existing_tablet(self, batch: _Batch) -> Tablet | None:
+        """The tablet of a batch; None: it creates series. Raises UserMistake."""
+        tablet = self._tablet_of_known_shape(batch)
+        if tablet is not None:
+            return tablet
+        tablet, creates = self._fitted(batch)
+        if creates:
+            return None
+        self._remember_shape(batch, tablet)
+        return tablet
+
+    def _insert_alone(self, batch: ColumnBatch, request: WriteRequest) -> int | Exception:
+        try:
+            return self.insert_columns(batch.device, batch.times, batch.columns, aligned=batch.aligned, request=request)
+        except (StorageError, EngineError) as error:
+            return error
 
     def _checked(self, device: str, times: Int64Array, columns: Mapping[str, Column], aligned: bool | None) -> _Batch:
         """The batch without columns of nulls only. Raises UserMistake if a column has not one value for each row."""
@@ -175,14 +232,10 @@ class Writer:
             return None
         return Tablet(shape.device, batch.key[1], batch.times, tuple(batch.columns.values()), shape.aligned)
 
-    def _write_new_shape(
-        self,
-        key: _Key,
-        times: Int64Array,
-        columns: Sequence[Column],
-        request: WriteRequest,
-    ) -> None:
-        text, names, _, asked = key
+    def _fitted(self, batch: _Batch) -> tuple[Tablet, Sequence[SchemaChange]]:
+        """The tablet of a batch, and what is to be created for it. Raises UserMistake."""
+        text, names, _, asked = batch.key
+        columns = tuple(batch.columns.values())
         path = join_nodes(split_path(text))
         known = self._store.schema.device(path)
         aligned = self._aligned_as(known, path, asked=asked)
@@ -191,14 +244,18 @@ class Writer:
         wanted = [s or _of_template(template, n) for n, s in zip(names, found, strict=True)]
         pairs = zip(names, columns, found, wanted, strict=True)
         missing = [w or new_series(n, c.type) for n, c, s, w in pairs if s is None]
-        fitted = [c if w is None else _fit(path, w, c) for c, w in zip(columns, wanted, strict=True)]
+        fitted = tuple([c if w is None else _fit(path, w, c) for c, w in zip(columns, wanted, strict=True)])
         own = tuple(n if s is None else s.measurement for n, s in zip(names, found, strict=True))
         _check_duplicates(own, names)
-        self._write(Tablet(path, own, times, tuple(fitted), aligned), request, self._creates(path, missing, aligned))
-        if own == names and all(f is c for f, c in zip(fitted, columns, strict=True)):
+        return Tablet(path, own, batch.times, fitted, aligned), self._creates(path, missing, aligned)
+
+    def _remember_shape(self, batch: _Batch, tablet: Tablet) -> None:
+        """Remember the tablet's shape, if its columns are those of the batch; all its series exist."""
+        columns = batch.columns.values()
+        if tablet.measurements == batch.key[1] and all(f is c for f, c in zip(tablet.columns, columns, strict=True)):
             if len(self._shapes) >= _SHAPES_MAX:
                 self._shapes.clear()
-            self._shapes[key] = _Shape(self._store.schema.version, path, aligned)
+            self._shapes[batch.key] = _Shape(self._store.schema.version, tablet.device, tablet.aligned)
 
     def _write(self, tablet: Tablet, request: WriteRequest, creates: Sequence[SchemaChange] = ()) -> None:
         """Write a batch, and fire what is to be fired for it."""

@@ -3,7 +3,7 @@
     sessions     OPEN CLOSE PING
     statements   EXECUTE FETCH DISCARD STREAM CANCEL
     read points  HOLD RELEASE
-    writes       INSERT
+    writes       INSERT INSERT_MANY
     files        UPLOAD FINISH_UPLOAD DISCARD_UPLOADS: for a LOAD
     backups      CREATE_CHECKPOINT READ_CHECKPOINT RELEASE_CHECKPOINTS
     sync tool    SYNC_BEGIN SYNC_CHUNK SYNC_COMMIT
@@ -19,7 +19,7 @@ from typing import Any
 
 from saros_server.api.calls import Call, Operation, Policy
 from saros_server.api.executions import Answer, ResultStream, Statement
-from saros_server.api.insert_request import Columns, read_insert
+from saros_server.api.insert_request import Columns, InsertRequest, read_insert
 from saros_server.api.session import open_session
 from saros_server.process.version import RELEASE as _VERSION
 from saros_storage.checkpoint.checkpoint_set import encode_checkpoint_set
@@ -206,6 +206,16 @@ def _insert(call: Call, columns: Columns) -> InsertOutcome:
     return InsertOutcome(points, call.services.node.leader_elsewhere(insert.device))
 
 
+def _insert_many(call: Call, inserts: Sequence[InsertRequest]) -> list[InsertOutcome | Exception]:
+    """Write rows of different devices, without numbers; return the outcome of each, or the error that refused it."""
+    leader = call.services.node.leader_elsewhere
+    outcomes = call.session.insert_batches(inserts, call.numbered(0))
+    return [
+        InsertOutcome(outcome, leader(insert.device)) if isinstance(outcome, int) else outcome
+        for insert, outcome in zip(inserts, outcomes, strict=True)
+    ]
+
+
 def _upload(call: Call, chunk: UploadChunk) -> int:
     """Return how many bytes of the file are there."""
     return call.session.uploads().receive(chunk.job, chunk.name, chunk.offset, chunk.crc32, chunk.data)
@@ -311,6 +321,7 @@ CANCEL = Operation("cancel", Policy.SESSION, _cancel)
 HOLD = Operation("hold", Policy.SESSION, _hold)
 RELEASE = Operation("release", Policy.SESSION, _release)
 INSERT = Operation("insert", Policy.SESSION, _insert)
+INSERT_MANY = Operation("insert many", Policy.SESSION, _insert_many)
 UPLOAD = Operation("upload", Policy.SESSION, _upload)
 FINISH_UPLOAD = Operation("finish upload", Policy.SESSION, _finish_upload)
 DISCARD_UPLOADS = Operation("discard uploads", Policy.SESSION, _discard_uploads)
@@ -325,7 +336,7 @@ SYNC_COMMIT = Operation("sync commit", Policy.SESSION, _sync_commit)
 OPERATIONS: dict[str, Operation[Any, Any]] = {
     operation.name: operation
     for operation in (
-        *(OPEN, PING, CLOSE, EXECUTE, FETCH, DISCARD, STREAM, CANCEL, HOLD, RELEASE, INSERT),
+        *(OPEN, PING, CLOSE, EXECUTE, FETCH, DISCARD, STREAM, CANCEL, HOLD, RELEASE, INSERT, INSERT_MANY),
         *(UPLOAD, FINISH_UPLOAD, DISCARD_UPLOADS, CREATE_CHECKPOINT, READ_CHECKPOINT, RELEASE_CHECKPOINTS),
         *(SYNC_BEGIN, SYNC_CHUNK, SYNC_COMMIT),
     )

@@ -25,20 +25,24 @@ from saros_engine.base.session_context import SessionContext
 from saros_engine.execution.result import Result
 from saros_engine.expressions.times import zone_of
 from saros_engine.security.authorization import authorize_backup, authorize_load, authorize_sync, may_send
+from saros_engine.statements.writing import ColumnBatch
 from saros_server.api.arrow import arrow_schema, encoded_schema, to_arrow, to_column, to_times
+from saros_server.api.insert_request import InsertRequest
 from saros_server.config.configuration import Configuration, ConfigurationError, configuration_file, load
 from saros_server.config.data_folder import cannot_open, check_not_foreign
 from saros_server.node.node import Node
 from saros_server.node.uploads import Uploads
 from saros_server.process.interrupts import UninterruptibleSection
 from saros_server.process.server_file import serving
+from saros_storage.base.block import Column
 from saros_storage.base.errors import FolderInUse, StoreClosed, UserMistake
 from saros_storage.base.paths import quote_node, unquote_node
-from saros_storage.base.types import TIME_UNITS, DataType, TimeUnit
+from saros_storage.base.types import TIME_UNITS, DataType, Int64Array, TimeUnit
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.checkpoint.checkpoint_set import CheckpointSet
 from saros_storage.scan.read_point import ReadHorizon
 from saros_sync.receiver.request_checks import Requester
+from saros_wire.client_values import UnreadableValues
 from saros_wire.fork_local import ForkLocal
 from saros_wire.read_point import ReadPoint as KeptPoint
 
@@ -214,10 +218,8 @@ class EmbeddedSession:
     ) -> int:
         """See the driver's `Session.insert`. A `request` that was carried out is not carried out again."""
         self._check_open()
-        unit, context = self._unit, self._context
-        names = _node_names(tuple(columns))
-        ours = {name: to_column(name, values, unit) for name, values in zip(names, columns.values(), strict=True)}
-        at = to_times(times, unit, context.zone)
+        context = self._context
+        at, ours = self._as_columns(times, columns)
 
         def write() -> int:
             insert = self._node.engine.insert_columns
@@ -225,6 +227,30 @@ class EmbeddedSession:
 
         with UninterruptibleSection():
             return self._node.requests.run_once(request.key, write)
+
+    def insert_batches(self, inserts: Sequence[InsertRequest], request: WriteRequest) -> list[int | Exception]:
+        """Write rows of different devices, without numbers; return the points, or the error, of each."""
+        self._check_open()
+        batches: list[ColumnBatch] = []
+        refusals: list[Exception | None] = []
+        for insert in inserts:
+            try:
+                times, columns = self._as_columns(insert.times, insert.columns)
+            except (UnreadableValues, UserMistake) as error:
+                refusals.append(error)
+            else:
+                refusals.append(None)
+                batches.append(ColumnBatch(insert.device, times, columns, insert.aligned))
+        with UninterruptibleSection():
+            written = iter(self._node.engine.insert_batches(batches, session=self._context, request=request))
+        return [next(written) if refusal is None else refusal for refusal in refusals]
+
+    def _as_columns(self, times: object, columns: Mapping[str, object]) -> tuple[Int64Array, dict[str, Column]]:
+        """Times and columns as the engine takes them. Raises UserMistake."""
+        unit = self._unit
+        names = _node_names(tuple(columns))
+        ours = {name: to_column(name, values, unit) for name, values in zip(names, columns.values(), strict=True)}
+        return to_times(times, unit, self._context.zone), ours
 
     def uploads(self) -> Uploads:
         """Where files go that LOAD shall read. Raises NoPermission."""

@@ -1,6 +1,6 @@
 """Writes: tablets, records, and records of texts, for one device or many.
 
-    request --decoded as a whole--> inserts, in rounds --> INSERT --> a status for each part, one of all
+    request --decoded as a whole--> inserts, in rounds --> INSERT, INSERT_MANY --> a status for each part, one of all
 
 A request that cannot be read writes nothing. The parts of one that can be are independent of each other: those that
 fail do not keep others from being written, and the answer, MULTIPLE_ERROR, has the status of each part. A part is a
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 
 from saros_server.api import operations
 from saros_server.api.client_sessions import NoSession
@@ -210,15 +210,12 @@ def _write_one(session: ThriftSession, insert: InsertRequest) -> Status:
 def _write(session: ThriftSession, rounds: Sequence[Round], parts: int) -> list[Status]:
     """Write inserts of several parts; return the status of each part. Raises NoSession, NotLoggedIn."""
     statuses = [DONE] * parts
-    for insert, places in chain.from_iterable(rounds):
-        try:
-            status = _write_one(session, insert)
-        except (NoSession, NotLoggedIn):
-            raise
-        except Exception as error:  # noqa: BLE001 (the top of a part)
-            status = failure(error)
-        for place in places:
-            statuses[place] = status
+    for inserts in rounds:
+        outcomes = session.call(operations.INSERT_MANY, [insert for insert, _ in inserts])
+        for (_, places), outcome in zip(inserts, outcomes, strict=True):
+            status = failure(outcome) if isinstance(outcome, Exception) else success(outcome.leader)
+            for place in places:
+                statuses[place] = status
     return statuses
 
 
