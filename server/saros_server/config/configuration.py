@@ -174,7 +174,7 @@ class Configuration:
         "Bytes per second that a node may fetch from others when it receives slots or joins a group; 0: no limit.",
     )
     migration_cpu_percent: int = _option(
-        5,
+        30,
         _count(0, 100),
         "Percent of one core that a node may use to write MemTables to files that other nodes are to receive; 0: no"
         " limit.",

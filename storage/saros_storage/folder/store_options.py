@@ -57,7 +57,7 @@ class StoreOptions:
     #: What files that come to a node of a cluster may take of its line in a second, 0: no limit.
     migration_bytes_per_second: int = 0
     #: Percent of the time that flushes for other nodes of a cluster may take, 0: no limit.
-    migration_cpu_percent: int = 5
+    migration_cpu_percent: int = 30
     #: Merged files grow up to here; larger ones are only merged with late rows.
     compaction_file_bytes: int = 1 << 30
 
