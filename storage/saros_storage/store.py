@@ -505,15 +505,6 @@ def _nothing() -> None:
     """Files that are not the store's stay for as long as they are open."""
 
 
-def _frame_of(tablet: Tablet) -> TabletFrame | None:
-    """The tablet's frame as it goes into the log; None if it cannot be encoded."""
-    try:
-        (frame,) = frames_of([tablet], joined=True)
-    except (UserMistake, ValueError):  # no rows
-        return None
-    return frame
-
-
 @contextmanager
 def _disk_errors(path: str) -> Iterator[None]:
     """Translate disk errors that occur while a file is loaded."""

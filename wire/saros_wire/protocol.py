@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 6667
 #: A node remembers this many of a client's numbers; a client does not run further ahead of its oldest unanswered write.
 SEQUENCES_KEPT = 256
-#: Bytes of one item of CREATE_CHECKPOINT.
-FREEZE_BYTES = 1 << 20
 #: A client pings a node that has sent nothing for `KEEPALIVE_MS` while a call waits, and gives the connection up
 #: `KEEPALIVE_TIMEOUT_MS` later: a frozen process or a vanished machine is noticed within 5 s. The time-out is long
 #: enough for a node whose threads all compute: they take turns every few milliseconds.

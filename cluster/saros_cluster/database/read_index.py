@@ -436,11 +436,6 @@ class ReadBarrier:
 
     # ------------------------------------------------------------------ elsewhere, without being current
 
-    def ensure_schema_known(self, groups: Iterable[GroupId], seconds: float) -> None:
-        """Learn the schema of remote groups that have not announced any yet. Raises SchemaUnknown."""
-        deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
-        _raise_first(self._learn_all(self._unknown(groups), deadline_ns))
-
     def _unknown(self, groups: Iterable[GroupId]) -> dict[GroupId, int]:
         """The remote groups of whose schema nothing is known, and what is to be learned of it: anything."""
         return {group: 0 for group in groups if not self.is_local(group) and not self._schema.applied_index(group)}

@@ -26,6 +26,9 @@ from saros_wire.frames import Call
 from saros_wire.generated import client_pb2
 from saros_wire.read_point import ReadPoint
 
+#: Bytes of an item of CREATE_CHECKPOINT.
+_CHECKPOINT_ITEM_BYTES = 1 << 20
+
 _Request = TypeVar("_Request")
 _Answer = TypeVar("_Answer")
 
@@ -211,7 +214,7 @@ def _discard_uploads(caller: Caller, message: client_pb2.DiscardUploadsRequest, 
 
 def _create_checkpoint(caller: Caller, message: client_pb2.CreateCheckpointRequest, _: memoryview) -> Reply:
     since = None if message.since < 0 else message.since
-    content, step = caller(operations.CREATE_CHECKPOINT, since), protocol.FREEZE_BYTES
+    content, step = caller(operations.CREATE_CHECKPOINT, since), _CHECKPOINT_ITEM_BYTES
     return Reply(items=[content[start : start + step] for start in range(0, len(content), step)])
 
 

@@ -164,7 +164,7 @@ class Poller:
             self._epoll.register(fd, select.EPOLLIN)
 
     def _patience(self) -> float | None:
-        """Return for how long no deadline passes; None: there is none."""
+        """Return the seconds until the next deadline; None without one."""
         moments = [self._paused_until] if self._paused_until else []
         with self._lock:
             moments += [entry[0] for entry in self._deadlines[:1]]

@@ -92,11 +92,6 @@ class ThriftSession:
         """The client has logged in."""
         return bool(self._token)
 
-    @property
-    def token(self) -> bytes:
-        """The token of the session of the client API; empty: the client has not logged in."""
-        return self._token
-
     def call(self, operation: Operation[_Request, _Answer], request: _Request) -> _Answer:
         """Call an operation of the client API in this session. Raises NotLoggedIn, and the errors of the operation."""
         if not self._token:
