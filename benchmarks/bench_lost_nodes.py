@@ -9,10 +9,10 @@ python benchmarks/bench_lost_nodes.py [SCENARIO ...] [--seconds 6]
     restart       3 nodes, 3 replicas; one node killed and started: time until it reads and writes
     groups        20 nodes, 1 replica: point queries, where a read needs one group of 20
 
-    slow          3 nodes, 3 replicas; each fsync of a node that leads a group takes one second more
-a range of time, one without, an insert of ten rows. For a database that keeps a majority of its groups, the ratio of
-its median and of its 99th percentile to that of before is what the lost nodes cost; of the others, errors are counted
-by code, and the longest call is printed. Limit of a call: 2 s of fail-over.
+One client for each database makes three kinds of calls: a strong SELECT with a range of time, one without, and an
+insert of ten rows. For a database that keeps a majority of its groups, the ratio of its median and of its 99th
+percentile to that of before is what the lost nodes cost; of the others, errors are counted by code, and the longest
+call is printed. Limit of a call: 2 s of fail-over.
 """
 
 from __future__ import annotations

@@ -1,0 +1,151 @@
+"""The same stock client (apache-iotdb) on a running Apache IoTDB and on a Saros server, in turns.
+
+python benchmarks/bench_iotdb.py PORT [--processes PID ...] [--calls 2000] [--rounds 4]
+
+PORT: an IoTDB on this machine with user root, password root; for equal work its `wal_mode` is SYNC. PID: its processes,
+whose processor time is printed too. One session; a device of 100,000 rows in files. `insert_tablet` of 100 rows x 10
+doubles, and a point of one series by its time. The database root.saros_benchmark is dropped at the beginning and at the
+end, on both sides.
+
+Prints microseconds a call, p50 and p99, and processor time a call of the server and of the client.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from iotdb.Session import Session
+    from iotdb.utils.IoTDBConstants import TSDataType
+    from iotdb.utils.NumpyTablet import NumpyTablet
+
+from free_ports import free_ports
+from system.local_cluster import processor_s_of
+from waiting import wait_until
+
+from saros_server.process.server_file import serving
+
+DATABASE = "root.saros_benchmark"
+DEVICE = f"{DATABASE}.d1"
+SERIES = [f"s{i}" for i in range(10)]
+TYPES = [TSDataType.DOUBLE] * len(SERIES)
+ROWS, ROWS_A_TABLET, ROWS_A_FILL = 100_000, 100, 1_000
+
+
+@dataclass(slots=True)
+class Side:
+    """A server, and the client's session with it."""
+
+    name: str
+    session: Session
+    processes: Sequence[int]
+    rows: int = 0
+
+    def insert(self, rows: int) -> float:
+        """Insert the next rows; return the seconds that the call took."""
+        times = np.arange(self.rows, self.rows + rows, dtype=">i8")
+        self.rows += rows
+        values = [np.random.default_rng(self.rows + i).random(rows).astype(">f8") for i in range(len(SERIES))]
+        tablet = NumpyTablet(DEVICE, SERIES, TYPES, values, times)
+        began = time.perf_counter()
+        self.session.insert_tablet(tablet)
+        return time.perf_counter() - began
+
+    def query(self, at: int) -> float:
+        """Read a point; return the seconds that the call took."""
+        began = time.perf_counter()
+        result = self.session.execute_query_statement(f"select s1 from {DEVICE} where time = {at}")
+        assert result.next().get_timestamp() == at
+        result.close_operation_handle()
+        return time.perf_counter() - began
+
+    def fill(self) -> None:
+        """Write the device's rows into files."""
+        self.drop()
+        while self.rows < ROWS:
+            self.insert(ROWS_A_FILL)
+        self.session.execute_non_query_statement("flush")
+
+    def drop(self) -> None:
+        """Drop the database, if it is there."""
+        if self.session.execute_query_statement(f"show databases {DATABASE}").has_next():
+            self.session.execute_non_query_statement(f"delete database {DATABASE}")
+
+    def report(self, kind: str, call: Callable[[int], float], calls: int) -> None:
+        """Print what calls take."""
+        server, client = self._processor_s(), time.process_time()
+        taken = sorted(call(i) for i in range(calls))
+        server, client = self._processor_s() - server, time.process_time() - client
+        times = f"{taken[calls // 2] * 1e6:7.0f} us p50 {taken[calls * 99 // 100] * 1e6:7.0f} us p99"
+        used = f"processor us: server {server / calls * 1e6:5.0f}, client {client / calls * 1e6:5.0f}"
+        sys.stdout.write(f"{self.name:<8}{kind:<16}{times}   {used}\n")
+        sys.stdout.flush()
+
+    def _processor_s(self) -> float:
+        return sum(processor_s_of(process) or 0.0 for process in self.processes)
+
+
+@contextmanager
+def saros() -> Iterator[tuple[int, int]]:
+    """Run a Saros server in a process of its own: its port, its process."""
+    (port,) = free_ports(1)
+    with tempfile.TemporaryDirectory() as folder:
+        data = os.path.join(folder, "data")
+        command = (sys.executable, "-m", "saros_server", "--data", data, "--port", str(port), "--foreground")
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: serving(data) is not None)
+            yield port, process.pid
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def session_at(port: int) -> Session:
+    session = Session("127.0.0.1", port, "root", "root", zone_id="UTC")
+    session.open()
+    return session
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="A stock client on Apache IoTDB and on Saros.")
+    parser.add_argument("port", type=int)
+    parser.add_argument("--processes", type=int, nargs="*", default=[], metavar="PID")
+    parser.add_argument("--calls", type=int, default=2_000)
+    parser.add_argument("--rounds", type=int, default=4)
+    arguments = parser.parse_args()
+    logging.disable(logging.WARNING)
+    with saros() as (port, process):
+        sides = [
+            Side("Saros", session_at(port), [process]),
+            Side("IoTDB", session_at(arguments.port), arguments.processes),
+        ]
+        for side in sides:
+            side.fill()
+        for _ in range(arguments.rounds):
+            for side in sides:
+                side.report("insert_tablet", lambda _, side=side: side.insert(ROWS_A_TABLET), arguments.calls)
+                side.report("point", side.query, arguments.calls)
+        for side in sides:
+            side.drop()
+            side.session.close()
+
+
+if __name__ == "__main__":
+    main()
