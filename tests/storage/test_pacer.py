@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from saros_storage.flush.pacer import Pacer
+from saros_storage.flush.pacer import REST_NS_MAX, Pacer
 
 MS = 1_000_000
 
@@ -27,6 +27,11 @@ def test_an_idle_time_earns_nothing_for_later() -> None:
     pacer = Pacer(50)
     pacer.rest_ns(4 * MS, 4 * MS)
     assert 4 * MS == pacer.rest_ns(4 * MS, 1_000 * MS)
+
+
+def test_no_rest_is_longer_than_the_limit_however_many_threads_work() -> None:
+    pacer = Pacer(1)
+    assert [REST_NS_MAX] * 3 == [pacer.rest_ns(1_000 * MS, 1_000 * MS) for _ in range(3)]
 
 
 def test_without_a_limit_nothing_rests() -> None:

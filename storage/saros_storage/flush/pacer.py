@@ -3,7 +3,7 @@
     work |###|            |####|                after each slice of work a rest, so that all flushers together use the
     rest     |...........|     |..............  given percentage of one core
 
-A percentage of 0 means no limit. Thread-safe.
+A percentage of 0 means no limit. No rest is longer than `REST_NS_MAX`. Thread-safe.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from collections.abc import Callable
 
 #: Work between two rests: less than the interpreter lets a thread run when others wait.
 SLICE_NS = 4_000_000
+#: The longest rest: what waits for the flush is held up by no more than this for each of its steps.
+REST_NS_MAX = 5_000_000_000
 
 
 class Pacer:
@@ -33,5 +35,5 @@ class Pacer:
             return 0
         with self._lock:
             began_ns = max(self._spent_until_ns, now_ns - worked_ns)
-            self._spent_until_ns = began_ns + worked_ns * 100 // self._percent
+            self._spent_until_ns = min(began_ns + worked_ns * 100 // self._percent, now_ns + REST_NS_MAX)
             return max(0, self._spent_until_ns - now_ns)
