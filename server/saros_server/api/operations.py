@@ -101,6 +101,10 @@ def _close(call: Call, _: None) -> None:
     call.services.sessions.remove(call.session)
 
 
+def _renew(_: Call, __: None) -> None:
+    """Keep the session from ending as an idle one: for work on results of its own, which needs no other operation."""
+
+
 def _ping(call: Call, _: None) -> NodeHealth:
     """Return the node's health. A peer elsewhere of a node with users learns only that the node is there."""
     services = call.services
@@ -313,6 +317,7 @@ def _sync_commit(call: Call, commit: SyncCommit) -> BeginReply:
 OPEN = Operation("open", Policy.ANYONE, _open)
 PING = Operation("ping", Policy.ANYONE, _ping)
 CLOSE = Operation("close", Policy.SESSION, _close)
+RENEW = Operation("renew", Policy.SESSION, _renew)
 EXECUTE = Operation("execute", Policy.SESSION, _execute)
 FETCH = Operation("fetch", Policy.SESSION, _fetch)
 DISCARD = Operation("discard", Policy.SESSION, _discard)
@@ -336,7 +341,7 @@ SYNC_COMMIT = Operation("sync commit", Policy.SESSION, _sync_commit)
 OPERATIONS: dict[str, Operation[Any, Any]] = {
     operation.name: operation
     for operation in (
-        *(OPEN, PING, CLOSE, EXECUTE, FETCH, DISCARD, STREAM, CANCEL, HOLD, RELEASE, INSERT, INSERT_MANY),
+        *(OPEN, PING, CLOSE, RENEW, EXECUTE, FETCH, DISCARD, STREAM, CANCEL, HOLD, RELEASE, INSERT, INSERT_MANY),
         *(UPLOAD, FINISH_UPLOAD, DISCARD_UPLOADS, CREATE_CHECKPOINT, READ_CHECKPOINT, RELEASE_CHECKPOINTS),
         *(SYNC_BEGIN, SYNC_CHUNK, SYNC_COMMIT),
     )

@@ -198,6 +198,7 @@ def fetch_data_set(session: ThriftSession, request: FetchResults) -> FetchAnswer
 
 
 def _fetch(session: ThriftSession, request: FetchResults) -> tuple[ResultShape, Page]:
+    session.renew()
     result = session.results.find(request.query_id)
     if result is None:
         message = f"query {request.query_id} is not open on this connection: it was closed, or belongs to another"

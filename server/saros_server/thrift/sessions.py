@@ -98,6 +98,10 @@ class ThriftSession:
             raise NotLoggedIn
         return self.api.call(operation, self.peer, self._token, request, cancel=self.cancel)
 
+    def renew(self) -> None:
+        """Check that the session is not over, and keep it from becoming idle. Raises NotLoggedIn, NoSession."""
+        self.call(operations.RENEW, None)
+
     def execute(self, text: str, timeout_ms: int | None = None) -> Answer:
         """Execute a statement. Raises its errors."""
         return self.call(operations.EXECUTE, Statement(text, timeout_ms=max(timeout_ms or 0, 0)))

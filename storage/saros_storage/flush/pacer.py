@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 #: Work between two rests: less than the interpreter lets a thread run when others wait.
 SLICE_NS = 4_000_000
-#: The longest rest: what waits for the flush is held up by no more than this for each of its steps.
+#: The longest rest, so that a flush always ends in a bounded time.
 REST_NS_MAX = 5_000_000_000
 
 
