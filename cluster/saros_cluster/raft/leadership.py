@@ -413,9 +413,10 @@ class Leadership:
         """Where a snapshot for the node must be, at least.
 
         A learner may have been a voter before, and have left. It must not learn what the members were then, and that
-        they are others now only later: it would vote with those that have not heard of it.
+        they are others now only later: it would vote with those that have not heard of it. One that is a voter until
+        the change ends has not left, and the change may need its vote to be committed.
         """
-        return self._log.membership_index if node in self._log.membership.learners else 0
+        return 0 if self._log.membership.is_voter(node) else self._log.membership_index
 
     def _send_offer(self, node: NodeId, progress: Progress) -> None:
         if progress.offered is None and self._begins_at(node) > self._log.commit:
