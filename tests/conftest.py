@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 
 import pytest
@@ -10,6 +11,9 @@ from hypothesis import HealthCheck, settings
 # How long an example takes says something about the machine, and nothing about what is tested.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
+
+# Servers that tests start have no HTTP service unless they ask for it: all would have the same port.
+os.environ.setdefault("SAROS_HTTP_PORT", "0")
 
 #: A test that takes longer on a quiet machine is marked `slow`; `make quick` leaves it out.
 SLOW_S = 1.0

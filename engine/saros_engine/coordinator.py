@@ -42,7 +42,14 @@ from saros_engine.plan.plan import Field, QueryPlan, sources_of
 from saros_engine.planner import plan_select
 from saros_engine.planner.into import source_columns, targets_of
 from saros_engine.planning.schema_patterns import patterns_of
-from saros_engine.security.authorization import RULES, AuthorizationRequest, authorize, authorize_write, changes
+from saros_engine.security.authorization import (
+    RULES,
+    AuthorizationRequest,
+    authorize,
+    authorize_write,
+    changes,
+    check_session,
+)
 from saros_engine.security.information_schema import chooses, plan_show, plan_table, show_of
 from saros_engine.show.cluster_requests import ClusterRequests
 from saros_engine.show.show_executor import ShowExecutor
@@ -178,6 +185,8 @@ class QueryEngine:
         parsed = question.parsed
         if parsed.parameters or parameters:
             question = replace(question, given=tuple(self._binder.literals(parsed.statement, parameters)))
+        if session.read_only or session.shared:
+            check_session(parsed.statement, session)
         if session.trail is None and session.access.unrestricted:
             return self._run(question, session)
         with _recorded(session.trail, RULES[type(parsed.statement)].event, parsed.redacted or question.text):

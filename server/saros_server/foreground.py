@@ -27,7 +27,7 @@ from saros_server.config.arguments import data_parser
 from saros_server.config.configuration import LOG_LEVELS, Configuration, ConfigurationError, configuration_file, load
 from saros_server.config.data_folder import reason
 from saros_storage.base.errors import StorageError
-from saros_wire.protocol import DEFAULT_PORT
+from saros_wire.protocol import DEFAULT_HTTP_PORT, DEFAULT_PORT
 
 #: What keeps a server from starting.
 REFUSALS = (ConfigurationError, StorageError, OSError)
@@ -43,6 +43,8 @@ class Prepared:
     folder: str
     configuration: Configuration
     security: Security
+    #: Somebody has chosen the port of HTTP.
+    is_http_required: bool
 
     @property
     def warning(self) -> str:
@@ -80,6 +82,8 @@ def serve(options: argparse.Namespace) -> int:
             options.data,
             configuration.listen_host,
             configuration.listen_port,
+            http_port=configuration.http_port or None,
+            http_required=prepared.is_http_required,
             metrics_port=configuration.listen_metrics_port,
             security=prepared.security,
         )
@@ -95,6 +99,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
     given = {
         "listen_host": options.host,
         "listen_port": options.port,
+        "http_port": options.http_port,
         "listen_metrics_port": options.metrics_port,
         "log_level": options.log_level,
         "authentication": "on" if options.auth else None,
@@ -102,7 +107,8 @@ def prepare(options: argparse.Namespace) -> Prepared:
         "tls_key": options.tls_key,
     }
     overrides = {key: value for key, value in given.items() if value is not None}
-    configuration = load(folder=options.data, file=configuration_file(options.data), overrides=overrides).values
+    loaded = load(folder=options.data, file=configuration_file(options.data), overrides=overrides)
+    configuration = loaded.values
     security = security_of(configuration, insecure=options.insecure)
     check_folder(options.data)
     if security.authentication:
@@ -114,7 +120,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
                 f" another one: {password}\n"
             )
             sys.stdout.flush()
-    return Prepared(options.data, configuration, security)
+    return Prepared(options.data, configuration, security, loaded.sources["http_port"] != "default")
 
 
 def write_warning(prepared: Prepared) -> None:
@@ -128,7 +134,8 @@ def parser() -> argparse.ArgumentParser:
     made = data_parser("start", "Serve a folder to other processes of this machine.", epilog=_DEFAULTS)
     made.add_argument("--host", help="address to listen on (default 127.0.0.1); others need --auth and TLS")
     made.add_argument("--port", type=int, help=f"default {DEFAULT_PORT}; 0: any free one")
-    made.add_argument("--metrics-port", type=int, metavar="N", help="serve /metrics, /health and /ready (default: off)")
+    made.add_argument("--http-port", type=int, metavar="N", help=f"default {DEFAULT_HTTP_PORT}; 0: no HTTP")
+    made.add_argument("--metrics-port", type=int, metavar="N", help="another port for /metrics, /health and /ready")
     made.add_argument("--log-level", choices=LOG_LEVELS, help="default INFO")
     made.add_argument("--auth", action="store_true", help="require login; the first start creates user root")
     made.add_argument("--init-admin-password-file", metavar="FILE", help="root's password, instead of a one-time one")

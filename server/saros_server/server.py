@@ -1,4 +1,4 @@
-"""A server: the composition root of a node's client API, the listeners of its protocols, and metrics.
+"""A server: the composition root of a node's client API, the listeners of its protocols, and the HTTP service.
 
 This is the only module that names protocols. While a server runs, the folder says where it is served (`server_file`).
 The rules for the address that it may listen on, and for login and TLS there, are in `security`.
@@ -19,16 +19,20 @@ from saros_server.api.client_api import ClientApi
 from saros_server.auth.security import Security, check_folder, check_host, has_users, warning
 from saros_server.config.configuration import ConfigurationError
 from saros_server.frames.frame_protocol import FrameProtocol
-from saros_server.http.metrics import Figures, MetricsServer, NodeCollector
+from saros_server.http.metrics import Figures, NodeCollector
+from saros_server.http.observation import Observation
+from saros_server.http.routes import Route
+from saros_server.http.service import HttpService
 from saros_server.pki.certificate_files import WatchedFiles
+from saros_server.port.counters import ProtocolCounters
 from saros_server.port.listener import PortListener
 from saros_server.process.server_file import Serving, announce, withdraw
 from saros_server.process.warm_up import WarmUp
+from saros_server.rest import grafana, iotdb_rest, openapi, query
 from saros_server.thrift.protocol import ThriftProtocol
 from saros_storage.base.clock import Clock, SystemClock
 from saros_storage.io.disk import LocalDisk
 from saros_wire.addresses import is_loopback
-from saros_wire.port_check import check_address
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +66,12 @@ class Listener(Protocol):
         ...
 
 
+def http_routes(observation: list[Route]) -> list[Route]:
+    """Return the routes of the HTTP service."""
+    routes = [*observation, *iotdb_rest.routes(), *query.routes(), *grafana.routes()]
+    return [*routes, openapi.route(routes)]
+
+
 class Server:
     """A node that listens: `start`, then `run_until_signalled` or `stop`."""
 
@@ -71,6 +81,8 @@ class Server:
         host: str,
         port: int,
         *,
+        http_port: int | None = None,
+        http_required: bool = True,
         metrics_port: int | None = None,
         clock: Clock | None = None,
         security: Security | None = None,
@@ -78,6 +90,8 @@ class Server:
         """Open the database and bind the ports. Raises ConfigurationError, StorageError.
 
         A node of a cluster listens where its `cluster.json` says.
+        `http_port`: None: there is no HTTP service; 0: any free port. `http_required`: whether the port being taken is
+        an error; otherwise `http_problem` says so.
         """
         cluster = load_cluster_file(folder, LocalDisk())
         if cluster is not None:
@@ -97,7 +111,10 @@ class Server:
             protocols = (FrameProtocol(self.api), ThriftProtocol(self.api))
             client_port = PortListener(host, port, certificate, protocols)
             self._listeners.append(client_port)
-            self.metrics = None if metrics_port is None else self._serve_metrics(host, metrics_port, client_port)
+            observation = self._observation(client_port)
+            self.metrics = self._serve_metrics(host, metrics_port, observation, client_port.address)
+            self.http_problem = ""
+            self.http = self._serve_http(host, http_port, http_required, certificate, observation)
         except BaseException:
             self._stop_listening(0.0)
             self.api.close()
@@ -116,28 +133,57 @@ class Server:
         self.api.node.certificates.append(files)
         return files
 
-    def _serve_metrics(self, host: str, port: int, client_port: PortListener) -> MetricsServer:
-        """Serve metrics, on this machine only: a scraper does not log in. Raises ConfigurationError."""
-        host = host if is_loopback(host) else "127.0.0.1"
+    def _observation(self, client_port: PortListener) -> list[Route]:
+        """Return the routes for programs that watch the node."""
         api = self.api
-        figures = Figures(lambda: api.sessions, lambda: api.uptime_s, client_port.counters)
-        collector = NodeCollector(api.node, figures, self._folder)
+        figures = Figures(lambda: api.sessions, lambda: api.uptime_s, lambda: self._port_figures(client_port))
+        return Observation(api.node, NodeCollector(api.node, figures, self._folder)).routes()
+
+    def _port_figures(self, client_port: PortListener) -> dict[str, ProtocolCounters]:
+        """Return the figures of clients by protocol."""
+        http = {} if self.http is None else {"http": self.http.counters()}
+        return client_port.counters() | http
+
+    def _serve_metrics(self, host: str, port: int | None, routes: list[Route], clients: str) -> HttpService | None:
+        """Serve metrics without TLS, on this machine only. Raises ConfigurationError."""
+        if port is None:
+            return None
         try:
-            check_address(host, port)
-            return MetricsServer(host, port, api.node, collector)
-        except (OSError, RuntimeError) as error:
-            taken = client_port.address.endswith(f":{port}")
-            why = "clients have this port: choose another one" if taken else error
-            raise ConfigurationError(f"cannot listen on {host}:{port} for metrics: {why}") from error
+            made = HttpService(self.api, host if is_loopback(host) else "127.0.0.1", port, None, routes)
+        except ConfigurationError as error:
+            if not clients.endswith(f":{port}"):
+                raise
+            raise ConfigurationError(f"cannot listen on port {port} for HTTP: clients have this port") from error
+        self._listeners.append(made)
+        return made
+
+    def _serve_http(
+        self, host: str, port: int | None, required: bool, certificate: WatchedFiles | None, routes: list[Route]
+    ) -> HttpService | None:
+        """Serve HTTP. Raises ConfigurationError."""
+        if port is None:
+            return None
+        try:
+            made = HttpService(self.api, host, port, certificate, http_routes(routes))
+        except ConfigurationError as error:
+            if required:
+                raise
+            self.http_problem = f"{error}; this server has no HTTP service: choose a port with http_port"
+            return None
+        self._listeners.append(made)
+        return made
 
     def start(self) -> None:
         """Serve, and say so in the folder."""
         for listener in self._listeners:
             listener.start()
-        announce(self._folder, Serving(os.getpid(), self.address, self._local))
+        url = "" if self.http is None else self.http.url
+        announce(self._folder, Serving(os.getpid(), self.address, self._local, url))
         level = logging.WARNING if self._warning else logging.INFO
-        extra = {"address": self.address, "folder": self._folder}
+        extra = {"address": self.address, "folder": self._folder} | ({"http": url} if url else {})
         logger.log(level, "serving", extra=extra | ({"access": self._warning} if self._warning else {}))
+        if self.http_problem:
+            logger.warning("no HTTP", extra={"problem": self.http_problem})
         for problem in self.api.node.problems():
             logger.warning("a problem", extra={"problem": problem})
 
@@ -147,16 +193,18 @@ class Server:
             return
         logger.info("stopping", extra={"sessions": self.api.sessions})
         self._stop_listening(_GRACE_SECONDS)
-        if self.metrics is not None:
-            self.metrics.close()
         withdraw(self._folder)
         self.api.close()
         self._stopped.set()
         logger.info("stopped")
 
     def _stop_listening(self, grace_s: float) -> None:
-        for listener in self._listeners:
-            listener.stop(grace_s)
+        """Stop all listeners, at the same time: each may wait for its clients."""
+        stops = [threading.Thread(target=listener.stop, args=(grace_s,)) for listener in self._listeners]
+        for stop in stops:
+            stop.start()
+        for stop in stops:
+            stop.join()
 
     def run_until_signalled(self) -> None:
         """Serve until SIGTERM or SIGINT; on the main thread. The process is the server's own from here on."""

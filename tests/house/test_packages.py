@@ -201,7 +201,7 @@ def test_functions_have_names_of_the_field() -> None:
 
 def test_the_client_api_knows_no_protocol() -> None:
     protocols = ("grpc", "google.protobuf", "saros_wire.generated", "saros_wire.protocol", "saros_wire.frames")
-    protocols += ("saros_server.port", "saros_server.frames", "saros_server.thrift")
+    protocols += ("saros_server.port", "saros_server.frames", "saros_server.thrift", "saros_server.http")
     bad = {
         relative(path): found
         for path, tree in TREES.items()
@@ -214,7 +214,7 @@ def test_the_client_api_knows_no_protocol() -> None:
 
 
 def test_one_module_names_the_protocols_of_a_server() -> None:
-    protocols = ("saros_server.frames", "saros_server.thrift")
+    protocols = ("saros_server.frames", "saros_server.thrift", "saros_server.rest")
     importers = {
         module
         for module, imported in imports().items()

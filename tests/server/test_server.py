@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -136,13 +137,41 @@ def test_a_port_that_is_taken_is_an_error_and_frees_the_folder(server: Server, t
     port = int(server.address.rpartition(":")[2])
     with pytest.raises(ConfigurationError, match=r"cannot listen .* another process has the port"):
         Server(other, "127.0.0.1", port)
-    with pytest.raises(ConfigurationError, match=r"cannot listen .* for metrics: another process has the port"):
+    with pytest.raises(ConfigurationError, match=r"cannot listen .* for HTTP: another process has the port"):
         Server(other, "127.0.0.1", 0, metrics_port=port)
     with socket.create_server(("127.0.0.1", 0)) as reserved:
         free = reserved.getsockname()[1]
-    with pytest.raises(ConfigurationError, match=r"cannot listen .* for metrics: clients have this port"):
+    with pytest.raises(ConfigurationError, match=r"cannot listen .* for HTTP: clients have this port"):
         Server(other, "127.0.0.1", free, metrics_port=free)
     saros.connect(other).close()
+
+
+def test_a_default_port_of_http_that_is_taken_costs_http_only(server: Server, tmp_path: Path) -> None:
+    port = int(server.address.rpartition(":")[2])
+    other = Server(str(tmp_path / "other"), "127.0.0.1", 0, http_port=port, http_required=False)
+    other.start()
+    try:
+        assert other.http is None
+        assert f"cannot listen on 127.0.0.1:{port} for HTTP: another process has the port" in other.http_problem
+        saros.connect(f"saros://{other.address}").close()
+    finally:
+        other.stop()
+
+
+@pytest.mark.slow
+def test_the_port_of_http_can_be_chosen(server: Server, tmp_path: Path) -> None:
+    data, (port,) = str(tmp_path / "chosen"), free_ports(1)
+    taken = server.address.rpartition(":")[2]
+    refused = run("start", "--data", data, "--port", "0", "--http-port", taken)
+    assert (1, True) == (refused.returncode, "for HTTP: another process has the port" in refused.stderr)
+    started = run("start", "--data", data, "--port", "0", "--http-port", str(port))
+    try:
+        assert f"HTTP at http://127.0.0.1:{port}\n" in started.stdout, started.stderr
+        assert f"http      http://127.0.0.1:{port}\n" in run("status", "--data", data).stdout
+        assert (200, "ok\n") == get(port, "/ready")
+        assert '"code":200' in get(port, "/ping")[1]
+    finally:
+        assert 0 == run("stop", "--data", data).returncode
 
 
 @pytest.mark.slow
@@ -250,8 +279,9 @@ def test_generated_messages_are_fresh(tmp_path: Path) -> None:
 def get(port: int, path: str) -> tuple[int, str]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     connection.request("GET", path)
-    answer = connection.getresponse()
-    return answer.status, answer.read().decode()
+    with closing(connection):
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
 
 
 def test_metrics_health_and_readiness(tmp_path: Path) -> None:

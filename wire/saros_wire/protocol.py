@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DEFAULT_PORT = 6667
+#: Of HTTP, as IoTDB's.
+DEFAULT_HTTP_PORT = 18_080
 #: A node remembers this many of a client's numbers; a client does not run further ahead of its oldest unanswered write.
 SEQUENCES_KEPT = 256
 #: A client pings a node that has sent nothing for `KEEPALIVE_MS` while a call waits, and gives the connection up

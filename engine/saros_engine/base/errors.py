@@ -2,6 +2,7 @@
 
 EngineError            root: `code` (see `saros_wire.status`) and a sentence that says what to do
  ├─ SemanticError      the statement does not fit the schema or itself: change it
+ ├─ StatementNotAllowed  the session takes no such statement: use another one
  ├─ NotSupportedError  part of the dialect that is not built yet: use another way
  ├─ MemoryExceeded     the query holds too much: narrow it
  │   └─ MemoryPoolExhausted   all queries together do: run it again later
@@ -29,6 +30,12 @@ class SemanticError(EngineError):
     """The statement cannot mean anything as it is."""
 
     code = 701
+
+
+class StatementNotAllowed(EngineError):
+    """The session does not take the statement, whatever its user may do."""
+
+    code = 301
 
 
 class NotSupportedError(EngineError):

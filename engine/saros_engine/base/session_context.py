@@ -26,6 +26,10 @@ class SessionContext:
     load_folders: tuple[str, ...] | None = None
     #: What its reads see; None: what there is when they begin.
     point: ReadPoint | None = None
+    #: It takes statements that read, and no others.
+    read_only: bool = False
+    #: Clients that know nothing of each other use it, so that none may change its settings.
+    shared: bool = False
     #: Where its client is; None: in this process.
     host: str | None = None
 

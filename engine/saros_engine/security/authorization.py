@@ -24,6 +24,8 @@ from saros_engine.analysis.scope import paths_of
 from saros_engine.base.access import Access, NoPermission, PasswordMustChange
 from saros_engine.base.authorized_schema import ReadableSchema, SchemaReader
 from saros_engine.base.database import Database, wait_for_schema
+from saros_engine.base.errors import StatementNotAllowed
+from saros_engine.base.session_context import SessionContext
 from saros_engine.catalog.views import View, ViewedSchema, texts_of_views
 from saros_engine.plan.plan import Node, scan_requests
 from saros_engine.planning.schema_patterns import patterns_of
@@ -67,6 +69,23 @@ def changes(statement: ast.Statement) -> bool:
     if isinstance(statement, ast.Select):
         return statement.into is not None
     return isinstance(statement, ast.Insert) or RULES[type(statement)].event in _CHANGES
+
+
+def check_session(statement: ast.Statement, session: SessionContext) -> None:
+    """Raise StatementNotAllowed for a statement that the session does not take."""
+    if session.read_only and not only_reads(statement):
+        raise StatementNotAllowed("the statement does not only read, which is all that is allowed here")
+    if session.shared and isinstance(statement, ast.SetTimeZone | ast.SetPartialResults):
+        raise StatementNotAllowed("settings of the session cannot be changed here: other clients use it too")
+
+
+def only_reads(statement: ast.Statement) -> bool:
+    """Return whether a statement changes nothing: no data, no schema, no users, no settings, no running query."""
+    if isinstance(statement, ast.Explain):
+        return only_reads(statement.statement)
+    if isinstance(statement, ast.Select):
+        return statement.into is None
+    return isinstance(statement, ast.Show | ast.Count | ast.ListUsers | ast.ListRoles | ast.ListPrivileges)
 
 
 def authorize_write(device: str, measurements: Sequence[str], asked: AuthorizationRequest) -> None:

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from saros_server.api.calls import Call, Operation, Peer, Policy, Services
 from saros_server.api.cancellation import CancelToken
-from saros_server.api.client_sessions import ClientSessions
+from saros_server.api.client_sessions import ClientSessions, NoSession
 from saros_server.api.executions import Executions
 from saros_server.api.operations import OPERATIONS
 from saros_server.api.session import EmbeddedSession, open_session
@@ -100,6 +100,19 @@ class ClientApi:
     def sessions(self) -> int:
         """Open sessions of clients."""
         return len(self._services.sessions)
+
+    def has_session(self, peer: Peer, token: bytes) -> bool:
+        """Return whether a token names a session that the peer may use; the session counts as used."""
+        try:
+            self._services.sessions.find(token, peer.host)
+        except NoSession:
+            return False
+        return True
+
+    @property
+    def requires_login(self) -> bool:
+        """Only users who log in get a session."""
+        return not self._services.gate.is_open
 
     @property
     def uptime_s(self) -> float:

@@ -78,6 +78,8 @@ class Statement:
     shown: Mapping[int, int] = field(default_factory=dict)
     #: The read point at which a SELECT reads; None: its own.
     read_point: ReadPoint | None = None
+    #: It must only read; otherwise StatementNotAllowed is raised.
+    read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +238,7 @@ class Executions:
             statement.timeout_ms / 1_000 if statement.timeout_ms else None,
             at=statement.read_point,
             request=request,
+            read_only=statement.read_only,
         )
         return ResultCursor(outcome, session, statement.text, started, outcome.missing)
 

@@ -47,6 +47,8 @@ class Login:
     partial_results: bool = False
     #: Random, kept over reconnections: writes are told apart by it and their number; 0: none.
     client_id: int = 0
+    #: Clients that know nothing of each other use the session: none may change its settings.
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ def _open(call: Call, login: Login) -> OpenedSession:
         partial=login.partial_results,
         files=False,
         host=peer.address,
+        is_shared=login.shared,
     )
     session.client_id = login.client_id
     token = services.sessions.add(session, peer.host, client)

@@ -76,12 +76,14 @@ def open_session(
     partial: bool = False,
     files: bool = True,
     host: str | None = None,
+    is_shared: bool = False,
 ) -> EmbeddedSession:
     """A session on the database in `folder`; opens it if this process has not yet.
 
     `partial`: its reads leave out data of groups that are not available.
     `files`: whether LOAD may read whatever this process may; else only what lies in the folders of `load_folders`.
     `host`: where its client is; None: in this process.
+    `is_shared`: clients that know nothing of each other use it: none may change its settings.
     Raises ConfigurationError (bad option, or options that differ from those of the open node), StorageError (in use,
     something else's folder, corrupt), SemanticError (no such time zone).
     """
@@ -103,7 +105,7 @@ def open_session(
     listed = (shared.node.uploads.folder, *filter(None, configuration.load_folders.split(os.pathsep)))
     folders = None if files else listed
     zone = time_zone or configuration.time_zone
-    context = SessionContext(zone, consistency, partial, load_folders=folders, host=host)
+    context = SessionContext(zone, consistency, partial, load_folders=folders, host=host, shared=is_shared)
     return EmbeddedSession(key, shared.node, context)
 
 
@@ -178,13 +180,19 @@ class EmbeddedSession:
         *,
         at: KeptPoint | None = None,
         request: WriteRequest = UNNUMBERED,
+        read_only: bool = False,
     ) -> EmbeddedOutcome:
-        """See the driver's `Session.execute`. A `request` that was carried out is not carried out again."""
+        """See the driver's `Session.execute`. A `request` that was carried out is not carried out again.
+
+        `read_only`: raise StatementNotAllowed for a statement that does not only read.
+        """
         self._check_open()
         timeout_ms = None if timeout_s is None else int(timeout_s * 1000)
         context = self._context
         if at is not None:
             context = replace(context, point=self._node.read_points.find(at.name, at.instance))
+        if read_only:
+            context = replace(context, read_only=True)
         results = []
 
         def run() -> int:

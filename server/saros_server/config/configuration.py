@@ -24,7 +24,7 @@ from typing import Any
 from saros_server.config.arguments import did_you_mean
 from saros_storage.folder.layout import NODE_FILE
 from saros_storage.folder.node_file import made_with
-from saros_wire.protocol import DEFAULT_PORT
+from saros_wire.protocol import DEFAULT_HTTP_PORT, DEFAULT_PORT
 
 
 class ConfigurationError(Exception):
@@ -187,8 +187,9 @@ class Configuration:
         "127.0.0.1", str, "Address that a server listens on; addresses other than loopback need authentication and TLS."
     )
     listen_port: int = _option(DEFAULT_PORT, _count(0, 65_535), "Port that a server listens on; 0: any free one.")
+    http_port: int = _option(DEFAULT_HTTP_PORT, _count(0, 65_535), "Port of the HTTP service of a server; 0: none.")
     listen_metrics_port: int | None = _option(
-        None, _port, "Port for /metrics, /health, and /ready, on this machine only; off: none."
+        None, _port, "Another port for /metrics, /health, and /ready, without TLS, on this machine only; off: none."
     )
     log_level: str = _option(
         "INFO",

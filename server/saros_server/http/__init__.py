@@ -1,1 +1,1 @@
-"""HTTP: metrics for Prometheus, health and readiness."""
+"""The HTTP service: connections, requests, sessions, routes and responses; metrics, health and readiness."""

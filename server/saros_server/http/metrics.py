@@ -1,27 +1,19 @@
-"""Metrics, health and readiness over HTTP, for whoever watches the node.
-
-    /metrics    Prometheus' text format        /health    200: the process answers
-    /ready      200: it takes writes; 503 with the reason: it does not
+"""Metrics of a node for Prometheus.
 
 Every metric is in `METRICS`, with what it counts; a test holds the documentation to that table. Read at scrape time,
-nothing is counted twice. On loopback only, like everything until users exist. Thread-safe.
+nothing is counted twice. Thread-safe.
 """
 
 from __future__ import annotations
 
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.utils import floatToGoString
 
 from saros_engine.base.latency_histogram import BOUNDS_SECONDS, LatencySnapshot
@@ -303,48 +295,3 @@ def _histogram(name: str, spread: LatencySnapshot) -> Metric:
     bounds = [*map(floatToGoString, BOUNDS_SECONDS), "+Inf"]
     up_to = list(zip(bounds, accumulate(spread.counts), strict=True))
     return HistogramMetricFamily(name, METRICS[name][1], buckets=up_to, sum_value=spread.seconds)
-
-
-class MetricsServer:
-    """See the module. Serves from when it is made until `close`."""
-
-    def __init__(self, host: str, port: int, node: Node, collector: NodeCollector) -> None:
-        """Raises OSError if the port is taken."""
-        self._node = node
-        self._registry = CollectorRegistry()
-        self._registry.register(collector)
-        ProcessCollector(registry=self._registry)
-        self._server = make_server(host, port, self._answer, _Threaded, _QuietHandler)
-        #: The port that it listens on.
-        self.port = self._server.server_port
-        self._thread = threading.Thread(target=self._server.serve_forever, name="saros-metrics", daemon=True)
-        self._thread.start()
-
-    def _answer(self, environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
-        path = environ.get("PATH_INFO", "")
-        status, body = "200 OK", b"ok\n"
-        if path == "/metrics":
-            body = generate_latest(self._registry)
-        elif path == "/ready":
-            problem = self._node.blocked_by()
-            if problem is not None:
-                status, body = "503 Service Unavailable", f"{problem}\n".encode()
-        elif path != "/health":
-            status, body = "404 Not Found", b"there are /metrics, /health and /ready\n"
-        start(status, [("Content-Type", "text/plain; version=0.0.4; charset=utf-8")])
-        return [body]
-
-    def close(self) -> None:
-        """Stop serving. Idempotent."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-
-class _Threaded(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
-
-
-class _QuietHandler(WSGIRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (the base's name)
-        """Scrapes are not worth a line each."""

@@ -5,20 +5,25 @@ from __future__ import annotations
 import os
 import ssl
 import threading
+from collections.abc import Sequence
 
 from saros_server.config.configuration import ConfigurationError
 from saros_server.pki.certificate_files import WatchedFiles
+
+#: Clients of gRPC insist on it; they are told what to do instead.
+_GRPC = "h2"
 
 
 class ServerTls:
     """The context for new connections."""
 
-    def __init__(self, files: WatchedFiles) -> None:
-        """Raise ConfigurationError for a certificate that cannot be used."""
+    def __init__(self, files: WatchedFiles, protocols: Sequence[str] = (_GRPC,)) -> None:
+        """Raise ConfigurationError for a certificate that cannot be used. `protocols`: names for ALPN."""
         self._files = files
+        self._protocols = list(protocols)
         self._lock = threading.Lock()
         try:
-            self._context = _context_of(files)
+            self._context = _context_of(files, self._protocols)
         except (OSError, ssl.SSLError) as error:
             raise ConfigurationError(f"the certificate cannot be used: {error}") from error
 
@@ -27,17 +32,17 @@ class ServerTls:
         """The current context; checks whether the files have changed."""
         with self._lock:
             if self._files.reload_if_changed():
-                self._context = _context_of(self._files)
+                self._context = _context_of(self._files, self._protocols)
             return self._context
 
 
-def _context_of(files: WatchedFiles) -> ssl.SSLContext:
+def _context_of(files: WatchedFiles, protocols: list[str]) -> ssl.SSLContext:
     """Return a context with the checked contents of the files; these may have changed since, so they are not read."""
     certificate, key = files.contents
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
-    context.set_alpn_protocols(["h2"])  # clients of gRPC insist; they are told what to do instead
+    context.set_alpn_protocols(protocols)
     descriptor = os.memfd_create("saros-certificate", os.MFD_CLOEXEC)
     try:
         with open(descriptor, "wb", closefd=False) as memory:

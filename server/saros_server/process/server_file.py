@@ -22,6 +22,8 @@ class Serving:
     address: str
     #: Where this machine reaches it without TLS; empty: at the address.
     local: str = ""
+    #: URL of its HTTP service; empty: it has none.
+    http: str = ""
 
 
 def announce(folder: str, serving: Serving) -> None:
@@ -41,7 +43,9 @@ def serving(folder: str) -> Serving | None:
     """Who serves the folder; None: nobody, whatever a process that was killed has left behind."""
     try:
         words = json.loads(Path(folder, _FILE).read_text())
-        found = Serving(int(words["pid"]), str(words["address"]), str(words.get("local", "")))
+        found = Serving(
+            int(words["pid"]), str(words["address"]), str(words.get("local", "")), str(words.get("http", ""))
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return found if owner_of(folder) == found.pid else None

@@ -13,11 +13,12 @@ from enum import IntEnum
 from typing import TypeVar
 
 from saros_server.api.errors import BadMessage
+from saros_server.api.iotdb_codes import UNSUPPORTED
+from saros_server.api.quoting import listed, path, pattern, properties, quoted_name, string, whole_number
 from saros_server.thrift.queries import each
-from saros_server.thrift.quoting import listed, path, pattern, properties, quoted_name, string, whole_number
 from saros_server.thrift.results import first_column
 from saros_server.thrift.sessions import ThriftSession, WrongCall
-from saros_server.thrift.status_codes import DONE, UNSUPPORTED
+from saros_server.thrift.status_codes import DONE
 from saros_server.thrift.structs import (
     ActivateTemplate,
     AppendTemplate,

@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from saros_server.api import operations
 from saros_server.api.client_sessions import NoSession
-from saros_server.thrift.quoting import below_root, listed, quoted_name, series_below_root, whole_number
+from saros_server.api.iotdb_codes import NO_SUCH_QUERY, SEMANTIC, UNSUPPORTED
+from saros_server.api.quoting import below_root, listed, quoted_name, series_below_root, whole_number
 from saros_server.thrift.results import OpenResult, Page, ResultShape
 from saros_server.thrift.sessions import NotLoggedIn, ThriftSession, WrongCall
-from saros_server.thrift.status_codes import DONE, NO_SUCH_QUERY, SEMANTIC, UNSUPPORTED, failure, merged
+from saros_server.thrift.status_codes import DONE, failure, merged
 from saros_server.thrift.structs import (
     AggregationQuery,
     CancelOperation,

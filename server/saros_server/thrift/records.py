@@ -19,8 +19,9 @@ from itertools import pairwise
 import numpy as np
 
 from saros_server.api.errors import BadMessage
+from saros_server.api.insert_checks import check_days, measurements_of
 from saros_server.api.insert_request import InsertRequest
-from saros_server.thrift.values import NULL, SIZES, check_days, measurements_of, numbers, sizes_by_byte, texts
+from saros_server.thrift.values import NULL, SIZES, numbers, sizes_by_byte, texts
 from saros_storage.base.block import Column, TextArray, Values
 from saros_storage.base.paths import join_nodes, split_path
 from saros_storage.base.types import ByteArray, DataType, Int64Array, NumericArray

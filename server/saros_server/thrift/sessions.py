@@ -22,9 +22,10 @@ from saros_server.api.cancellation import CancelToken
 from saros_server.api.client_api import ClientApi
 from saros_server.api.client_sessions import NoSession
 from saros_server.api.executions import Answer, Statement
+from saros_server.api.iotdb_codes import NOT_LOGGED_IN, UNSUPPORTED_DIALECT
 from saros_server.process.version import RELEASE
 from saros_server.thrift.results import OpenResults, first_column
-from saros_server.thrift.status_codes import DONE, NOT_LOGGED_IN, UNSUPPORTED_DIALECT
+from saros_server.thrift.status_codes import DONE
 from saros_server.thrift.structs import (
     CloseSession,
     NoArguments,

@@ -16,8 +16,9 @@ from itertools import groupby
 import numpy as np
 
 from saros_server.api.errors import BadMessage
+from saros_server.api.insert_checks import check_days, measurements_of
 from saros_server.api.insert_request import InsertRequest
-from saros_server.thrift.values import SIZES, check_days, mask_of, measurements_of, numbers, texts, type_of
+from saros_server.thrift.values import SIZES, mask_of, numbers, texts, type_of
 from saros_storage.base.block import Column, TextArray, Values
 from saros_storage.base.types import BoolArray, ByteArray, DataType, Int64Array
 from saros_storage.kernels.prefixed import prefixed_offsets

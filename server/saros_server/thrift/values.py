@@ -8,15 +8,10 @@ Pure: any thread.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from saros_server.api.errors import BadMessage
-from saros_storage.base.block import Column, TextArray
-from saros_storage.base.dates import dates_of, days_of
-from saros_storage.base.errors import UserMistake
-from saros_storage.base.paths import join_nodes, split_path
+from saros_storage.base.block import TextArray
 from saros_storage.base.types import (
     NUMPY_DTYPE,
     TEXT_TYPES,
@@ -33,9 +28,6 @@ from saros_storage.kernels.prefixed import PREFIXED, UNKNOWN, gather
 NULL = 0xFE
 #: Bytes of a value, by type.
 SIZES = {type_: dtype.itemsize for type_, dtype in NUMPY_DTYPE.items()}
-#: Lists of measurements whose canonical names are remembered.
-_SHAPES_CACHED = 4_096
-_FIRST_DAY, _LAST_DAY = 1_01_01, 9999_12_31
 
 
 def sizes_by_byte() -> Int64Array:
@@ -70,31 +62,7 @@ def texts(data: ByteArray, starts: Int64Array, offsets: Int32Array) -> TextArray
     return TextArray(offsets, out)
 
 
-def check_days(name: str, column: Column) -> None:
-    """Raise UserMistake 2008 if a value of a DATE column is not a day."""
-    days = column.numbers if column.valid is None else column.numbers[column.valid]
-    wrong = (days < _FIRST_DAY) | (days > _LAST_DAY) | (dates_of(days_of(days)) != days)
-    if wrong.any():
-        raise UserMistake(f"{name}: {days[wrong][0]} is not a day; DATE takes the number yyyymmdd", code=2008)
-
-
 def mask_of(bits: ByteArray, rows: int) -> BoolArray | None:
     """Return which of `rows` values are present from a bitmap of nulls, lowest bit first; None: all."""
     null = np.unpackbits(bits, count=rows, bitorder="little").view(np.bool_)
     return ~null if null.any() else None
-
-
-@lru_cache(_SHAPES_CACHED)
-def measurements_of(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return measurements in canonical form. Raises UserMistake: 509 for an illegal one, 701 for equal ones."""
-    found = tuple(_measurement(name) for name in names)
-    if len(set(found)) < len(found):
-        raise UserMistake(f"the insert names a measurement twice: {', '.join(names)}", code=701)
-    return found
-
-
-def _measurement(name: str) -> str:
-    nodes = split_path(f"root.{name}")
-    if len(nodes) != 2:
-        raise UserMistake(f"{name} is not a legal measurement: {join_nodes(nodes[1:])} has several nodes", code=509)
-    return nodes[1]

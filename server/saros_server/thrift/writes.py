@@ -18,11 +18,13 @@ from itertools import groupby
 from saros_server.api import operations
 from saros_server.api.client_sessions import NoSession
 from saros_server.api.errors import BadMessage
+from saros_server.api.insert_checks import measurements_of
 from saros_server.api.insert_request import InsertRequest
-from saros_server.thrift.quoting import path, string, whole_number
+from saros_server.api.iotdb_codes import UNSUPPORTED
+from saros_server.api.quoting import path, string, whole_number
 from saros_server.thrift.records import RecordReader, RecordsMessage, check_lengths
 from saros_server.thrift.sessions import NotLoggedIn, ThriftSession, WrongCall
-from saros_server.thrift.status_codes import DONE, UNSUPPORTED, failure, merged, success
+from saros_server.thrift.status_codes import DONE, failure, merged, success
 from saros_server.thrift.structs import (
     InsertRecord,
     InsertRecords,
@@ -35,7 +37,6 @@ from saros_server.thrift.structs import (
     Status,
 )
 from saros_server.thrift.tablets import TabletMessage, insert_of
-from saros_server.thrift.values import measurements_of
 
 #: Inserts of different devices, each with the parts that it has.
 Round = list[tuple[InsertRequest, list[int]]]

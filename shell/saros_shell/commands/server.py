@@ -107,6 +107,7 @@ def _print_status(found: Serving) -> int:
     rows = [
         ("process", str(found.pid)),
         ("address", f"saros://{found.address}"),
+        *([("http", found.http)] if found.http else []),
         ("version", reply.server),
         ("up", f"{reply.uptime_ms / 1_000:.0f} s"),
         ("sessions", str(reply.sessions)),

@@ -12,9 +12,9 @@ import time
 from collections.abc import Sequence
 
 from saros_server.config.data_folder import reason
-from saros_server.foreground import REFUSALS, parse, prepare, serve, write_warning
+from saros_server.foreground import REFUSALS, Prepared, parse, prepare, serve, write_warning
 from saros_server.process.daemon import is_launched, last_log_line, launch
-from saros_server.process.server_file import serving
+from saros_server.process.server_file import Serving, serving
 
 _START_SECONDS = 30.0
 _POLL_SECONDS = 0.05
@@ -40,8 +40,17 @@ def main(arguments: Sequence[str]) -> int:
         found = serving(options.data)
         if found is not None:
             sys.stdout.write(f"serving {options.data} at saros://{found.address} (process {found.pid})\n")
+            write_http(found, prepared)
             write_warning(prepared)
             return 0
         time.sleep(_POLL_SECONDS)
     sys.stderr.write(f"saros start: the server did not come up: {last_log_line(options.data)}\n")
     return 1
+
+
+def write_http(found: Serving, prepared: Prepared) -> None:
+    """Print where the server speaks HTTP, or why it does not."""
+    if found.http:
+        sys.stdout.write(f"HTTP at {found.http}\n")
+    elif port := prepared.configuration.http_port:
+        sys.stdout.write(f"no HTTP: port {port} is in use; choose another one with --http-port, or 0 for none\n")

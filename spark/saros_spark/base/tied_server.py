@@ -16,7 +16,7 @@ from saros_server.foreground import main as serve
 def main(folder: str) -> int:
     """Serve the folder, at any free port of this machine."""
     threading.Thread(target=_stop_at_the_end_of_input, daemon=True).start()
-    return serve(["--data", folder, "--port", "0"])
+    return serve(["--data", folder, "--port", "0", "--http-port", "0"])
 
 
 def _stop_at_the_end_of_input() -> None:

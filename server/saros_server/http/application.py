@@ -1,0 +1,294 @@
+"""The ASGI application of the HTTP service: requests to functions of routes, and responses back.
+
+    head --origin, route, policy, session--> body, limited --> function on a thread --> response
+                 +-- refused: the body is not read
+
+The event loop only moves bytes: functions, the chunks of their responses, logins and cancellations run on threads.
+When a client goes away, the call of its request is cancelled. Used on the event loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from starlette.datastructures import Headers, QueryParams
+
+from saros_server.api.calls import Peer
+from saros_server.api.client_api import ClientApi
+from saros_server.http.connection import ABORT
+from saros_server.http.credentials import ANONYMOUS, credentials_of, unauthorized
+from saros_server.http.errors import BUSY, NOT_LOGGED_IN, HttpError, failure_of
+from saros_server.http.origin import check_local_name, check_origin
+from saros_server.http.request import HttpRequest
+from saros_server.http.response import Response, error_response
+from saros_server.http.routes import Policy, Route, RouteTable
+from saros_server.http.session import HttpSession
+from saros_server.http.session_cache import SessionCache
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.types import Receive, Scope, Send
+
+    from saros_server.http.limits import HttpLimits
+    from saros_server.http.threads import HttpThreads
+    from saros_server.port.counters import ProtocolCounters
+
+logger = logging.getLogger(__name__)
+
+_Result = TypeVar("_Result")
+
+
+class ClientGone(Exception):
+    """The client has closed the connection; nobody waits for a response."""
+
+
+class HttpApplication:
+    """See the module."""
+
+    def __init__(
+        self,
+        api: ClientApi,
+        routes: RouteTable,
+        limits: HttpLimits,
+        threads: HttpThreads,
+        counters: ProtocolCounters,
+        *,
+        local: bool,
+    ) -> None:
+        """`local`: the service is on a loopback address."""
+        self._counters = counters
+        self._api = api
+        self._routes = routes
+        self._limits = limits
+        self._threads = threads
+        self._checks_name = local and not api.requires_login
+        self.sessions = SessionCache(api, threads.logins, limits)
+        #: Requests that run on a thread or wait for one, and the bytes of their bodies.
+        self._requests = 0
+        self._body_bytes = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        route: Route | None = None
+        exchange = _Exchange(scope, receive, send, self._counters)
+        try:
+            check_origin(exchange.headers)
+            if self._checks_name:
+                check_local_name(exchange.headers)
+            route = self._routes.find(scope["method"], scope["path"])
+            await self._answer(exchange, route)
+        except ClientGone:
+            return
+        except Exception as error:  # noqa: BLE001 (the top of a request)
+            if exchange.is_started:
+                failure = failure_of(error)
+                logger.warning("a response ended early", extra={"path": scope["path"], "error": failure.message})
+                exchange.abort()
+                return
+            await exchange.send(_refusal(error, route))
+
+    async def _answer(self, exchange: _Exchange, route: Route) -> None:
+        async with AsyncExitStack() as stack:
+            session = await stack.enter_async_context(self._session(exchange, route))
+            await stack.enter_async_context(self._admitted())
+            body = await stack.enter_async_context(self._body(exchange))
+            request = HttpRequest(
+                exchange.scope["method"],
+                route.path,
+                session.peer,
+                exchange.headers,
+                exchange.query,
+                body,
+                self._limits,
+            )
+            await stack.enter_async_context(self._watched(exchange, session))
+            await self._run(exchange, lambda: route.function(request, session))
+
+    async def _run(self, exchange: _Exchange, function: Callable[[], Response]) -> None:
+        """Run a function and send its response."""
+        response = await self._on_thread(function)
+        if isinstance(response.body, bytes):
+            await exchange.send(response)
+            return
+        chunks, close = response.body.chunks, response.body.close
+        try:
+            chunk = await self._on_thread(lambda: next(chunks, None))
+            await exchange.start(response, None)
+            while chunk is not None:
+                await exchange.send_chunk(chunk)
+                chunk = await self._on_thread(lambda: next(chunks, None))
+            await exchange.end()
+        finally:
+            self._threads.call_soon(close)
+
+    async def _on_thread(self, function: Callable[[], _Result]) -> _Result:
+        return await asyncio.get_running_loop().run_in_executor(self._threads.workers, function)
+
+    # ------------------------------------------------------------------------------------------ admission
+
+    @asynccontextmanager
+    async def _session(self, exchange: _Exchange, route: Route) -> AsyncIterator[HttpSession]:
+        """Hold the session of a request. Raises HttpError 401, and the errors of a login."""
+        peer = exchange.peer
+        is_free = route.policy is Policy.LOCAL_OR_AUTHENTICATED and peer.is_local
+        if is_free or route.policy is Policy.PUBLIC:
+            yield HttpSession(self._api, peer, b"")
+            return
+        query = exchange.query if route.query_credentials else {}
+        credentials = credentials_of(exchange.headers.get("authorization"), query)
+        if not self._api.requires_login:
+            credentials = ANONYMOUS
+        elif credentials is ANONYMOUS:
+            raise unauthorized("this needs a login: send user and password by Basic authentication", NOT_LOGGED_IN)
+        cached = await self.sessions.acquire(credentials, peer)
+        try:
+            yield HttpSession(self._api, peer, cached.token)
+        finally:
+            self.sessions.release(cached)
+
+    @asynccontextmanager
+    async def _admitted(self) -> AsyncIterator[None]:
+        """Hold a place for a request. Raises HttpError 503."""
+        if self._requests >= 2 * self._limits.workers:
+            raise HttpError(503, "too many requests are in progress: try again", BUSY)
+        self._requests += 1
+        try:
+            yield
+        finally:
+            self._requests -= 1
+
+    @asynccontextmanager
+    async def _body(self, exchange: _Exchange) -> AsyncIterator[bytes]:
+        """Read and hold the body of a request. Raises HttpError (408, 413, 503), ClientGone."""
+        limits, loop = self._limits, asyncio.get_running_loop()
+        deadline, parts, size = loop.time() + limits.body_s, list[bytes](), 0
+        if int(exchange.headers.get("content-length", "0")) > limits.body_bytes:
+            raise _too_large(limits.body_bytes)
+        try:
+            more = True
+            while more:
+                part, more = await exchange.receive_part(min(limits.body_s, deadline - loop.time()))
+                size += len(part)
+                self._body_bytes += len(part)
+                deadline += len(part) / limits.body_rate
+                parts.append(part)
+                if size > limits.body_bytes:
+                    raise _too_large(limits.body_bytes)
+                if self._body_bytes > limits.bodies_bytes:
+                    raise HttpError(503, "too many large requests are in progress: try again", BUSY)
+            yield b"".join(parts)
+        finally:
+            self._body_bytes -= size
+
+    @asynccontextmanager
+    async def _watched(self, exchange: _Exchange, session: HttpSession) -> AsyncIterator[None]:
+        """Cancel the session's call if the client goes away, or the request is ended from elsewhere."""
+
+        async def watch() -> None:
+            await exchange.disconnected()
+            self._threads.call_soon(session.cancel.cancel)
+
+        watcher = asyncio.create_task(watch())
+        try:
+            yield
+        except BaseException as error:
+            self._threads.call_soon(session.cancel.cancel)  # a cancelled request leaves its function on the thread
+            if exchange.is_gone and isinstance(error, Exception):
+                raise ClientGone from error
+            raise
+        finally:
+            watcher.cancel()
+
+
+class _Exchange:
+    """A request and its response on the way."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, counters: ProtocolCounters) -> None:
+        self.scope = scope
+        self._counters = counters
+        self.headers = Headers(scope=scope)
+        self.query = QueryParams(scope["query_string"].decode("latin-1"))
+        self._receive, self._send = receive, send
+        #: The status was sent.
+        self.is_started = False
+        #: The client has closed the connection.
+        self.is_gone = False
+        #: The body was read to its end.
+        self._is_read = False
+
+    @property
+    def peer(self) -> Peer:
+        """The client's machine."""
+        client = self.scope["client"]
+        if client is None:  # it has gone
+            raise ClientGone
+        return Peer.at(client[0])
+
+    async def receive_part(self, timeout_s: float) -> tuple[bytes, bool]:
+        """Return the next part of the body, and whether there is more. Raises HttpError 408, ClientGone."""
+        try:
+            async with asyncio.timeout(max(timeout_s, 0)):
+                message = await self._receive()
+        except TimeoutError:
+            raise HttpError(408, "the body came too slowly", Connection="close") from None
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        self._is_read = not message.get("more_body", False)
+        return message.get("body", b""), not self._is_read
+
+    async def disconnected(self) -> None:
+        """Wait until the client has gone; the body was read."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.is_gone = True
+
+    async def send(self, response: Response) -> None:
+        """Send a complete response."""
+        assert isinstance(response.body, bytes)
+        self._counters.bytes_out += len(response.body)
+        await self.start(response, len(response.body))
+        await self._send({"type": "http.response.body", "body": response.body})
+
+    async def start(self, response: Response, size: int | None) -> None:
+        """Send status and headers; `size`: bytes of the body, if known."""
+        headers = {"content-type": response.content_type, "x-content-type-options": "nosniff"}
+        headers |= {"cache-control": "no-store"} | {name.lower(): value for name, value in response.headers.items()}
+        if size is not None and response.status != 204:
+            headers["content-length"] = str(size)
+        if not self._is_read:
+            headers["connection"] = "close"  # the rest of the body is not wanted
+        raw = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers.items()]
+        self.is_started = True
+        await self._send({"type": "http.response.start", "status": response.status, "headers": raw})
+
+    async def send_chunk(self, chunk: bytes | memoryview) -> None:
+        """Send a part of the body; waits while the client does not take what it was sent. Raises ClientGone."""
+        if self.is_gone:
+            raise ClientGone
+        self._counters.bytes_out += len(chunk)
+        await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+    async def end(self) -> None:
+        """End a body of chunks."""
+        await self._send({"type": "http.response.body", "body": b""})
+
+    def abort(self) -> None:
+        """End the connection without the rest of the response."""
+        self.scope["state"][ABORT]()
+
+
+def _refusal(error: Exception, route: Route | None) -> Response:
+    failure = failure_of(error)
+    if route is not None and route.failure is not None:
+        made = route.failure(failure.status, failure.code, failure.message)
+        return Response(made.body, made.status, made.content_type, {**made.headers, **failure.headers})
+    return error_response(failure.status, failure.code, failure.message, failure.headers)
+
+
+def _too_large(bytes_max: int) -> HttpError:
+    return HttpError(413, f"the body has more than {bytes_max} bytes: send less at a time")

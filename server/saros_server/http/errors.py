@@ -1,0 +1,84 @@
+"""Errors of HTTP requests: status codes of HTTP by Saros' error codes, and the one JSON form of errors.
+
+    {"code": 700, "message": "..."}
+
+`code` is that of docs/errors.md. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from saros_server.api.errors import refusal_of
+
+BAD_REQUEST = 2003
+NOT_LOGGED_IN = 803
+BUSY = 606
+
+#: HTTP status by error code; errors that are not here are the client's: 400.
+_STATUSES = {
+    500: 404,
+    504: 404,
+    508: 404,
+    606: 503,
+    712: 504,
+    801: 401,
+    803: 403,
+    2000: 500,
+    2001: 500,
+    2002: 501,
+    2010: 503,
+    2012: 500,
+    2013: 500,
+    2014: 401,
+    2015: 503,
+    2016: 503,
+    2017: 503,
+    2018: 500,
+    2021: 503,
+    2026: 503,
+    2031: 503,
+    2033: 503,
+}
+_BAD_STATUS = 400
+#: Headers by HTTP status: how to log in, and when to try again.
+_HEADERS: dict[int, dict[str, str]] = {
+    401: {"WWW-Authenticate": 'Basic realm="saros", charset="UTF-8"'},
+    503: {"Retry-After": "1"},
+}
+
+
+class HttpError(Exception):
+    """A request that is refused for a reason of HTTP."""
+
+    def __init__(self, status: int, message: str, code: int = BAD_REQUEST, **headers: str) -> None:
+        """`headers`: of the response, with `_` for `-`."""
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed request as it is answered."""
+
+    status: int
+    code: int
+    message: str
+    headers: Mapping[str, str]
+
+
+def failure_of(error: Exception) -> Failure:
+    """Return the answer to a request that an exception ended; one that is a bug is logged."""
+    if isinstance(error, HttpError):
+        return Failure(error.status, error.code, str(error), _HEADERS.get(error.status, {}) | error.headers)
+    code, message = refusal_of(error)
+    status = status_of(code)
+    return Failure(status, code, message, _HEADERS.get(status, {}))
+
+
+def status_of(code: int) -> int:
+    """Return the HTTP status of an error code."""
+    return _STATUSES.get(code, _BAD_STATUS)

@@ -1,0 +1,58 @@
+"""Routes for programs that watch the node.
+
+    GET /metrics    Prometheus' text format; from other machines, a node with users asks for a login
+    GET /health     200: the process answers
+    GET /ready      200: it takes writes; 503 with the reason, for clients on this machine: it does not
+
+Thread-safe.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.process_collector import ProcessCollector
+
+from saros_server.http.metrics import NodeCollector
+from saros_server.http.request import HttpRequest
+from saros_server.http.response import TEXT, Response
+from saros_server.http.routes import Description, Policy, Route
+from saros_server.http.session import HttpSession
+from saros_server.node.node import Node
+
+_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+_TAG = "monitoring"
+
+
+class Observation:
+    """The functions of the routes."""
+
+    def __init__(self, node: Node, collector: NodeCollector) -> None:
+        self._node = node
+        self._registry = CollectorRegistry()
+        self._registry.register(collector)
+        ProcessCollector(registry=self._registry)
+
+    def routes(self) -> list[Route]:
+        """Return the routes."""
+        text = {TEXT: {"type": "string"}}
+        metrics = Description("Metrics in the text format of Prometheus.", _TAG, response=text)
+        health = Description("200 while the process answers.", _TAG, response=text)
+        ready = Description("200 while the node takes writes, 503 while it does not.", _TAG, response=text)
+        return [
+            Route("GET", "/metrics", Policy.LOCAL_OR_AUTHENTICATED, self._metrics, metrics),
+            Route("GET", "/health", Policy.PUBLIC, _health, health),
+            Route("GET", "/ready", Policy.PUBLIC, self._ready, ready),
+        ]
+
+    def _metrics(self, _: HttpRequest, __: HttpSession) -> Response:
+        return Response(generate_latest(self._registry), content_type=_PROMETHEUS)
+
+    def _ready(self, request: HttpRequest, _: HttpSession) -> Response:
+        problem = self._node.blocked_by()
+        if problem is None:
+            return Response(b"ok\n")
+        return Response(f"{problem if request.peer.is_local else 'not ready'}\n".encode(), 503)
+
+
+def _health(_: HttpRequest, __: HttpSession) -> Response:
+    return Response(b"ok\n")

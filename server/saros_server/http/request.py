@@ -1,0 +1,74 @@
+"""A request as functions of routes see it. One thread at a time."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from starlette.datastructures import Headers, QueryParams
+
+from saros_server.api.calls import Peer
+from saros_server.http.errors import HttpError
+from saros_server.http.limits import HttpLimits
+
+#: zlib reads the header of gzip.
+_GZIP = 31
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """A complete request."""
+
+    method: str
+    path: str
+    peer: Peer
+    headers: Headers
+    query: QueryParams
+    #: As it was sent.
+    raw_body: bytes
+    limits: HttpLimits
+
+    def body(self) -> bytes:
+        """Return the body, decompressed. Raises HttpError (413 too large, 415 unknown encoding, 400 damaged)."""
+        encoding = self.headers.get("content-encoding", "identity").strip().lower()
+        match encoding:
+            case "identity" | "":
+                return self.raw_body
+            case "gzip" | "x-gzip":
+                return _gunzip(self.raw_body, self.limits.plain_body_bytes)
+            case _:
+                raise HttpError(415, f"content encoding {encoding[:20]!r} is unknown: send the body plain or as gzip")
+
+    def json(self) -> Any:
+        """Return the body, which is JSON. Raises HttpError."""
+        try:
+            return orjson.loads(self.body())
+        except orjson.JSONDecodeError as error:
+            raise HttpError(400, f"the body is not JSON: {error}") from error
+
+    def object(self) -> dict[str, Any]:
+        """Return the body, which is an object of JSON. Raises HttpError."""
+        found = self.json()
+        if not isinstance(found, dict):
+            raise HttpError(400, f"the body is JSON, but {type(found).__name__} instead of an object")
+        return found
+
+
+def _gunzip(data: bytes, bytes_max: int) -> bytes:
+    """Return the plain bytes of one or more members of gzip."""
+    parts, left = list[bytes](), bytes_max
+    while data:
+        reader = zlib.decompressobj(_GZIP)
+        try:
+            parts.append(reader.decompress(data, left + 1))
+        except zlib.error as error:
+            raise HttpError(400, f"the body is not gzip: {error}") from error
+        left -= len(parts[-1])
+        if left < 0:
+            raise HttpError(413, f"the body has more than {bytes_max} bytes when decompressed: send less at a time")
+        if not reader.eof:
+            raise HttpError(400, "the body is not gzip: it ends early")
+        data = reader.unused_data
+    return b"".join(parts)

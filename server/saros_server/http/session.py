@@ -1,0 +1,33 @@
+"""The session of a request: calls of the client API on behalf of its user. One thread at a time, `cancel` from any."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from saros_server.api.calls import Operation, Peer
+from saros_server.api.cancellation import CancelToken
+from saros_server.api.client_api import ClientApi
+
+_Request = TypeVar("_Request")
+_Answer = TypeVar("_Answer")
+
+
+class HttpSession:
+    """A session of the client API, which other requests with the same credentials share."""
+
+    def __init__(self, api: ClientApi, peer: Peer, token: bytes) -> None:
+        """`token`: empty where no login is needed; only operations for anyone can then be called."""
+        self.api = api
+        self.peer = peer
+        self._token = token
+        #: Cancelled when the client goes away.
+        self.cancel = CancelToken()
+
+    @property
+    def time_unit(self) -> str:
+        """The unit of times in the database: ms, us or ns."""
+        return self.api.node.configuration.time_unit
+
+    def call(self, operation: Operation[_Request, _Answer], request: _Request) -> _Answer:
+        """Call an operation of the client API. Raises NoSession, and the errors of the operation."""
+        return self.api.call(operation, self.peer, self._token, request, cancel=self.cancel)

@@ -1,0 +1,125 @@
+"""Sessions that are kept for the next request with the same credentials, so that not each one hashes a password.
+
+    credentials, peer --keyed hash--> session --valid?--> used by requests --> kept, least recently used first out
+                                        └ none, or ended: one login for all requests that wait for it
+
+Every login passes the gate of the client API, with its lock-out and audit trail. A session that has ended (its user's
+password was changed, say) is not used again; rights are those of now at every call, as for other sessions.
+
+Used on the event loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import dataclass
+
+from saros_server.api import operations
+from saros_server.api.calls import Peer
+from saros_server.api.client_api import ClientApi
+from saros_server.api.client_sessions import NoSession
+from saros_server.auth.authentication import TooManyLogins
+from saros_server.http.credentials import Credentials
+from saros_server.http.limits import HttpLimits
+
+
+@dataclass(slots=True, eq=False)
+class CachedSession:
+    """A session and its users."""
+
+    token: bytes
+    peer: Peer
+    #: Requests that use it.
+    requests: int = 0
+    #: It is closed when no request uses it.
+    is_dropped: bool = False
+
+
+class SessionCache:
+    """See the module."""
+
+    def __init__(self, api: ClientApi, logins: Executor, limits: HttpLimits) -> None:
+        """`logins`: runs logins, which take long."""
+        self._api = api
+        self._logins = logins
+        self._limits = limits
+        self._key = secrets.token_bytes(32)
+        #: The least recently used one first.
+        self._sessions: OrderedDict[bytes, CachedSession] = OrderedDict()
+        self._pending: dict[bytes, asyncio.Future[CachedSession]] = {}
+
+    async def acquire(self, credentials: Credentials, peer: Peer) -> CachedSession:
+        """Return a session, which the caller releases. Raises LoginFailed, TooManyLogins and the like."""
+        digest = credentials.digest(self._key, peer.host)
+        session = self._find(digest)
+        if session is None:
+            session = await self._login_once(digest, credentials, peer)
+        session.requests += 1
+        return session
+
+    def release(self, session: CachedSession) -> None:
+        """End the use of a session by a request."""
+        session.requests -= 1
+        self._close_if_unused(session)
+
+    def close(self) -> None:
+        """Close all sessions that no request uses."""
+        while self._sessions:
+            self._drop(next(iter(self._sessions)))
+
+    def _find(self, digest: bytes) -> CachedSession | None:
+        session = self._sessions.get(digest)
+        if session is None:
+            return None
+        if not self._api.has_session(session.peer, session.token):
+            self._drop(digest)
+            return None
+        self._sessions.move_to_end(digest)
+        return session
+
+    async def _login_once(self, digest: bytes, credentials: Credentials, peer: Peer) -> CachedSession:
+        """Log in, or wait for the login that is in progress."""
+        pending = self._pending.get(digest)
+        if pending is None:
+            if len(self._pending) >= self._limits.logins:
+                raise TooManyLogins
+            login = _LoginCall(self._api, credentials, peer)
+            pending = asyncio.get_running_loop().run_in_executor(self._logins, login)
+            self._pending[digest] = pending
+            pending.add_done_callback(lambda done: self._on_login(digest, done))
+        return await asyncio.shield(pending)
+
+    def _on_login(self, digest: bytes, done: asyncio.Future[CachedSession]) -> None:
+        del self._pending[digest]
+        if done.cancelled() or done.exception() is not None:
+            return
+        self._sessions[digest] = done.result()
+        while len(self._sessions) > self._limits.sessions:
+            self._drop(next(iter(self._sessions)))
+
+    def _drop(self, digest: bytes) -> None:
+        session = self._sessions.pop(digest)
+        session.is_dropped = True
+        self._close_if_unused(session)
+
+    def _close_if_unused(self, session: CachedSession) -> None:
+        if session.is_dropped and not session.requests:
+            with suppress(NoSession):
+                self._api.call(operations.CLOSE, session.peer, session.token, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _LoginCall:
+    """A login; runs on a thread."""
+
+    api: ClientApi
+    credentials: Credentials
+    peer: Peer
+
+    def __call__(self) -> CachedSession:
+        login = operations.Login(self.credentials.user, self.credentials.password, shared=True)
+        return CachedSession(self.api.call(operations.OPEN, self.peer, b"", login).token, self.peer)

@@ -1,0 +1,189 @@
+"""Formats of results: chunks of Arrow IPC, CSV, JSON lines and Parquet, made from the engine's batches as they come.
+
+| format | content type | times | missing values |
+|---|---|---|---|
+| arrow | application/vnd.apache.arrow.stream | timestamp | null |
+| csv | text/csv | ISO 8601 | empty |
+| json | application/x-ndjson | ISO 8601 | null, as NaN is |
+| parquet | application/vnd.apache.parquet | timestamp | null |
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from saros_server.http.errors import HttpError
+from saros_server.rest.results import Result, iso_times, json_column
+
+#: The end of a stream of Arrow IPC: a continuation mark and a length of 0.
+_END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+#: A row group of Parquet is written when its batches have this many bytes.
+_ROW_GROUP_BYTES = 16 << 20
+#: Rows whose JSON is made at a time.
+_JSON_ROWS = 10_000
+
+EncodedResult = Iterator[bytes | memoryview]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of results."""
+
+    name: str
+    content_type: str
+    encode: Callable[[Result], EncodedResult]
+
+
+def _arrow(result: Result) -> EncodedResult:
+    """Yield the engine's messages as they are."""
+    yield result.head.schema
+    yield from result.messages
+    yield _END_OF_STREAM
+
+
+def _csv(result: Result) -> EncodedResult:
+    options = pa.csv.WriteOptions(include_header=False)
+    yield _csv_header(result.schema.names)
+    for batch in result.batches():
+        sink = io.BytesIO()
+        pa.csv.write_csv(_as_texts(batch), sink, options)
+        yield sink.getvalue()
+
+
+def _csv_header(names: list[str]) -> bytes:
+    return (",".join('"' + name.replace('"', '""') + '"' for name in names) + "\n").encode()
+
+
+def _as_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch whose times and bytes are texts."""
+    arrays = [
+        iso_times(column)
+        if pa.types.is_timestamp(column.type)
+        else pa.array(json_column(column), pa.string())
+        if pa.types.is_binary(column.type)
+        else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _json(result: Result) -> EncodedResult:
+    names = _distinct(result.schema.names)
+    for batch in result.batches():
+        for start in range(0, batch.num_rows, _JSON_ROWS):
+            columns = [_json_values(column) for column in batch.slice(start, _JSON_ROWS).columns]
+            rows = (orjson.dumps(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True))
+            yield b"\n".join(rows) + b"\n"
+
+
+def _json_values(column: pa.Array) -> Any:
+    found = json_column(iso_times(column) if pa.types.is_timestamp(column.type) else column)
+    return found if isinstance(found, list) else found.tolist()
+
+
+def _parquet(result: Result) -> EncodedResult:
+    sink, schema = (
+        _Drained(),
+        pa.schema(
+            [field.with_name(name) for field, name in zip(result.schema, _distinct(result.schema.names), strict=True)]
+        ),
+    )
+    with pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema) as writer:
+        group: list[pa.RecordBatch] = []
+        for batch in result.batches():
+            group.append(batch.rename_columns(schema.names))
+            if sum(part.nbytes for part in group) >= _ROW_GROUP_BYTES:
+                writer.write_table(pa.Table.from_batches(group, schema))
+                group.clear()
+                yield sink.drain()
+        if group:
+            writer.write_table(pa.Table.from_batches(group, schema))
+    yield sink.drain()
+
+
+class _Drained(io.RawIOBase):
+    """A file that is written and taken away piece by piece."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts: list[bytes] = []
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Append bytes."""
+        self._parts.append(bytes(data))
+        return len(self._parts[-1])
+
+    def drain(self) -> bytes:
+        """Return the bytes that were written since the last call."""
+        parts, self._parts = self._parts, []
+        return b"".join(parts)
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Return names of which no two are the same: `s`, `s (2)`."""
+    found: dict[str, None] = {}
+    for name in names:
+        number, candidate = 1, name
+        while candidate in found:
+            number += 1
+            candidate = f"{name} ({number})"
+        found[candidate] = None
+    return list(found)
+
+
+FORMATS = {
+    found.name: found
+    for found in (
+        Format("csv", "text/csv; charset=utf-8", _csv),
+        Format("arrow", "application/vnd.apache.arrow.stream", _arrow),
+        Format("json", "application/x-ndjson", _json),
+        Format("parquet", "application/vnd.apache.parquet", _parquet),
+    )
+}
+#: By media type in an Accept header; the first is the default.
+_BY_MEDIA_TYPE = {
+    "text/csv": "csv",
+    "text/*": "csv",
+    "*/*": "csv",
+    "text/html": "csv",
+    "application/vnd.apache.arrow.stream": "arrow",
+    "application/x-ndjson": "json",
+    "application/jsonl": "json",
+    "application/json": "json",
+    "application/vnd.apache.parquet": "parquet",
+    "application/*": "json",
+}
+
+
+def format_of(accept: str) -> Format:
+    """Return the format that an Accept header prefers. Raises HttpError 406."""
+    ranked = sorted((_weighted(part) for part in (accept or "*/*").split(",")), key=lambda found: -found[1])
+    for media_type, weight in ranked:
+        name = _BY_MEDIA_TYPE.get(media_type)
+        if name is not None and weight > 0:
+            return FORMATS[name]
+    types = ", ".join(found.content_type.partition(";")[0] for found in FORMATS.values())
+    raise HttpError(406, f"results come as {types}: accept one of them")
+
+
+def _weighted(part: str) -> tuple[str, float]:
+    media_type, *parameters = (word.strip().lower() for word in part.split(";"))
+    weights = [word.removeprefix("q=") for word in parameters if word.startswith("q=")]
+    try:
+        return media_type, float(weights[0]) if weights else 1.0
+    except ValueError:
+        return media_type, 0.0

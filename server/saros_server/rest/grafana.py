@@ -1,0 +1,159 @@
+"""The interface that Grafana's data source for IoTDB calls, versions 1 and 2.
+
+    GET  /grafana/v1/login              user and password are right
+    POST /grafana/v1/query/expression   SELECT expression FROM prefixPath WHERE time ... AND (condition) control
+    POST /grafana/v1/variable           a statement; the values of its first column, as texts
+    POST /grafana/v1/node               the names of the nodes below a path
+
+Version 2 has other names (`prefix_path`). Times are milliseconds. The parts of a SELECT come from whoever edits the
+dashboard, and run with the rights of the data source's user; they can only read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from saros_server.api.executions import Statement
+from saros_server.api.quoting import quoted_name
+from saros_server.http.errors import HttpError
+from saros_server.http.request import HttpRequest
+from saros_server.http.response import JSON, Response, json_response
+from saros_server.http.routes import Description, Policy, Route, RouteFunction
+from saros_server.http.session import HttpSession
+from saros_server.rest import fields
+from saros_server.rest.iotdb_rest import STATUS_SCHEMA, SUCCESS, collect, failure
+from saros_server.rest.results import execute, json_column
+from saros_storage.base.types import TimeUnit
+
+#: Rows of a panel: more than it has pixels, many times over.
+_ROWS_MAX = 1_000_000
+#: Names in the list of a variable, or of the nodes of a path.
+_NAMES_MAX = 10_000
+_TAG = "Grafana"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of fields in a version."""
+
+    prefix_path: str
+    start_time: str
+    end_time: str
+    column_names: str
+
+
+VERSIONS = {
+    "v1": Names("prefixPath", "startTime", "endTime", "columnNames"),
+    "v2": Names("prefix_path", "start_time", "end_time", "column_names"),
+}
+
+
+def routes() -> list[Route]:
+    """Return the routes."""
+    found = []
+    for version, names in VERSIONS.items():
+        prefix = f"/grafana/{version}"
+        login = Description("Check user and password.", _TAG, response=STATUS_SCHEMA)
+        found.append(Route("GET", f"{prefix}/login", Policy.AUTHENTICATED, _login, login, failure=failure))
+        properties = {
+            name: {"type": "array", "items": {"type": "string"}} for name in ("expression", names.prefix_path)
+        }
+        properties |= {name: {"type": "integer"} for name in (names.start_time, names.end_time)}
+        properties |= {name: {"type": "string"} for name in ("condition", "control")}
+        expression = {"type": "object", "properties": properties}
+        variable = {"type": "object", "properties": {"sql": {"type": "string"}}}
+        node = {"type": "array", "items": {"type": "string"}}
+        found += [
+            _route(f"{prefix}/query/expression", partial(_query, names), expression, "Query series for a panel."),
+            _route(f"{prefix}/variable", _variable, variable, "List the values of a variable."),
+            _route(f"{prefix}/node", _node, node, "List the nodes below a path."),
+        ]
+    return found
+
+
+def _route(path: str, function: RouteFunction, schema: Mapping[str, Any], summary: str) -> Route:
+    description = Description(summary, _TAG, request={JSON: schema}, response={JSON: {}})
+    return Route("POST", path, Policy.AUTHENTICATED, function, description, failure=failure)
+
+
+def _login(_: HttpRequest, __: HttpSession) -> Response:
+    return json_response(SUCCESS)
+
+
+def _query(names: Names, request: HttpRequest, session: HttpSession) -> Response:
+    body = request.object()
+    unit = TimeUnit[{"ms": "MILLISECOND", "us": "MICROSECOND", "ns": "NANOSECOND"}[session.time_unit]]
+    table, is_timed = _rows(session, _select(names, body, unit), _ROWS_MAX)
+    first = 1 if is_timed else 0
+    values = [_panel_column(column) for column in table.columns[first:]]
+    return json_response(
+        {
+            "expressions": table.schema.names[first:],
+            "timestamps": _milliseconds(table.column(0), unit) if is_timed else None,
+            "values": values,
+            names.column_names: None,
+            "code": None,
+            "message": None,
+        }
+    )
+
+
+def _select(names: Names, body: Mapping[str, Any], unit: TimeUnit) -> str:
+    """Return the SELECT of a panel. Raises HttpError 400."""
+    expressions = fields.array_of(body, "expression", str)
+    prefixes = fields.array_of(body, names.prefix_path, str)
+    if not expressions or not prefixes:
+        raise HttpError(400, f"expression and {names.prefix_path} need an element each")
+    per_ms = unit.value // TimeUnit.MILLISECOND.value
+    start = fields.integer(body, names.start_time) * per_ms
+    end = (fields.integer(body, names.end_time) + 1) * per_ms
+    where = f"time >= {start} and time < {end}"
+    condition = fields.text(body, "condition", "").strip()
+    if condition:
+        where += f" and ({condition})"
+    control = fields.text(body, "control", "")
+    what = f"{', '.join(expressions)} from {', '.join(prefixes)}"
+    return f"select {what} where {where} {control}"
+
+
+def _panel_column(column: pa.ChunkedArray) -> Any:
+    """Return the values of a column; the plugin takes no null among texts."""
+    found = json_column(column)
+    if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+        return ["" if value is None else value for value in found]
+    return found
+
+
+def _milliseconds(times: pa.ChunkedArray, unit: TimeUnit) -> Any:
+    return json_column(times) // (unit.value // TimeUnit.MILLISECOND.value)
+
+
+def _variable(request: HttpRequest, session: HttpSession) -> Response:
+    text = fields.text(request.object(), "sql")
+    table, _ = _rows(session, text, _NAMES_MAX)
+    return json_response([str(value) for value in _listed(table)])
+
+
+def _node(request: HttpRequest, session: HttpSession) -> Response:
+    nodes = request.json()
+    if not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
+        raise HttpError(400, 'the body must be an array of node names, such as ["root", "plant"]')
+    path = ".".join(["root", *(quoted_name(node) for node in nodes[1:])])
+    table, _ = _rows(session, f"show child nodes {path}", _NAMES_MAX)
+    return json_response(_listed(table))
+
+
+def _rows(session: HttpSession, text: str, rows_max: int) -> tuple[pa.Table, bool]:
+    _, result = execute(session, Statement(text, read_only=True))
+    assert result is not None, text  # statements that only read have rows
+    return collect(result, rows_max), result.is_timed
+
+
+def _listed(table: pa.Table) -> list[Any]:
+    values = json_column(table.column(0)) if table.num_columns else []
+    return [value for value in (values if isinstance(values, list) else values.tolist()) if value is not None]

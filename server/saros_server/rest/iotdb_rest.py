@@ -1,0 +1,220 @@
+"""IoTDB's REST interface, versions 1 and 2.
+
+    GET  /ping                                  the node answers
+    POST /rest/v2/query, nonQuery               a statement with rows, one without
+    POST /rest/v2/insertTablet, insertRecords   rows of a device by column, rows of devices by row
+
+Version 1 differs in names only (`rowLimit`, `deviceId`). Errors are answered with HTTP status 200 and IoTDB's code,
+except of what HTTP itself refuses. Times are integers in the unit of the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from saros_grammar.cache import StatementCache
+from saros_grammar.syntax import ast
+from saros_server.api import operations
+from saros_server.api.executions import Statement
+from saros_server.api.iotdb_codes import IOTDB_CODES
+from saros_server.http.errors import HttpError
+from saros_server.http.request import HttpRequest
+from saros_server.http.response import JSON, Response, error_response, json_response
+from saros_server.http.routes import Description, Policy, Route, RouteFunction
+from saros_server.http.session import HttpSession
+from saros_server.rest import fields
+from saros_server.rest.json_inserts import Shape, records, tablet
+from saros_server.rest.results import Result, execute, json_column
+
+SUCCESS = {"code": 200, "message": "SUCCESS_STATUS"}
+_NO_QUERY, _TOO_MANY_ROWS, _TOO_LARGE = 301, 411, 709
+#: Rows of a result if the client does not say, as in IoTDB; and at most.
+_ROWS, _ROWS_MAX = 10_000, 1_000_000
+#: Statuses of what HTTP refuses; others are answered as IoTDB does.
+_HTTP_STATUSES = frozenset({401, 405, 408, 413, 415})
+_STATEMENTS_CACHED = 256
+#: A result is in memory as a whole, several times over: as Arrow, as values and as JSON.
+_RESULT_BYTES = 64 << 20
+STATUS_SCHEMA = {JSON: {"type": "object", "properties": {"code": {"type": "integer"}, "message": {"type": "string"}}}}
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of fields in a version."""
+
+    row_limit: str
+    column_names: str
+    data_types: str
+    is_aligned: str
+    device: str
+    measurements_list: str
+    data_types_list: str
+    values_list: str
+
+
+VERSIONS = {
+    "v1": Names(
+        *("rowLimit", "columnNames", "dataTypes", "isAligned", "deviceId"),
+        *("measurementsList", "dataTypesList", "valuesList"),
+    ),
+    "v2": Names(
+        *("row_limit", "column_names", "data_types", "is_aligned", "device"),
+        *("measurements_list", "data_types_list", "values_list"),
+    ),
+}
+
+
+def routes() -> list[Route]:
+    """Return the routes."""
+    rest = IoTDBRest()
+    ping = Description("Say that the node answers.", "IoTDB REST", response=STATUS_SCHEMA)
+    found = [Route("GET", "/ping", Policy.PUBLIC, _ping, ping)]
+    for version, names in VERSIONS.items():
+        found += [
+            _route(version, "query", rest.query, names, {"sql": "string", names.row_limit: "integer"}),
+            _route(version, "nonQuery", rest.non_query, names, {"sql": "string"}),
+            _route(version, "insertTablet", rest.insert_tablet, names, _tablet_fields(names)),
+            _route(version, "insertRecords", rest.insert_records, names, _records_fields(names)),
+        ]
+    return found
+
+
+def _tablet_fields(names: Names) -> dict[str, str]:
+    arrays = ("timestamps", "measurements", names.data_types, "values")
+    return {names.device: "string", names.is_aligned: "boolean"} | dict.fromkeys(arrays, "array")
+
+
+def _records_fields(names: Names) -> dict[str, str]:
+    arrays = ("timestamps", "devices", names.measurements_list, names.data_types_list, names.values_list)
+    return {names.is_aligned: "boolean"} | dict.fromkeys(arrays, "array")
+
+
+def _route(version: str, call: str, function: Any, names: Names, properties: Mapping[str, str]) -> Route:
+    schema = {
+        "type": "object",
+        "properties": {
+            name: {"type": kind} | ({"items": {}} if kind == "array" else {}) for name, kind in properties.items()
+        },
+    }
+    description = Description(f"IoTDB's {call}.", "IoTDB REST", request={JSON: schema}, response=STATUS_SCHEMA)
+    run: RouteFunction = partial(function, names)
+    return Route("POST", f"/rest/{version}/{call}", Policy.AUTHENTICATED, run, description, failure=failure)
+
+
+def failure(status: int, code: int, message: str) -> Response:
+    """Return the response of a failed call."""
+    if status in _HTTP_STATUSES:
+        return error_response(status, code, message)
+    return error_response(200, IOTDB_CODES.get(code, code), message)
+
+
+def _ping(_: HttpRequest, __: HttpSession) -> Response:
+    return json_response(SUCCESS)
+
+
+class IoTDBRest:
+    """The functions of the routes. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._statements = StatementCache(_STATEMENTS_CACHED)
+
+    def query(self, names: Names, request: HttpRequest, session: HttpSession) -> Response:
+        """Run a statement with rows."""
+        body = request.object()
+        text = fields.text(body, "sql")
+        limit = fields.integer(body, names.row_limit, _ROWS)
+        if not 0 < limit <= _ROWS_MAX:
+            raise HttpError(400, f"{names.row_limit} is {limit}: expected a number from 1 to {_ROWS_MAX}")
+        _, result = execute(session, Statement(text, read_only=True))
+        assert result is not None, text  # statements that only read have rows
+        table = collect(result, limit)
+        return json_response(self._result(names, text, result, table))
+
+    def non_query(self, _names: Names, request: HttpRequest, session: HttpSession) -> Response:
+        """Run a statement without rows."""
+        text = fields.text(request.object(), "sql")
+        _, result = execute(session, Statement(text))
+        if result is not None:
+            result.close()
+            raise HttpError(400, "the statement has rows: send it to query", _NO_QUERY)
+        return json_response(SUCCESS)
+
+    def insert_tablet(self, names: Names, request: HttpRequest, session: HttpSession) -> Response:
+        """Insert rows of one device, by column."""
+        body = request.object()
+        times = fields.array_of(body, "timestamps", int)
+        measurements = fields.array_of(body, "measurements", str)
+        types = fields.array_of(body, names.data_types, str, len(measurements))
+        columns = fields.array_of(body, "values", list, len(measurements))
+        shape = Shape(tuple(measurements), tuple(types))
+        device, aligned = fields.text(body, names.device), fields.flag(body, names.is_aligned)
+        session.call(operations.INSERT, tablet(device, aligned, shape, times, columns))
+        return json_response(SUCCESS)
+
+    def insert_records(self, names: Names, request: HttpRequest, session: HttpSession) -> Response:
+        """Insert rows of several devices."""
+        body = request.object()
+        devices = fields.array_of(body, "devices", str)
+        count = len(devices)
+        times = fields.array_of(body, "timestamps", int, count)
+        measurements = fields.array_of(body, names.measurements_list, list, count)
+        types = fields.array_of(body, names.data_types_list, list, count)
+        rows = fields.array_of(body, names.values_list, list, count)
+        shapes = [_shape(place, *parts) for place, parts in enumerate(zip(measurements, types, rows, strict=True))]
+        aligned = fields.flag(body, names.is_aligned)
+        errors = []
+        for inserts in records(devices, aligned, shapes, times, rows):
+            errors += [found for found in session.call(operations.INSERT_MANY, inserts) if isinstance(found, Exception)]
+        if errors:
+            raise errors[0]
+        return json_response(SUCCESS)
+
+    def _result(self, names: Names, text: str, result: Result, table: pa.Table) -> dict[str, Any]:
+        """Return a result as IoTDB shows it: expressions of a SELECT, columns of other statements."""
+        statement = self._statements.get(text).statement
+        is_selected = isinstance(statement, ast.Select) and not statement.last
+        first = 1 if result.is_timed else 0
+        titles = table.schema.names[first:]
+        return {
+            "expressions": titles if is_selected else None,
+            names.column_names: None if is_selected else titles,
+            names.data_types: list(result.head.type_names[first:]),
+            "timestamps": json_column(table.column(0)) if result.is_timed else None,
+            "values": [json_column(column) for column in table.columns[first:]],
+        }
+
+
+def _shape(place: int, measurements: list[Any], types: list[Any], row: list[Any]) -> Shape:
+    if not len(measurements) == len(types) == len(row):
+        raise HttpError(
+            400,
+            f"record {place} has {len(measurements)} measurements, {len(types)} types and {len(row)} values",
+        )
+    if not all(isinstance(word, str) for word in (*measurements, *types)):
+        raise HttpError(400, f"record {place} has a measurement or a type that is not a text")
+    return Shape(tuple(measurements), tuple(types))
+
+
+def collect(result: Result, limit: int) -> pa.Table:
+    """Return all rows of a result. Raises HttpError: 411 for more rows than `limit`, 709 for too many bytes."""
+    batches, rows, size = list[pa.RecordBatch](), 0, 0
+    for batch in result.batches():
+        batches.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if size > _RESULT_BYTES:
+            result.close()
+            raise HttpError(
+                400, f"the result has more than {_RESULT_BYTES} bytes: narrow it, or use /query", _TOO_LARGE
+            )
+        if rows > limit:
+            result.close()
+            raise HttpError(
+                400, f"Dataset row size exceeded the given max row size ({limit}): narrow the query", _TOO_MANY_ROWS
+            )
+    return pa.Table.from_batches(batches, result.schema)

@@ -1,0 +1,87 @@
+"""Results of statements that arrive over HTTP: Arrow messages, batches, and columns of JSON. One thread at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from saros_server.api import operations
+from saros_server.api.executions import ResultHead, ResultStream, Statement
+from saros_server.http.session import HttpSession
+
+_SCHEMAS_CACHED = 256
+#: Times of years with four digits, in seconds since 1970; calendars of other programs have no others.
+_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
+_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The rows of a statement; they are read once."""
+
+    head: ResultHead
+    schema: pa.Schema
+    #: Arrow IPC.
+    messages: Iterator[memoryview]
+    #: Produces the rows that were not there at once; None: all were.
+    stream: ResultStream | None
+
+    @property
+    def is_timed(self) -> bool:
+        """There is a Time column, which comes first."""
+        return bool(len(self.schema)) and self.schema.field(0).name == "Time" and not self.schema.field(0).nullable
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows."""
+        return (pa.ipc.read_record_batch(pa.py_buffer(message), self.schema) for message in self.messages)
+
+    def close(self) -> None:
+        """End the query if it still runs. Idempotent."""
+        if self.stream is not None:
+            self.stream.close()
+
+
+def execute(session: HttpSession, statement: Statement) -> tuple[ResultHead, Result | None]:
+    """Execute a statement; its result is None if it has no rows. Raises its errors."""
+    answer = session.call(operations.EXECUTE, statement)
+    if not answer.head.schema:
+        return answer.head, None
+    stream = session.call(operations.FETCH, answer.cursor) if answer.cursor else None
+    messages = answer.messages if stream is None else chain(answer.messages, stream)
+    return answer.head, Result(answer.head, _schema(answer.head.schema), iter(messages), stream)
+
+
+@lru_cache(_SCHEMAS_CACHED)
+def _schema(encoded: bytes) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(encoded))
+
+
+def json_column(array: pa.Array | pa.ChunkedArray) -> Any:
+    """Return a column as `json_response` takes it: times as integers, days as ISO 8601, bytes as 0x and hex digits."""
+    type_ = array.type
+    if pa.types.is_timestamp(type_):
+        array = array.cast(pa.int64())
+    elif pa.types.is_date32(type_):
+        array = array.cast(pa.string())
+    elif pa.types.is_binary(type_):
+        return [None if value is None else f"0x{value.hex()}" for value in array.to_pylist()]
+    if array.null_count or pa.types.is_string(array.type):
+        return array.to_pylist()
+    return array.to_numpy(zero_copy_only=False) if isinstance(array, pa.Array) else array.to_numpy()
+
+
+def iso_times(array: pa.Array) -> pa.Array:
+    """Return timestamps as ISO 8601 texts in UTC, or as integers if a year among them has not four digits."""
+    unit = array.type.unit
+    ticks = array.cast(pa.int64())
+    bounds = pc.min_max(ticks).as_py()
+    low, high = bounds["min"], bounds["max"]
+    if low is not None and not (_FIRST_SECOND * _TICKS[unit] <= low <= high <= _LAST_SECOND * _TICKS[unit]):
+        return ticks
+    return pc.strftime(ticks.cast(pa.timestamp(unit, tz="UTC")), format="%Y-%m-%dT%H:%M:%SZ")

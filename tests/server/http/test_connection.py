@@ -1,0 +1,183 @@
+"""Clients that are slow, send too much, or go away; TLS; the end of the service."""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from self_signed import self_signed
+from server.http.http_node import HttpNode, http_server, serving
+from waiting import PATIENCE_S, wait_until
+
+from saros_server.auth.security import Security
+from saros_server.http.limits import HttpLimits
+from saros_server.http.request import HttpRequest
+from saros_server.http.response import Chunks, Response
+from saros_server.http.routes import Policy, Route
+from saros_server.http.session import HttpSession
+from saros_server.pki.certificate_files import CertificateFiles, WatchedFiles
+
+QUICK = HttpLimits(header_s=0.2, body_s=0.2, write_s=0.2, header_bytes=4_000, connections=20)
+
+
+def _echo(request: HttpRequest, _: HttpSession) -> Response:
+    return Response(request.body())
+
+
+def _endless() -> Iterator[bytes]:
+    while True:
+        yield bytes(1 << 16)
+
+
+CLOSED = threading.Event()
+
+
+def _stream(_: HttpRequest, __: HttpSession) -> Response:
+    return Response(Chunks(_endless(), CLOSED.set))
+
+
+ROUTES = (Route("POST", "/echo", Policy.PUBLIC, _echo), Route("GET", "/endless", Policy.PUBLIC, _stream))
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpNode]:
+    with serving(tmp_path_factory.mktemp("connections"), ROUTES, QUICK) as made:
+        yield made
+
+
+def exchange(node: HttpNode, sent: bytes) -> bytes:
+    """Send bytes, and return all that comes until the connection is closed."""
+    with socket.create_connection(("127.0.0.1", node.service.port), PATIENCE_S) as client:
+        client.sendall(sent)
+        received = b""
+        try:
+            while part := client.recv(1 << 16):
+                received += part
+        except ConnectionResetError:
+            pass
+    return received
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET", b"GET /echo HTTP/1.1\r\nHost: a\r\n"])
+def test_headers_that_do_not_come_end_the_connection(node: HttpNode, sent: bytes) -> None:
+    assert b"" == exchange(node, sent)
+
+
+def test_a_body_that_does_not_come_is_refused(node: HttpNode) -> None:
+    answer = exchange(node, b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc")
+    assert answer.startswith(b"HTTP/1.1 408 "), answer
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET /echo HTTP/1.1\r\n" + b"X-A: b\r\n" * 1_000,
+        b"GET /" + b"a" * 10_000,
+        b"GET /echo HTTP/1.1\r\nX-A: " + b"a" * 10_000,
+    ],
+)
+def test_headers_that_are_too_large_are_refused(node: HttpNode, sent: bytes) -> None:
+    assert exchange(node, sent).startswith(b"HTTP/1.1 431 ")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+        b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+        b"GET http://[ HTTP/1.1\r\n\r\n",
+    ],
+)
+def test_what_is_no_http_is_refused(node: HttpNode, sent: bytes) -> None:
+    answer = exchange(node, sent)
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 400 "), answer
+
+
+def test_a_client_that_reads_nothing_is_disconnected(node: HttpNode) -> None:
+    CLOSED.clear()
+    with socket.create_connection(("127.0.0.1", node.service.port), PATIENCE_S) as client:
+        client.sendall(b"GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert CLOSED.wait(PATIENCE_S)
+
+
+def test_more_connections_than_there_may_be_are_refused(node: HttpNode) -> None:
+    open_sockets = [socket.create_connection(("127.0.0.1", node.service.port)) for _ in range(25)]
+    try:
+        wait_until(lambda: node.client.post("/echo").status_code == 503)
+    finally:
+        for each in open_sockets:
+            each.close()
+    wait_until(lambda: node.client.post("/echo").status_code == 200)
+
+
+def test_metrics_count_requests(tmp_path: Path) -> None:
+    with http_server(tmp_path / "data") as node:
+        node.written("insert into root.a.d(time, x) values (1, 1)")
+        text = node.client.get("/metrics").text
+        for name, count in (("connections", 1), ("accepted_total", 1), ("requests_total", 2), ("refused_total", 0)):
+            assert f'saros_port_{name}{{protocol="http"}} {count}.0\n' in text
+        received, sent = (
+            float(re.findall(rf'saros_port_{name}_bytes_total{{protocol="http"}} (\S+)', text)[0])
+            for name in ("received", "sent")
+        )
+        assert received > sent > 0
+
+
+def test_small_responses_are_not_held_back(node: HttpNode) -> None:
+    assert node.service._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_the_service_ends_with_requests_in_progress(tmp_path: Path) -> None:
+    CLOSED.clear()
+    with serving(tmp_path, ROUTES) as node, node.client.stream("GET", "/endless") as answer:
+        next(answer.iter_raw())
+        node.service.stop(0.2)
+        assert CLOSED.wait(PATIENCE_S)
+
+
+# ---------------------------------------------------------------------------------------------- TLS
+
+
+def certificate_in(folder: Path) -> CertificateFiles:
+    folder.mkdir()
+    key, certificate = self_signed(folder)
+    return CertificateFiles(str(certificate), str(key))
+
+
+@pytest.mark.slow
+def test_tls_with_a_certificate_that_is_reloaded(tmp_path: Path) -> None:
+    first, second = certificate_in(tmp_path / "first"), certificate_in(tmp_path / "second")
+
+    def status(trusted: CertificateFiles) -> int:
+        context = ssl.create_default_context(cafile=trusted.certificate)
+        context.set_alpn_protocols(["h2", "http/1.1"])
+        return httpx.get(f"{node.url}/ping", verify=context, timeout=PATIENCE_S).status_code
+
+    used = CertificateFiles(first.certificate, first.key)
+    with http_server(tmp_path / "data", Security(tls=used), verify=False) as node:
+        assert node.url.startswith("https://")
+        assert 200 == status(first)
+        second_certificate = Path(second.certificate).read_bytes()
+        for old, new in ((first.certificate, second.certificate), (first.key, second.key)):
+            Path(old).write_bytes(Path(new).read_bytes())
+        trusted = tmp_path / "trusted.pem"
+        trusted.write_bytes(second_certificate)
+        assert 200 == status(CertificateFiles(str(trusted), ""))
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(node.url.replace("https", "http") + "/ping", timeout=PATIENCE_S)
+
+
+def test_a_handshake_that_does_not_come_ends_the_connection(tmp_path: Path) -> None:
+    made = certificate_in(tmp_path / "tls")
+    files = WatchedFiles((made.certificate, made.key))
+    with serving(tmp_path / "data", ROUTES, QUICK, files) as node:
+        assert b"" == exchange(node, b"\x16\x03\x01")

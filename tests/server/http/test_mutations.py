@@ -1,0 +1,144 @@
+"""Requests that were damaged: each is answered without an error of the program, and the service goes on."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from server.http.http_node import HttpNode, http_server
+from waiting import PATIENCE_S
+
+ROUNDS = 60
+TABLET = {
+    "timestamps": [1, 2],
+    "measurements": ["a", "b"],
+    "data_types": ["INT32", "TEXT"],
+    "values": [[1, 2], ["x", None]],
+    "is_aligned": False,
+    "device": "root.m.d",
+}
+RECORDS = {
+    "timestamps": [1, 2],
+    "measurements_list": [["a", "b"], ["a"]],
+    "data_types_list": [["INT32", "TEXT"], ["INT32"]],
+    "values_list": [[1, "x"], [2]],
+    "is_aligned": False,
+    "devices": ["root.m.d", "root.m.e"],
+}
+PANEL = {
+    "expression": ["a"],
+    "prefix_path": ["root.m.d"],
+    "start_time": 0,
+    "end_time": 10,
+    "condition": "a > 0",
+    "control": "limit 5",
+}
+REQUESTS: list[tuple[str, Any]] = [
+    ("/rest/v2/query", {"sql": "select a, b from root.m.d", "row_limit": 10}),
+    ("/rest/v2/nonQuery", {"sql": "insert into root.m.d(time, a) values (1, 1)"}),
+    ("/rest/v2/insertTablet", TABLET),
+    ("/rest/v2/insertRecords", RECORDS),
+    ("/grafana/v2/query/expression", PANEL),
+    ("/grafana/v2/variable", {"sql": "show child paths root.m"}),
+    ("/grafana/v2/node", ["root", "m"]),
+    ("/query.json", {"sql": "select a from root.m.d where a > ?", "parameters": [0], "timeout_ms": 1_000}),
+    ("/query.arrow", {"sql": "select a, b from root.m.d", "parameters": []}),
+    ("/query.parquet", {"sql": "show devices root.**"}),
+    ("/query.csv", {"sql": "select a, b from root.m.d", "parameters": []}),
+]
+VALUES: list[Any] = [
+    *(None, True, False, 0, -1, 1.5, 2**31, 2**63, -(2**63), 2**64, 1e308, "", "x", "'", "`", "\0", "root.**"),
+    *(
+        "é" * 100,
+        "NaN",
+        "9999-12-31",
+        "0x0",
+        "0xzz",
+        [],
+        {},
+        [[]],
+        [None],
+        {"a": []},
+        "a" * 70_000,
+        "((((((",
+        "TIMESTAMP",
+    ),
+    *(
+        "DATE",
+        "BLOB",
+        "FLOAT",
+        "STRING",
+        "BOOLEAN",
+        "select",
+        ";",
+        "--",
+        "🎈",
+        "\ud800".encode("utf-8", "replace").decode(),
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpNode]:
+    with http_server(tmp_path_factory.mktemp("mutations") / "data") as made:
+        yield made
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield each container and key of a value of JSON."""
+    keys = value.keys() if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    for key in keys:
+        yield value, key
+        yield from places(value[key])
+
+
+def mutated(randomness: random.Random, body: Any) -> Any:
+    """Return a body of which one to three values were exchanged, or left out."""
+    found = copy.deepcopy(body)
+    for _ in range(randomness.randint(1, 3)):
+        container, key = randomness.choice(list(places(found)) or [(None, None)])
+        if container is None:
+            return randomness.choice(VALUES)
+        if randomness.random() < 0.2:
+            del container[key]
+        else:
+            container[key] = copy.deepcopy(randomness.choice(VALUES))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("path", "body"), REQUESTS, ids=[path for path, _ in REQUESTS])
+def test_values_that_do_not_belong(node: HttpNode, path: str, body: Any, caplog: pytest.LogCaptureFixture) -> None:
+    randomness = random.Random(path)
+    for _ in range(ROUNDS):
+        sent = mutated(randomness, body)
+        answer = node.client.post(path, json=sent)
+        assert answer.status_code in {200, 400, 403, 404, 405, 413, 501}, (sent, answer.text[:500])
+        if answer.headers["content-type"] == "application/json":
+            assert answer.json().get("code") not in {305, 2001} if isinstance(answer.json(), dict) else True, sent
+    assert [] == [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert 200 == node.client.post(path, json=body).status_code
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("path", "body"), REQUESTS[:4], ids=[path for path, _ in REQUESTS[:4]])
+def test_bytes_that_do_not_belong(node: HttpNode, path: str, body: Any, caplog: pytest.LogCaptureFixture) -> None:
+    randomness = random.Random(path)
+    content = json.dumps(body).encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {len(content)}\r\n\r\n"
+    for _ in range(ROUNDS):
+        data = bytearray(head.encode() + content)
+        for _ in range(randomness.randint(1, 4)):
+            data[randomness.randrange(len(data))] = randomness.randrange(256)
+        with socket.create_connection(("127.0.0.1", node.service.port), PATIENCE_S) as client:
+            client.sendall(data)
+            client.shutdown(socket.SHUT_WR)
+            received = client.recv(1 << 16)
+            assert b" 500 " not in received[:20], bytes(data)
+    assert [] == [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert 200 == node.client.post(path, json=body).status_code
