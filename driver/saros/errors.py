@@ -16,8 +16,8 @@ Error                       .code (see docs/errors.md), .status (its name), .adv
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -140,26 +140,41 @@ def database_error(message: str, code: int) -> DatabaseError:
     return _CLASSES[status_of(code).error_class](message, code)
 
 
-@contextmanager
-def translated_errors() -> Iterator[None]:
+class _ErrorTranslation:
+    """The context of `translated_errors`; it has no state, so there is one."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, Error):
+            translated = _translated(error)
+            if translated is not None:
+                raise translated from error
+
+
+_TRANSLATION = _ErrorTranslation()
+
+
+def translated_errors() -> AbstractContextManager[None]:
     """Turn any exception with a status `code` into its PEP 249 class; others are our bugs and pass as they are.
 
     Halves of characters, as they come from files that were read with `errors="surrogateescape"`, are the caller's.
     """
-    try:
-        yield
-    except Error:
-        raise
-    except UnicodeEncodeError as error:
+    return _TRANSLATION
+
+
+def _translated(error: Exception) -> DatabaseError | None:
+    if isinstance(error, UnicodeEncodeError):
         half, start = error.object[error.start], max(error.start - 20, 0)
         message = (
             f"{error.object[start : error.end]!r} ends with {half!r}, which is no character: the text was not UTF-8"
         )
-        raise database_error(f"{message} where it was read", 2003) from error
-    except Exception as error:
-        code = getattr(error, "code", None)
-        if not isinstance(code, int):
-            raise
-        caret = getattr(error, "caret", None)  # a statement's mistake: its line and a mark below it
-        message = str(error) if caret is None else f"{error}\n{caret()}"
-        raise database_error(message, code) from error
+        return database_error(f"{message} where it was read", 2003)
+    code = getattr(error, "code", None)
+    if not isinstance(code, int):
+        return None
+    caret = getattr(error, "caret", None)  # a statement's mistake: its line and a mark below it
+    return database_error(str(error) if caret is None else f"{error}\n{caret()}", code)

@@ -109,6 +109,25 @@ class EngineCounters:
     writes: LatencySnapshot = NOTHING
 
 
+class _Counted:
+    """A context that is counted at its end, also as a failure if it ends by an exception."""
+
+    __slots__ = ("_counters", "_counting", "_statements")
+
+    def __init__(self, counters: EngineCounters, counting: threading.Lock, statements: int) -> None:
+        self._counters = counters
+        self._counting = counting
+        self._statements = statements
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with self._counting:
+            self._counters.statements += self._statements
+            self._counters.failures += kind is not None
+
+
 class QueryEngine:
     """See the module."""
 
@@ -168,23 +187,15 @@ class QueryEngine:
         """Run one statement. Raises what is wrong with it: ParseError, UserMistake, EngineError, StorageError."""
         with self._counted(statements=1):
             parsed = self._statements.get(text)
-            return self._execute(_Question(text, parsed, (), timeout_ms, request), session, parameters)
+            is_bound = bool(parsed.parameters or parameters)
+            given = tuple(self._binder.literals(parsed.statement, parameters)) if is_bound else ()
+            return self._execute(_Question(text, parsed, given, timeout_ms, request), session)
 
-    @contextmanager
-    def _counted(self, *, statements: int) -> Iterator[None]:
-        failed = True
-        try:
-            yield
-            failed = False
-        finally:
-            with self._counting:
-                self._counters.statements += statements
-                self._counters.failures += failed
+    def _counted(self, *, statements: int) -> _Counted:
+        return _Counted(self._counters, self._counting, statements)
 
-    def _execute(self, question: _Question, session: SessionContext, parameters: Sequence[object]) -> Result:
+    def _execute(self, question: _Question, session: SessionContext) -> Result:
         parsed = question.parsed
-        if parsed.parameters or parameters:
-            question = replace(question, given=tuple(self._binder.literals(parsed.statement, parameters)))
         if session.read_only or session.shared:
             check_session(parsed.statement, session)
         if session.trail is None and session.access.unrestricted:

@@ -10,8 +10,6 @@ The only state of this module is the task that runs on each thread; computations
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from saros_scheduler.driver_task import DriverTask, TaskState
 
@@ -27,14 +25,20 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
-@contextmanager
-def running_task(task: DriverTask) -> Iterator[None]:
-    """Mark this thread as running a task's driver."""
-    before, _thread.task = _thread.task, task
-    try:
-        yield
-    finally:
-        _thread.task = before
+class RunningTask:
+    """A context in which this thread runs a task's driver."""
+
+    __slots__ = ("_before", "_task")
+
+    def __init__(self, task: DriverTask) -> None:
+        self._task = task
+        self._before: DriverTask | None = None
+
+    def __enter__(self) -> None:
+        self._before, _thread.task = _thread.task, self._task
+
+    def __exit__(self, *_: object) -> None:
+        _thread.task = self._before
 
 
 def require_wanted() -> None:

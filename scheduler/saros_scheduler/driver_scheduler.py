@@ -23,7 +23,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from saros_scheduler.cancellation import running_task
+from saros_scheduler.cancellation import RunningTask
 from saros_scheduler.deadline_queue import DeadlineQueue
 from saros_scheduler.driver_task import DriverTask, TaskState, Transition
 from saros_scheduler.multilevel_queue import LEVELS
@@ -233,7 +233,7 @@ class DriverScheduler:
             return  # aborted while it stood in the queue, and closed by the aborter
         query, level, blocked = task.driver.id.query, task.level, None
         try:
-            with running_task(task):
+            with RunningTask(task):
                 blocked = task.driver.process_for(quantum_ns or self._options.quantum_ns)
             finished = task.driver.is_finished()
         except BaseException as error:  # noqa: BLE001 - the top of a driver: its error ends its query, with this cause

@@ -25,6 +25,7 @@ Pure and not thread-safe: `ready_queue.py` adds the lock.
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -39,7 +40,7 @@ CHARGE_NS_MAX = 30 * SECOND_NS
 
 def level_of(scheduled_ns: int) -> int:
     """The level of a driver that has run `scheduled_ns` in all."""
-    return max(level for level, start in enumerate(LEVEL_STARTS_NS) if scheduled_ns >= start)
+    return bisect_right(LEVEL_STARTS_NS, scheduled_ns) - 1
 
 
 def weight_of(level: int) -> int:
@@ -122,7 +123,9 @@ class MultilevelPriorityQueue(Generic[T]):
         waiting = [n for n in range(LEVELS) if self._levels[n].size]
         if not waiting:
             return None
-        number = min(waiting, key=lambda n: (self._levels[n].time_ns / weight_of(n), n))
+        number = waiting[0]
+        if len(waiting) > 1:
+            number = min(waiting, key=lambda n: (self._levels[n].time_ns / weight_of(n), n))
         heap = self._levels[number].heap
         while self._places.get(heap[0][2]) != (number, heap[0][1]):
             heapq.heappop(heap)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from free_ports import HOST, free_ports
 from self_signed import self_signed
@@ -43,6 +42,7 @@ from saros_server.port.listener import PortListener
 from saros_server.server import Server
 from saros_storage.base.clock import SystemClock
 from saros_storage.base.errors import StorageError
+from saros_storage.base.types import Int64Array
 from saros_wire import protocol
 from saros_wire.frames import Call, Header
 from saros_wire.generated import client_pb2
@@ -541,10 +541,10 @@ def test_an_insert_of_several_messages_that_fails_names_all_missing_rows(
     """Ten rows go in a message; the failing one of three is written up to its fourth row, if in part."""
     sent = 0
 
-    def insert(_: EmbeddedSession, __: str, times: pa.Array, *___: object, **____: object) -> int:
+    def insert(_: EmbeddedSession, __: str, times: Int64Array, *___: object, **____: object) -> int:
         nonlocal sent
         sent += 1
-        start = times[0].as_py()
+        start = int(times[0])
         rows = RowsLeft([RowRange("root.a.e", start, start + 3)], [RowRange("root.a.e", start + 4, start + 9)])
         match failures.get(sent):
             case 2020:

@@ -34,7 +34,7 @@ NUMBERS = st.integers(0, 0xFFFF_FFFF)
 
 def test_the_layout_that_all_versions_share() -> None:
     """A driver of any version must be able to read why it is refused."""
-    assert (b"SAROS\x05\r\n", 8, b"SAROS", 5) == (PREFACE, len(PREFACE), MAGIC, PREFACE[5])
+    assert (b"SAROS\x06\r\n", 8, b"SAROS", 6) == (PREFACE, len(PREFACE), MAGIC, PREFACE[5])
     assert PREFACE[5] == VERSION
     header = encode_header(Kind.ERROR, 0x0403_0201, 0x0D0C, 0x0F0E, 7)
     assert bytes.fromhex("0c0d0000 0e0f0000 01020304 13 07 0000") == header

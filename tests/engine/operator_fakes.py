@@ -13,7 +13,7 @@ from saros_engine.memory.memory import QueryMemory
 from saros_engine.memory.pool import MemoryPool
 from saros_engine.operators.operator import Operator, OperatorContext, OperatorStatistics
 from saros_engine.plan.plan import Field
-from saros_scheduler.cancellation import running_task
+from saros_scheduler.cancellation import RunningTask
 from saros_storage.base.block import Block, Column
 from saros_storage.base.clock import SystemClock
 from saros_storage.base.types import DataType, Scalar
@@ -217,5 +217,5 @@ def unwanted() -> Iterator[None]:
     """A thread that works for a query which has ended."""
     task = idle_task()
     task.to_aborted()
-    with running_task(task):
+    with RunningTask(task):
         yield

@@ -194,12 +194,8 @@ class FrameClient:
 
 def columns(device: str, times: list[int], sequence: int = 0, **values: Any) -> bytes:
     """The body of an INSERT."""
-    metadata = {payload.DEVICE_KEY: device.encode(), payload.ALIGNED_KEY: b"none"}
-    if sequence:
-        metadata[payload.SEQUENCE_KEY] = str(sequence).encode()
     batch = pa.record_batch([pa.array(times, pa.int64()), *map(pa.array, values.values())], names=["", *values])
-    batch = batch.replace_schema_metadata(metadata)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    return bytes(sink.getvalue())
+    return payload.encode_insert_head(device.encode(), sequence, aligned=None) + bytes(sink.getvalue())

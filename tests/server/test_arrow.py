@@ -10,13 +10,14 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from saros_server.api.arrow import arrow_schema, to_arrow, to_column, to_times
+from saros_server.api.arrow import arrow_schema, encode, to_arrow, to_column, to_times
 from saros_server.api.insert_request import read_insert
 from saros_storage.base.arrow import data_type_of
 from saros_storage.base.block import Block, Column, TextArray
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import DataType, NumericArray, TimeUnit
 from saros_wire.client_values import UnreadableValues
+from saros_wire.payload import encode_insert_head
 
 MS = TimeUnit.MILLISECOND
 ALL = {
@@ -45,6 +46,26 @@ def test_every_type_goes_to_arrow_and_back() -> None:
         assert values == back.to_list()
         expected = DataType.TEXT if type_ is DataType.STRING else type_
         assert expected is back.type
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 64, 65])
+@pytest.mark.parametrize("timed", [True, False])
+@pytest.mark.parametrize("types", [[t] for t in ALL] + [[DataType.INT32, DataType.DOUBLE, DataType.TIMESTAMP]])
+def test_a_block_makes_the_message_that_arrow_makes(types: list[DataType], timed: bool, rows: int) -> None:
+    for values in ([ALL[t][0] for t in types], [ALL[t][2] for t in types]):
+        columns = [Column.of(type_, [value] * rows) for type_, value in zip(types, values, strict=True)]
+        block = Block.timed(np.arange(rows) * 7, columns) if timed else Block.untimed(columns)
+        schema = arrow_schema([t.name for t in types], types, timed=timed, unit=MS, zone="UTC")
+        (message,) = encode(block, schema)
+        assert to_arrow(block, schema).serialize().to_pybytes() == bytes(message)
+
+
+def test_columns_with_nulls_or_gaps_make_the_message_that_arrow_makes() -> None:
+    for column in (Column.of(DataType.INT64, [1, None]), Column(DataType.DOUBLE, np.arange(4.0)[::2])):
+        schema = arrow_schema(["s"], [column.type], timed=True, unit=MS, zone="UTC")
+        block = Block.timed(np.array([5, 6]), [column])
+        (message,) = encode(block, schema)
+        assert to_arrow(block, schema).serialize().to_pybytes() == bytes(message)
 
 
 def test_a_slice_of_text_is_that_slice() -> None:
@@ -168,7 +189,7 @@ def message_of(batch: pa.RecordBatch, compression: str | None = None) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
         writer.write_batch(batch)
-    return bytes(sink.getvalue().to_pybytes())
+    return encode_insert_head(b"root.a.d", 0, aligned=None) + sink.getvalue().to_pybytes()
 
 
 def columns_in(message: bytes) -> Mapping[str, Any]:

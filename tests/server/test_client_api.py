@@ -98,7 +98,7 @@ def test_a_result_consists_of_its_head_its_messages_and_a_cursor(
     assert InsertOutcome(points=3) == api.call(operations.INSERT, HERE, token, rows_of("root.a.d", 1, 2, 3))
     small = api.call(operations.EXECUTE, HERE, token, SELECT)
     schema = pa.ipc.read_schema(pa.py_buffer(small.head.schema))
-    assert ResultHead(small.head.query_id, small.head.schema, ["TIMESTAMP", "DOUBLE"], -1, stale=False) == small.head
+    assert ResultHead(small.head.query_id, small.head.schema, ("TIMESTAMP", "DOUBLE"), -1, stale=False) == small.head
     assert (0, None) == (small.cursor, small.end)
     monkeypatch.setattr(executions, "_ANSWER_BYTES", 0)
     large = api.call(operations.EXECUTE, HERE, token, SELECT)

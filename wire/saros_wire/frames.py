@@ -40,7 +40,7 @@ from enum import IntEnum
 from saros_wire.payload import MESSAGE_BYTES_MAX
 
 #: The version of the protocol. Raised with every change that an older side would not understand.
-VERSION = 5
+VERSION = 6
 #: The first bytes of a connection.
 MAGIC = b"SAROS"
 PREFACE = MAGIC + bytes((VERSION, 0x0D, 0x0A))
@@ -90,7 +90,7 @@ class Call(IntEnum):
     CLOSE = 2  # nothing -> nothing
     PING = 3  # nothing -> PingReply
     EXECUTE = 4  # ExecuteRequest -> Answer, record batches one after the other; MORE: one in each item, ResultEnd
-    INSERT = 5  # nothing, an Arrow IPC stream of one batch -> InsertReply
+    INSERT = 5  # nothing, an insert (`payload`) -> InsertReply
     HOLD = 6  # HoldRequest -> HoldReply
     UPLOAD = 7  # UploadRequest, bytes of the file -> UploadReply
     DISCARD_UPLOADS = 8  # DiscardUploadsRequest -> nothing

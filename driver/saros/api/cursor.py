@@ -8,7 +8,6 @@ left begins behind the last row that was fetched, amid a batch too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
@@ -168,9 +167,12 @@ class Cursor(CursorState["Outcome"]):
         return self._rows
 
     def _make_rows(self, outcome: Outcome) -> Iterator[Row]:
-        with self._ended_by_ctrl_c():
+        try:
             for batch in self._batches(outcome):
                 yield from self._rows_of(batch)
+        except KeyboardInterrupt:
+            self._finish()  # rows of the batch are lost: none may follow them
+            raise
 
     def _batches_left(self, outcome: Outcome) -> Iterator[pa.RecordBatch]:
         rest = self._rest_of_batch()
@@ -180,20 +182,15 @@ class Cursor(CursorState["Outcome"]):
 
     def _batches(self, outcome: Outcome) -> Iterator[pa.RecordBatch]:
         while True:
-            with self._ended_by_ctrl_c(), translated_errors():
-                batch = outcome.next_batch()
+            try:
+                with translated_errors():
+                    batch = outcome.next_batch()
+            except KeyboardInterrupt:
+                self._finish()  # a batch that was taken is lost: none may follow it
+                raise
             if batch is None:
                 return
             yield batch
-
-    @contextmanager
-    def _ended_by_ctrl_c(self) -> Iterator[None]:
-        """What a fetch had taken when it was broken off is lost: none may go on behind it as if nothing were."""
-        try:
-            yield
-        except KeyboardInterrupt:
-            self._finish()
-            raise
 
     def _finish(self) -> None:
         outcome, self._outcome, self._rows, self._begun = self._outcome, None, None, None

@@ -10,8 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from saros.errors import DatabaseError, database_error
+from saros.errors import database_error
 
+#: Microseconds of a tick; ticks of nanoseconds are made microseconds first.
+_MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 1}
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - `tzinfo.fromutc` takes UTC in the clothes of its zone
 
 
@@ -27,36 +29,23 @@ def python_rows(batch: pa.RecordBatch, *, epoch: bool) -> Iterable[tuple[Any, ..
 
 def _python_values(column: pa.Array, *, epoch: bool) -> list[Any]:
     if pa.types.is_timestamp(column.type):
-        column = column if epoch else _in_microseconds(column)
         ticks: list[int | None] = column.view(pa.int64()).to_pylist()
-        return ticks if epoch else _datetimes(ticks, pa.lib.string_to_tzinfo(column.type.tz))
+        return ticks if epoch else _datetimes(ticks, column.type.unit, pa.lib.string_to_tzinfo(column.type.tz))
     values: list[Any] = column.to_pylist()
     return values
 
 
-def _in_microseconds(column: pa.Array) -> pa.Array:
-    zone = column.type.tz
-    if column.type.unit == "ns":
-        column = pc.floor_temporal(column, unit="microsecond")
+def _datetimes(ticks: list[int | None], unit: str, zone: tzinfo) -> list[datetime | None]:
+    """Aware datetimes of ticks. Arrow makes them too, and loads pandas for it, which takes a second."""
+    if unit == "ns":
+        ticks = [None if tick is None else tick // 1_000 for tick in ticks]
+    step, begin, aware = _MICROSECONDS[unit], _EPOCH.replace(tzinfo=zone), zone.fromutc
     try:
-        return column.cast(pa.timestamp("us", zone))
-    except pa.ArrowInvalid as error:
-        raise _no_datetime() from error
-
-
-def _datetimes(ticks: list[int | None], zone: tzinfo) -> list[datetime | None]:
-    """Aware datetimes of microseconds. Arrow makes them too, and loads pandas for it, which takes a second."""
-    begin, aware = _EPOCH.replace(tzinfo=zone), zone.fromutc
-    try:
-        return [None if tick is None else aware(begin + timedelta(0, 0, tick)) for tick in ticks]
+        return [None if tick is None else aware(begin + timedelta(0, 0, tick * step)) for tick in ticks]
     except OverflowError as error:
-        raise _no_datetime() from error
-
-
-def _no_datetime() -> DatabaseError:
-    return database_error(
-        'a datetime holds the years 1 to 9999, and a time is outside: connect with timestamps="epoch"', 2007
-    )
+        raise database_error(
+            'a datetime holds the years 1 to 9999, and a time is outside: connect with timestamps="epoch"', 2007
+        ) from error
 
 
 def numpy_columns(table: pa.Table) -> dict[str, np.ndarray[Any, Any]]:

@@ -3,9 +3,8 @@
     times, {name: values} --batch_of--> record batch --split--> parts of a message's size --message--> Arrow IPC buffers
                           `-- plain NumPy that fits into one message --> Plain ------------^
 
-Values that are Arrow or plain NumPy are not copied. Of plain columns, the bytes before the values are the same for all
-batches of a shape, except for the device name and the sequence number, which have fixed places: they are made once,
-and a batch costs no Arrow arrays. Pure: any thread.
+Values that are Arrow or plain NumPy are not copied. Of plain columns, the bytes of the stream before the values are the
+same for all batches of a shape: they are made once, and a batch costs no Arrow arrays. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from saros_wire.client_values import arrow_array
 
 #: Shapes of batches (names and types) whose Arrow schema is kept.
 _SHAPES_KEPT = 4_096
-#: Shapes, with the lengths of their devices' names, whose message of the schema is kept, and the columns of the widest.
-_TEMPLATES_KEPT, _TEMPLATE_COLUMNS = 1_024, 64
-#: A write's number in the schema's metadata, whatever it is: a number of 64 bits, filled up with zeros.
-_SEQUENCE = b"%020d"
+#: Shapes whose encoded schema is kept, and the columns of the widest.
+_ENCODED_KEPT, _NARROW = 1_024, 64
 #: Numbers that lie in NumPy as in Arrow; times are the second.
 _PLAIN_TYPES = tuple(map(np.dtype, ("<i4", "<i8", "<f4", "<f8")))
 _TIME_TYPE = _PLAIN_TYPES[1]
+
+Buffer = bytes | memoryview
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class Plain:
 
     names: tuple[str, ...]
     types: tuple[np.dtype[Any], ...]
-    buffers: Sequence[bytes | memoryview]
+    buffers: Sequence[Buffer]
 
     @property
     def schema(self) -> pa.Schema:
@@ -135,51 +134,21 @@ def span_of(part: pa.RecordBatch | Plain, unit: str) -> tuple[int, int] | None:
     return None if found["min"] is None else (found["min"], found["max"])
 
 
-def message(
-    part: pa.RecordBatch | Plain, device: str, sequence: int, *, aligned: bool | None
-) -> list[bytes | bytearray | memoryview]:
-    """Return the body of an INSERT: an Arrow IPC stream without its end mark. `sequence` 0: none."""
-    encoded = device.encode()
+def message(part: pa.RecordBatch | Plain, device: str, sequence: int, *, aligned: bool | None) -> list[Buffer]:
+    """Return the body of an INSERT: see `saros_wire.payload`. `sequence` 0: none."""
+    head = payload.encode_insert_head(device.encode(), sequence, aligned=aligned)
     if not isinstance(part, Plain):
-        return [_schema_message(part.schema, encoded, sequence, aligned), memoryview(part.serialize())]
-    if sequence and len(part.names) <= _TEMPLATE_COLUMNS:
-        template = _template(part.names, part.types, len(encoded), aligned)
-        if template is not None:
-            return [template.filled(encoded, sequence), *part.buffers]
-    return [_schema_message(part.schema, encoded, sequence, aligned), *part.buffers]
+        return [head + _encoded(part.schema), memoryview(part.serialize())]
+    narrow = len(part.names) <= _NARROW
+    schema = _encoded_plain(part.names, part.types) if narrow else _encoded(part.schema)
+    return [head + schema, *part.buffers]
 
 
-def _schema_message(schema: pa.Schema, device: bytes, sequence: int, aligned: bool | None) -> memoryview:
-    metadata = {payload.DEVICE_KEY: device, payload.ALIGNED_KEY: str(aligned).lower().encode()}
-    if sequence:
-        metadata[payload.SEQUENCE_KEY] = _SEQUENCE % sequence
-    return memoryview(schema.with_metadata(metadata).serialize())
+def _encoded(schema: pa.Schema) -> bytes:
+    encoded: bytes = schema.serialize().to_pybytes()
+    return encoded
 
 
-@dataclass(frozen=True, slots=True)
-class _Template:
-    """The message of a schema, and where the device's name and the write's number stand in it."""
-
-    content: bytes
-    device_at: int
-    sequence_at: int
-
-    def filled(self, device: bytes, sequence: int) -> bytearray:
-        made = bytearray(self.content)
-        made[self.device_at : self.device_at + len(device)] = device
-        digits = _SEQUENCE % sequence
-        made[self.sequence_at : self.sequence_at + len(digits)] = digits
-        return made
-
-
-@lru_cache(_TEMPLATES_KEPT)
-def _template(
-    names: tuple[str, ...], types: tuple[np.dtype[Any], ...], device_bytes: int, aligned: bool | None
-) -> _Template | None:
-    """Return the template for device names of a length; None if the places are not unique."""
-    device, sequence = b"\x01" * device_bytes, (1 << 64) - 1
-    content = bytes(_schema_message(Plain(names, types, ()).schema, device, sequence, aligned))
-    marks = (device, _SEQUENCE % sequence)
-    if not device or any(content.count(mark) != 1 for mark in marks):
-        return None
-    return _Template(content, *map(content.index, marks))
+@lru_cache(_ENCODED_KEPT)
+def _encoded_plain(names: tuple[str, ...], types: tuple[np.dtype[Any], ...]) -> bytes:
+    return _encoded(Plain(names, types, ()).schema)

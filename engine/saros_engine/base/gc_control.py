@@ -17,7 +17,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 #: Series or columns from which on a plan is wide: of fewer, there is little to look at.
 WIDE_MIN = 1_000
@@ -58,14 +58,16 @@ class _GcControl:
 
 
 _rarity = _GcControl()
+_UNCHANGED = nullcontext()
+
+
+def reduced_gc(width: int = WIDE_MIN) -> AbstractContextManager[None]:
+    """See the module; nothing happens for less than `WIDE_MIN` series."""
+    return _UNCHANGED if width < WIDE_MIN else _reduced()
 
 
 @contextmanager
-def reduced_gc(width: int = WIDE_MIN) -> Iterator[None]:
-    """See the module; nothing happens for less than `WIDE_MIN` series."""
-    if width < WIDE_MIN:
-        yield
-        return
+def _reduced() -> Iterator[None]:
     _rarity.enter()
     try:
         yield

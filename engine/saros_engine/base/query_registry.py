@@ -65,15 +65,18 @@ class QueryRegistry:
         self._node = node
         self._lock = threading.Lock()
         self._number = 0
+        #: The second of the newest id, and its text; -1: there is none.
+        self._second = -1, ""
         self._running: dict[QueryId, RunningQuery] = {}
 
     def next_id(self) -> QueryId:
         """A new id: second of the start, number, node."""
+        second = self._clock.now_ns() // 1_000_000_000
         with self._lock:
             self._number = (self._number + 1) % _NUMBERS
-            number = self._number
-        second = datetime.fromtimestamp(self._clock.now_ns() // 1_000_000_000, UTC)
-        return QueryId(f"{second:%Y%m%d_%H%M%S}_{number:05}_{self._node}")
+            if second != self._second[0]:
+                self._second = second, f"{datetime.fromtimestamp(second, UTC):%Y%m%d_%H%M%S}"
+            return QueryId(f"{self._second[1]}_{self._number:05}_{self._node}")
 
     def add(self, statement: str, asker: ClientInfo, limit_ms: int | None, execution: Execution) -> None:
         """Before the execution starts."""

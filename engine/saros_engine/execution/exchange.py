@@ -106,10 +106,15 @@ class ExchangeBuffer:
         """Whether all blocks were taken and no more will come."""
         return self._left or (self._finished and not self._blocks and self._failure is None)
 
+    @property
+    def is_readable(self) -> bool:
+        """Whether `take` has a block, an end or an error to report."""
+        return bool(self._blocks) or self._finished or self._left or self._failure is not None
+
     def readable(self) -> Blocked | None:
-        """None if `take` has a block, an end or an error to report, else the future to wait for."""
+        """None if `take` has something to report, else the future to wait for."""
         with self._lock:
-            if self._blocks or self._finished or self._left or self._failure is not None:
+            if self.is_readable:
                 return None
             if self._for_reader is None:
                 self._for_reader = Blocked()

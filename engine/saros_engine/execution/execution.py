@@ -160,11 +160,15 @@ class QueryExecution:
 
     def next_block(self) -> Block | None:
         """The next rows; None at the end. Raises what ended the query."""
+        if self._buffers[0].is_readable:
+            return self._buffers[0].wait_take()
         with self._waiting():
             return self._buffers[0].wait_take()
 
     def wait(self, seconds: float) -> bool:
         """Wait up to a time-out for rows or the end; returns whether `next_block` would now return at once."""
+        if self._buffers[0].is_readable:
+            return True
         with self._waiting():
             return self._buffers[0].wait_readable(seconds)
 

@@ -6,13 +6,14 @@ the zone of the session. Pure: any thread.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from saros_engine.plan.plan import Field
 from saros_storage.base.arrow import (
     arrow_type,
     arrow_types,
@@ -25,6 +26,7 @@ from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import NUMERIC_TYPES, NUMPY_DTYPE, DataType, NumericArray, TimeUnit
 from saros_wire.client_values import arrow_array
+from saros_wire.payload import MESSAGE_BYTES_MAX
 
 _TYPES = arrow_types()
 
@@ -32,48 +34,48 @@ _TYPES = arrow_types()
 _SHAPES_CACHED = 4_096
 #: Schemas of up to so many columns are kept.
 _SMALL_WIDTH = 64
+#: Blocks of up to so many rows, all of plain numbers, are encoded without Arrow.
+_FEW_ROWS = 64
+#: The types of plain numbers, whose arrays are the buffers of Arrow as they are.
+_PLAIN_TYPES = NUMERIC_TYPES | {DataType.TIMESTAMP}
+_ALIGNMENT = 8
 
 
 def arrow_schema(
     names: Sequence[str], types: Sequence[DataType], *, timed: bool, unit: TimeUnit, zone: str
 ) -> pa.Schema:
     """Schema of a result; `timed`: a `Time` column comes first."""
-    make = _small_schema if len(names) <= _SMALL_WIDTH else _schema
-    return make(tuple(names), tuple(types), timed, unit, zone)
-
-
-def _schema(
-    names: Sequence[str],
-    types: Sequence[DataType],
-    timed: bool,
-    unit: TimeUnit,
-    zone: str,
-) -> pa.Schema:
     instant = pa.timestamp(unit.suffix, tz=zone)
     fields = [pa.field("Time", instant, nullable=False)] if timed else []
     fields += [pa.field(n, arrow_type(t, instant)) for n, t in zip(names, types, strict=True)]
     return pa.schema(fields)
 
 
+class ResultSchema:
+    """The columns of a result: Arrow's schema, the same as Arrow IPC, and the names of the columns' types."""
+
+    def __init__(self, fields: Sequence[Field], timed: bool, unit: TimeUnit, zone: str) -> None:
+        """See `arrow_schema`."""
+        types = [field.type for field in fields]
+        self.arrow = arrow_schema([field.name for field in fields], types, timed=timed, unit=unit, zone=zone)
+        names = [type_.name for type_ in types]
+        self.type_names = ("TIMESTAMP", *names) if timed else tuple(names)
+
+    @cached_property
+    def encoded(self) -> bytes:
+        """The schema as Arrow IPC."""
+        encoded: bytes = self.arrow.serialize().to_pybytes()
+        return encoded
+
+
+def result_schema(fields: tuple[Field, ...], *, timed: bool, unit: TimeUnit, zone: str) -> ResultSchema:
+    """Return the schema of a result with these fields."""
+    make = _small_result_schema if len(fields) <= _SMALL_WIDTH else ResultSchema
+    return make(fields, timed, unit, zone)
+
+
 #: Small results come again, and making the schema of one takes as long as making its rows.
-_small_schema = lru_cache(_SHAPES_CACHED)(_schema)
-
-
-def encoded_schema(names: Sequence[str], types: Sequence[DataType], *, timed: bool, unit: TimeUnit, zone: str) -> bytes:
-    """The same schema as Arrow IPC."""
-    encode = _small_encoded_schema if len(names) <= _SMALL_WIDTH else _encoded_schema
-    return encode(tuple(names), tuple(types), timed, unit, zone)
-
-
-def _encoded_schema(
-    names: tuple[str, ...], types: tuple[DataType, ...], timed: bool, unit: TimeUnit, zone: str
-) -> bytes:
-    encoded: bytes = arrow_schema(names, types, timed=timed, unit=unit, zone=zone).serialize().to_pybytes()
-    return encoded
-
-
-#: Encoding takes longer than making the rows of a small result.
-_small_encoded_schema = lru_cache(_SHAPES_CACHED)(_encoded_schema)
+_small_result_schema = lru_cache(_SHAPES_CACHED)(ResultSchema)
 
 
 def to_arrow(block: Block, schema: pa.Schema) -> pa.RecordBatch:
@@ -86,6 +88,53 @@ def to_arrow(block: Block, schema: pa.Schema) -> pa.RecordBatch:
     if first:
         arrays.insert(0, numbers_to_arrow(block.times, None, schema.field(0).type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def encode(block: Block, schema: pa.Schema) -> list[bytes | memoryview]:
+    """Return the block under `schema` as Arrow IPC messages, none above the limit."""
+    few = _encode_few(block) if block.rows <= _FEW_ROWS else None
+    return list(_messages(to_arrow(block, schema))) if few is None else [few]
+
+
+def _messages(batch: pa.RecordBatch) -> Iterator[memoryview]:
+    if batch.nbytes > MESSAGE_BYTES_MAX // 2 and batch.num_rows > 1:
+        half = batch.num_rows // 2
+        yield from _messages(batch.slice(0, half))
+        yield from _messages(batch.slice(half))
+    else:
+        yield memoryview(batch.serialize())
+
+
+def _encode_few(block: Block) -> bytes | None:
+    """Return the message of a block of plain numbers without nulls; None: it is none, or has no columns.
+
+    Its metadata depends on the types and the number of rows alone; making Arrow objects for it would take longer than
+    all the rest of a point query's answer.
+    """
+    arrays: list[NumericArray] = [] if block.time is None else [block.time]
+    for column in block.columns:
+        if column.valid is not None or column.type not in _PLAIN_TYPES:
+            return None
+        arrays.append(column.numbers)
+    if not arrays or len(arrays) > _SMALL_WIDTH:
+        return None
+    head = _plain_head(block.rows, tuple([array.dtype for array in arrays]))
+    return b"".join([head, *[_padded(array.tobytes()) for array in arrays]])
+
+
+@lru_cache(_SHAPES_CACHED)
+def _plain_head(rows: int, dtypes: tuple[np.dtype[Any], ...]) -> bytes:
+    """Return the bytes before the columns in the message of a batch of numbers without nulls."""
+    columns = [np.arange(rows).astype(dtype) for dtype in dtypes]
+    batch = pa.RecordBatch.from_arrays([numbers_to_arrow(column) for column in columns], names=[""] * len(columns))
+    body = b"".join([_padded(column.tobytes()) for column in columns])
+    encoded: bytes = batch.serialize().to_pybytes()
+    assert encoded.endswith(body)
+    return encoded[: len(encoded) - len(body)]
+
+
+def _padded(data: bytes) -> bytes:
+    return data if len(data) % _ALIGNMENT == 0 else data + bytes(-len(data) % _ALIGNMENT)
 
 
 # ---------------------------------------------------------------------------------------------- from clients
@@ -107,56 +156,6 @@ _FROM_NUMPY: dict[str, tuple[DataType, type[np.generic]]] = {
 
 #: Arrow types of numbers whose buffers are columns as they are: the shortest way for columns without nulls.
 _FROM_ARROW = {_TYPES[type_]: (type_, NUMPY_DTYPE[type_]) for type_ in NUMERIC_TYPES}
-
-
-#: By digest of the metadata of a message: offset of its first column in its body, and bytes from each to the next.
-#: None: they are no such columns.
-_layouts: dict[bytes, tuple[int, int] | None] = {}
-
-
-def columns_of(batch: pa.RecordBatch, message: pa.Message | None) -> dict[str, Column | pa.Array]:
-    """Return a batch's columns after the first, by name: as `Column` if all are numbers of one type without nulls.
-
-    These are views of the body of the batch's message. This is the shortest way for many columns: no copy, and no Arrow
-    object for each.
-    """
-    names, found = _shape_of(batch.schema.remove_metadata().serialize().to_pybytes())
-    layout = None if found is None or message is None else _layout_of(batch, message)
-    if found is None or message is None or layout is None:
-        return dict(zip(names, batch.columns[1:], strict=True))
-    dtype, (offset, stride) = np.dtype(NUMPY_DTYPE[found]), layout
-    shape, strides = (len(names), batch.num_rows), (stride, dtype.itemsize)
-    matrix = np.ndarray(shape, dtype, message.body, offset, strides)
-    return {name: Column(found, values) for name, values in zip(names, matrix, strict=True)}
-
-
-def _layout_of(batch: pa.RecordBatch, message: pa.Message) -> tuple[int, int] | None:
-    """Return the layout of a message. Its metadata determines it, so it is looked for once per shape and row count."""
-    digest = hashlib.blake2b(message.metadata, digest_size=16).digest()
-    if digest not in _layouts:
-        if len(_layouts) >= _SHAPES_CACHED:
-            _layouts.clear()
-        _layouts[digest] = _find_layout(batch, message.body)
-    return _layouts.get(digest)
-
-
-def _find_layout(batch: pa.RecordBatch, body: pa.Buffer) -> tuple[int, int] | None:
-    buffers = [column.buffers() for column in batch.columns[1:]]
-    if not batch.num_rows or any(validity is not None for validity, _ in buffers):
-        return None
-    offsets = np.array([values.address for _, values in buffers]) - body.address
-    stride = int(offsets[1] - offsets[0]) if len(offsets) > 1 else 0
-    is_inside = offsets[0] >= 0 and offsets[-1] + buffers[-1][1].size <= body.size  # not decompressed elsewhere
-    return (int(offsets[0]), stride) if is_inside and (np.diff(offsets) == stride).all() else None
-
-
-@lru_cache(_SHAPES_CACHED)
-def _shape_of(schema: bytes) -> tuple[list[str], DataType | None]:
-    """The names of the columns behind the first, and their type, if they are numbers of one."""
-    read = pa.ipc.read_schema(pa.py_buffer(schema))
-    types = set(read.types[1:])
-    known = _FROM_ARROW.get(types.pop()) if len(types) == 1 else None
-    return read.names[1:], None if known is None else known[0]
 
 
 def to_column(name: str, values: object, unit: TimeUnit) -> Column:

@@ -21,8 +21,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-import pyarrow as pa
-
 from saros_engine.base.errors import QueryKilled
 from saros_server.api.cancellation import CancelToken
 from saros_server.api.errors import BadMessage
@@ -31,7 +29,6 @@ from saros_server.api.session import EmbeddedSession
 from saros_server.process.logs import shape_of
 from saros_storage.base.clock import Clock
 from saros_storage.base.write_request import WriteRequest
-from saros_wire.payload import MESSAGE_BYTES_MAX
 from saros_wire.read_point import ReadPoint
 
 logger = logging.getLogger(__name__)
@@ -90,7 +87,7 @@ class ResultHead:
     query_id: str
     #: Arrow IPC; empty: the result has no rows.
     schema: bytes
-    type_names: Sequence[str]
+    type_names: tuple[str, ...]
     update_count: int
     #: It is already known that the rows may be stale.
     stale: bool
@@ -115,7 +112,7 @@ class Answer:
 
     head: ResultHead
     #: Record batches as Arrow IPC.
-    messages: Sequence[memoryview]
+    messages: Sequence[bytes | memoryview]
     #: The cursor from which the other rows are fetched, within `LEASE_SECONDS`; 0: there are none.
     cursor: int = 0
     #: Set if the result is complete and has an end record.
@@ -144,23 +141,23 @@ class ResultStream:
         """The description of the result."""
         return _head(self._cursor)
 
-    def __iter__(self) -> Iterator[memoryview]:
+    def __iter__(self) -> Iterator[bytes | memoryview]:
         """Yield the record batches as Arrow IPC messages."""
         try:
             for message in self._messages():
                 self._check_open()
                 yield message
-            if self._cursor.outcome.names is not None:
+            if self._cursor.outcome.has_rows:
                 self._check_open()
             self.end = _end(self._cursor)
         finally:
             self.close()
 
-    def _messages(self) -> Iterator[memoryview]:
+    def _messages(self) -> Iterator[bytes | memoryview]:
         yield from self._cursor.left
         outcome = self._cursor.outcome
-        while outcome.names is not None and (batch := outcome.next_batch()) is not None:
-            yield from _messages(batch)
+        while outcome.has_rows and (messages := outcome.next_messages()) is not None:
+            yield from messages
 
     def _check_open(self) -> None:
         """Raise QueryKilled if the stream was closed: its end would look like that of the result."""
@@ -242,17 +239,17 @@ class Executions:
         )
         return ResultCursor(outcome, session, statement.text, started, outcome.missing)
 
-    def _first_messages(self, result: ResultCursor, size: int) -> tuple[list[memoryview], bool]:
+    def _first_messages(self, result: ResultCursor, size: int) -> tuple[list[bytes | memoryview], bool]:
         """Return messages for an answer that has `size` bytes so far, and whether these are all."""
-        outcome, messages = result.outcome, list[memoryview]()
-        if outcome.names is None:
+        outcome, messages = result.outcome, list[bytes | memoryview]()
+        if not outcome.has_rows:
             return messages, True
         until = self._clock.monotonic_ns() + round(_ANSWER_SECONDS * 1e9)
         while size < _ANSWER_BYTES and outcome.wait((until - self._clock.monotonic_ns()) / 1e9):
-            batch = outcome.next_batch()
-            if batch is None:
+            more = outcome.next_messages()
+            if more is None:
                 return messages, True
-            for message in _messages(batch):
+            for message in more:
                 size += len(message)
                 (messages if size <= 2 * _ANSWER_BYTES else result.left).append(message)
         return messages, False
@@ -284,18 +281,18 @@ class Executions:
 
 def _head(result: ResultCursor) -> ResultHead:
     outcome = result.outcome
-    if outcome.names is None:
+    if not outcome.has_rows:
         return ResultHead(outcome.query_id, b"", (), outcome.update_count, outcome.stale)
-    schema = outcome.encoded_schema
+    schema = outcome.result_schema
     count, stale = outcome.update_count, outcome.stale
-    return ResultHead(outcome.query_id, schema, outcome.type_names, count, stale, result.missing)
+    return ResultHead(outcome.query_id, schema.encoded, schema.type_names, count, stale, result.missing)
 
 
 def _end(result: ResultCursor) -> ResultEnd | None:
     """Return the end record of a result whose rows are all read; None: it needs none."""
     outcome, horizon = result.outcome, result.session.horizon
     missing = outcome.missing[len(result.missing) :]
-    if outcome.names is None or (horizon is None and not missing):
+    if not outcome.has_rows or (horizon is None and not missing):
         return None
     return ResultEnd(outcome.stale, {} if horizon is None else horizon.shown, missing)
 
@@ -309,13 +306,3 @@ def _shown_positions(statement: Statement) -> dict[int, int]:
     if len(statement.shown) > _GROUPS_MAX:
         raise BadMessage(f"a session was shown {len(statement.shown)} groups: more than {_GROUPS_MAX}")
     return dict(statement.shown)
-
-
-def _messages(batch: pa.RecordBatch) -> Iterator[memoryview]:
-    """Yield the batch as Arrow IPC messages, none above the limit."""
-    if batch.nbytes > MESSAGE_BYTES_MAX // 2 and batch.num_rows > 1:
-        half = batch.num_rows // 2
-        yield from _messages(batch.slice(0, half))
-        yield from _messages(batch.slice(half))
-    else:
-        yield memoryview(batch.serialize())

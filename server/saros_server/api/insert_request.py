@@ -1,15 +1,38 @@
-"""The request of an insert: columns of a device, as values or as an Arrow IPC stream. Pure: any thread."""
+"""The request of an insert: columns of a device, as values or as an Arrow IPC stream.
+
+    message --head--> device, ...
+            --stream, of a shape that was met before--> views of the message
+                      of another shape --Arrow, which checks it--> arrays of Arrow; its layout is kept
+
+Arrow's objects for a batch cost several times as much as the write of a few rows. So where all columns are numbers of
+one type without nulls, what Arrow found is kept by a digest of the stream's metadata: they determine where each column
+lies, whatever its values. Any thread.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
-from saros_server.api.arrow import columns_of
 from saros_server.api.errors import BadMessage
+from saros_storage.base.arrow import data_type_of
+from saros_storage.base.block import Column
+from saros_storage.base.types import NUMERIC_TYPES, NUMPY_DTYPE, DataType
 from saros_wire import payload
+
+#: Shapes of streams whose layout is kept.
+_LAYOUTS_CACHED = 4_096
+_DIGEST_BYTES = 16
+#: The start of an Arrow IPC message: a mark, and the bytes of its metadata.
+_MESSAGE = struct.Struct("<Ii")
+_MARK = 0xFFFF_FFFF
+#: Schema, and record batch.
+_MESSAGES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +48,26 @@ class InsertRequest:
     columns: Mapping[str, object]
 
 
-#: A request, or the Arrow IPC stream of one batch that contains it: see `saros_wire.payload`.
+#: A request, or the message that contains it: see `saros_wire.payload`.
 Columns = InsertRequest | bytes | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """The place of the columns in a stream: times, then numbers of one type at equal distances, all without nulls."""
+
+    names: tuple[str, ...]
+    type: DataType
+    rows: int
+    stream_bytes: int
+    #: Offsets of the times and of the first column, and bytes from each column to the next.
+    times_at: int
+    columns_at: int
+    stride: int
+
+
+#: By digest of the metadata of a stream; None: its columns have no such layout.
+_layouts: dict[bytes, _Layout | None] = {}
 
 
 def read_insert(columns: Columns) -> InsertRequest:
@@ -36,27 +77,79 @@ def read_insert(columns: Columns) -> InsertRequest:
 
 def _read(message: bytes | memoryview) -> InsertRequest:
     try:
-        batch, content = _batch_of(message)
-        batch.validate(full=True)
-        metadata = batch.schema.metadata or {}
-        return InsertRequest(
-            metadata.get(payload.DEVICE_KEY, b"").decode(),
-            {b"true": True, b"false": False}.get(metadata.get(payload.ALIGNED_KEY, b"")),
-            int(metadata.get(payload.SEQUENCE_KEY, b"0")),
-            batch.column(0),
-            columns_of(batch, content),
-        )
+        head, start = payload.decode_insert_head(message)
+        times, columns = _columns_of(memoryview(message)[start:])
     except (pa.ArrowException, OSError, ValueError, IndexError, StopIteration) as error:
         raise BadMessage(f"columns that cannot be read: {error}") from error
+    return InsertRequest(head.device, head.aligned, head.sequence, times, columns)
 
 
-def _batch_of(stream: bytes | memoryview) -> tuple[pa.RecordBatch, pa.Message | None]:
-    """Return the batch of a stream, and the message that has all of it, unless dictionaries come before it."""
+def _columns_of(stream: memoryview) -> tuple[object, Mapping[str, object]]:
+    """Return the times and the columns of a stream: as `Column` if its layout is known."""
+    digest = hashlib.blake2b(stream[: _metadata_end(stream)], digest_size=_DIGEST_BYTES).digest()
+    layout = _layouts.get(digest)
+    if layout is not None and layout.stream_bytes == len(stream):
+        return _views(stream, layout)
+    batch = _batch_of(stream)
+    batch.validate(full=True)
+    if len(_layouts) >= _LAYOUTS_CACHED:
+        _layouts.clear()
+    layout = _layouts[digest] = _layout_of(batch, stream)
+    if layout is not None:
+        return _views(stream, layout)
+    return batch.column(0), dict(zip(batch.schema.names[1:], batch.columns[1:], strict=True))
+
+
+def _metadata_end(stream: memoryview) -> int:
+    """Return the offset of the first value; for a stream that is none, any offset."""
+    end = 0
+    for _ in range(_MESSAGES):
+        if end + _MESSAGE.size > len(stream):
+            break
+        mark, size = _MESSAGE.unpack_from(stream, end)
+        if mark != _MARK or size < 0:
+            break
+        end += _MESSAGE.size + size
+    return end
+
+
+def _views(stream: memoryview, layout: _Layout) -> tuple[object, dict[str, Column]]:
+    type_, rows = layout.type, layout.rows
+    dtype = NUMPY_DTYPE[type_]
+    strides = (layout.stride, dtype.itemsize)
+    matrix = np.ndarray((len(layout.names), rows), dtype, stream, layout.columns_at, strides)
+    times = np.ndarray(rows, np.int64, stream, layout.times_at)
+    return times, {name: Column(type_, values) for name, values in zip(layout.names, matrix, strict=True)}
+
+
+def _layout_of(batch: pa.RecordBatch, stream: memoryview) -> _Layout | None:
+    """Return the layout of a stream that Arrow has read; None: it has none."""
+    types = set(batch.schema.types[1:])
+    type_ = data_type_of(types.pop()) if len(types) == 1 else None
+    if type_ not in NUMERIC_TYPES or batch.schema.types[1] != pa.from_numpy_dtype(NUMPY_DTYPE[type_]):
+        return None
+    buffers = [column.buffers() for column in batch.columns]
+    if batch.schema.types[0] != pa.int64() or not batch.num_rows or any(valid is not None for valid, _ in buffers):
+        return None
+    places = [values.address - pa.py_buffer(stream).address for _, values in buffers]
+    ends = [place + values.size for place, (_, values) in zip(places, buffers, strict=True)]
+    if min(places) < 0 or max(ends) > len(stream):  # decompressed, or converted, elsewhere
+        return None
+    distances = set(np.diff(places[1:]).tolist())
+    stride = distances.pop() if distances else 0
+    if distances:
+        return None
+    names = tuple(batch.schema.names[1:])
+    return _Layout(names, type_, batch.num_rows, len(stream), places[0], places[1], stride)
+
+
+def _batch_of(stream: memoryview) -> pa.RecordBatch:
+    """Return the batch of a stream. Dictionaries come before it only if a column is encoded by one."""
     reader = pa.ipc.MessageReader.open_stream(stream)
     schema, message = _message(reader, "schema"), _message(reader, "record batch", "dictionary")
     if message.type == "dictionary":
-        return pa.ipc.open_stream(stream).read_next_batch(), None
-    return pa.ipc.read_record_batch(message, pa.ipc.read_schema(schema)), message
+        return pa.ipc.open_stream(stream).read_next_batch()
+    return pa.ipc.read_record_batch(message, pa.ipc.read_schema(schema))
 
 
 def _message(reader: pa.MessageReader, *types: str) -> pa.Message:

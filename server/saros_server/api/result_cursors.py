@@ -43,7 +43,7 @@ class ResultCursor:
     #: The data that the head of the result says is left out; the end lists the rest.
     missing: Sequence[str] = ()
     #: Messages of rows that were taken already and not sent.
-    left: list[memoryview] = field(default_factory=list)
+    left: list[bytes | memoryview] = field(default_factory=list)
 
 
 class ResultCursors:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -26,7 +26,7 @@ from saros_engine.execution.result import Result
 from saros_engine.expressions.times import zone_of
 from saros_engine.security.authorization import authorize_backup, authorize_load, authorize_sync, may_send
 from saros_engine.statements.writing import ColumnBatch
-from saros_server.api.arrow import arrow_schema, encoded_schema, to_arrow, to_column, to_times
+from saros_server.api.arrow import ResultSchema, encode, result_schema, to_arrow, to_column, to_times
 from saros_server.api.insert_request import InsertRequest
 from saros_server.config.configuration import Configuration, ConfigurationError, configuration_file, load
 from saros_server.config.data_folder import cannot_open, check_not_foreign
@@ -34,10 +34,10 @@ from saros_server.node.node import Node
 from saros_server.node.uploads import Uploads
 from saros_server.process.interrupts import UninterruptibleSection
 from saros_server.process.server_file import serving
-from saros_storage.base.block import Column
+from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import FolderInUse, StoreClosed, UserMistake
 from saros_storage.base.paths import quote_node, unquote_node
-from saros_storage.base.types import TIME_UNITS, DataType, Int64Array, TimeUnit
+from saros_storage.base.types import TIME_UNITS, Int64Array, TimeUnit
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.checkpoint.checkpoint_set import CheckpointSet
 from saros_storage.scan.read_point import ReadHorizon
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 #: Sets of column names that are remembered in their canonical form.
 _SHAPES_CACHED = 4_096
+
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -305,15 +307,9 @@ class EmbeddedSession:
         if trail is not None and event is not None:
             trail.record(event, what, 0)
 
-    def schema_of(self, result: Result) -> pa.Schema:
-        """Arrow schema of a result in this session's zone."""
-        names, types = _names_and_types(result)
-        return arrow_schema(names, types, timed=result.timed, unit=self._unit, zone=self._context.zone)
-
-    def encoded_schema_of(self, result: Result) -> bytes:
-        """The same as Arrow IPC."""
-        names, types = _names_and_types(result)
-        return encoded_schema(names, types, timed=result.timed, unit=self._unit, zone=self._context.zone)
+    def schema_of(self, result: Result) -> ResultSchema:
+        """Return the schema of a result in this session's zone."""
+        return result_schema(result.fields, timed=result.timed, unit=self._unit, zone=self._context.zone)
 
     def close(self) -> None:
         """See the driver's `Session.close`."""
@@ -327,10 +323,6 @@ class EmbeddedSession:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreClosed("the session is closed")
-
-
-def _names_and_types(result: Result) -> tuple[list[str], list[DataType]]:
-    return [field.name for field in result.fields], [field.type for field in result.fields]
 
 
 @lru_cache(_SHAPES_CACHED)
@@ -350,7 +342,8 @@ class EmbeddedOutcome:
 
     def __init__(self, result: Result, session: EmbeddedSession) -> None:
         self._result = result
-        self._schema: pa.Schema | None = None
+        #: Made when it is asked for.
+        self._schema: ResultSchema | None = None
         self._session = session
 
     @property
@@ -364,22 +357,26 @@ class EmbeddedOutcome:
         return self.schema.names if self._result.has_rows else None
 
     @property
+    def has_rows(self) -> bool:
+        """Whether the statement gives rows."""
+        return self._result.has_rows
+
+    @property
     def type_names(self) -> Sequence[str]:
         """See `Outcome.type_names`."""
-        types = [f.type.name for f in self._result.fields]
-        return ["TIMESTAMP", *types] if self._result.timed else types
+        return self.result_schema.type_names
 
     @property
     def schema(self) -> pa.Schema:
         """See `Outcome.schema`."""
+        return self.result_schema.arrow
+
+    @property
+    def result_schema(self) -> ResultSchema:
+        """The schema, its encoded form, and the names of the types."""
         if self._schema is None:
             self._schema = self._session.schema_of(self._result)
         return self._schema
-
-    @property
-    def encoded_schema(self) -> bytes:
-        """The schema as Arrow IPC."""
-        return self._session.encoded_schema_of(self._result)
 
     @property
     def update_count(self) -> int:
@@ -402,12 +399,19 @@ class EmbeddedOutcome:
 
     def next_batch(self) -> pa.RecordBatch | None:
         """See `Outcome.next_batch`."""
+        return self._next(to_arrow)
+
+    def next_messages(self) -> list[bytes | memoryview] | None:
+        """Return the next batch as Arrow IPC messages, mostly one; None at the end."""
+        return self._next(encode)
+
+    def _next(self, convert: Callable[[Block, pa.Schema], _T]) -> _T | None:
         with UninterruptibleSection(self._result.close):
             block = self._result.next_block()
             if block is None:
                 return None
             with reduced_gc(len(block.columns)):
-                return to_arrow(block, self.schema)
+                return convert(block, self.schema)
 
     def close(self) -> None:
         """See `Outcome.close`."""

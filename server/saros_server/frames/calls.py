@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -18,7 +19,7 @@ from saros_server.api.calls import Operation, Peer
 from saros_server.api.cancellation import CancelToken
 from saros_server.api.client_api import ClientApi
 from saros_server.api.errors import BadMessage
-from saros_server.api.executions import Answer, ResultEnd, ResultHead, Statement
+from saros_server.api.executions import Answer, ResultEnd, Statement
 from saros_sync.round import Content
 from saros_sync.transport import BeginReply, RoundStatus
 from saros_wire import protocol
@@ -28,6 +29,8 @@ from saros_wire.read_point import ReadPoint
 
 #: Bytes of an item of CREATE_CHECKPOINT.
 _CHECKPOINT_ITEM_BYTES = 1 << 20
+#: Schemas whose encoded form is kept, and the bytes of the largest.
+_SCHEMAS_CACHED, _SMALL_SCHEMA_BYTES = 1_024, 4_096
 
 _Request = TypeVar("_Request")
 _Answer = TypeVar("_Answer")
@@ -54,7 +57,7 @@ class Reply:
     """The answer to a request."""
 
     head: bytes = b""
-    body: Sequence[memoryview] = ()
+    body: Sequence[bytes | memoryview] = ()
     #: The items of a stream that follow; None: this is all.
     items: Iterable[bytes | memoryview] | None = None
     #: Makes the head of the stream's end, after the last item.
@@ -144,21 +147,26 @@ def _read_point(message: client_pb2.ReadPoint) -> ReadPoint:
 
 
 def _answer(answer: Answer) -> bytes:
-    made = client_pb2.Answer(head=_head(answer.head), batch_bytes=[len(message) for message in answer.messages])
-    if answer.end is not None:
-        made.end.CopyFrom(_end(answer.end))
-    return _serialized(made)
-
-
-def _head(head: ResultHead) -> client_pb2.ResultHead:
-    return client_pb2.ResultHead(
-        query_id=head.query_id,
-        schema=head.schema,
-        type_names=head.type_names,
-        update_count=head.update_count,
-        stale=head.stale,
-        missing=head.missing,
+    """Return the encoded answer: two messages that follow each other are one with the fields of both."""
+    head = answer.head
+    encode = _small_columns if len(head.schema) <= _SMALL_SCHEMA_BYTES else _columns
+    own = client_pb2.ResultHead(
+        query_id=head.query_id, update_count=head.update_count, stale=head.stale, missing=head.missing
     )
+    made = client_pb2.Answer(
+        head=own,
+        batch_bytes=[len(message) for message in answer.messages],
+        end=None if answer.end is None else _end(answer.end),
+    )
+    return encode(head.schema, head.type_names) + _serialized(made)
+
+
+def _columns(schema: bytes, type_names: tuple[str, ...]) -> bytes:
+    """Return the part of an answer that is the same for all results with these columns."""
+    return _serialized(client_pb2.Answer(head=client_pb2.ResultHead(schema=schema, type_names=type_names)))
+
+
+_small_columns = lru_cache(_SCHEMAS_CACHED)(_columns)
 
 
 def _end(end: ResultEnd) -> client_pb2.ResultEnd:

@@ -28,7 +28,7 @@ class Result:
     head: ResultHead
     schema: pa.Schema
     #: Arrow IPC.
-    messages: Iterator[memoryview]
+    messages: Iterator[bytes | memoryview]
     #: Produces the rows that were not there at once; None: all were.
     stream: ResultStream | None
 
@@ -53,8 +53,8 @@ def execute(session: HttpSession, statement: Statement) -> tuple[ResultHead, Res
     if not answer.head.schema:
         return answer.head, None
     stream = session.call(operations.FETCH, answer.cursor) if answer.cursor else None
-    messages = answer.messages if stream is None else chain(answer.messages, stream)
-    return answer.head, Result(answer.head, _schema(answer.head.schema), iter(messages), stream)
+    messages = chain(answer.messages, stream or ())
+    return answer.head, Result(answer.head, _schema(answer.head.schema), messages, stream)
 
 
 @lru_cache(_SCHEMAS_CACHED)

@@ -89,7 +89,7 @@ class OpenResult:
         #: The statement that it belongs to; 0: none.
         self.statement = statement
         self._stream = stream
-        self._messages: Iterator[memoryview] | None = None if stream is None else iter(stream)
+        self._messages: Iterator[bytes | memoryview] | None = None if stream is None else iter(stream)
         #: Batches that were read and not sent.
         self._batches = deque(self._batch(message) for message in answer.messages)
 
@@ -120,7 +120,7 @@ class OpenResult:
             self._batches.appendleft(batch.slice(rows))
         return batch.slice(0, rows)
 
-    def _batch(self, message: memoryview) -> pa.RecordBatch:
+    def _batch(self, message: bytes | memoryview) -> pa.RecordBatch:
         batch = pa.ipc.read_record_batch(pa.py_buffer(message), self.shape.schema)
         return batch if self.shape.order is None else batch.select(self.shape.order)
 
