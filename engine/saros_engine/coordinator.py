@@ -67,7 +67,7 @@ from saros_grammar.syntax import ast
 from saros_scheduler import DriverScheduler
 from saros_storage.base.block import Column
 from saros_storage.base.clock import Clock
-from saros_storage.base.errors import StorageError
+from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.types import DataType, Int64Array
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.scan.read_point import ReadPoint, Sources
@@ -344,11 +344,11 @@ class QueryEngine:
                 level = self._options.default_database_level
                 return load_files(self._store, statement, level, session.load_folders, request)
             case ast.Flush(databases):
-                self._store.flush([str(path) for path in databases] or None)
+                self._store.flush(self._existing(databases, request))
                 return 0
             case ast.Merge(databases, full):
                 with self._queries.merging(question.text, session.asker, question.timeout_ms) as merge:
-                    merge.run([str(path) for path in databases] or None, full=full)
+                    merge.run(self._existing(databases, request), full=full)
                 return 0
             case ast.ClearCache(local):
                 return self.every_node.clear(local=local)
@@ -404,6 +404,16 @@ class QueryEngine:
         shown, point = self._showing.show(show_of(select), session, question.limits)
         plan = self._queries.physical(plan_table(select, shown, self._queries.moment(session)), session)
         return self._started(plan, question, session, point)
+
+    def _existing(self, databases: Sequence[ast.PathExpression], request: WriteRequest) -> list[str] | None:
+        """Return the databases that a statement names; None: it names none. Raises UserMistake 504."""
+        named = [str(path) for path in databases]
+        if named:
+            wait_for_schema(self._store, named, request.deadline_ns)
+        for path in named:
+            if not self._store.schema.is_database(path):
+                raise UserMistake(f"Path [{path}] is not a database", code=504)
+        return named or None
 
     def _show(self, statement: ast.Show, question: _Question, session: SessionContext) -> Result:
         shown, point = self._showing.show(statement, session, question.limits)
@@ -491,7 +501,7 @@ class QueryEngine:
 
 
 def _result(shown: RowSet, point: ReadPoint) -> Result:
-    return fixed_result(shown.fields, shown.rows, point=point)
+    return fixed_result(shown.fields, shown.rows, point, timed=shown.timed)
 
 
 def _sources_of(plan: QueryPlan) -> Sources:

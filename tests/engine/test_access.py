@@ -540,7 +540,7 @@ def test_lists_are_cut_to_what_the_user_may_see(engine: Secured) -> None:
         ["staff", "root.b.**", "READ_DATA", False],
     ]
     assert expected == engine.ask_as("ann", "list privileges of user ann")
-    assert ["Role", "Path", "Privileges", "Grant Option"] == engine.header_as("ann", "list privileges of user ann")
+    assert ["Role", "Path", "Privileges", "GrantOption"] == engine.header_as("ann", "list privileges of user ann")
     assert [["", "root.b.**", "READ_DATA", False]] == engine.ask_as("ann", "list privileges of role staff")
     assert [["ann"]] == engine.ask_as("root", "list user of role staff")
     assert len(Privilege) == len(engine.ask_as("root", "list privileges of user root"))

@@ -95,17 +95,17 @@ def test_one_machine_is_one_node_without_addresses(alone: Engine) -> None:
     assert (header, [[1, "DataNode", "Running", None, None, version("saros")]]) == alone.ask("show cluster")
 
 
-def test_the_version_names_the_commit_it_was_installed_from(
+def test_the_version_names_the_product_the_protocol_and_the_commit(
     alone: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert (["Version", "BuildInfo"], [[version("saros"), None]]) == alone.ask("show version")
+    assert (["Version", "BuildInfo"], [[version("saros"), "Saros, IoTDB protocol V_3"]]) == alone.ask("show version")
     installed = tmp_path / "packages" / "saros-7.8.dist-info"
     installed.mkdir(parents=True)
     (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: saros\nVersion: 7.8\n", encoding="utf-8")
     origin = {"url": "https://host/saros.git", "vcs_info": {"vcs": "git", "commit_id": "1ca4008d"}}
     (installed / "direct_url.json").write_text(json.dumps(origin), encoding="utf-8")
     monkeypatch.syspath_prepend(installed.parent)
-    assert [["7.8", "1ca4008d"]] == alone.ask("show version")[1]
+    assert [["7.8", "Saros, IoTDB protocol V_3, commit 1ca4008d"]] == alone.ask("show version")[1]
 
 
 def test_one_machine_is_one_region_that_it_leads(alone: Engine) -> None:

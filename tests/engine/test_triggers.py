@@ -118,7 +118,7 @@ def test_a_failing_trigger_refuses_before_and_is_told_of_after(engine: Engine) -
     assert 1302 == failed.value.code
     drained(engine)
     header, rows = engine.ask("show triggers")
-    assert ["TriggerName", "Event", "Type", "State", "PathPattern", "ClassName", "NodeId"] == header
+    assert ["TriggerName", "Event", "Type", "State", "PathPattern", "ClassName", "NodeID"] == header
     assert [
         [
             "a",

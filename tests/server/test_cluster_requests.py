@@ -29,6 +29,14 @@ from saros_storage.base.clock import SystemClock
 from saros_storage.base.types import DataType
 
 POINTS = 1_000_000
+NOW_MS = 1_700_000_000_000
+
+
+class FixedClock(SystemClock):
+    """A clock whose wall time stands still."""
+
+    def now_ns(self) -> int:
+        return NOW_MS * 1_000_000
 
 
 def access(user: str) -> Access:
@@ -40,7 +48,12 @@ def show_queries(cluster: Nodes, user: str) -> list[tuple[object, ...]]:
     """What the first node shows a user."""
     result = cluster.node(0).engine.execute("show queries", SessionContext(access=access(user)))
     block = result.next_block()
-    return [] if block is None else list(zip(*(column.to_list() for column in block.columns), strict=True))
+    assert block is None or block.times is not None
+    return (
+        []
+        if block is None
+        else list(zip(block.times.tolist(), *(column.to_list() for column in block.columns), strict=True))
+    )
 
 
 def read_all(result: Result) -> None:
@@ -154,12 +167,12 @@ def test_the_queries_of_a_node_of_an_older_version_are_shown(cluster: Nodes, new
             row = ["2024-01-02T03:04:05.006Z", "20240102_030405_00001_2", "2", "0.125", "select *", *newer]
             return [(NodeId(2), json.dumps([row]).encode())]
 
-    here, clock = NodeId(1), SystemClock()
+    here, clock = NodeId(1), FixedClock()
     nodes = ClusterRequests(
         QueryRegistry(clock, here), cluster.database(0), clock, here, Older(), lambda: None, SystemMode()
     )
     shown = nodes.show(Show(ShowKind.QUERIES), "UTC", UNRESTRICTED)
-    ticks, *others = newer or [None] * 4
+    ticks, *others = newer or [NOW_MS, None, None, None]
     assert [(ticks, "20240102_030405_00001_2", 2, 0.125, "select *", *others, None)] == shown.rows
 
 

@@ -120,7 +120,7 @@ def test_wrong_statements_say_where_and_what(connection: saros.Connection) -> No
         ("select count(s), s from root.a.d", 701, "hybrid"),
         ("delete from root.a.d.s where s > 1", 701, "time expressions"),
         ("create database root", 509, "below root"),
-        ("drop database root.nothing", 504, "not a database"),
+        ("drop database root.nothing", 508, "not a database"),
         ("drop timeseries root.a.nothing", 508, "does not exist"),
         ("kill query 'nothing'", 714, "SHOW QUERIES"),
         ("set time zone to 'Mars/Olympus'", 701, "time zone"),

@@ -172,7 +172,7 @@ def test_ttl_of_a_database_hides_refuses_and_is_forgotten_with_it(tmp_path: Path
         connection.execute(f"insert into root.a.d(time, x) values (5, 1), ({now}, 2)")
         connection.execute(f"insert into root.b.d(time, x) values (5, 1), ({now}, 2)")
         connection.execute("set ttl to root.a 3600000")
-        assert [("root.a", "3600000"), ("root.a.**", "3600000")] == rows(connection, "show all ttl")
+        assert [("root.**", "INF"), ("root.a", "3600000"), ("root.a.**", "3600000")] == rows(connection, "show all ttl")
         assert [("root.a.d", "3600000"), ("root.b.d", "INF")] == [
             (row[0], row[-1]) for row in rows(connection, "show devices")
         ]
@@ -186,7 +186,7 @@ def test_ttl_of_a_database_hides_refuses_and_is_forgotten_with_it(tmp_path: Path
         assert [(now, 2.0), (now + 1, 4.0), (now + 2, 5.0)] == rows(connection, "select x from root.a.d")
         assert [] == rows(connection, "show timeseries root.a.e.*")
         connection.execute("drop database root.a")
-        assert [] == rows(connection, "show all ttl")
+        assert [("root.**", "INF")] == rows(connection, "show all ttl")
 
 
 def test_rules_come_and_go_and_mistakes_are_told(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_rules_come_and_go_and_mistakes_are_told(tmp_path: Path) -> None:
         assert [("root.a.b.d", "INF")] == rows(connection, "show ttl on root.a.b.d")
         connection.execute("unset ttl from root.a.b.**")
         connection.execute("unset ttl to root.nothing")
-        assert ["root.a.**", "root.a.b.d"] == [row[0] for row in rows(connection, "show all ttl")]
+        assert ["root.**", "root.a.**", "root.a.b.d"] == [row[0] for row in rows(connection, "show all ttl")]
         assert [509, 701] == codes(connection, "set ttl to root.*.a 5", "set ttl to root.a 99999999999999999")
 
 

@@ -50,7 +50,7 @@ def test_databases_are_created_and_deleted(client: ThriftClient) -> None:
     refused(client, 501, "setStorageGroup", structs.SetStorageGroup(1, "root.a"), bare=True)
     client.done("deleteStorageGroups", structs.Paths(1, ["root.a", "root.c.*"]), bare=True)
     assert [("root.`b c`",)] == texts(client, "show databases", "Database")
-    refused(client, 500, "deleteStorageGroups", structs.Paths(1, ["root.nothing"]), bare=True)
+    refused(client, 508, "deleteStorageGroups", structs.Paths(1, ["root.nothing"]), bare=True)
 
 
 def test_a_series_is_created_with_all_that_it_has(client: ThriftClient) -> None:
@@ -210,5 +210,6 @@ def test_what_templates_cannot_do_is_refused(client: ThriftClient) -> None:
     for data in (b"", whole[:-1], whole[:8], whole[:4] + b"\xff" + whole[5:], b"\x7f\xff\xff\xff"):
         request = structs.CreateTemplate(1, "t", data)
         assert "a template that cannot be read" in refused(client, 303, "createSchemaTemplate", request)
+    refused(client, 507, "dropSchemaTemplate", structs.DropTemplate(1, "missing"))
     with pytest.raises(Failed, match="query 9 of templates"):
         asked(client, 9)

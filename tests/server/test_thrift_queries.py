@@ -11,6 +11,7 @@ import pytest
 from server.thrift_client import Failed, Result, ThriftClient, ThriftServer, checked, decode_block
 from waiting import wait_equal
 
+from saros_server.process.version import RELEASE
 from saros_server.thrift import results, structs
 from saros_server.thrift.structs import DataSet, ExecuteAnswer, FetchAnswer, Status
 
@@ -162,7 +163,7 @@ def test_a_timeout_ends_a_query_with_its_code(client: ThriftClient, server: Thri
         ("selec 1", 700),
         ("select sinus(i) from root.a.d", 701),
         ("create database root.a", 501),
-        ("delete database root.nothing", 500),
+        ("delete database root.nothing", 508),
         ("create timeseries root.a.d.i FLOAT", 503),
         ("create aligned timeseries root.a.d(k FLOAT)", 609),
         ("create pipe p with sink ('a'='b')", 300),
@@ -358,6 +359,18 @@ def test_a_measurement_with_any_characters_is_a_name(client: ThriftClient) -> No
 def test_queries_of_nothing_are_refused(client: ThriftClient) -> None:
     with pytest.raises(Failed, match="the call names nothing"):
         asked(client, "executeRawDataQueryV2", structs.RawDataQuery(1, [], 10, 2, 4))
+
+
+def test_running_queries_have_their_times_as_those_of_rows(client: ThriftClient) -> None:
+    """Clients of IoTDB 1.3 know no other column of times."""
+    result = client.execute("show queries")
+    assert ("QueryId", "TEXT", False) == (result.answer.columns[0], result.answer.types[0], result.answer.ignore_time)
+
+
+def test_the_version_names_the_protocol_that_is_spoken(server: ThriftServer) -> None:
+    with server.connect() as client:
+        spoken = f"V_{client.open().server_protocol + 1}"
+        assert [(RELEASE.encode(), f"Saros, IoTDB protocol {spoken}".encode())] == client.execute("show version").all()
 
 
 def test_statements_that_stock_clients_send_by_themselves_work(client: ThriftClient) -> None:

@@ -91,8 +91,8 @@ def test_devices_databases_and_children() -> None:
         (CreateSeries("root.plant.pump2", False, (series("pressure"),)), 503, "pressure] already exist"),
         (CreateSeries("root.plant.pump2", False, (series("x", alias="t"),)), 505, "Alias [t] for Path"),
         (CreateSeries("root.plant.pump2", True, (series("x"),)), 511, "not aligned"),
-        (CreateSeries("root.plant.pump2.t", False, (series("x"),)), 503, "Path [root.plant.pump2.t] already exist"),
-        (CreateSeries("root.plant", False, (series("pump1"),)), 503, "Path [root.plant.pump1] already exist"),
+        (CreateSeries("root.plant.pump2.t", False, (series("x"),)), 506, "Path [root.plant.pump2.t] already exist"),
+        (CreateSeries("root.plant", False, (series("pump1"),)), 506, "Path [root.plant.pump1] already exist"),
         (CreateSeries("root.plant.n", False, (series("a"), series("a"))), 503, "Path [root.plant.n.a]"),
         (
             CreateSeries("root.plant.n", False, (series("a", tags={"k": "1"}, attributes={"k": "2"}),)),

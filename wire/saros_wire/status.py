@@ -41,7 +41,7 @@ _ROWS = (
         504, "DATABASE_NOT_EXIST", ErrorClass.INTEGRITY, "Look with SHOW DATABASES; create it with CREATE DATABASE."
     ),
     Status(505, "ALIAS_ALREADY_EXIST", ErrorClass.INTEGRITY, "Choose another alias."),
-    Status(506, "PATH_ALREADY_EXIST", ErrorClass.INTEGRITY, "This path is a series: name a device."),
+    Status(506, "PATH_ALREADY_EXIST", ErrorClass.INTEGRITY, "This path is a series, or has series below it."),
     Status(
         507,
         "METADATA_ERROR",

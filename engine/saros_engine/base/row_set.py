@@ -17,3 +17,5 @@ class RowSet:
 
     fields: tuple[Field, ...]
     rows: list[Row]
+    #: The first column is the time of the rows, never null: a client gets it as the Time of a query's rows.
+    timed: bool = False

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+import numpy as np
+
 from saros_engine.plan.plan import Field
 from saros_storage.base.block import Block, Column
 from saros_storage.base.types import Scalar
@@ -94,8 +96,12 @@ class FixedRows:
         self._block = None
 
 
-def fixed_result(fields: Sequence[Field], rows: Iterable[Sequence[Scalar]], point: ReadPoint = HERE) -> Result:
-    """A result of rows that are known, without times."""
+def fixed_result(
+    fields: Sequence[Field], rows: Iterable[Sequence[Scalar]], point: ReadPoint = HERE, *, timed: bool = False
+) -> Result:
+    """Return a result of known rows. `timed`: their first values are their times, and `fields[0]` is `Time`."""
     listed = list(rows)
-    columns = tuple(Column.of(field.type, [row[i] for row in listed]) for i, field in enumerate(fields))
-    return Result("", fields, rows=FixedRows(Block(None, columns, len(listed))), point=point)
+    times = np.array([row[0] for row in listed], np.int64) if timed else None
+    first = 1 if timed else 0
+    columns = tuple(Column.of(field.type, [row[i] for row in listed]) for i, field in enumerate(fields) if i >= first)
+    return Result("", fields[first:], timed=timed, rows=FixedRows(Block(times, columns, len(listed))), point=point)

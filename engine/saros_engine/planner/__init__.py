@@ -36,6 +36,7 @@ from saros_grammar.syntax.ast import (
     SortKey,
     TimeReference,
 )
+from saros_storage.base.errors import UserMistake
 from saros_storage.schema import Catalogue
 
 __all__ = ["LastItem", "LogicalPlan", "PlanContext", "last_scan", "plan_select"]
@@ -48,7 +49,7 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
     select = _with_registered(select, context.schema.catalogue)
     select = replace(select, order_by=_deciding(select.order_by))
     if not select.from_paths:
-        raise SemanticError("SELECT needs FROM and a path")
+        raise UserMistake("SELECT needs FROM and a path", code=700)
     if select.levels and (select.align_by_device or select.last):
         raise SemanticError("GROUP BY LEVEL goes with neither ALIGN BY DEVICE nor LAST")
     for item in select.items:

@@ -129,7 +129,7 @@ class ClusterRequests:
             else:
                 rows += map(tuple, json.loads(answer))
         if kind is ShowKind.QUERIES:
-            return RowSet(_QUERY_FIELDS, [*map(_query_row, rows), *silent])
+            return RowSet(_QUERY_FIELDS, self._with_times([*map(_query_row, rows), *silent]), timed=True)
         rows.sort(key=lambda row: (str(row[0]), cast("int", row[1])))  # database; slice or node
         return RowSet(FIELDS[kind], [*rows, *silent])
 
@@ -216,8 +216,17 @@ class ClusterRequests:
                 r.execution.memory_bytes(),
             )
             for r in self._running(question.user)
-            for ticks in (r.started_ns * unit.value // 1_000_000_000,)
+            for ticks in (self._ticks(r.started_ns),)
         ]
+
+    def _with_times(self, rows: Sequence[Row]) -> list[Row]:
+        """Return rows of queries; those without a time, of silent and of old nodes, get the present one."""
+        now = self._ticks(self._clock.now_ns())
+        return [(now if time is None else time, *others) for time, *others in rows]
+
+    def _ticks(self, time_ns: int) -> int:
+        """Return a time in the database's unit."""
+        return time_ns * self._store.options.time_unit.value // 1_000_000_000
 
 
 def _visible_user(access: Access) -> str | None:

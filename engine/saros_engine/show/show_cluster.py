@@ -31,8 +31,8 @@ _DATA_NODE_FIELDS = (
     Field("Status", _TEXT),
     Field("RpcAddress", _TEXT),
     Field("RpcPort", _INT32),
-    Field("DataRegionNum", _INT64),
-    Field("SchemaRegionNum", _INT64),
+    Field("DataRegionNum", _INT32),
+    Field("SchemaRegionNum", _INT32),
 )
 _CONFIG_NODE_FIELDS = (
     Field("NodeID", _INT64),
@@ -53,7 +53,7 @@ _REGION_FIELDS = (
     Field("Status", _TEXT),
     Field("Database", _TEXT),
     Field("SeriesSlotNum", _INT32),
-    Field("TimeSlotNum", _INT32),
+    Field("TimeSlotNum", _INT64),
     Field("DataNodeId", _INT64),
     Field("RpcAddress", _TEXT),
     Field("RpcPort", _INT32),

@@ -47,6 +47,8 @@ _SETTINGS = (
 _GROUP_SETTINGS = tuple(
     Field(f"{bound}{what}RegionGroupNum", DataType.INT32) for what in ("Schema", "Data") for bound in ("", "Min", "Max")
 )
+#: The version of IoTDB's session protocol that a server speaks.
+IOTDB_PROTOCOL = "V_3"
 
 
 class ShowExecutor:
@@ -185,8 +187,9 @@ def _texts(*names: str) -> tuple[Field, ...]:
     return tuple(Field(name, DataType.TEXT) for name in names)
 
 
-def _version() -> tuple[str, str | None]:
-    """The installed version, and the commit that it was installed from, if it came from a repository (PEP 610)."""
+def _version() -> tuple[str, str]:
+    """Return the version, and the product, IoTDB's protocol, and the commit if pip installed from one (PEP 610)."""
     installed = distribution("saros")
     origin = json.loads(installed.read_text("direct_url.json") or "{}")
-    return installed.version, origin.get("vcs_info", {}).get("commit_id")
+    commit = origin.get("vcs_info", {}).get("commit_id")
+    return installed.version, f"Saros, IoTDB protocol {IOTDB_PROTOCOL}{f', commit {commit}' if commit else ''}"

@@ -45,6 +45,8 @@ from saros_storage.schema import Deadband, DeviceSchema, SeriesSchema
 
 _TEXT, _INT64 = DataType.TEXT, DataType.INT64
 _NO_TTL = "INF"
+#: The default of paths; a TTL of all paths, too.
+_EVERYTHING = "root.**"
 _BASE, _VIEW = "BASE", "VIEW"
 _SERIES_COLUMNS = (
     "Timeseries",
@@ -115,7 +117,7 @@ def count_schema(statement: Count, schema: SchemaReader, points: Points) -> RowS
     kind = statement.kind
     where, spans = split_times(statement.where, points.moment)
     if kind is ShowKind.DATABASES:
-        return _one("count", len(schema.match_databases(pattern)))
+        return _one("count", len(schema.match_databases(pattern)), DataType.INT32)
     if kind is ShowKind.DEVICES:
         devices = _devices(schema, pattern, where)
         return _one("count(devices)", len(devices if spans is None else points.of_devices(devices, spans)))
@@ -138,12 +140,12 @@ def count_schema(statement: Count, schema: SchemaReader, points: Points) -> RowS
     return RowSet(fields, [(name, counts[name]) for name in sorted(counts)])
 
 
-def _one(name: str, count: int) -> RowSet:
-    return RowSet((Field(name, _INT64),), [(count,)])
+def _one(name: str, count: int, type_: DataType = _INT64) -> RowSet:
+    return RowSet((Field(name, type_),), [(count,)])
 
 
 def _pattern(path: PathExpression | None) -> PathPattern:
-    return parse_pattern("root.**" if path is None else str(path))
+    return parse_pattern(_EVERYTHING if path is None else str(path))
 
 
 def _texts(*names: str) -> tuple[Field, ...]:
@@ -173,11 +175,12 @@ def _ttl_text(milliseconds: int | None) -> str:
 
 
 def _show_ttl(statement: Show, schema: SchemaReader) -> RowSet:
-    """Rules; ON a pattern: of it and of what it matches."""
+    """Return the rules, with that of all paths; ON a pattern: of it and of what it matches."""
     patterns = [parse_pattern(str(path)) for path in statement.databases]
+    rules = {_EVERYTHING: None, **dict(schema.ttl.live())}
     rows: list[Row] = [
         (path, _ttl_text(milliseconds))
-        for path, milliseconds in schema.ttl.live()
+        for path, milliseconds in rules.items()
         if not patterns or any(p.text == path or p.matches(parse_pattern(path).nodes) for p in patterns)
     ]
     return RowSet(_texts("Device", "TTL(ms)"), rows)
@@ -245,14 +248,10 @@ def _java_hash(text: str) -> int:
 
 
 def _show_child_paths(statement: Show, schema: SchemaReader) -> RowSet:
-    found = schema.child_paths(_child_pattern(statement.path))
+    found = schema.child_paths(_pattern(statement.path))
     databases = schema.databases()
     rows: list[Row] = [(path, _node_type(path, schema, databases)) for path in found]
     return RowSet(_texts("ChildPaths", "NodeTypes"), rows)
-
-
-def _child_pattern(path: PathExpression | None) -> PathPattern:
-    return parse_pattern("root" if path is None else str(path))
 
 
 def _node_type(path: str, schema: SchemaReader, databases: Iterable[str]) -> str:
@@ -269,7 +268,7 @@ def _node_type(path: str, schema: SchemaReader, databases: Iterable[str]) -> str
 
 
 def _show_child_nodes(statement: Show, schema: SchemaReader) -> RowSet:
-    return RowSet(_texts("ChildNodes"), [(node,) for node in schema.child_nodes(_child_pattern(statement.path))])
+    return RowSet(_texts("ChildNodes"), [(node,) for node in schema.child_nodes(_pattern(statement.path))])
 
 
 def _show_templates(_: Show, schema: SchemaReader) -> RowSet:

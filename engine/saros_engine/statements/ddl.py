@@ -61,7 +61,7 @@ def delete_databases(store: Database, statement: DeleteDatabases, request: Write
     for path in statement.paths:
         found = store.schema.match_databases(parse_pattern(str(path)))
         if not found:
-            raise UserMistake(f"Path [{path}] is not a database", code=504)
+            raise UserMistake(f"Path [{path}] is not a database", code=508)
         databases |= dict.fromkeys(found)
     for database in databases:
         store.delete_database(database, request=request)

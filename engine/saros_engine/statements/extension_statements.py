@@ -61,7 +61,7 @@ def show_functions(catalogue: Catalogue) -> RowSet:
 
 def show_triggers(triggers: Triggers) -> RowSet:
     """SHOW TRIGGERS, as this node has them."""
-    fields = _texts("TriggerName", "Event", "Type", "State", "PathPattern", "ClassName", "NodeId")
+    fields = _texts("TriggerName", "Event", "Type", "State", "PathPattern", "ClassName", "NodeID")
     return RowSet(fields, [*triggers.rows()])
 
 

@@ -29,7 +29,7 @@ _PRIVILEGE_FIELDS = (
     Field("Role", _TEXT),
     Field("Path", _TEXT),
     Field("Privileges", _TEXT),
-    Field("Grant Option", DataType.BOOLEAN),
+    Field("GrantOption", DataType.BOOLEAN),
 )
 
 

@@ -48,8 +48,8 @@ _TYPE_MISMATCH = 507
 _OUT_OF_TTL = 607
 #: Measurements that a message names.
 _NAMED_MAX = 5
-#: Database, series exist already; a series' type, a series, a device is not what it was taken for.
-_OVERTAKEN = (501, 503, 507, 508, 511)
+#: Database, series, path exist already; a series' type, a series, a device is not what it was taken for.
+_OVERTAKEN = (501, 503, 506, 507, 508, 511)
 #: Batch columns of these types may go to series of those.
 _ACCEPTED: dict[DataType, frozenset[DataType]] = {
     DataType.INT32: frozenset({DataType.INT64, DataType.FLOAT, DataType.DOUBLE}),

@@ -30,6 +30,7 @@ from saros_grammar.builders.show_filters import subject_filter
 from saros_grammar.generated.Sql import Sql
 from saros_grammar.syntax import ast
 from saros_grammar.syntax.ast import Expression, Literal, NotSupported, Parameter, PathExpression, Statement
+from saros_grammar.syntax.errors import SEMANTIC_ERROR
 from saros_grammar.syntax.literals import duration_literal, named_literal, unquote_name, unquote_string
 
 #: Settings of a database: what they are.
@@ -93,7 +94,8 @@ class StatementBuilder:
         clock = clocks[0] if clocks else None
         measurements = tuple(self._expressions.canonical(c) for i, c in enumerate(columns) if i != clock)
         if not measurements:
-            raise self._expressions.error(context.exactPath(), "the column list names no measurement")
+            place, message = context.exactPath(), "the column list names no measurement"
+            raise self._expressions.error(place, message, code=SEMANTIC_ERROR)
         times: list[Expression | None] = []
         rows = []
         for row in context.rows:
@@ -105,9 +107,8 @@ class StatementBuilder:
     def _cells(self, row: Any, width: int) -> list[Any]:
         cells: list[Any] = row.cells
         if len(cells) != width:
-            raise self._expressions.error(
-                row, f"this row has {len(cells)} values and the column list has {width} names"
-            )
+            message = f"this row has {len(cells)} values and the column list has {width} names"
+            raise self._expressions.error(row, message, code=SEMANTIC_ERROR)
         return cells
 
     def _cell(self, cell: Any) -> Expression:

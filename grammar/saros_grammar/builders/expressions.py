@@ -45,7 +45,7 @@ from saros_grammar.syntax.ast import (
     TimeReference,
     Unary,
 )
-from saros_grammar.syntax.errors import ParseError, error_at
+from saros_grammar.syntax.errors import PARSE_ERROR, ParseError, error_at
 from saros_grammar.syntax.literals import (
     LiteralError,
     blob_literal,
@@ -416,10 +416,10 @@ class ExpressionBuilder:
         """The characters of a context, as written."""
         return self.text[context.start.start : context.stop.stop + 1]
 
-    def error(self, place: Any, message: str, expected: tuple[str, ...] = ()) -> ParseError:
+    def error(self, place: Any, message: str, expected: tuple[str, ...] = (), code: int = PARSE_ERROR) -> ParseError:
         """A ParseError where `place`, a token or a context, begins."""
         start = place.start if isinstance(place.start, int) else place.start.start
-        return error_at(self.text, start, message, expected)
+        return error_at(self.text, start, message, expected, code)
 
 
 def _is_time(expression: Expression) -> bool:

@@ -5,8 +5,9 @@ Both carry the status code that the wire table lists; this room does not import 
 
 from __future__ import annotations
 
-#: SQL_PARSE_ERROR, INVALID_PARAMETER and STATEMENT_TOO_LARGE of the status table.
+#: SQL_PARSE_ERROR, SEMANTIC_ERROR, INVALID_PARAMETER and STATEMENT_TOO_LARGE of the status table.
 PARSE_ERROR = 700
+SEMANTIC_ERROR = 701
 INVALID_PARAMETER = 2003
 STATEMENT_TOO_LARGE = 2006
 
@@ -66,8 +67,10 @@ class BindError(SqlError):
         self.index = index
 
 
-def error_at(text: str, offset: int, message: str, expected: tuple[str, ...] = ()) -> ParseError:
+def error_at(
+    text: str, offset: int, message: str, expected: tuple[str, ...] = (), code: int = PARSE_ERROR
+) -> ParseError:
     """A ParseError at character `offset` of `text`."""
     line_start = text.rfind("\n", 0, offset) + 1
     line = text.count("\n", 0, offset) + 1
-    return ParseError(message, text=text, line=line, column=offset - line_start, expected=expected)
+    return ParseError(message, text=text, line=line, column=offset - line_start, expected=expected, code=code)

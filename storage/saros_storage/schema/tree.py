@@ -298,8 +298,10 @@ class SchemaTree:
         for series in change.series:
             path = f"{change.device}.{series.measurement}"
             check_length(path)
-            if series.measurement in taken or (node is not None and series.measurement in node.children):
+            if series.measurement in taken:
                 raise UserMistake(f"Path [{path}] already exist", code=503)
+            if node is not None and series.measurement in node.children:
+                raise UserMistake(f"Path [{path}] already exist", code=506)
             taken[series.measurement] = None
             if series.alias not in (None, series.measurement):
                 check_length(f"{change.device}.{series.alias}")
@@ -315,7 +317,7 @@ class SchemaTree:
         for count in range(3, len(nodes) + 1):
             above = self._devices.get(join_nodes(nodes[: count - 1]))
             if above is not None and nodes[count - 1] in above.series:
-                raise UserMistake(f"Path [{join_nodes(nodes[:count])}] already exist", code=503)
+                raise UserMistake(f"Path [{join_nodes(nodes[:count])}] already exist", code=506)
 
     def _check_type(self, change: AlterType) -> None:
         _, series, path = self._altered(change.device, change.measurement)

@@ -1,7 +1,7 @@
 """IoTDB's own clients from PyPI and Maven Central, kept in the user's cache folder, outside of the repository.
 
     python_packages("2.0.11")    a folder for PYTHONPATH
-    java_classes("2.0.5")    a class path: the jars, and the programs of this folder compiled with them
+    java_classes("2.0.5", paths)    a class path: the jars, and programs compiled with them
 
 Raises Unavailable if a tool is absent, or the registry does not have what is needed or cannot be reached.
 """
@@ -26,6 +26,10 @@ _OLD_NAMES = {
     "org.apache.tsfile.enums.": "org.apache.iotdb.tsfile.file.metadata.enums.",
     "org.apache.tsfile.": "org.apache.iotdb.tsfile.",
 }
+#: The only version whose CLI, with the tools for exports and imports, Maven Central has.
+CLI_VERSION = "2.0.1-beta"
+#: The programs of this folder.
+PROGRAMS = tuple(sorted(_HERE.glob("*.java")))
 _SECONDS = 45
 _ANYTHING = ""
 #: By what could not be had: why, so that it is not tried again in this process.
@@ -48,13 +52,15 @@ def python_packages(version: str) -> Path:
     return folder
 
 
-def java_classes(version: str) -> str:
-    """Return a class path for `JdbcClient` and `PoolClient` with the jars of a version."""
+def java_classes(version: str, programs: Sequence[Path] = PROGRAMS) -> str:
+    """Return a class path with the jars of a version, and these programs compiled."""
     for tool in ("java", "javac", "mvn"):
         if shutil.which(tool) is None:
             raise Unavailable(f"there is no {tool}")
     jars = _jars(version)
-    sources = {path.name: _as_of(version, path.read_text()) for path in sorted(_HERE.glob("*.java"))}
+    if not programs:
+        return f"{jars}/*"
+    sources = {path.name: _as_of(version, path.read_text()) for path in programs}
     classes = jars / _digest(*sources.values())
     if not classes.exists():
         part = _empty(classes)
@@ -71,6 +77,7 @@ def _jars(version: str) -> Path:
     if not folder.exists():
         part = _empty(folder)
         options = (f"-Diotdb.version={version}", f"-DoutputDirectory={part}", "-DincludeScope=runtime")
+        options += ("-Pcli",) if version == CLI_VERSION else ()
         _run(("mvn", "-B", "-q", "-f", str(_HERE / "pom.xml"), _COPY, *options), f"iotdb-jdbc, iotdb-session {version}")
         part.rename(folder)
     return folder
