@@ -1,16 +1,21 @@
 """Kill -9 during ingest, again and again: nothing acknowledged may be lost, nothing wrong may be served.
 
-python benchmarks/campaign_kill.py [--rounds 100] [--durability fsync] [--seed 1]
+python benchmarks/campaign_kill.py [--rounds 100] [--durability fsync] [--seed 1] [--client saros]
 
 A child process carries out a fixed sequence of operations (batches, late and overwriting batches, deletions, flushes)
 and reports each one that was acknowledged. The parent kills it at a random moment, opens the folder, and compares every
 point with what the acknowledged operations make; the one operation that was under way may have happened or not, as a
 whole. Then the next child goes on where the sequence stopped.
+
+With `--client iotdb`, the child is a client of a server, PyPI's apache-iotdb, and the parent kills the server. The
+child says so when its connection is lost, and repeats its last operation when there is a server again.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import os
 import random
 import shutil
 import signal
@@ -18,11 +23,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from interruptible import run, uninterrupted
 
-import saros
+if TYPE_CHECKING:
+    from saros import Connection
+
+TESTS = Path(__file__).resolve().parents[1] / "tests"
 
 ROWS, DEVICES = 100, 4
 OPTIONS = {"memtable_bytes": "1MiB", "memtables_total_bytes": "4MiB", "time_partition_interval_ms": 50_000}
@@ -43,24 +55,89 @@ def operation(number: int) -> tuple[str, int]:
     return "write", number
 
 
-def ingest(folder: str, durability: str, first: int) -> None:
-    """The child: carries out operations from `first` on, and prints each one that was acknowledged."""
-    connection = saros.connect(folder, options={**OPTIONS, "durability": durability})
-    cursor = connection.cursor()
-    for number in range(first, 1 << 40):
-        kind, slot = operation(number)
-        if kind == "write":
-            times = np.arange(slot * ROWS, (slot + 1) * ROWS)
-            values = number * 1_000 + np.arange(ROWS, dtype=np.int64)
-            connection.insert(device_of(slot), times, {"v": values, "half": values / 2})
-        elif kind == "delete":
-            cursor.execute(
-                f"delete from {device_of(slot)}.* where time >= {slot * ROWS} and time < {(slot + 1) * ROWS}"
-            )
-        else:
-            cursor.execute("flush")
-        sys.stdout.write(f"{number}\n")
-        sys.stdout.flush()
+class Client(Protocol):
+    """A client that carries out operations; each returns when it is acknowledged."""
+
+    def write(self, device: str, times: np.ndarray, values: np.ndarray) -> None: ...
+
+    def execute(self, text: str) -> None: ...
+
+
+class EmbeddedClient:
+    """The driver, with the database in its own process."""
+
+    def __init__(self, folder: str, durability: str) -> None:
+        import saros
+
+        self._connection = saros.connect(folder, options={**OPTIONS, "durability": durability})
+
+    def write(self, device: str, times: np.ndarray, values: np.ndarray) -> None:
+        self._connection.insert(device, times, {"v": values, "half": values / 2})
+
+    def execute(self, text: str) -> None:
+        self._connection.cursor().execute(text)
+
+
+class IotdbClient:
+    """PyPI's apache-iotdb. All rows of a write are in one message, which has its effect as a whole."""
+
+    def __init__(self, port: str) -> None:
+        from iotdb.Session import Session
+        from iotdb.utils.IoTDBConstants import TSDataType
+        from iotdb.utils.Tablet import Tablet
+
+        self._types = [TSDataType.INT64, TSDataType.DOUBLE]
+        self._tablet = Tablet
+        self._session = Session("127.0.0.1", port, "root", "root", zone_id="UTC")
+        self._session.open()
+
+    def write(self, device: str, times: np.ndarray, values: np.ndarray) -> None:
+        """Write by one of three calls, in turn; `insert_record` writes a row of the tablet again."""
+        names, rows = ["v", "half"], [[value, value / 2] for value in values.tolist()]
+        call = int(times[0]) // ROWS % 3
+        if call == 0:
+            each = len(rows)
+            self._session.insert_records([device] * each, times.tolist(), [names] * each, [self._types] * each, rows)
+            return
+        self._session.insert_tablet(self._tablet(device, names, self._types, rows, times.tolist()))
+        if call == 2:
+            self._session.insert_record(device, int(times[0]), names, self._types, rows[0])
+
+    def execute(self, text: str) -> None:
+        self._session.execute_non_query_statement(text)
+
+
+def carry_out(client: Client, number: int) -> None:
+    kind, slot = operation(number)
+    first, end = slot * ROWS, (slot + 1) * ROWS
+    if kind == "write":
+        client.write(device_of(slot), np.arange(first, end), number * 1_000 + np.arange(ROWS, dtype=np.int64))
+    elif kind == "delete":
+        client.execute(f"delete from {device_of(slot)}.* where time >= {first} and time < {end}")
+    else:
+        client.execute("flush")
+
+
+def ingest(client: Client, first: int) -> None:
+    """Carry out operations from `first` on, and print each one that was acknowledged."""
+    for number in itertools.count(first):
+        carry_out(client, number)
+        print(number, flush=True)
+
+
+def ingest_by_iotdb(port: str) -> None:
+    """Ingest; when the server is lost, print that, and go on with the same operation when told so."""
+    number = 0
+    while True:
+        try:
+            client = IotdbClient(port)
+            while True:
+                carry_out(client, number)
+                print(number, flush=True)
+                number += 1
+        except Exception:  # noqa: BLE001 (whatever the client makes of a lost server)
+            print("lost", flush=True)
+        sys.stdin.readline()
 
 
 class Model:
@@ -84,7 +161,7 @@ class Model:
         return np.concatenate([empty, *times]), np.concatenate([empty, *values])
 
 
-def matches(connection: saros.Connection, model: Model) -> str | None:
+def matches(connection: Connection, model: Model) -> str | None:
     """What differs from the model; None if nothing does."""
     cursor = connection.cursor()
     for device in range(DEVICES):
@@ -106,42 +183,125 @@ def matches(connection: saros.Connection, model: Model) -> str | None:
     return None
 
 
-def kill_once(folder: str, durability: str, first: int, seconds: float) -> int:
-    """Run a child for some time and kill it; the last operation that it reported."""
-    command = [sys.executable, __file__, "--ingest", folder, "--durability", durability, "--first", str(first)]
-    with uninterrupted():
-        child = subprocess.Popen(command, stdout=subprocess.PIPE)
-    assert child.stdout is not None
-    try:
-        child.stdout.readline()  # the first acknowledgement: it is up
-        time.sleep(seconds)
-    finally:
-        child.send_signal(signal.SIGKILL)
-    lines = child.stdout.read().split(b"\n")
-    child.wait()
-    whole = [int(line) for line in lines[:-1]]
-    return whole[-1] if whole else first
+class EmbeddedRounds:
+    """Rounds in each of which a child ingests, and is killed."""
+
+    def __init__(self, folder: str, durability: str) -> None:
+        self._folder, self._durability = folder, durability
+
+    def kill_once(self, first: int, seconds: float) -> int:
+        """Let operations run for some time, and kill; return the last one that was reported."""
+        ingesting = ["--ingest", self._folder, "--durability", self._durability, "--first", str(first)]
+        with uninterrupted():
+            child = subprocess.Popen([sys.executable, __file__, *ingesting], stdout=subprocess.PIPE)
+        assert child.stdout is not None
+        try:
+            child.stdout.readline()  # the first acknowledgement: it is up
+            time.sleep(seconds)
+        finally:
+            child.send_signal(signal.SIGKILL)
+        lines = child.stdout.read().split(b"\n")
+        child.wait()
+        whole = [int(line) for line in lines[:-1]]
+        return whole[-1] if whole else first
+
+    def close(self) -> None:
+        """No child is left."""
 
 
-def campaign(rounds: int, durability: str, seed: int) -> int:
+class IotdbRounds:
+    """Rounds in each of which a server is killed; one child, a client, ingests through all of them."""
+
+    def __init__(self, folder: str, durability: str) -> None:
+        sys.path.insert(0, str(TESTS))
+        from free_ports import free_ports
+        from server.stock_clients.artefacts import python_packages
+
+        options = {**OPTIONS, "durability": durability}
+        texts = (
+            f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value}" for name, value in options.items()
+        )
+        Path(folder, "saros.toml").write_text("\n".join(texts) + "\n")
+        self._folder = folder
+        self._port = str(free_ports(1)[0])
+        self._environment = {**os.environ, "PYTHONPATH": str(python_packages("2.0.11"))}
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def kill_once(self, first: int, seconds: float) -> int:
+        """See `EmbeddedRounds.kill_once`."""
+        with self._server() as server:
+            child = self._go()
+            assert child.stdout is not None
+            last = int(child.stdout.readline() or first - 1)
+            time.sleep(seconds)
+            server.send_signal(signal.SIGKILL)
+        while (line := child.stdout.readline()) != b"lost\n":
+            last = int(line)
+        return last
+
+    @contextmanager
+    def _server(self) -> Iterator[subprocess.Popen[bytes]]:
+        from saros_server.process.server_file import serving
+
+        serve = ("-m", "saros_server", "--data", self._folder, "--port", self._port, "--foreground")
+        with uninterrupted():
+            server = subprocess.Popen([sys.executable, *serve], stderr=subprocess.DEVNULL)
+        try:
+            while (found := serving(self._folder)) is None or found.pid != server.pid:
+                assert server.poll() is None, "the server has ended"
+                time.sleep(0.02)
+            yield server
+        finally:
+            server.kill()
+            server.wait()
+
+    def _go(self) -> subprocess.Popen[bytes]:
+        """Return the client, which ingests from now on."""
+        child = self._child
+        if child is None:
+            command = [sys.executable, "-W", "ignore", __file__, "--ingest-by-iotdb", self._port]
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+            with uninterrupted():
+                child = self._child = subprocess.Popen(command, env=self._environment, **pipes)
+        else:
+            assert child.stdin is not None
+            child.stdin.write(b"\n")
+            child.stdin.flush()
+        return child
+
+    def close(self) -> None:
+        """End the client."""
+        if self._child is not None:
+            self._child.kill()
+            self._child.wait()
+
+
+ROUNDS = {"saros": EmbeddedRounds, "iotdb": IotdbRounds}
+
+
+def campaign(rounds: int, durability: str, seed: int, client: str) -> int:
+    import saros
+
     rng = random.Random(seed)
     folder = tempfile.mkdtemp(prefix="saros-kill-")
     model, done = Model(), -1
     started = time.perf_counter()
-    for number in range(rounds):
-        last = kill_once(folder, durability, done + 1, rng.uniform(0.02, 0.6))
-        for each in range(done + 1, last + 1):
-            model.apply(each)
-        done = last
-        connection = saros.connect(folder, options={**OPTIONS, "durability": durability})
-        wrong = matches(connection, model)
-        if wrong is not None:
-            model.apply(done + 1)
-            if matches(connection, model) is not None:
-                print(f"round {number}, {done + 1} operations acknowledged: {wrong}; the folder is {folder}")
-                return 1
-            done += 1
-        connection.close()
+    with closing(ROUNDS[client](folder, durability)) as killing:
+        for number in range(rounds):
+            last = killing.kill_once(done + 1, rng.uniform(0.02, 0.6))
+            for each in range(done + 1, last + 1):
+                model.apply(each)
+            done = last
+            connection = saros.connect(folder, options={**OPTIONS, "durability": durability})
+            wrong = matches(connection, model)
+            if wrong is not None:
+                model.apply(done + 1)
+                if matches(connection, model) is not None:
+                    print(f"round {number}, {done + 1} operations acknowledged: {wrong}; the folder is {folder}")
+                    return 1
+                if client == "saros":
+                    done += 1  # a client of a server repeats it
+            connection.close()
     shutil.rmtree(folder)
     print(
         f"{rounds} kills, {done + 1} acknowledged operations ({(done + 1) * ROWS * 2:,} points), durability"
@@ -155,13 +315,18 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--durability", default="fsync")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--client", choices=ROUNDS, default="saros")
+    parser.add_argument("--ingest-by-iotdb", metavar="PORT", help=argparse.SUPPRESS)
     parser.add_argument("--ingest", help=argparse.SUPPRESS)
     parser.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.ingest:
-        ingest(arguments.ingest, arguments.durability, arguments.first)
+        ingest(EmbeddedClient(arguments.ingest, arguments.durability), arguments.first)
         return 0
-    return campaign(arguments.rounds, arguments.durability, arguments.seed)
+    if arguments.ingest_by_iotdb:
+        ingest_by_iotdb(arguments.ingest_by_iotdb)
+        return 0
+    return campaign(arguments.rounds, arguments.durability, arguments.seed, arguments.client)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from saros_cluster.users.users import Users
 from saros_engine.base.access import UNRESTRICTED, Access, NoPermission, Trail, access_of
 from saros_engine.base.cluster_info import ClusterAdmin, OneNode
 from saros_engine.base.database import Database, wait_for_schema
-from saros_engine.base.errors import EngineError, NotSupportedError, SemanticError
+from saros_engine.base.errors import NotSupportedError, SemanticError
 from saros_engine.base.latency_histogram import NOTHING, LatencyHistogram, LatencySnapshot
 from saros_engine.base.row_set import RowSet
 from saros_engine.base.session_context import SessionContext
@@ -53,6 +53,7 @@ from saros_engine.security.authorization import (
 from saros_engine.security.information_schema import chooses, plan_show, plan_table, show_of
 from saros_engine.show.cluster_requests import ClusterRequests
 from saros_engine.show.show_executor import ShowExecutor
+from saros_engine.statements.batches import ColumnBatch, outcomes_of
 from saros_engine.statements.cluster_statements import run_cluster_statement, show_plan
 from saros_engine.statements.ddl import patterns_to_delete
 from saros_engine.statements.load_statement import load_files
@@ -60,14 +61,14 @@ from saros_engine.statements.schema_statements import SchemaStatements
 from saros_engine.statements.select_into import check_types, write_into, written
 from saros_engine.statements.sync_statements import SyncAdmin, run_sync_statement
 from saros_engine.statements.user_statements import UserStatements
-from saros_engine.statements.writing import ColumnBatch, PartlyWritten, Writer
+from saros_engine.statements.writing import PartlyWritten, Writer
 from saros_grammar.bind import ParameterBinder
 from saros_grammar.cache import RecentMap, StatementCache
 from saros_grammar.syntax import ast
 from saros_scheduler import DriverScheduler
 from saros_storage.base.block import Column
 from saros_storage.base.clock import Clock
-from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import DataType, Int64Array
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.scan.read_point import ReadPoint, Sources
@@ -232,26 +233,21 @@ class QueryEngine:
             return self._timed(insert)
 
     def insert_batches(
-        self, batches: Sequence[ColumnBatch], *, session: SessionContext, request: WriteRequest
+        self, batches: Sequence[ColumnBatch | Exception], *, session: SessionContext, request: WriteRequest
     ) -> list[int | Exception]:
         """Write batches of different devices; see `writing.Writer.insert_batches`."""
-        with self._counted(statements=0):
-            refusals = [self._refusal(batch, session, request) for batch in batches]
-            self.mode.require_running()
-            allowed = [batch for batch, refusal in zip(batches, refusals, strict=True) if refusal is None]
-            began_ns = self._clock.monotonic_ns()
-            outcomes = self._writer.insert_batches(allowed, request)
-            self._written(began_ns, sum(map(_points_of, outcomes)))
-            written = iter(outcomes)
-            return [next(written) if refusal is None else refusal for refusal in refusals]
 
-    def _refusal(self, batch: ColumnBatch, session: SessionContext, request: WriteRequest) -> Exception | None:
-        """Why a session may not write a batch; None: it may."""
-        try:
+        def allowed(batch: ColumnBatch) -> ColumnBatch:
             self._authorize_columns(batch.device, batch.columns, session, request)
-        except (StorageError, EngineError) as error:
-            return error
-        return None
+            return batch
+
+        with self._counted(statements=0):
+            found = outcomes_of(batches, allowed)
+            self.mode.require_running()
+            began_ns = self._clock.monotonic_ns()
+            outcomes = self._writer.insert_batches(found, request)
+            self._written(began_ns, sum(map(_points_of, outcomes)))
+            return outcomes
 
     def _authorize_columns(
         self, device: str, columns: Mapping[str, Column], session: SessionContext, request: WriteRequest

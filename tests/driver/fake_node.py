@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Self
 
 from free_ports import HOST
+from receiving import receive
 
 from saros_wire import frames
 from saros_wire.frames import Call, Header, Kind
@@ -95,13 +96,10 @@ class Link:
 
     def read(self, count: int) -> bytes:
         """Read so many bytes. Raises EOFError, OSError."""
-        parts = bytearray()
-        while len(parts) < count:
-            part = self.socket.recv(count - len(parts))
-            if not part:
-                raise EOFError
-            parts += part
-        return bytes(parts)
+        data = receive(self.socket, count)
+        if len(data) < count:
+            raise EOFError
+        return data
 
     def listen(self) -> None:
         """Take frames to the end of the connection."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from receiving import receive
 from waiting import PATIENCE_S
 
 from saros_wire import payload
@@ -56,8 +57,15 @@ class FrameClient:
     """A connection; `token` is that of the session that calls are made with."""
 
     def __init__(
-        self, address: str, *, preface: bytes = PREFACE, tls: ssl.SSLContext | None = None, receive_bytes: int = 0
+        self,
+        address: str,
+        *,
+        preface: bytes = PREFACE,
+        tls: ssl.SSLContext | None = None,
+        receive_bytes: int = 0,
+        source: str = "",
     ) -> None:
+        """`source`: the address of this machine to connect from; empty: any."""
         if address.startswith("unix-abstract:"):
             self.socket = socket.socket(socket.AF_UNIX)
             self.socket.settimeout(PATIENCE_S)
@@ -68,6 +76,8 @@ class FrameClient:
             if receive_bytes:
                 self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
             self.socket.settimeout(PATIENCE_S)
+            if source:
+                self.socket.bind((source, 0))
             self.socket.connect((host, int(port)))
         if tls is not None:
             self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
@@ -114,22 +124,14 @@ class FrameClient:
 
     def receive(self) -> Frame | None:
         """Return the next frame; None: the node has closed the connection."""
-        data = self._exactly(HEADER_BYTES)
+        data = receive(self.socket, HEADER_BYTES)
         if not data:
             return None
         header = decode_header(data)
-        head, body = self._exactly(header.head_bytes), self._exactly(header.body_bytes)
+        sizes = header.head_bytes, header.body_bytes
+        head, body = (receive(self.socket, size) for size in sizes)
+        assert sizes == (len(head), len(body)), "half a frame"
         return Frame(header.kind, header.request, header.call == MORE, head, body)
-
-    def _exactly(self, count: int) -> bytes:
-        received = bytearray()
-        while len(received) < count:
-            found = self.socket.recv(count - len(received))
-            if not found:
-                assert not received, "half a frame"
-                return b""
-            received += found
-        return bytes(received)
 
     # ------------------------------------------------------------------------------------------ calls
 

@@ -50,7 +50,7 @@ class LineHandler:
     """Implements `saros_server.port.protocols.Handler`."""
 
     def __init__(self, api: ClientApi, connection: Connection) -> None:
-        self.api, self.connection = api, connection
+        self.api, self.connection = api.connect(connection.peer), connection
         self.token, self.cancel = b"", CancelToken()
 
     def handle(self) -> bool:
@@ -66,6 +66,7 @@ class LineHandler:
     def close(self) -> None:
         if self.token:
             self.call(operations.CLOSE, None)
+        self.api.close()
 
     def line(self) -> str:
         line = bytearray()
@@ -80,7 +81,7 @@ class LineHandler:
             self.cancel.cancel()
 
     def call(self, operation, request):
-        return self.api.call(operation, self.connection.peer, self.token, request, cancel=self.cancel)
+        return self.api.call(operation, self.token, request, cancel=self.cancel)
 
     def answer(self, command: Callable[[str], Iterable[bytes]], rest: str) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ from saros_server.api import executions, operations
 from saros_server.api.calls import Call, Operation, Peer, Policy
 from saros_server.api.cancellation import CancelToken
 from saros_server.api.client_api import ClientApi
-from saros_server.api.client_sessions import NoSession
+from saros_server.api.client_sessions import NoSession, SessionHolder
 from saros_server.api.executions import ResultHead, Statement
 from saros_server.api.insert_request import InsertRequest
 from saros_server.api.operations import InsertOutcome, Login
@@ -36,9 +37,15 @@ def api(tmp_path: Path) -> Iterator[ClientApi]:
     made.close()
 
 
+def ask(api: ClientApi, operation: Operation[Any, Any], token: bytes, request: object, **more: Any) -> Any:
+    """Call an operation on a connection of its own, which stays open."""
+    return api.connect(HERE).call(operation, token, request, **more)
+
+
 @pytest.fixture
 def token(api: ClientApi) -> bytes:
-    return api.call(operations.OPEN, HERE, b"", Login()).token
+    opened: bytes = ask(api, operations.OPEN, b"", Login()).token
+    return opened
 
 
 def rows_of(device: str, *times: int) -> InsertRequest:
@@ -59,7 +66,7 @@ def test_an_operation_without_a_policy_cannot_be_made() -> None:
 def test_an_operation_that_is_not_in_the_table_is_not_called(api: ClientApi) -> None:
     for name in ("count", "open"):
         with pytest.raises(TypeError, match=f"operation {name} is not registered"):
-            api.call(Operation(name, Policy.ANYONE, count), HERE, b"", None)
+            ask(api, Operation(name, Policy.ANYONE, count), b"", None)
 
 
 @pytest.mark.parametrize("name", NEED_A_SESSION)
@@ -67,7 +74,7 @@ def test_operations_need_a_session_of_the_same_host(api: ClientApi, token: bytes
     operation = operations.OPERATIONS[name]
     for peer, tried in ((HERE, b""), (HERE, b"x" * 32), (Peer.at("192.0.2.1"), token)):
         with pytest.raises(NoSession):
-            api.call(operation, peer, tried, None)
+            api.connect(peer).call(operation, tried, None)
 
 
 class StoppedClock(SystemClock):
@@ -86,8 +93,8 @@ def test_the_deadline_of_a_write_is_the_earlier_of_its_limits(
 ) -> None:
     api = ClientApi(str(tmp_path / "data"), StoppedClock())
     session = api._own
-    deadline_ns = api._deadline_ns(wait_ms)
-    call = Call(api._services, HERE, CancelToken(), session, deadline_ns)
+    deadline_ns = api.connect(HERE)._deadline_ns(wait_ms)
+    call = Call(api._services, HERE, SessionHolder(HERE.host), CancelToken(), b"", session, deadline_ns)
     assert WriteRequest(0, 0, expected_s and expected_s * SECOND) == call.numbered(7, timeout_ms)
     api.close()
 
@@ -95,36 +102,36 @@ def test_the_deadline_of_a_write_is_the_earlier_of_its_limits(
 def test_a_result_consists_of_its_head_its_messages_and_a_cursor(
     api: ClientApi, token: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert InsertOutcome(points=3) == api.call(operations.INSERT, HERE, token, rows_of("root.a.d", 1, 2, 3))
-    small = api.call(operations.EXECUTE, HERE, token, SELECT)
+    assert InsertOutcome(points=3) == ask(api, operations.INSERT, token, rows_of("root.a.d", 1, 2, 3))
+    small = ask(api, operations.EXECUTE, token, SELECT)
     schema = pa.ipc.read_schema(pa.py_buffer(small.head.schema))
     assert ResultHead(small.head.query_id, small.head.schema, ("TIMESTAMP", "DOUBLE"), -1, stale=False) == small.head
     assert (0, None) == (small.cursor, small.end)
     monkeypatch.setattr(executions, "_ANSWER_BYTES", 0)
-    large = api.call(operations.EXECUTE, HERE, token, SELECT)
+    large = ask(api, operations.EXECUTE, token, SELECT)
     assert [] == large.messages
-    rest = list(api.call(operations.FETCH, HERE, token, large.cursor))
+    rest = list(ask(api, operations.FETCH, token, large.cursor))
     for messages in (small.messages, rest):
         batches = [pa.ipc.read_record_batch(pa.py_buffer(message), schema) for message in messages]
         assert [0.5, 1.0, 1.5] == pa.Table.from_batches(batches, schema).column(1).to_pylist()
 
 
 def test_the_end_of_a_result_that_is_not_read_strongly_says_what_was_shown(api: ClientApi) -> None:
-    token = api.call(operations.OPEN, HERE, b"", Login(consistency="weak")).token
-    api.call(operations.INSERT, HERE, token, rows_of("root.a.d", 1))
-    stream = api.call(operations.STREAM, HERE, token, SELECT)
+    token = ask(api, operations.OPEN, b"", Login(consistency="weak")).token
+    ask(api, operations.INSERT, token, rows_of("root.a.d", 1))
+    stream = ask(api, operations.STREAM, token, SELECT)
     assert stream.end is None
     assert 1 == len(list(stream))
-    assert stream.end == api.call(operations.EXECUTE, HERE, token, SELECT).end is not None
+    assert stream.end == ask(api, operations.EXECUTE, token, SELECT).end is not None
 
 
 def test_a_cancelled_call_ends_its_query(api: ClientApi, token: bytes) -> None:
-    api.call(operations.INSERT, HERE, token, rows_of("root.a.d", 1))
+    ask(api, operations.INSERT, token, rows_of("root.a.d", 1))
     for before in (False, True):
         cancel = CancelToken()
         if before:
             cancel.cancel()
-        stream = api.call(operations.STREAM, HERE, token, SELECT, cancel=cancel)
+        stream = ask(api, operations.STREAM, token, SELECT, cancel=cancel)
         cancel.cancel()
         assert 0 == api.node.engine.open_queries
         with pytest.raises(QueryKilled):
@@ -133,17 +140,17 @@ def test_a_cancelled_call_ends_its_query(api: ClientApi, token: bytes) -> None:
 
 def test_a_discarded_result_ends_its_query(api: ClientApi, token: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executions, "_ANSWER_BYTES", 0)
-    api.call(operations.INSERT, HERE, token, rows_of("root.a.d", 1))
-    cursor = api.call(operations.EXECUTE, HERE, token, SELECT).cursor
-    api.call(operations.DISCARD, HERE, token, cursor)
+    ask(api, operations.INSERT, token, rows_of("root.a.d", 1))
+    cursor = ask(api, operations.EXECUTE, token, SELECT).cursor
+    ask(api, operations.DISCARD, token, cursor)
     assert 0 == api.node.engine.open_queries
     with pytest.raises(CursorGone):
-        api.call(operations.FETCH, HERE, token, cursor)
+        ask(api, operations.FETCH, token, cursor)
 
 
 def test_a_query_can_be_cancelled_by_its_id(api: ClientApi, token: bytes) -> None:
     with pytest.raises(QueryNotFound, match="no query it's mine is running"):
-        api.call(operations.CANCEL, HERE, token, "it's mine")
+        ask(api, operations.CANCEL, token, "it's mine")
 
 
 def test_inserts_of_several_devices_have_outcomes_of_their_own(api: ClientApi, token: bytes) -> None:
@@ -154,10 +161,10 @@ def test_inserts_of_several_devices_have_outcomes_of_their_own(api: ClientApi, t
             InsertRequest("root.a.d3", None, 0, [1], {"x": object()}),
             rows_of("root.a.d4", 3),
         ]
-        first, second, third, fourth = api.call(operations.INSERT_MANY, HERE, token, inserts)
+        first, second, third, fourth = ask(api, operations.INSERT_MANY, token, inserts)
         assert (first, fourth) == (InsertOutcome(2), InsertOutcome(1))
         assert [getattr(error, "code", None) for error in (second, third)] == [2003, 507]
-    head = api.call(operations.EXECUTE, HERE, token, Statement("select count(x) from root.a.** align by device"))
+    head = ask(api, operations.EXECUTE, token, Statement("select count(x) from root.a.** align by device"))
     batch = pa.ipc.read_record_batch(pa.py_buffer(head.messages[0]), pa.ipc.read_schema(pa.py_buffer(head.head.schema)))
     assert batch.to_pydict() == {"Device": ["root.a.d1", "root.a.d4"], "count(x)": [2, 1]}
 
@@ -166,7 +173,7 @@ def test_inserts_that_create_nothing_are_one_write(
     api: ClientApi, token: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     devices = [f"root.a.d{number}" for number in range(5)]
-    api.call(operations.INSERT_MANY, HERE, token, [rows_of(device, 1) for device in devices])
+    ask(api, operations.INSERT_MANY, token, [rows_of(device, 1) for device in devices])
     store, written = api.node.store, list[int]()
     write = store.write
 
@@ -175,15 +182,15 @@ def test_inserts_that_create_nothing_are_one_write(
         write(tablets, *arguments, **named)
 
     monkeypatch.setattr(store, "write", counted)
-    outcomes = api.call(operations.INSERT_MANY, HERE, token, [rows_of(device, 2, 3) for device in devices])
+    outcomes = ask(api, operations.INSERT_MANY, token, [rows_of(device, 2, 3) for device in devices])
     assert outcomes == [InsertOutcome(2)] * 5
     assert written == [5]
 
 
 def test_an_insert_that_the_store_refuses_does_not_keep_others_from_being_written(api: ClientApi, token: bytes) -> None:
-    api.call(operations.INSERT_MANY, HERE, token, [rows_of("root.a.d1", 1), rows_of("root.a.d2", 1)])
+    ask(api, operations.INSERT_MANY, token, [rows_of("root.a.d1", 1), rows_of("root.a.d2", 1)])
     late = InsertRequest("root.a.d2", None, 0, np.array([np.iinfo(np.int64).max]), {"x": [0.5]})
-    good, bad = api.call(operations.INSERT_MANY, HERE, token, [rows_of("root.a.d1", 2), late])
+    good, bad = ask(api, operations.INSERT_MANY, token, [rows_of("root.a.d1", 2), late])
     assert good == InsertOutcome(1)
     assert getattr(bad, "code", None) == 2007
 

@@ -18,6 +18,7 @@ import saros
 import saros.aio
 from saros_server.api import executions, operations, result_cursors
 from saros_server.api.calls import Operation, Peer
+from saros_server.api.client_api import ApiConnection
 from saros_server.api.executions import Statement
 from saros_server.api.result_cursors import CursorGone, ResultCursor, ResultCursors
 from saros_server.api.session import open_session
@@ -42,21 +43,21 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.fixture
-def calls(server: Server, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Of clients, by the name of the operation."""
     counted: Counter[str] = Counter()
-    call = server.api.call
+    call = ApiConnection.call
 
-    def counting(operation: Operation[Any, Any], *words: Any, **more: Any) -> Any:
+    def counting(connection: ApiConnection, operation: Operation[Any, Any], *words: Any, **more: Any) -> Any:
         counted[operation.name] += 1
-        return call(operation, *words, **more)
+        return call(connection, operation, *words, **more)
 
-    monkeypatch.setattr(server.api, "call", counting)
+    monkeypatch.setattr(ApiConnection, "call", counting)
     return counted
 
 
 def ask(server: Server, token: bytes, operation: Operation[Any, Any], request: object) -> Any:
-    return server.api.call(operation, HERE, token, request)
+    return server.api.connect(HERE).call(operation, token, request)
 
 
 def opened(server: Server) -> bytes:

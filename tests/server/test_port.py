@@ -14,6 +14,7 @@ from pathlib import Path
 import grpc
 import numpy as np
 import pytest
+from receiving import receive
 from self_signed import self_signed
 from waiting import PATIENCE_S, wait_equal, wait_until
 
@@ -148,12 +149,9 @@ def connect(address: str, *, receive_bytes: int = 0) -> socket.socket:
 
 
 def exactly(plain: socket.socket, count: int) -> bytes:
-    received = bytearray()
-    while len(received) < count:
-        found = plain.recv(min(count - len(received), 1 << 20))
-        assert found, "the connection was closed"
-        received += found
-    return bytes(received)
+    received = receive(plain, count)
+    assert len(received) == count, "the connection was closed"
+    return received
 
 
 def everything(plain: socket.socket) -> bytes:

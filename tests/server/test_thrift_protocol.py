@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from manual_clock import ManualClock
+from receiving import receive
 from server.test_executions import LARGE
 from server.thrift_client import (
     ANN,
@@ -288,7 +289,7 @@ def test_bytes_that_are_no_message_close_the_connection(client: ThriftClient, da
 def test_a_message_without_a_frame_is_refused_readably(client: ThriftClient) -> None:
     client.send(message("openSession", request_bytes(structs.OpenSession()), 7))
     expected = message("openSession", b"", 7, TMessageType.EXCEPTION)
-    answer = client.receive(10_000)
+    answer = receive(client.socket, 10_000)
     assert expected == answer[: len(expected)]
     assert b"switch the framed transport on" in answer
 
@@ -297,7 +298,7 @@ def test_a_message_without_a_frame_is_refused_readably(client: ThriftClient) -> 
 def test_a_message_of_the_compact_protocol_is_refused_readably(client: ThriftClient, is_framed: bool) -> None:
     call = b"\x82\x21" + b"\x87\1" + b"\x0bopenSession" + b"\x1c\0\0\0"
     (client.send_frame if is_framed else client.send)(call)
-    answer = client.receive(10_000)[4 if is_framed else 0 :]
+    answer = receive(client.socket, 10_000)[4 if is_framed else 0 :]
     text = b"this port takes Thrift's binary protocol in frames: switch "
     text += b"compact messages (rpc_thrift_compression_enable) off" if is_framed else b"the framed transport on"
     assert b"\x82\x61\x87\1\x0bopenSession\x18" + bytes([len(text)]) + text + b"\x15\x0e\0" == answer

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from receiving import receive
 from thrift.Thrift import TMessageType
 from waiting import PATIENCE_S
 
@@ -81,17 +82,10 @@ class ThriftClient:
     def send_frame(self, data: bytes) -> None:
         self.send(struct.pack(">i", len(data)) + data)
 
-    def receive(self, size: int) -> bytes:
-        """So many bytes; fewer: the connection was closed."""
-        found, have = bytearray(size), 0
-        while have < size and (more := self.socket.recv_into(memoryview(found)[have:])):
-            have += more
-        return bytes(found[:have])
-
     def receive_frame(self) -> bytes:
-        head = self.receive(4)
+        head = receive(self.socket, 4)
         assert len(head) == 4, "the connection was closed"
-        return self.receive(*struct.unpack(">i", head))
+        return receive(self.socket, *struct.unpack(">i", head))
 
     def is_closed(self) -> bool:
         """Whether the server closes the connection."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 from system.town import WEEK, Town, a_town, at_once
 from waiting import wait_until
@@ -26,9 +27,12 @@ from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing import proposer
 from saros_cluster.routing.no_leader import NoReplica
+from saros_engine.base.session_context import SessionContext
+from saros_engine.statements.batches import ColumnBatch
+from saros_storage.base.block import Column
 from saros_storage.base.errors import StorageError
 from saros_storage.base.types import DataType
-from saros_storage.base.write_request import WriteRequest
+from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.scan.reading import TimeRange
 
 pytestmark = pytest.mark.slow
@@ -101,6 +105,12 @@ def test_one_replica(tmp_path: Path) -> None:
                 lambda: town.nodes.run(1, partial),
             )
             assert [NO_LEADER, NO_LEADER, PARTLY, NO_LEADER, PARTLY, NO_LEADER] == [e.code for e in refused]
+            batches = [
+                ColumnBatch(device, np.array([1]), {"x": Column.of(DataType.INT64, [1])}, None)
+                for device in (alive, lost)
+            ]
+            outcomes = town.nodes.node(0).engine.insert_batches(batches, session=SessionContext(), request=UNNUMBERED)
+            assert (1, PARTLY) == (outcomes[0], getattr(outcomes[1], "code", None))
             town.database_of(1).delete([f"{both}.x"], TimeRange(1, 2))
             for number in (0, 1):
                 assert (expected, False) == town.read(number, in_reach, "strong")

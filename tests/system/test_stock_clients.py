@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -32,14 +33,13 @@ _CLIENT_SECONDS = 60.0
 _JAVA = ("java", "--add-opens=java.base/java.nio=ALL-UNNAMED", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 
-@pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """Each client has databases of its own, and drops them."""
-    folder = tmp_path_factory.mktemp("stock")
+@contextmanager
+def serve(folder: Path, *more: str) -> Iterator[int]:
+    """Run a server with a user, and more options; yield its port."""
     secret = folder / "password"
     secret.write_text(PASSWORD)
     (found,) = free_ports(1)
-    options = ("--foreground", "--auth", "--init-admin-password-file", str(secret))
+    options = ("--foreground", "--auth", "--init-admin-password-file", str(secret), *more)
     command = (sys.executable, "-m", "saros_server", "--data", str(folder / "data"), "--port", str(found), *options)
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log)
@@ -52,6 +52,13 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     assert "ERROR" not in (folder / "log").read_text()
 
 
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """Each client has databases of its own, and drops them."""
+    with serve(tmp_path_factory.mktemp("stock")) as found:
+        yield found
+
+
 def lines_of(command: tuple[str, ...], **environment: str) -> list[str]:
     """What a program prints."""
     variables = {**os.environ, **environment}
@@ -60,12 +67,12 @@ def lines_of(command: tuple[str, ...], **environment: str) -> list[str]:
     return ran.stdout.splitlines()
 
 
-def java_steps(version: str, program: str, port: int) -> dict[str, str]:
+def java_steps(version: str, program: str, port: int, *more: str) -> dict[str, str]:
     try:
         classes = artefacts.java_classes(version)
     except artefacts.Unavailable as error:
         pytest.skip(str(error))
-    lines = lines_of((*_JAVA, "-cp", classes, program, str(port), USER, PASSWORD))
+    lines = lines_of((*_JAVA, "-cp", classes, program, str(port), USER, PASSWORD, *more))
     return dict(line.split(" | ", 1) for line in lines if " | " in line)
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from receiving import receive
 from system.tcp_proxy import FAIR, HOST, Mode, TcpProxy, Weather, running_proxy
 from waiting import PATIENCE_S, wait_until
 
@@ -84,13 +85,7 @@ def client(proxy: TcpProxy, echo: Echo) -> Iterator[socket.socket]:
 
 def take(client: socket.socket, count: int) -> bytes:
     client.settimeout(PATIENCE_S)
-    data = b""
-    while len(data) < count:
-        more = client.recv(count - len(data))
-        if not more:
-            break
-        data += more
-    return data
+    return receive(client, count)
 
 
 def is_quiet(client: socket.socket) -> bool:

@@ -81,6 +81,34 @@ def final_refusal(done: Parts, why: UserMistake, rows: RowsLeft | None = None) -
     return PartialFailure(done, {}, str(why), why, None if rows is None else replace(rows, is_final=True))
 
 
+def is_refusal(error: Exception) -> bool:
+    """Return whether a request, or a part of it, is refused for good as it is: it would be again."""
+    if isinstance(error, PartialFailure):
+        return error.refused is not None
+    return isinstance(error, UserMistake) and error.code not in (MOVED, OVERTAKEN)
+
+
+def cause_of(error: StorageError) -> StorageError:
+    """Return the failure of a group that a PartialFailure comes from; of another error: itself."""
+    while isinstance(error, PartialFailure) and isinstance(error.__cause__, StorageError):
+        error = error.__cause__
+    return error
+
+
+def of_device(error: PartialFailure, device: str) -> PartialFailure | None:
+    """Return the error for the rows of one device; None: all of them are written."""
+    rows = error.rows
+    if rows is None:
+        return error
+    written, missing = (
+        [found for found in ranges if found.device == device] for ranges in (rows.written, rows.missing)
+    )
+    if not missing:
+        return None
+    left = replace(rows, written=written, missing=missing)
+    return PartialFailure(error.done, error.failed, error.why, error.refused, left)
+
+
 def write_failure(error: StorageError, frames: Sequence[TabletFrame], written: Parts) -> StorageError:
     """Return the error of a write of rows that failed with `error`, after some groups have written their parts.
 
@@ -92,7 +120,7 @@ def write_failure(error: StorageError, frames: Sequence[TabletFrame], written: P
     if not written:
         return error
     rows = _rows_left(frames, written)
-    if isinstance(error, UserMistake) and error.code not in (MOVED, OVERTAKEN):
+    if isinstance(error, UserMistake) and is_refusal(error):
         return final_refusal(written, error, rows)
     if isinstance(error, UserMistake) or (isinstance(error, NoLeader | OutcomeUnknown) and rows.missing):
         return PartialFailure(written, {}, str(error), rows=rows)

@@ -1,6 +1,6 @@
 """Statements other than SELECT and SHOW.
 
-writing, insert_statement, select_into       rows: INSERT, batches of columns, SELECT INTO
+writing, batches, select_into                rows: INSERT, batches of columns, SELECT INTO
 load_statement                               LOAD
 schema_statements, ddl, alter_series         databases, series, templates; view_statements: views
 extension_statements                         functions and triggers

@@ -20,20 +20,19 @@ Thread-safe.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from saros_cluster.database.partial_failure import PartialFailure, final_refusal
+from saros_cluster.database.partial_failure import PartialFailure, final_refusal, is_refusal, of_device
 from saros_engine.base.database import Database
-from saros_engine.base.errors import EngineError
 from saros_engine.catalog.templates import Template, template_for, with_template
 from saros_engine.catalog.views import require_no_views
 from saros_engine.expressions.conversion import check_conversion, convert, rounded
 from saros_engine.expressions.literal_values import column_of_literals, inferred_type
 from saros_engine.expressions.time_filter import TimeContext, constant_time
 from saros_engine.extensions.triggers import Triggers
+from saros_engine.statements.batches import ColumnBatch, outcomes_of
 from saros_grammar.syntax.ast import Expression, Insert, Literal, LiteralKind
 from saros_storage.base.block import Column
 from saros_storage.base.clock import Clock
@@ -90,30 +89,24 @@ def _with_points(columns: Mapping[str, Column]) -> Mapping[str, Column]:
     return {name: column for name, column in columns.items() if name not in absent} if absent else columns
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnBatch:
-    """Rows of one device; the columns are by canonical measurement or alias."""
-
-    device: str
-    times: Int64Array
-    columns: Mapping[str, Column]
-    #: None: as the device is.
-    aligned: bool | None
-
-
 #: Of a batch: its device as given, measurements, types, and whether it is to be aligned.
 _Key = tuple[str, tuple[str, ...], tuple[DataType, ...], bool | None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Batch:
-    """A batch that was checked: its columns have a value for each of its rows, and points."""
+    """A batch that was checked: its columns have a value for each of its rows, and points; no row is expired."""
 
     key: _Key
     times: Int64Array
     columns: Mapping[str, Column]
-    #: Which rows are not expired; None: all.
-    living: BoolArray | None
+    #: The points that it was given, and which of its rows were expired; empty: none.
+    given: int = 0
+    expired: str = ""
+
+    @property
+    def points(self) -> int:
+        return 0 if self.is_empty else points_of(tuple(self.columns.values()))
 
     @property
     def is_empty(self) -> bool:
@@ -151,79 +144,81 @@ class Writer:
         request: WriteRequest,
     ) -> int:
         """Write a batch; `columns` are by canonical measurement or alias. Answers the points. Raises UserMistake."""
-        batch = self._checked(device, times, columns, aligned)
-        if batch.is_empty:
-            return 0
-        values, living = tuple(batch.columns.values()), batch.living
-        if living is not None:
-            left = {name: column.compress(living) for name, column in batch.columns.items()}
-            points = self.insert_columns(device, times[living], left, aligned=aligned, request=request)
-            raise PartlyWritten(device, points, points_of(values), [_expired(times, living)], code=_OUT_OF_TTL)
+        return self._insert(self._checked(device, times, columns, aligned), request)
+
+    def _insert(self, batch: _Batch, request: WriteRequest, plain: dict[_Batch, Tablet] | None = None) -> int:
+        """Write a batch; return the points. Raises UserMistake.
+
+        One that creates nothing and fires no trigger is not written, but put into `plain` if that is given.
+        """
 
         def write() -> None:
-            tablet = self._tablet_of_known_shape(batch)
-            if tablet is not None:
-                self._write(tablet, request)
+            known = self._tablet_of_known_shape(batch)
+            tablet, creates = self._fitted(batch) if known is None else (known, ())
+            if plain is not None and not creates and self._triggers.firing(tablet) is None:
+                plain[batch] = tablet
             else:
-                tablet, creates = self._fitted(batch)
                 self._write(tablet, request, creates)
+            if known is None:
                 self._remember_shape(batch, tablet)
 
-        self._creating(write)
-        return points_of(values)
+        if not batch.is_empty:
+            self._creating(write)
+        if batch.expired:
+            raise PartlyWritten(batch.key[0], batch.points, batch.given, [batch.expired], code=_OUT_OF_TTL)
+        return batch.points
 
-    def insert_batches(self, batches: Sequence[ColumnBatch], request: WriteRequest) -> list[int | Exception]:
-        """Write batches of different devices; return the points of each, or the error that refused it.
+    def insert_batches(
+        self, batches: Sequence[ColumnBatch | Exception], request: WriteRequest
+    ) -> list[int | Exception]:
+        """Write batches of different devices; return the points of each, or its error; an error is its own outcome.
 
-        Those that create nothing become durable together. If that fails, each of them is written by itself.
+        Those that create nothing, and fire no trigger, are one write. If one of them is refused, they are written one
+        by one. Any other failure is that of all batches that were not written by then.
         """
-        known = {number: tablet for number, batch in enumerate(batches) if (tablet := self._plain_tablet(batch))}
-        written: set[int] = set()
-        if len(known) > 1:
-            with suppress(StorageError, EngineError):
-                self._store.write(list(known.values()), request=request)
-                written.update(known)
+        checked = outcomes_of(batches, lambda b: self._checked(b.device, b.times, b.columns, b.aligned))
+        plain: dict[_Batch, Tablet] = {}
+        outcomes = outcomes_of(checked, lambda batch: self._insert(batch, request, plain))
+        failed = self._write_together(plain, request) if plain else {}
         return [
-            points_of(tuple(batch.columns.values())) if number in written else self._insert_alone(batch, request)
-            for number, batch in enumerate(batches)
+            outcome if isinstance(batch, Exception) else failed.get(batch, outcome)
+            for batch, outcome in zip(checked, outcomes, strict=True)
         ]
 
-    def _plain_tablet(self, batch: ColumnBatch) -> Tablet | None:
-        """The tablet of a batch that can be written as it is; None: it creates series, is refused, or has triggers."""
+    def _write_together(
+        self, plain: Mapping[_Batch, Tablet], request: WriteRequest
+    ) -> Mapping[_Batch, int | Exception]:
+        """Write batches as one; return the outcomes of those that it did not write."""
         try:
-            checked = self._checked(batch.device, batch.times, batch.columns, batch.aligned)
-            tablet = None if checked.is_empty or checked.living is not None else self._existing_tablet(checked)
-        except (StorageError, EngineError):
-            return None
-        return None if tablet is None or self._triggers.firing(tablet) is not None else tablet
+            self._store.write(list(plain.values()), request=request)
+        except PartialFailure as error:
+            left = {batch: found for batch, tablet in plain.items() if (found := of_device(error, tablet.device))}
+            return self._one_by_one(list(left), request) if is_refusal(error) else left
+        except StorageError as error:
+            return self._one_by_one(list(plain), request) if is_refusal(error) else dict.fromkeys(plain, error)
+        return {}
 
-    def _existing_tablet(self, batch: _Batch) -> Tablet | None:
-        """The tablet of a batch; None: it creates series. Raises UserMistake."""
-        tablet = self._tablet_of_known_shape(batch)
-        if tablet is not None:
-            return tablet
-        tablet, creates = self._fitted(batch)
-        if creates:
-            return None
-        self._remember_shape(batch, tablet)
-        return tablet
-
-    def _insert_alone(self, batch: ColumnBatch, request: WriteRequest) -> int | Exception:
-        try:
-            return self.insert_columns(batch.device, batch.times, batch.columns, aligned=batch.aligned, request=request)
-        except (StorageError, EngineError) as error:
-            return error
+    def _one_by_one(self, batches: Sequence[_Batch], request: WriteRequest) -> Mapping[_Batch, int | Exception]:
+        return dict(zip(batches, outcomes_of(batches, lambda batch: self._insert(batch, request)), strict=True))
 
     def _checked(self, device: str, times: Int64Array, columns: Mapping[str, Column], aligned: bool | None) -> _Batch:
-        """The batch without columns of nulls only. Raises UserMistake if a column has not one value for each row."""
+        """Return the batch without columns of nulls only, and without expired rows.
+
+        Raises UserMistake if a column has not one value for each row.
+        """
         rows = len(times)
         for name, column in columns.items():
             if len(column.values) != rows:
                 raise UserMistake(f"column {name} has {len(column)} values for {rows} times", code=2003)
-        columns = _with_points(columns)
+        columns, given, expired = _with_points(columns), 0, ""
+        if self._store.schema.ttl and columns and rows:
+            living = self._living(join_nodes(split_path(device)), times)
+            if living is not None:
+                given, expired = points_of(tuple(columns.values())), _expired(times, living)
+                times = times[living]
+                columns = _with_points({name: column.compress(living) for name, column in columns.items()})
         key = (device, tuple(columns), tuple([column.type for column in columns.values()]), aligned)
-        has_ttl = self._store.schema.ttl and columns and rows
-        return _Batch(key, times, columns, self._living(join_nodes(split_path(device)), times) if has_ttl else None)
+        return _Batch(key, times, columns, given, expired)
 
     def _tablet_of_known_shape(self, batch: _Batch) -> Tablet | None:
         """The tablet of a batch whose shape was written before, under the schema as it is; None: it was not."""

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Generic, TypeVar
 
 from saros_server.api.cancellation import CancelToken
-from saros_server.api.client_sessions import ClientSessions
+from saros_server.api.client_sessions import ClientSessions, SessionHolder
 from saros_server.api.executions import Executions
 from saros_server.api.session import EmbeddedSession
 from saros_server.auth.login import LoginGate
@@ -83,7 +83,11 @@ class Call:
 
     services: Services
     peer: Peer
+    #: The connection that the call came on.
+    holder: SessionHolder
     cancel: CancelToken
+    #: Of the caller's session; empty: it has none.
+    token: bytes
     _session: EmbeddedSession | None
     #: See `WriteRequest`.
     deadline_ns: int | None = None

@@ -1,8 +1,10 @@
 """The client API: all that remote clients may ask a node for, in any protocol.
 
-    protocol: message, connection --> call(operation, peer, token, request)
-                                          policy: is the caller the holder of a session?
-                                          function --> answer, or an exception with a `code` (`errors.refusal_of`)
+    protocol: connection --> connect(peer) --> ApiConnection
+              message    --> call(operation, token, request)
+                                 policy: is the caller the holder of a session?
+                                 function --> answer, or an exception with a `code` (`errors.refusal_of`)
+              its end    --> close(): the sessions that no other connection holds end soon
 
 Remote clients are served by the same sessions as embedded callers. A protocol translates between its messages and the
 values of `operations`, and cancels the call's token when its client goes away. Calls run on the protocol's threads.
@@ -16,7 +18,7 @@ from typing import TypeVar
 
 from saros_server.api.calls import Call, Operation, Peer, Policy, Services
 from saros_server.api.cancellation import CancelToken
-from saros_server.api.client_sessions import ClientSessions, NoSession
+from saros_server.api.client_sessions import ClientSessions, SessionHolder
 from saros_server.api.executions import Executions
 from saros_server.api.operations import OPERATIONS
 from saros_server.api.session import EmbeddedSession, open_session
@@ -59,37 +61,9 @@ class ClientApi:
             self._own.close()
             raise
 
-    def call(
-        self,
-        operation: Operation[_Request, _Answer],
-        peer: Peer,
-        token: bytes,
-        request: _Request,
-        *,
-        cancel: CancelToken | None = None,
-        wait_ms: int | None = None,
-    ) -> _Answer:
-        """Apply the operation's policy to the caller, and run the operation. Raises NoSession, and its errors.
-
-        `token`: of the caller's session; empty: it has none.
-        `wait_ms`: how long a write may wait for other nodes of a cluster; None: as long as each of its steps allows.
-        """
-        if OPERATIONS.get(operation.name) is not operation:
-            raise TypeError(f"operation {operation.name} is not registered")
-        session = self._admitted(operation.policy, peer, token)
-        deadline_ns = self._deadline_ns(wait_ms)
-        return operation.function(Call(self._services, peer, cancel or CancelToken(), session, deadline_ns), request)
-
-    def _deadline_ns(self, wait_ms: int | None) -> int | None:
-        return None if wait_ms is None else self._services.clock.monotonic_ns() + wait_ms * 1_000_000
-
-    def _admitted(self, policy: Policy, peer: Peer, token: bytes) -> EmbeddedSession | None:
-        """Return the caller's session if the policy asks for one. Raises NoSession."""
-        match policy:
-            case Policy.SESSION:
-                return self._services.sessions.find(token, peer.host)
-            case Policy.ANYONE:
-                return None
+    def connect(self, peer: Peer) -> ApiConnection:
+        """Return the API for a new connection of a client; close it with the connection."""
+        return ApiConnection(self._services, peer)
 
     @property
     def node(self) -> Node:
@@ -100,14 +74,6 @@ class ClientApi:
     def sessions(self) -> int:
         """Open sessions of clients."""
         return len(self._services.sessions)
-
-    def has_session(self, peer: Peer, token: bytes) -> bool:
-        """Return whether a token names a session that the peer may use; the session counts as used."""
-        try:
-            self._services.sessions.find(token, peer.host)
-        except NoSession:
-            return False
-        return True
 
     @property
     def requires_login(self) -> bool:
@@ -132,3 +98,55 @@ class ClientApi:
         services.sessions.close()
         services.gate.close()
         self._own.close()
+
+
+class ApiConnection:
+    """The client API for one connection of a client. Thread-safe; `close` when no call is in progress."""
+
+    def __init__(self, services: Services, peer: Peer) -> None:
+        self._services = services
+        self._peer = peer
+        self._holder = SessionHolder(peer.host)
+
+    def call(
+        self,
+        operation: Operation[_Request, _Answer],
+        token: bytes,
+        request: _Request,
+        *,
+        cancel: CancelToken | None = None,
+        wait_ms: int | None = None,
+    ) -> _Answer:
+        """Apply the operation's policy to the caller, and run the operation. Raises NoSession, and its errors.
+
+        `token`: of the caller's session; empty: it has none.
+        `wait_ms`: how long a write may wait for other nodes of a cluster; None: as long as each of its steps allows.
+        """
+        if OPERATIONS.get(operation.name) is not operation:
+            raise TypeError(f"operation {operation.name} is not registered")
+        session = self._admitted(operation.policy, token)
+        call = Call(
+            self._services,
+            self._peer,
+            self._holder,
+            cancel or CancelToken(),
+            token,
+            session,
+            self._deadline_ns(wait_ms),
+        )
+        return operation.function(call, request)
+
+    def _deadline_ns(self, wait_ms: int | None) -> int | None:
+        return None if wait_ms is None else self._services.clock.monotonic_ns() + wait_ms * 1_000_000
+
+    def _admitted(self, policy: Policy, token: bytes) -> EmbeddedSession | None:
+        """Return the caller's session if the policy asks for one. Raises NoSession."""
+        match policy:
+            case Policy.SESSION:
+                return self._services.sessions.find(token, self._holder)
+            case Policy.ANYONE:
+                return None
+
+    def close(self) -> None:
+        """Release the sessions that the connection holds."""
+        self._services.sessions.release(self._holder)

@@ -1,14 +1,23 @@
 """Sessions of clients, each known by the token that it got when it opened.
 
-A token names a session of this process and nothing else; it is random, bound to the peer's address and to who logged in
-(`login`), and forgotten when the session was idle for long, is old, or its user's password was changed. Thread-safe.
+    OPEN --> held by connections --CLOSE, idle, old, another password--> closed
+               | the last of them ends          ^ a call on another one
+               +----> leased -------------------+
+                        | LEASE_SECONDS without a call, or the table is full: the longest leased first
+                        +--> closed
+
+A token names a session of this process and nothing else; it is random, and bound to the peer's address and to the user
+that logged in (`login`). A connection holds the sessions that it has opened or used. A session outlives its connections
+for a short while, so that a client that has lost them can go on; clients that crash do not fill the table.
+
+Thread-safe.
 """
 
 from __future__ import annotations
 
 import secrets
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from saros_server.api.session import EmbeddedSession
 from saros_server.auth.login import AuthenticatedClient, LoginGate
@@ -18,7 +27,12 @@ from saros_storage.base.clock import Clock
 IDLE_SECONDS = 1_800
 #: Whoever logged in longer ago logs in again.
 LIFE_SECONDS = 86_400
-SESSIONS_MAX = 1_000
+#: A session without a connection is closed after this: a client that has lost its connection comes back much sooner.
+LEASE_SECONDS = 60
+#: As many as connections: a client needs one session on each at most. A session takes 1 KiB.
+SESSIONS_MAX = 10_000
+#: How often all sessions are looked through for those that are idle or old.
+_SWEEP_SECONDS = 10
 _TOKEN_BYTES = 32
 
 
@@ -35,90 +49,150 @@ class NoSession(Exception):
 
 
 class TooManySessions(Exception):
-    """There is no room for another one."""
+    """All sessions that there may be are held by connections."""
 
     code = 606
 
     def __init__(self) -> None:
-        super().__init__(f"there are {SESSIONS_MAX} sessions already: close some, or wait for idle ones to end")
+        super().__init__(
+            f"this node has {SESSIONS_MAX} sessions, which is as many as it takes: close some, or wait for idle ones"
+            " to end"
+        )
 
 
-@dataclass(slots=True)
-class _Client:
+@dataclass(slots=True, eq=False)
+class _ClientSession:
+    token: bytes
     session: EmbeddedSession
     host: str
     visitor: AuthenticatedClient
     opened_ns: int
+    #: When it was last used, or lost its last connection.
     used_ns: int
+    #: Those that hold it; none: it is leased.
+    holders: set[SessionHolder] = field(default_factory=set)
 
     def is_expired(self, now_ns: int) -> bool:
-        """Whether the session was idle for too long, or is too old; without users it may be of any age."""
+        """Return whether it was unused for too long, or is too old; without users it may be of any age."""
         old = self.visitor.user != "" and now_ns - self.opened_ns > LIFE_SECONDS * 1_000_000_000
-        return old or now_ns - self.used_ns > IDLE_SECONDS * 1_000_000_000
+        limit_s = IDLE_SECONDS if self.holders else LEASE_SECONDS
+        return old or now_ns - self.used_ns > limit_s * 1_000_000_000
+
+
+@dataclass(slots=True, eq=False)
+class SessionHolder:
+    """A connection, as far as it holds sessions."""
+
+    #: The peer's.
+    host: str
+    #: Guarded by the lock of `ClientSessions`.
+    held: set[_ClientSession] = field(default_factory=set)
 
 
 class ClientSessions:
-    """See the module."""
+    """The sessions of a node's clients."""
 
     def __init__(self, gate: LoginGate, clock: Clock) -> None:
         self._gate = gate
         self._clock = clock
         self._lock = threading.Lock()
-        self._clients: dict[bytes, _Client] = {}
+        self._clients: dict[bytes, _ClientSession] = {}
+        #: Those without a connection, the longest leased first.
+        self._leased: dict[bytes, _ClientSession] = {}
+        self._next_sweep_ns = 0
 
     def __len__(self) -> int:
         return len(self._clients)
 
-    def add(self, session: EmbeddedSession, host: str, visitor: AuthenticatedClient) -> bytes:
-        """The token of a session that a visitor opened from a host. Raises TooManySessions; then it is closed."""
+    def add(self, session: EmbeddedSession, holder: SessionHolder, visitor: AuthenticatedClient) -> bytes:
+        """Return the token of a session that a visitor opened. Raises TooManySessions; then it is closed."""
         session.set_access(visitor.access, visitor.trail)
-        token = secrets.token_bytes(_TOKEN_BYTES)
+        now = self._clock.monotonic_ns()
+        client = _ClientSession(secrets.token_bytes(_TOKEN_BYTES), session, holder.host, visitor, now, now)
         with self._lock:
+            gone = self._make_room(now)
             full = len(self._clients) >= SESSIONS_MAX
             if not full:
-                now = self._clock.monotonic_ns()
-                self._clients[token] = _Client(session, host, visitor, now, now)
+                self._clients[client.token] = client
+                self._hold(client, holder)
+        _close_all(gone)
         if full:
             session.close()
             raise TooManySessions
-        return token
+        return client.token
 
-    def find(self, token: bytes, host: str) -> EmbeddedSession:
-        """The session that a peer may use, with the rights of now. Raises NoSession."""
+    def find(self, token: bytes, holder: SessionHolder) -> EmbeddedSession:
+        """Return the session that a connection may use, with the rights of now. Raises NoSession."""
         now = self._clock.monotonic_ns()
         with self._lock:
             client = self._clients.get(token)
-            if client is None or client.host != host:
+            if client is None or client.host != holder.host:
                 raise NoSession
             visitor = None if client.is_expired(now) else self._gate.revalidate(client.visitor)
             if visitor is not None:
                 client.used_ns = now
+                if holder not in client.holders:
+                    self._hold(client, holder)
                 if visitor is not client.visitor:
                     client.visitor = visitor
                     client.session.set_access(visitor.access, visitor.trail)
                 return client.session
-            del self._clients[token]
+            self._forget(client)
         client.session.close()
         raise NoSession
 
-    def remove(self, session: EmbeddedSession) -> None:
-        """Forget and close one."""
+    def remove(self, token: bytes) -> None:
+        """Forget and close one, if it is there."""
         with self._lock:
-            self._clients = {token: c for token, c in self._clients.items() if c.session is not session}
-        session.close()
+            client = self._clients.get(token)
+            if client is not None:
+                self._forget(client)
+        if client is not None:
+            client.session.close()
 
-    def close_idle(self) -> None:
-        """Close those that nobody used for long, and those that are old."""
+    def release(self, holder: SessionHolder) -> None:
+        """Release what a connection holds, which is over."""
         now = self._clock.monotonic_ns()
         with self._lock:
-            over = [token for token, client in self._clients.items() if client.is_expired(now)]
-            gone = [self._clients.pop(token) for token in over]
-        for client in gone:
-            client.session.close()
+            for client in holder.held:
+                client.holders.discard(holder)
+                if not client.holders:
+                    client.used_ns = now
+                    self._leased[client.token] = client
+            holder.held.clear()
 
     def close(self) -> None:
         """Close all."""
         with self._lock:
-            gone, self._clients = list(self._clients.values()), {}
+            gone = list(self._clients.values())
+            for client in gone:
+                self._forget(client)
+        _close_all(gone)
+
+    def _hold(self, client: _ClientSession, holder: SessionHolder) -> None:
+        self._leased.pop(client.token, None)
+        client.holders.add(holder)
+        holder.held.add(client)
+
+    def _forget(self, client: _ClientSession) -> None:
+        del self._clients[client.token]
+        self._leased.pop(client.token, None)
+        for holder in client.holders:
+            holder.held.discard(client)
+
+    def _make_room(self, now: int) -> list[_ClientSession]:
+        """Forget sessions that have expired, and one that has not if there is no room for another one."""
+        gone: list[_ClientSession] = []
+        if now >= self._next_sweep_ns:
+            self._next_sweep_ns = now + _SWEEP_SECONDS * 1_000_000_000
+            gone = [client for client in self._clients.values() if client.is_expired(now)]
+        if self._leased and len(self._clients) - len(gone) >= SESSIONS_MAX:
+            gone.append(next(iter(self._leased.values())))
         for client in gone:
-            client.session.close()
+            self._forget(client)
+        return gone
+
+
+def _close_all(clients: list[_ClientSession]) -> None:
+    for client in clients:
+        client.session.close()

@@ -80,7 +80,6 @@ class NodeHealth:
 
 def _open(call: Call, login: Login) -> OpenedSession:
     services, peer = call.services, call.peer
-    services.sessions.close_idle()
     client = services.gate.enter(login.user, login.password, peer.host)
     session = open_session(
         services.folder,
@@ -93,7 +92,7 @@ def _open(call: Call, login: Login) -> OpenedSession:
         is_shared=login.shared,
     )
     session.client_id = login.client_id
-    token = services.sessions.add(session, peer.host, client)
+    token = services.sessions.add(session, call.holder, client)
     node = services.node
     addresses = [] if node.cluster is None else node.cluster.status.client_addresses()
     memory = node.requests.memory if node.cluster is None else 0
@@ -101,7 +100,7 @@ def _open(call: Call, login: Login) -> OpenedSession:
 
 
 def _close(call: Call, _: None) -> None:
-    call.services.sessions.remove(call.session)
+    call.services.sessions.remove(call.token)
 
 
 def _renew(_: Call, __: None) -> None:

@@ -25,7 +25,7 @@ from saros_engine.base.session_context import SessionContext
 from saros_engine.execution.result import Result
 from saros_engine.expressions.times import zone_of
 from saros_engine.security.authorization import authorize_backup, authorize_load, authorize_sync, may_send
-from saros_engine.statements.writing import ColumnBatch
+from saros_engine.statements.batches import ColumnBatch, outcomes_of
 from saros_server.api.arrow import ResultSchema, encode, result_schema, to_arrow, to_column, to_times
 from saros_server.api.insert_request import InsertRequest
 from saros_server.config.configuration import Configuration, ConfigurationError, configuration_file, load
@@ -42,7 +42,6 @@ from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.checkpoint.checkpoint_set import CheckpointSet
 from saros_storage.scan.read_point import ReadHorizon
 from saros_sync.receiver.request_checks import Requester
-from saros_wire.client_values import UnreadableValues
 from saros_wire.fork_local import ForkLocal
 from saros_wire.read_point import ReadPoint as KeptPoint
 
@@ -241,19 +240,14 @@ class EmbeddedSession:
     def insert_batches(self, inserts: Sequence[InsertRequest], request: WriteRequest) -> list[int | Exception]:
         """Write rows of different devices, without numbers; return the points, or the error, of each."""
         self._check_open()
-        batches: list[ColumnBatch] = []
-        refusals: list[Exception | None] = []
-        for insert in inserts:
-            try:
-                times, columns = self._as_columns(insert.times, insert.columns)
-            except (UnreadableValues, UserMistake) as error:
-                refusals.append(error)
-            else:
-                refusals.append(None)
-                batches.append(ColumnBatch(insert.device, times, columns, insert.aligned))
+        batches = outcomes_of(inserts, self._as_batch)
         with UninterruptibleSection():
-            written = iter(self._node.engine.insert_batches(batches, session=self._context, request=request))
-        return [next(written) if refusal is None else refusal for refusal in refusals]
+            return self._node.engine.insert_batches(batches, session=self._context, request=request)
+
+    def _as_batch(self, insert: InsertRequest) -> ColumnBatch:
+        """Return an insert as the engine takes it. Raises UserMistake, UnreadableValues, TooManyBytes."""
+        times, columns = self._as_columns(insert.times, insert.columns)
+        return ColumnBatch(insert.device, times, columns, insert.aligned)
 
     def _as_columns(self, times: object, columns: Mapping[str, object]) -> tuple[Int64Array, dict[str, Column]]:
         """Times and columns as the engine takes them. Raises UserMistake."""

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 from saros_cluster.database.partial_failure import RowRange, RowsLeft
 from saros_server.api import operations
-from saros_server.api.calls import Operation, Peer
+from saros_server.api.calls import Operation
 from saros_server.api.cancellation import CancelToken
-from saros_server.api.client_api import ClientApi
+from saros_server.api.client_api import ApiConnection
 from saros_server.api.errors import BadMessage
 from saros_server.api.executions import Answer, ResultEnd, Statement
 from saros_sync.round import Content
@@ -40,8 +40,7 @@ _Answer = TypeVar("_Answer")
 class Caller:
     """The client that a request comes from."""
 
-    api: ClientApi
-    peer: Peer
+    connection: ApiConnection
     token: bytes
     wait_ms: int | None
     #: Cancelled when the client goes away, or asks for it.
@@ -49,7 +48,7 @@ class Caller:
 
     def __call__(self, operation: Operation[_Request, _Answer], request: _Request) -> _Answer:
         """Call an operation of the API for the client."""
-        return self.api.call(operation, self.peer, self.token, request, cancel=self.cancel, wait_ms=self.wait_ms)
+        return self.connection.call(operation, self.token, request, cancel=self.cancel, wait_ms=self.wait_ms)
 
 
 @dataclass(frozen=True, slots=True)

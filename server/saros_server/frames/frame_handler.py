@@ -61,7 +61,7 @@ class FrameHandler:
     """Implements `saros_server.port.protocols.Handler`."""
 
     def __init__(self, api: ClientApi, connection: Connection) -> None:
-        self._api = api
+        self._api = api.connect(connection.peer)
         self._connection = connection
         self._is_greeted = False
         #: Up to where in the stream of bytes the monitor has looked.
@@ -95,7 +95,8 @@ class FrameHandler:
         return True
 
     def close(self) -> None:
-        """See `Handler.close`. Sessions outlive connections: they end when they are closed, or idle."""
+        """See `Handler.close`. Sessions outlive connections for a while: clients use them on others."""
+        self._api.close()
 
     def _greet(self) -> None:
         """Read the preface. Raises BadFrame."""
@@ -120,7 +121,7 @@ class FrameHandler:
         token, wait_ms = decode_prefix(head)
         body = self._connection.read_buffer(header.body_bytes) if header.body_bytes else _NO_BODY
         running = self._running = _Running(header.request)
-        caller = Caller(self._api, self._connection.peer, token, wait_ms, running.cancel)
+        caller = Caller(self._api, token, wait_ms, running.cancel)
         with self._connection.watch(self._look_ahead, running.cancel.cancel):
             try:
                 self._check_not_canceled(running)

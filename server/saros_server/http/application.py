@@ -137,7 +137,7 @@ class HttpApplication:
         peer = exchange.peer
         is_free = route.policy is Policy.LOCAL_OR_AUTHENTICATED and peer.is_local
         if is_free or route.policy is Policy.PUBLIC:
-            yield HttpSession(self._api, peer, b"")
+            yield HttpSession(self._api, peer, self._api.connect(peer), b"")
             return
         query = exchange.query if route.query_credentials else {}
         credentials = credentials_of(exchange.headers.get("authorization"), query)
@@ -147,7 +147,7 @@ class HttpApplication:
             raise unauthorized("this needs a login: send user and password by Basic authentication", NOT_LOGGED_IN)
         cached = await self.sessions.acquire(credentials, peer)
         try:
-            yield HttpSession(self._api, peer, cached.token)
+            yield HttpSession(self._api, peer, cached.connection, cached.token)
         finally:
             self.sessions.release(cached)
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from saros_server.api.calls import Operation, Peer
 from saros_server.api.cancellation import CancelToken
-from saros_server.api.client_api import ClientApi
+from saros_server.api.client_api import ApiConnection, ClientApi
 
 _Request = TypeVar("_Request")
 _Answer = TypeVar("_Answer")
@@ -15,10 +15,11 @@ _Answer = TypeVar("_Answer")
 class HttpSession:
     """A session of the client API, which other requests with the same credentials share."""
 
-    def __init__(self, api: ClientApi, peer: Peer, token: bytes) -> None:
+    def __init__(self, api: ClientApi, peer: Peer, connection: ApiConnection, token: bytes) -> None:
         """`token`: empty where no login is needed; only operations for anyone can then be called."""
         self.api = api
         self.peer = peer
+        self._connection = connection
         self._token = token
         #: Cancelled when the client goes away.
         self.cancel = CancelToken()
@@ -30,4 +31,4 @@ class HttpSession:
 
     def call(self, operation: Operation[_Request, _Answer], request: _Request) -> _Answer:
         """Call an operation of the client API. Raises NoSession, and the errors of the operation."""
-        return self.api.call(operation, self.peer, self._token, request, cancel=self.cancel)
+        return self._connection.call(operation, self._token, request, cancel=self.cancel)

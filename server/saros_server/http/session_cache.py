@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from saros_server.api import operations
 from saros_server.api.calls import Peer
-from saros_server.api.client_api import ClientApi
+from saros_server.api.client_api import ApiConnection, ClientApi
 from saros_server.api.client_sessions import NoSession
 from saros_server.auth.authentication import TooManyLogins
 from saros_server.http.credentials import Credentials
@@ -32,7 +32,8 @@ class CachedSession:
     """A session and its users."""
 
     token: bytes
-    peer: Peer
+    #: Holds the session; requests come on any connection of HTTP.
+    connection: ApiConnection
     #: Requests that use it.
     requests: int = 0
     #: It is closed when no request uses it.
@@ -75,7 +76,9 @@ class SessionCache:
         session = self._sessions.get(digest)
         if session is None:
             return None
-        if not self._api.has_session(session.peer, session.token):
+        try:
+            session.connection.call(operations.RENEW, session.token, None)
+        except NoSession:
             self._drop(digest)
             return None
         self._sessions.move_to_end(digest)
@@ -109,7 +112,8 @@ class SessionCache:
     def _close_if_unused(self, session: CachedSession) -> None:
         if session.is_dropped and not session.requests:
             with suppress(NoSession):
-                self._api.call(operations.CLOSE, session.peer, session.token, None)
+                session.connection.call(operations.CLOSE, session.token, None)
+            session.connection.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,4 +126,5 @@ class _LoginCall:
 
     def __call__(self) -> CachedSession:
         login = operations.Login(self.credentials.user, self.credentials.password, shared=True)
-        return CachedSession(self.api.call(operations.OPEN, self.peer, b"", login).token, self.peer)
+        connection = self.api.connect(self.peer)
+        return CachedSession(connection.call(operations.OPEN, b"", login).token, connection)

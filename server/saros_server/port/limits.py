@@ -6,14 +6,15 @@ import resource
 from dataclasses import dataclass
 
 from saros_server.api.client_api import CALLS_MAX
+from saros_server.api.client_sessions import SESSIONS_MAX
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits of a port. The defaults are generous: they protect the node, not a share of it."""
 
-    #: Connections in all, and from one address.
-    connections: int = 10_000
+    #: Connections in all, and from one address. Each may have a session.
+    connections: int = SESSIONS_MAX
     connections_per_address: int = 5_000
     #: Threads that carry out requests: as many requests run at a time.
     workers: int = CALLS_MAX

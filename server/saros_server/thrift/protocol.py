@@ -102,7 +102,7 @@ class ThriftHandler:
 
     def close(self) -> None:
         """See `Handler.close`."""
-        self.session.close()
+        self.session.end()
 
     def _answer(self, frame: FrameBuffer, header: Header) -> list[bytes]:
         """Carry out a call, and return the frame of its answer. Raises NoSession."""

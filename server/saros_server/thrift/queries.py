@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from saros_engine.statements.batches import failure_of_others
 from saros_server.api import operations
 from saros_server.api.client_sessions import NoSession
 from saros_server.api.iotdb_codes import NO_SUCH_QUERY, SEMANTIC, UNSUPPORTED
@@ -129,7 +130,7 @@ def execute_update(session: ThriftSession, request: ExecuteStatement) -> Execute
 
 
 def execute_batch(session: ThriftSession, request: ExecuteBatch) -> Status:
-    """Call `executeBatchStatement`: all statements, even after one has failed."""
+    """Call `executeBatchStatement`: statements after one that is refused are executed, too."""
     if len(request.statements) > _BATCH_MAX:
         raise WrongCall(SEMANTIC, f"{len(request.statements)} statements in one batch: more than {_BATCH_MAX}")
     return each(request.statements, lambda statement: _discard(session, statement))
@@ -137,7 +138,15 @@ def execute_batch(session: ThriftSession, request: ExecuteBatch) -> Status:
 
 def each(parts: Sequence[_Part], run: Callable[[_Part], Status]) -> Status:
     """Run the parts of a call one after another; return its status, from theirs."""
-    statuses = []
+    return merged(statuses_of(parts, run))
+
+
+def statuses_of(parts: Sequence[_Part], run: Callable[[_Part], Status]) -> list[Status]:
+    """Run the parts of a call one after another; return the status of each. Raises NoSession, NotLoggedIn.
+
+    After a failure for which each other part would wait again (`failure_of_others`), these are not run.
+    """
+    statuses: list[Status] = []
     for part in parts:
         try:
             statuses.append(run(part))
@@ -145,7 +154,10 @@ def each(parts: Sequence[_Part], run: Callable[[_Part], Status]) -> Status:
             raise
         except Exception as error:  # noqa: BLE001 (the top of a part)
             statuses.append(failure(error))
-    return merged(statuses)
+            others = failure_of_others(error)
+            if others is not None:
+                return statuses + [failure(others)] * (len(parts) - len(statuses))
+    return statuses
 
 
 def _execute(

@@ -77,7 +77,7 @@ class ThriftSession:
 
     def __init__(self, api: ClientApi, peer: Peer) -> None:
         self.api = api
-        self.peer = peer
+        self._connection = api.connect(peer)
         #: Cancelled when the client goes away during the call; one for each call.
         self.cancel = CancelToken()
         #: The session of the client API; empty: the client has not logged in.
@@ -97,7 +97,7 @@ class ThriftSession:
         """Call an operation of the client API in this session. Raises NotLoggedIn, and the errors of the operation."""
         if not self._token:
             raise NotLoggedIn
-        return self.api.call(operation, self.peer, self._token, request, cancel=self.cancel)
+        return self._connection.call(operation, self._token, request, cancel=self.cancel)
 
     def renew(self) -> None:
         """Check that the session is not over, and keep it from becoming idle. Raises NotLoggedIn, NoSession."""
@@ -116,9 +116,7 @@ class ThriftSession:
         """Log in. Raises LoginFailed and the like."""
         self.close()
         zone = zone_name(login.zone)
-        opened = self.api.call(
-            operations.OPEN, self.peer, b"", operations.Login(login.user, login.password or "", zone)
-        )
+        opened = self._connection.call(operations.OPEN, b"", operations.Login(login.user, login.password or "", zone))
         self._token = opened.token
         self.zone = login.zone or self.api.node.configuration.time_zone
         self.number = next(_numbers)
@@ -149,7 +147,12 @@ class ThriftSession:
         token, self._token = self._token, b""
         if token:
             with suppress(NoSession):
-                self.api.call(operations.CLOSE, self.peer, token, None)
+                self._connection.call(operations.CLOSE, token, None)
+
+    def end(self) -> None:
+        """Close, with the connection."""
+        self.close()
+        self._connection.close()
 
 
 def zone_name(text: str) -> str:

@@ -15,15 +15,17 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from saros_engine.statements.batches import failure_of_others
 from saros_server.api import operations
-from saros_server.api.client_sessions import NoSession
 from saros_server.api.errors import BadMessage
 from saros_server.api.insert_checks import measurements_of
 from saros_server.api.insert_request import InsertRequest
 from saros_server.api.iotdb_codes import UNSUPPORTED
+from saros_server.api.operations import InsertOutcome
 from saros_server.api.quoting import path, string, whole_number
+from saros_server.thrift.queries import statuses_of
 from saros_server.thrift.records import RecordReader, RecordsMessage, check_lengths
-from saros_server.thrift.sessions import NotLoggedIn, ThriftSession, WrongCall
+from saros_server.thrift.sessions import ThriftSession, WrongCall
 from saros_server.thrift.status_codes import DONE, failure, merged, success
 from saros_server.thrift.structs import (
     InsertRecord,
@@ -158,16 +160,9 @@ def insert_string_records_of_one_device(session: ThriftSession, request: InsertS
 
 def _insert_texts(session: ThriftSession, request: InsertStringRecords) -> list[Status]:
     """Return the status of each record. Raises BadMessage, UserMistake: then nothing was written."""
-    statuses: list[Status] = []
-    for statement, records in list(_statements(request)):
-        try:
-            status = session.run(statement)
-        except (NoSession, NotLoggedIn):
-            raise
-        except Exception as error:  # noqa: BLE001 (the top of a part)
-            status = failure(error)
-        statuses += [status] * records
-    return statuses
+    parts = list(_statements(request))
+    statuses = statuses_of([statement for statement, _ in parts], session.run)
+    return [status for status, (_, records) in zip(statuses, parts, strict=True) for _ in range(records)]
 
 
 def _statements(request: InsertStringRecords) -> Iterator[tuple[str, int]]:
@@ -209,10 +204,20 @@ def _write_one(session: ThriftSession, insert: InsertRequest) -> Status:
 
 
 def _write(session: ThriftSession, rounds: Sequence[Round], parts: int) -> list[Status]:
-    """Write inserts of several parts; return the status of each part. Raises NoSession, NotLoggedIn."""
+    """Write inserts of several parts; return the status of each part. Raises NoSession, NotLoggedIn.
+
+    After a failure for which each other round would wait again (`failure_of_others`), these are not written.
+    """
     statuses = [DONE] * parts
+    others: Exception | None = None
     for inserts in rounds:
-        outcomes = session.call(operations.INSERT_MANY, [insert for insert, _ in inserts])
+        outcomes: list[InsertOutcome | Exception]
+        if others is None:
+            outcomes = session.call(operations.INSERT_MANY, [insert for insert, _ in inserts])
+            failures = (failure_of_others(outcome) for outcome in outcomes if isinstance(outcome, Exception))
+            others = next((found for found in failures if found is not None), None)
+        else:
+            outcomes = [others] * len(inserts)
         for (_, places), outcome in zip(inserts, outcomes, strict=True):
             status = failure(outcome) if isinstance(outcome, Exception) else success(outcome.leader)
             for place in places:

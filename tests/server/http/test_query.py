@@ -31,9 +31,10 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpNode]:
             "insert into root.a.d(time, raw) values (1, X'cafe')",
         )
         peer = Peer.at("127.0.0.1")
-        token = made.api.call(operations.OPEN, peer, b"", operations.Login()).token
+        connection = made.api.connect(peer)
+        token = connection.call(operations.OPEN, b"", operations.Login()).token
         large = {f"s{number}": np.arange(ROWS) + 0.5 for number in range(4)}
-        made.api.call(operations.INSERT, peer, token, InsertRequest("root.large.d", None, 0, np.arange(ROWS), large))
+        connection.call(operations.INSERT, token, InsertRequest("root.large.d", None, 0, np.arange(ROWS), large))
         yield made
 
 

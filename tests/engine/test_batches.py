@@ -1,0 +1,170 @@
+"""Batches of several devices: one write, the outcome of each, and failures that are reported once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from engine.embedded_engine import Engine
+
+from saros_cluster.data.ownership import MOVED
+from saros_cluster.database.partial_failure import PartialFailure, RowRange, RowsLeft, final_refusal
+from saros_cluster.raft.messages import GroupId
+from saros_cluster.routing.no_leader import NoLeader
+from saros_engine.statements import writing
+from saros_engine.statements.batches import ColumnBatch, outcomes_of
+from saros_storage.base.block import Column
+from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.base.tablet import Tablet
+from saros_storage.base.types import DataType
+from saros_storage.base.write_request import UNNUMBERED
+from saros_storage.schema import SchemaChange
+
+NO_LEADER = NoLeader(GroupId(1), "gone")
+DEVICES = ["root.a.d1", "root.a.d2", "root.a.d3"]
+
+
+class FailingStore:
+    """A store whose next writes fail: before they do anything, or after those of some devices."""
+
+    def __init__(self, engine: Engine, patch: pytest.MonkeyPatch) -> None:
+        self._write = engine.store.write
+        self.failures: list[tuple[StorageError, Sequence[str]]] = []
+        #: The devices of each write.
+        self.writes: list[list[str]] = []
+        patch.setattr(engine.store, "write", self.write)
+
+    def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = (), **named: object) -> None:
+        self.writes.append([tablet.device for tablet in tablets])
+        error, done = self.failures.pop(0) if self.failures else (None, [tablet.device for tablet in tablets])
+        for tablet in tablets:
+            if tablet.device in done:
+                self._write([tablet], creates, **named)
+        if error is not None:
+            raise error
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    engine = Engine(tmp_path)
+    engine.ask("insert into root.a.d1(time, x) values (1, 1)")
+    engine.ask("insert into root.a.d2(time, x) values (1, 1)")
+    engine.ask("insert into root.a.d3(time, x) values (1, 1)")
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def store(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> FailingStore:
+    return FailingStore(engine, monkeypatch)
+
+
+def batch(device: str, type_: DataType = DataType.DOUBLE, value: object = 2.5) -> ColumnBatch:
+    return ColumnBatch(device, np.array([2, 3]), {"x": Column.of(type_, [value, value])}, None)
+
+
+def write(engine: Engine, batches: Sequence[ColumnBatch | Exception]) -> list[int | Exception]:
+    return engine.engine.insert_batches(batches, session=engine.session, request=UNNUMBERED)
+
+
+def written(engine: Engine) -> list[object]:
+    """The devices that have the row of time 2."""
+    return [row[1] for row in engine.ask("select x from root.a.** where time = 2 align by device")[1]]
+
+
+@pytest.mark.parametrize("error", [NO_LEADER, StorageError("the disk is full"), UserMistake("moving", code=MOVED)])
+def test_a_failure_that_is_no_refusal_is_that_of_all_batches(
+    engine: Engine, store: FailingStore, error: StorageError
+) -> None:
+    store.failures = [(error, ())]
+    assert write(engine, [*map(batch, DEVICES)]) == [error] * 3
+    assert store.writes == [DEVICES]
+
+
+def test_after_a_refusal_each_batch_is_written_by_itself(engine: Engine, store: FailingStore) -> None:
+    refusal = UserMistake("a year that is too late", code=2007)
+    store.failures = [(refusal, ()), (refusal, ())]
+    assert write(engine, [*map(batch, DEVICES)]) == [refusal, 2, 2]
+    assert store.writes == [DEVICES, *([device] for device in DEVICES)]
+    assert written(engine) == DEVICES[1:]
+
+
+def test_the_outcomes_of_a_write_that_was_done_in_part_are_those_of_its_rows(
+    engine: Engine, store: FailingStore
+) -> None:
+    rows = RowsLeft(
+        [RowRange(DEVICES[0], 2, 3), RowRange(DEVICES[1], 2, 2)],
+        [RowRange(DEVICES[1], 3, 3), RowRange(DEVICES[2], 2, 3)],
+    )
+    store.failures = [(PartialFailure({}, {}, "gone", rows=rows), DEVICES[:1])]
+    first, second, third = write(engine, [*map(batch, DEVICES)])
+    assert store.writes == [DEVICES]
+    assert isinstance(second, PartialFailure)
+    assert isinstance(third, PartialFailure)
+    assert (first, second.rows, third.rows) == (
+        2,
+        RowsLeft([RowRange(DEVICES[1], 2, 2)], [RowRange(DEVICES[1], 3, 3)]),
+        RowsLeft([], [RowRange(DEVICES[2], 2, 3)]),
+    )
+
+
+def test_after_a_refusal_in_part_the_other_batches_are_written(engine: Engine, store: FailingStore) -> None:
+    refusal = UserMistake("another type", code=507)
+    rows = RowsLeft([RowRange(DEVICES[0], 2, 3)], [RowRange(device, 2, 3) for device in DEVICES[1:]])
+    store.failures = [(final_refusal({}, refusal, rows), DEVICES[:1]), (refusal, ())]
+    assert write(engine, [*map(batch, DEVICES)]) == [2, refusal, 2]
+    assert store.writes == [DEVICES, DEVICES[1:2], DEVICES[2:]]
+    assert written(engine) == [DEVICES[0], DEVICES[2]]
+
+
+def test_new_devices_are_not_tried_after_one_had_to_wait_in_vain(engine: Engine, store: FailingStore) -> None:
+    batches = [batch("root.a.new1"), batch("root.a.d1"), batch("root.a.new2"), batch("root.a.new3")]
+    store.failures = [(PartialFailure({}, {}, "gone"), ())]
+    store.failures[0][0].__cause__ = NO_LEADER
+    partial, *others = write(engine, batches)
+    assert isinstance(partial, PartialFailure)
+    assert others == [NO_LEADER] * 3
+    assert store.writes == [["root.a.new1"]]
+
+
+def test_batches_that_create_series_are_fitted_once(
+    engine: Engine, store: FailingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted = []
+    fit = writing.Writer._fitted
+
+    def counting(writer: writing.Writer, found: writing._Batch) -> object:
+        fitted.append(found.key[0])
+        return fit(writer, found)
+
+    monkeypatch.setattr(writing.Writer, "_fitted", counting)
+    devices = ["root.b.d1", "root.a.d1", "root.b.d2"]
+    assert write(engine, [*map(batch, devices)]) == [2, 2, 2]
+    assert fitted == devices
+    assert store.writes == [["root.b.d1"], ["root.b.d2"], ["root.a.d1"]]
+
+
+def test_errors_in_the_place_of_batches_stay_there(engine: Engine) -> None:
+    refusal = UserMistake("not allowed", code=803)
+    first, second, third = write(engine, [refusal, batch("root.a.d1"), batch("root.a.d2", DataType.TEXT, "a")])
+    assert (first, second) == (refusal, 2)
+    assert getattr(third, "code", None) == 507
+
+
+def test_steps_are_not_tried_after_a_failure_for_which_each_would_wait() -> None:
+    tried = []
+
+    def step(number: int) -> int:
+        tried.append(number)
+        if number == 2:
+            raise UserMistake("two", code=507)
+        if number == 4:
+            raise NO_LEADER
+        return number * 10
+
+    earlier = UserMistake("earlier", code=507)
+    outcomes = outcomes_of([1, 2, earlier, 3, 4, 5, earlier], step)
+    assert [getattr(outcome, "code", outcome) for outcome in outcomes] == [10, 507, 507, 30, 2017, 2017, 507]
+    assert tried == [1, 2, 3, 4]
