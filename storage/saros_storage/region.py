@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -219,8 +219,7 @@ class Region:
         try:
             # Else a power cut could take the deletion back, and not all of the files.
             self._journal.sync_due()
-            for partition in dropped:
-                self._remove_folder(partition)
+            self._remove_folders(dropped)
         except (OSError, StorageError) as error:
             self._flusher.give_up(error)
 
@@ -298,22 +297,26 @@ class Region:
 
         Under the lock, and `flusher.folders`.
         """
-        for partition in self.partitions.release(chosen, index):
-            self._remove_folder(partition)
+        self._remove_folders(self.partitions.release(chosen, index))
 
-    def _remove_folder(self, partition: Partition) -> None:
-        self._keep_for_views(partition)
-        for loaded in partition.loaded:
-            self.staging.release(loaded)
-        if self._disk.exists(partition.folder):
-            parent = os.path.dirname(partition.folder)
-            trash = os.path.join(
-                os.path.dirname(parent), f"{TRASH_PREFIX}{os.path.basename(parent)}-{partition.key[1]}"
-            )
-            self._disk.remove_tree(trash)
-            self._disk.replace(partition.folder, trash)
+    def _remove_folders(self, partitions: Iterable[Partition]) -> None:
+        """Remove folders of partitions with one sync for each database, since entries wait for it to be applied."""
+        trash: list[str] = []
+        parents: dict[str, None] = {}
+        for partition in partitions:
+            self._keep_for_views(partition)
+            for loaded in partition.loaded:
+                self.staging.release(loaded)
+            if self._disk.exists(partition.folder):
+                parent = os.path.dirname(partition.folder)
+                trash.append(_trash_of(parent, partition.key[1]))
+                self._disk.remove_tree(trash[-1])
+                self._disk.replace(partition.folder, trash[-1])
+                parents[parent] = None
+        for parent in parents:
             self._disk.sync_folder(parent)
-            self._disk.remove_tree(trash)
+        for path in trash:
+            self._disk.remove_tree(path)
 
     def keep_for_views(self) -> None:
         """Open all files that views may still read: the region's folder is about to be removed."""
@@ -542,6 +545,11 @@ class Region:
         """Raise StoreClosed after the end."""
         if self._closed:
             raise StoreClosed("the store is closed")
+
+
+def _trash_of(parent: str, number: int) -> str:
+    """Return the name under which a partition's folder is removed; the next start completes the removal."""
+    return os.path.join(os.path.dirname(parent), f"{TRASH_PREFIX}{os.path.basename(parent)}-{number}")
 
 
 def _active_bytes(partition: Partition) -> int:

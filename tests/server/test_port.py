@@ -358,9 +358,9 @@ def test_a_client_that_says_nothing_is_closed(listen: Callable[..., PortListener
 def test_a_request_that_comes_too_slowly_ends_the_connection(
     listen: Callable[..., PortListener], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection_module, "REQUEST_SECONDS", 0.0)
     client = EchoClient(listen().address)
     assert b"x" == client.ask(b"x")
+    monkeypatch.setattr(connection_module, "REQUEST_SECONDS", 0.0)
     client.socket.sendall(LENGTH.pack(100))
     assert client.is_ended()
     client.close()

@@ -67,7 +67,7 @@ def test_the_schema_is_as_it_was(folders: Path) -> None:
         assert [("meter",)] == shown("show device templates", "TemplateName")
         assert [("root.plant.view.t",)] == shown("show view root.plant.**", "Timeseries")
         assert [("cq1",)] == shown("show continuous queries", "CQId")
-        assert [("root.plant.short.**", "3600000")] == shown("show all ttl", "Device", "TTL(ms)")
+        assert [("root.**", "INF"), ("root.plant.short.**", "3600000")] == shown("show all ttl", "Device", "TTL(ms)")
         assert [("mia",)] == shown("list user", "User")
 
 

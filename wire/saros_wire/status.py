@@ -48,7 +48,12 @@ _ROWS = (
         ErrorClass.DATA,
         "Use a value of the series' type (see SHOW TIMESERIES), or another encoding or name.",
     ),
-    Status(508, "PATH_NOT_EXIST", ErrorClass.INTEGRITY, "Look with SHOW TIMESERIES; a pattern needs * or **."),
+    Status(
+        508,
+        "PATH_NOT_EXIST",
+        ErrorClass.INTEGRITY,
+        "Look with SHOW TIMESERIES or SHOW DATABASES; a pattern needs * or **.",
+    ),
     Status(509, "ILLEGAL_PATH", ErrorClass.PROGRAMMING, "Quote special names with backticks: root.sg.`a.b`."),
     Status(510, "CREATE_TEMPLATE_ERROR", ErrorClass.PROGRAMMING, "Choose an encoding that the type supports."),
     Status(511, "ALIGNED_MISMATCH", ErrorClass.PROGRAMMING, "Write to the device as it was created: aligned or not."),

@@ -67,16 +67,17 @@ class _ClientSession:
     host: str
     visitor: AuthenticatedClient
     opened_ns: int
-    #: When it was last used, or lost its last connection.
     used_ns: int
     #: Those that hold it; none: it is leased.
     holders: set[SessionHolder] = field(default_factory=set)
+    #: When it was leased last.
+    leased_ns: int = 0
 
     def is_expired(self, now_ns: int) -> bool:
         """Return whether it was unused for too long, or is too old; without users it may be of any age."""
         old = self.visitor.user != "" and now_ns - self.opened_ns > LIFE_SECONDS * 1_000_000_000
-        limit_s = IDLE_SECONDS if self.holders else LEASE_SECONDS
-        return old or now_ns - self.used_ns > limit_s * 1_000_000_000
+        idle = now_ns - self.used_ns > IDLE_SECONDS * 1_000_000_000
+        return old or idle or (not self.holders and now_ns - self.leased_ns > LEASE_SECONDS * 1_000_000_000)
 
 
 @dataclass(slots=True, eq=False)
@@ -157,7 +158,7 @@ class ClientSessions:
             for client in holder.held:
                 client.holders.discard(holder)
                 if not client.holders:
-                    client.used_ns = now
+                    client.leased_ns = now
                     self._leased[client.token] = client
             holder.held.clear()
 
