@@ -28,7 +28,7 @@ from saros_cluster.topology.topology import META, NodeState, Topology
 from saros_storage.base.clock import Clock
 
 #: Nodes are asked whether they know the commands no more often than this.
-_ASK_AGAIN_NS = 60_000_000_000
+_ASK_AGAIN_NS = 10_000_000_000
 
 
 class MetaVoters:
