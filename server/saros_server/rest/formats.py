@@ -92,16 +92,13 @@ def _json_values(column: pa.Array) -> Any:
 
 
 def _parquet(result: Result) -> EncodedResult:
-    sink, schema = (
-        _Drained(),
-        pa.schema(
-            [field.with_name(name) for field, name in zip(result.schema, _distinct(result.schema.names), strict=True)]
-        ),
-    )
+    names = _distinct(result.schema.names)
+    schema = pa.schema([field.with_name(name) for field, name in zip(result.schema, names, strict=True)])
+    sink = _Drained()
     with pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema) as writer:
         group: list[pa.RecordBatch] = []
         for batch in result.batches():
-            group.append(batch.rename_columns(schema.names))
+            group.append(batch.rename_columns(names))
             if sum(part.nbytes for part in group) >= _ROW_GROUP_BYTES:
                 writer.write_table(pa.Table.from_batches(group, schema))
                 group.clear()

@@ -28,7 +28,7 @@ from saros_server.http.session import HttpSession
 from saros_server.rest import fields
 from saros_server.rest.iotdb_rest import STATUS_SCHEMA, SUCCESS, collect, failure
 from saros_server.rest.results import execute, json_column
-from saros_storage.base.types import TimeUnit
+from saros_storage.base.types import TIME_UNITS, TimeUnit
 
 #: Rows of a panel: more than it has pixels, many times over.
 _ROWS_MAX = 1_000_000
@@ -87,7 +87,7 @@ def _login(_: HttpRequest, __: HttpSession) -> Response:
 
 def _query(names: Names, request: HttpRequest, session: HttpSession) -> Response:
     body = request.object()
-    unit = TimeUnit[{"ms": "MILLISECOND", "us": "MICROSECOND", "ns": "NANOSECOND"}[session.time_unit]]
+    unit = TIME_UNITS[session.time_unit]
     table, is_timed = _rows(session, _select(names, body, unit), _ROWS_MAX)
     first = 1 if is_timed else 0
     values = [_panel_column(column) for column in table.columns[first:]]

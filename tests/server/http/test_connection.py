@@ -7,6 +7,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -56,11 +57,9 @@ def exchange(node: HttpNode, sent: bytes) -> bytes:
     with socket.create_connection(("127.0.0.1", node.service.port), PATIENCE_S) as client:
         client.sendall(sent)
         received = b""
-        try:
+        with suppress(ConnectionResetError):
             while part := client.recv(1 << 16):
                 received += part
-        except ConnectionResetError:
-            pass
     return received
 
 
