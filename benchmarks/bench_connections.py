@@ -14,20 +14,17 @@ from __future__ import annotations
 
 import argparse
 import resource
-import socket
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from interruptible import run, uninterrupted
+from interruptible import run
+from own_server import own_server
 
 import saros
-from saros_server.process.server_file import serving
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from server.frame_client import FrameClient
@@ -125,19 +122,8 @@ def main() -> int:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     threading.stack_size(STACK_BYTES)
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = int(found.getsockname()[1])
-    with tempfile.TemporaryDirectory(prefix="saros-connections-") as folder:
-        serve = ("-m", "saros_server", "--data", folder, "--port", str(port), "--foreground")
-        with uninterrupted():
-            server = subprocess.Popen([sys.executable, *serve], stderr=subprocess.DEVNULL)
-        try:
-            while serving(folder) is None:
-                time.sleep(0.05)
-            measure(port, server.pid, arguments)
-        finally:
-            server.terminate()
-            server.wait()
+    with own_server() as (port, process):
+        measure(port, process, arguments)
     return 0
 
 

@@ -14,20 +14,13 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
-import subprocess
 import sys
-import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -35,11 +28,8 @@ with warnings.catch_warnings():
     from iotdb.utils.IoTDBConstants import TSDataType
     from iotdb.utils.NumpyTablet import NumpyTablet
 
-from free_ports import free_ports
+from own_server import own_server
 from system.local_cluster import processor_s_of
-from waiting import wait_until
-
-from saros_server.process.server_file import serving
 
 DATABASE = "root.saros_benchmark"
 DEVICE = f"{DATABASE}.d1"
@@ -101,22 +91,6 @@ class Side:
         return sum(processor_s_of(process) or 0.0 for process in self.processes)
 
 
-@contextmanager
-def saros() -> Iterator[tuple[int, int]]:
-    """Run a Saros server in a process of its own: its port, its process."""
-    (port,) = free_ports(1)
-    with tempfile.TemporaryDirectory() as folder:
-        data = os.path.join(folder, "data")
-        command = (sys.executable, "-m", "saros_server", "--data", data, "--port", str(port), "--foreground")
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            wait_until(lambda: serving(data) is not None)
-            yield port, process.pid
-        finally:
-            process.terminate()
-            process.wait()
-
-
 def session_at(port: int) -> Session:
     session = Session("127.0.0.1", port, "root", "root", zone_id="UTC")
     session.open()
@@ -131,7 +105,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4)
     arguments = parser.parse_args()
     logging.disable(logging.WARNING)
-    with saros() as (port, process):
+    with own_server() as (port, process):
         sides = [
             Side("Saros", session_at(port), [process]),
             Side("IoTDB", session_at(arguments.port), arguments.processes),

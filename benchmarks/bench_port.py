@@ -13,16 +13,13 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
-import re
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
+from own_server import own_server
+from system.local_cluster import processor_s_of
 
 import saros
 from saros.transport.node_connection import NodeConnection
@@ -99,9 +96,9 @@ def served(where: str, process: int, what: str, clients: int, calls: int) -> Non
     for one in started:
         one.start()
     gate.wait()
-    before = processor_s(process)
+    before = processor_s_of(process)
     found = [answers.get() for _ in started]
-    server_s = processor_s(process) - before
+    server_s = processor_s_of(process) - before
     for one in started:
         one.join()
     seconds = [second for _, own, _, _ in found for second in own]
@@ -133,42 +130,21 @@ def load(connection) -> None:
     connection.execute("flush")
 
 
-def processor_s(process: int) -> float:
-    """Return the processor time of a process so far, in steps of 10 ms."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def address_of(server) -> str:
-    """Return the address of a server that starts."""
-    for line in server.stdout:
-        found = re.search(r"127\.0\.0\.1:\d+", line)
-        if found:
-            return f"saros://{found[0]}"
-    raise SystemExit("the server has ended")
-
-
 def main() -> None:
     """Run all."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--calls", type=int, default=1_500, help="of each client, after a warm-up")
     calls = parser.parse_args().calls
     embedded(calls)
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "saros_server", "--data", folder, "--port", "0", "--foreground"]
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        try:
-            where = address_of(server)
-            with saros.connect(where) as connection:
-                load(connection)
-            time.sleep(SETTLE_SECONDS)
-            for what in WHAT:
-                for clients in CLIENTS:
-                    served(where, server.pid, what, clients, calls)
-            bulk(where)
-        finally:
-            server.terminate()
-            server.wait()
+    with own_server() as (port, process):
+        where = f"saros://127.0.0.1:{port}"
+        with saros.connect(where) as connection:
+            load(connection)
+        time.sleep(SETTLE_SECONDS)
+        for what in WHAT:
+            for clients in CLIENTS:
+                served(where, process, what, clients, calls)
+        bulk(where)
 
 
 if __name__ == "__main__":
