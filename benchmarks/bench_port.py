@@ -6,7 +6,7 @@ A server process with one device of 100,000 rows x 10 DOUBLE in a file. For each
 and an insert of 100 x 10 with fsync: embedded, one client process, and four at once, each with a device of its own for
 inserts. Then, with one client: inserts of 20,000 x 10 (bulk), and `fetch_arrow` of 400,000 x 10 (export).
 
-The processor time per call hardly depends on what else the machine does; calls per second do.
+Other load on the machine changes the calls per second, and hardly the processor time per call.
 """
 
 from __future__ import annotations

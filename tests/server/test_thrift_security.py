@@ -15,7 +15,7 @@ from saros_server.auth.passwords import Cost, hash_password
 from saros_server.thrift import structs
 from saros_server.thrift.methods import METHODS
 
-#: Calls that need no login: what they answer is no secret, and changes nothing.
+#: Calls that need no login: they reveal no data and change nothing.
 OPEN_TO_ALL = {
     *("openSession", "closeSession", "requestStatementId", "getProperties", "testConnectionEmptyRPC"),
     *("cancelOperation", "closeOperation"),

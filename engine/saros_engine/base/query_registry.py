@@ -65,7 +65,7 @@ class QueryRegistry:
         self._node = node
         self._lock = threading.Lock()
         self._number = 0
-        #: The second of the newest id, and its text; -1: there is none.
+        #: The second of the newest id (-1: no id yet), and the text of that second.
         self._second = -1, ""
         self._running: dict[QueryId, RunningQuery] = {}
 

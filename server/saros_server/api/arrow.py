@@ -34,7 +34,7 @@ _TYPES = arrow_types()
 _SHAPES_CACHED = 4_096
 #: Schemas of up to so many columns are kept.
 _SMALL_WIDTH = 64
-#: Blocks of up to so many rows, all of plain numbers, are encoded without Arrow.
+#: The most rows of a block of plain numbers that is encoded without Arrow.
 _FEW_ROWS = 64
 #: The types of plain numbers, whose arrays are the buffers of Arrow as they are.
 _PLAIN_TYPES = NUMERIC_TYPES | {DataType.TIMESTAMP}
@@ -106,7 +106,7 @@ def _messages(batch: pa.RecordBatch) -> Iterator[memoryview]:
 
 
 def _encode_few(block: Block) -> bytes | None:
-    """Return the message of a block of plain numbers without nulls; None: it is none, or has no columns.
+    """Return the message of a block of plain numbers without nulls; None for other blocks, and without columns.
 
     Its metadata depends on the types and the number of rows alone; making Arrow objects for it would take longer than
     all the rest of a point query's answer.

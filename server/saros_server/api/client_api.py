@@ -77,7 +77,7 @@ class ClientApi:
 
     @property
     def requires_login(self) -> bool:
-        """Only users who log in get a session."""
+        """Whether a client must log in to get a session."""
         return not self._services.gate.is_open
 
     @property

@@ -101,7 +101,7 @@ def _columns_of(stream: memoryview) -> tuple[object, Mapping[str, object]]:
 
 
 def _metadata_end(stream: memoryview) -> int:
-    """Return the offset of the first value; for a stream that is none, any offset."""
+    """Return the offset of the first value; the result for invalid bytes is arbitrary."""
     end = 0
     for _ in range(_MESSAGES):
         if end + _MESSAGE.size > len(stream):

@@ -57,7 +57,7 @@ class Route:
     failure: Callable[[int, int, str], Response] | None = None
 
     def __post_init__(self) -> None:
-        """Raise TypeError if the policy is none."""
+        """Raise TypeError if the policy is not a `Policy`."""
         if not isinstance(self.policy, Policy):
             raise TypeError(f"route {self.method} {self.path} has no policy")
 

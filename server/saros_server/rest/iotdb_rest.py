@@ -35,7 +35,7 @@ SUCCESS = {"code": 200, "message": "SUCCESS_STATUS"}
 _NO_QUERY, _TOO_MANY_ROWS, _TOO_LARGE = 301, 411, 709
 #: Rows of a result if the client does not say, as in IoTDB; and at most.
 _ROWS, _ROWS_MAX = 10_000, 1_000_000
-#: Statuses of what HTTP refuses; others are answered as IoTDB does.
+#: HTTP statuses that are sent as such; all other errors are answered with 200, as IoTDB does.
 _HTTP_STATUSES = frozenset({401, 405, 408, 413, 415})
 _STATEMENTS_CACHED = 256
 #: A result is in memory as a whole, several times over: as Arrow, as values and as JSON.

@@ -23,7 +23,7 @@ from saros_storage.base.block import Column
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import DataType, Int64Array, TimeUnit
 
-#: What Arrow raises for values that are not of a type.
+#: Arrow's errors for values that do not have the type.
 _UNFIT = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
