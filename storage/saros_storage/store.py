@@ -58,6 +58,24 @@ from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaChange, Sch
 _GROUP = 0
 
 
+class QueuedWrite:
+    """A write in the log's queue."""
+
+    __slots__ = ("_store", "_ticket")
+
+    def __init__(self, store: Store, ticket: tuple[int, int]) -> None:
+        self._store = store
+        self._ticket = ticket
+
+    def wait(self, seconds: float) -> bool:  # noqa: ARG002 (the log's fsync holds up all writers alike)
+        """Return when the write has taken effect. False: the log did not accept it."""
+        try:
+            self._store.await_ticket(self._ticket)
+        except StorageError:
+            return False
+        return True
+
+
 class Store:
     """See the module. Made by `open`."""
 
@@ -199,6 +217,29 @@ class Store:
         """Check rows of known series, and put them into the log's queue; under the lock. Raises StorageError."""
         self._check_rows(frames)
         return self._append(Mutation((), (), self._fitting.place(frames, self.schema)))
+
+    def numbered(self, request: WriteRequest) -> WriteRequest:
+        """See `Database.numbered`: one log needs no numbers."""
+        return request
+
+    def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> list[QueuedWrite | None]:
+        """Queue writes, each by itself; None: `write` would refuse it, or cannot write it now.
+
+        See `Database.submit_writes`.
+        """
+        frames = [_frame_of(tablet) for tablet, _ in writes]
+        try:
+            self._region.wait_for_memory()
+        except StorageError:
+            return [None] * len(frames)
+        with self._lock:
+            return [None if frame is None else self._submit(frame) for frame in frames]
+
+    def _submit(self, frame: TabletFrame) -> QueuedWrite | None:
+        try:
+            return QueuedWrite(self, self._enqueue([frame]))
+        except StorageError:
+            return None
 
     def delete(
         self,
@@ -514,3 +555,12 @@ def _disk_errors(path: str) -> Iterator[None]:
         if error.errno in FULL_ERRNOS:
             raise DiskFull(f"no space left to load {path}") from error
         raise StorageError(f"{path} cannot be loaded: {error}") from error
+
+
+def _frame_of(tablet: Tablet) -> TabletFrame | None:
+    """Return the tablet's frame; None: it has no rows, or `write` refuses it."""
+    try:
+        frames = frames_of([tablet], joined=True)
+    except UserMistake:
+        return None
+    return frames[0] if frames else None

@@ -26,6 +26,7 @@ from saros_cluster.multiraft.raft_log import RaftLog
 from saros_cluster.raft.ready import Accepted
 from saros_cluster.remote.messages import ReadTarget
 from saros_cluster.routing.schema_view import ClusterSchema
+from saros_engine.statements.grouped_writes import GroupedWrites
 from saros_storage.base.errors import StorageError
 from saros_storage.scan.read_point import ReadHorizon
 
@@ -51,6 +52,16 @@ def acknowledges_what_is_in_its_own_log(plant: Plant):
 def acknowledges_whatever_came_of_it(plant: Plant):
     """Refusals too, and entries of another leader at the same place."""
     plant(host_module, "_answer", lambda future, outcome: future.set_result(None))
+
+
+@mutant
+def acknowledges_writes_of_threads_that_were_only_begun(plant: Plant):
+    def write(self, group, write=GroupedWrites._write):
+        write(self, group)
+        for member in group:
+            member.is_written = member.is_written or member.pending is not None
+
+    plant(GroupedWrites, "_write", write)
 
 
 @mutant

@@ -83,7 +83,7 @@ def test_a_planted_mistake_about_voters_is_found(mutant: Mutant) -> None:
     def run(seed: int, places: Sequence[Place]) -> World:
         return World(seed, places=places, growing=seed % 2 == 1, few_voters=True).run()
 
-    assert hunt(run, mutant, range(60, 100)) is not None
+    assert hunt(run, mutant, range(180, 220)) is not None
 
 
 @pytest.mark.slow

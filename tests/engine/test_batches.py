@@ -15,6 +15,7 @@ from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.no_leader import NoLeader
 from saros_engine.statements import writing
 from saros_engine.statements.batches import ColumnBatch, outcomes_of
+from saros_engine.statements.grouped_writes import GroupedWrites
 from saros_storage.base.block import Column
 from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.tablet import Tablet
@@ -35,6 +36,7 @@ class FailingStore:
         #: The devices of each write.
         self.writes: list[list[str]] = []
         patch.setattr(engine.store, "write", self.write)
+        patch.setattr(GroupedWrites, "write", lambda *_: False)
 
     def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = (), **named: object) -> None:
         self.writes.append([tablet.device for tablet in tablets])

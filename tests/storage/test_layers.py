@@ -15,6 +15,7 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import parse_pattern, split_path
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import DEFAULT_COMPRESSOR, DataType, Encoding
+from saros_storage.base.write_request import UNNUMBERED
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import LocalDisk
 from saros_storage.loading.loader import LoadOptions
@@ -100,6 +101,14 @@ def test_what_a_guard_refuses_has_no_effect(store: Store, write: Callable[[Store
         write(store)
     assert version == store.schema.version
     assert 0 == store.status().partitions
+
+
+def test_a_guard_refuses_single_writes_and_submitted_ones_alike(store: Store) -> None:
+    refused, taken = store.submit_writes([(rows(KEPT), UNNUMBERED), (rows(FREE), UNNUMBERED)])
+    assert refused is None
+    assert taken is not None
+    assert taken.wait(10.0)
+    assert 1 == store.status().partitions
 
 
 def test_the_owner_of_a_guard_changes_the_schema_all_the_same(store: Store) -> None:

@@ -19,6 +19,7 @@ from saros_storage.base.clock import SystemClock
 from saros_storage.base.errors import DiskFull, LogFailed, StorageError
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import Compressor, DataType, Encoding
+from saros_storage.base.write_request import UNNUMBERED
 from saros_storage.folder.layout import MANIFEST
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import File, LocalDisk
@@ -160,6 +161,27 @@ def test_a_limit_of_the_size_of_files_is_as_a_full_disk(tmp_path: Path, durabili
     command = [sys.executable, "-c", LIMITED, str(tmp_path), durability, str(Path(__file__).parents[1])]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ["611", "611", "611", "[1, 2]", "[1, 2, 9]"] == done.stdout.splitlines(), done.stderr
+
+
+def test_writes_that_a_full_disk_refused_after_they_were_submitted_may_be_written_again(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    store = open_store(tmp_path, disk)
+    store.write([rows(1)], CREATES)
+    unknown = Tablet("root.a.e", ("x",), np.array([1]), (Column(DataType.INT64, np.array([1])),), False)
+    disk.fail("/log/", errno.ENOSPC)
+    first, refused, empty, last = store.submit_writes([(t, UNNUMBERED) for t in (rows(2), unknown, rows(), rows(3))])
+    assert (None, None) == (refused, empty)
+    assert first is not None
+    assert last is not None
+    assert (False, False) == (first.wait(PATIENCE_S), last.wait(PATIENCE_S))
+    disk.heal()
+    submitted = store.submit_writes([(rows(time), UNNUMBERED) for time in (3, 4, 5)])
+    assert [1] == seen(store)
+    assert [True] * 3 == [write is not None and write.wait(PATIENCE_S) for write in submitted]
+    assert [1, 3, 4, 5] == seen(store)
+    store.close()
+    assert [None] == store.submit_writes([(rows(6), UNNUMBERED)])
+    assert [1, 3, 4, 5] == seen(open_store(tmp_path, LocalDisk()))
 
 
 def test_writers_that_wait_together_for_a_full_disk_all_hear_of_it(tmp_path: Path) -> None:

@@ -12,11 +12,12 @@ Writes are entries in the logs of groups (`write_coordinator`). Thread-safe.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
 from functools import partial
 
-from saros_cluster.data.command import Request, check_command
+from saros_cluster.data.command import Request, check_command, encode_command
 from saros_cluster.database.drop_coordinator import DropCoordinator
 from saros_cluster.database.load_coordinator import LocalServices, abandon, load_file
 from saros_cluster.database.partial_failure import write_failure
@@ -28,10 +29,12 @@ from saros_cluster.database.write_coordinator import WriteCoordinator
 from saros_cluster.meta.machine import decode_meta_entry, encode_meta_entry
 from saros_cluster.meta.metadata_kv import Notes, PutNotes
 from saros_cluster.meta.state import BeginDrop, BeginDropSeries, ChangeUsers, Grow
-from saros_cluster.multiraft.host import GroupHost
+from saros_cluster.multiraft.host import Busy, GroupHost, NotHere, NotLeader
 from saros_cluster.multiraft.peers import CallHandler, Peers, Unreachable
+from saros_cluster.multiraft.state_machine import Outcome, ProposalLost, ReplacedBySnapshot
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
+from saros_cluster.raft.node import ENTRY_BYTES_MAX
 from saros_cluster.routing.merges import MergeHere, Stopped
 from saros_cluster.routing.no_leader import NoLeader, step_deadline_ns
 from saros_cluster.routing.proposer import PROPOSE, Proposer
@@ -110,6 +113,25 @@ class Parts:
     meta_entry_of: Callable[[Request], int | None] = lambda _: None
 
 
+class ProposedWrite:
+    """A write that was proposed to a group which this node leads."""
+
+    __slots__ = ("_outcome",)
+
+    def __init__(self, outcome: Future[Outcome]) -> None:
+        self._outcome = outcome
+
+    def wait(self, seconds: float) -> bool | None:
+        """Return whether the write has had its effect. None: that is not known, or not yet."""
+        try:
+            self._outcome.result(seconds)
+        except (FutureTimeoutError, ReplacedBySnapshot):
+            return None
+        except (StorageError, NotLeader, Busy, NotHere, ProposalLost):
+            return False
+        return True
+
+
 class ClusterDatabase:
     """See the module. Implements the engine's `Database`."""
 
@@ -166,7 +188,7 @@ class ClusterDatabase:
         self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = (), *, request: WriteRequest = UNNUMBERED
     ) -> None:
         """See `Database.write`. Raises PartialFailure."""
-        request = self.entries.numbered(request)
+        request = self.numbered(request)
         frames = frames_of(tablets, joined=False)
         for guard in self.write_guards if creates else ():
             guard.check_changes(creates)
@@ -181,6 +203,34 @@ class ClusterDatabase:
             if failure is error:
                 raise
             raise failure from error
+
+    def numbered(self, request: WriteRequest) -> WriteRequest:
+        """See `Database.numbered`."""
+        return self.entries.numbered(request)
+
+    def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> list[ProposedWrite | None]:
+        """See `Database.submit_writes`: takes writes that are one entry of a group which this node leads."""
+        drops = self._parts.schema.visible_drops  # before the tree is looked at: what it says must show there
+        tree, routing = self.schema, self.routing
+        ready = [self._entry_of(tablet, request, drops, tree, routing) for tablet, request in writes]
+        futures = iter(self._parts.host.propose_all([entry for entry in ready if entry is not None]))
+        return [None if entry is None else ProposedWrite(next(futures)) for entry in ready]
+
+    def _entry_of(
+        self, tablet: Tablet, request: WriteRequest, drops: Mapping[GroupId, int], tree: SchemaTree, routing: Routing
+    ) -> tuple[GroupId, bytes] | None:
+        """Return the entry that a write is; None: it is not just one, or not for this node to propose."""
+        try:
+            rows, partitions, seen = self._routed(frames_of([tablet], joined=False), drops, tree, routing)
+        except StorageError:
+            return None
+        if len(rows) != 1 or not request.is_numbered or self._schema_coordinator.unregistered(partitions):
+            return None
+        ((group, parts),) = rows.items()
+        if self._parts.proposer.leader_of(group) != self._parts.node:
+            return None
+        command = encode_command(Request(*request.key), Mutation(tablets=parts), seen, routing.table_version(group))
+        return None if len(command) > ENTRY_BYTES_MAX else (group, command)
 
     def _routed(
         self, frames: Sequence[TabletFrame], drops: Mapping[GroupId, int], tree: SchemaTree, routing: Routing

@@ -92,7 +92,8 @@ class WriteCoordinator:
             try:
                 self._proposer.propose(group, command, deadline_ns=request.deadline_ns)
             except (NoLeader, OutcomeUnknown) as error:
-                raise error.named(databases_in(mutation)) from error
+                found = error.unknown() if request.in_doubt and isinstance(error, NoLeader) else error
+                raise found.named(databases_in(mutation)) from error
             if mutation.tablets:
                 written[group] = mutation
 

@@ -210,9 +210,21 @@ class GroupHost:
 
     def propose(self, group: GroupId, data: bytes) -> Future[Outcome]:
         """The outcome of a command, once it is applied here. Fails with NotLeader, Busy, Lost, Overtaken, NotHere."""
-        future: Future[Outcome] = Future()
-        self._put(group, lambda: self._propose(group, data, future), future)
+        (future,) = self.propose_all([(group, data)])
         return future
+
+    def propose_all(self, commands: Sequence[tuple[GroupId, bytes]]) -> list[Future[Outcome]]:
+        """Propose several commands in one turn; see `propose`."""
+        futures: list[Future[Outcome]] = [Future() for _ in commands]
+        with self._lock:
+            if not self.closed:
+                for (group, data), future in zip(commands, futures, strict=True):
+                    self._inbox.append((group, partial(self._propose, group, data, future)))
+                self.turning.notify()
+                return futures
+        for (group, _), future in zip(commands, futures, strict=True):
+            future.set_exception(NotHere(group, "the node is stopping"))
+        return futures
 
     def change_membership(self, group: GroupId, target: Membership) -> Future[Outcome]:
         """Done (None) when the change is applied here. Fails as `propose` does."""

@@ -32,6 +32,14 @@ from saros_storage.schema import SchemaChange, SchemaTree
 CONSISTENCIES = ("strong", "mid", "weak")
 
 
+class PendingWrite(Protocol):
+    """A write that was begun."""
+
+    def wait(self, seconds: float) -> bool | None:
+        """Return whether it is done, as durably as promised. None: that is not known, or not yet."""
+        ...
+
+
 class Database(Protocol):
     """See the module. The methods raise StorageError and its kinds."""
 
@@ -79,6 +87,17 @@ class Database(Protocol):
 
     def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = (), *, request: WriteRequest) -> None:
         """Write batches after the schema changes that they need."""
+        ...
+
+    def numbered(self, request: WriteRequest) -> WriteRequest:
+        """Return the request with a number, if the database needs one to write it once however often it is told to."""
+        ...
+
+    def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> Sequence[PendingWrite | None]:
+        """Begin to write tablets of series that exist, each by itself, without waiting for one after the other.
+
+        Each comes with its client's request, which `write` may repeat. None: `write` has to write it.
+        """
         ...
 
     def change_schema(self, changes: Sequence[SchemaChange], *, request: WriteRequest) -> None:

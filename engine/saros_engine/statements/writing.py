@@ -33,6 +33,7 @@ from saros_engine.expressions.literal_values import column_of_literals, inferred
 from saros_engine.expressions.time_filter import TimeContext, constant_time
 from saros_engine.extensions.triggers import Triggers
 from saros_engine.statements.batches import ColumnBatch, outcomes_of
+from saros_engine.statements.grouped_writes import GroupedWrites
 from saros_grammar.syntax.ast import Expression, Insert, Literal, LiteralKind
 from saros_storage.base.block import Column
 from saros_storage.base.clock import Clock
@@ -130,6 +131,7 @@ class Writer:
         self._triggers = triggers
         self._clock = clock
         self._level = level
+        self._grouped = GroupedWrites(store.submit_writes, clock)
         self._shapes: dict[_Key, _Shape] = {}
 
     # ------------------------------------------------------------------ batches
@@ -255,6 +257,12 @@ class Writer:
     def _write(self, tablet: Tablet, request: WriteRequest, creates: Sequence[SchemaChange] = ()) -> None:
         """Write a batch, and fire what is to be fired for it."""
         firing = self._triggers.firing(tablet)
+        if firing is None and not creates:
+            request = self._store.numbered(request)
+            is_written = self._grouped.write(tablet, request)
+            if is_written:
+                return
+            request = replace(request, in_doubt=is_written is None)
         if firing is not None:
             firing.before()
         self._store.write([tablet], creates, request=request)

@@ -5,13 +5,12 @@
                       of another shape --Arrow, which checks it--> arrays of Arrow; its layout is kept
 
 Arrow's objects for a batch cost several times as much as the write of a few rows. So where all columns are numbers of
-one type without nulls, what Arrow found is kept by a digest of the stream's metadata: they determine where each column
-lies, whatever its values. Any thread.
+one type without nulls, what Arrow found is kept by the stream's metadata: they determine where each column lies,
+whatever its values. Any thread.
 """
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,9 +24,8 @@ from saros_storage.base.block import Column
 from saros_storage.base.types import NUMERIC_TYPES, NUMPY_DTYPE, DataType
 from saros_wire import payload
 
-#: Shapes of streams whose layout is kept.
-_LAYOUTS_CACHED = 4_096
-_DIGEST_BYTES = 16
+#: Metadata of streams whose layout is kept, in all.
+_CACHED_BYTES = 16 << 20
 #: The start of an Arrow IPC message: a mark, and the bytes of its metadata.
 _MESSAGE = struct.Struct("<Ii")
 _MARK = 0xFFFF_FFFF
@@ -66,8 +64,27 @@ class _Layout:
     stride: int
 
 
-#: By digest of the metadata of a stream; None: its columns have no such layout.
-_layouts: dict[bytes, _Layout | None] = {}
+class _LayoutCache:
+    """Layouts by the metadata of a stream; None: its columns have no such layout."""
+
+    def __init__(self) -> None:
+        self._layouts: dict[bytes, _Layout | None] = {}
+        self._bytes = 0
+
+    def get(self, metadata: bytes) -> _Layout | None:
+        """Return the layout, if one is kept."""
+        return self._layouts.get(metadata)
+
+    def put(self, metadata: bytes, layout: _Layout | None) -> None:
+        """Keep a layout; forget all others if they have become too many."""
+        if self._bytes + len(metadata) > _CACHED_BYTES:
+            self._layouts.clear()
+            self._bytes = 0
+        self._bytes += len(metadata)
+        self._layouts[metadata] = layout
+
+
+_layouts = _LayoutCache()
 
 
 def read_insert(columns: Columns) -> InsertRequest:
@@ -86,15 +103,14 @@ def _read(message: bytes | memoryview) -> InsertRequest:
 
 def _columns_of(stream: memoryview) -> tuple[object, Mapping[str, object]]:
     """Return the times and the columns of a stream: as `Column` if its layout is known."""
-    digest = hashlib.blake2b(stream[: _metadata_end(stream)], digest_size=_DIGEST_BYTES).digest()
-    layout = _layouts.get(digest)
+    metadata = bytes(stream[: _metadata_end(stream)])
+    layout = _layouts.get(metadata)
     if layout is not None and layout.stream_bytes == len(stream):
         return _views(stream, layout)
     batch = _batch_of(stream)
     batch.validate(full=True)
-    if len(_layouts) >= _LAYOUTS_CACHED:
-        _layouts.clear()
-    layout = _layouts[digest] = _layout_of(batch, stream)
+    layout = _layout_of(batch, stream)
+    _layouts.put(metadata, layout)
     if layout is not None:
         return _views(stream, layout)
     return batch.column(0), dict(zip(batch.schema.names[1:], batch.columns[1:], strict=True))

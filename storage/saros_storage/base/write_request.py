@@ -23,6 +23,8 @@ class WriteRequest:
     sequence: int = 0
     #: The time (monotonic, ns) from which on the request waits for nothing; None: each step waits as long as it allows.
     deadline_ns: int | None = None
+    #: It was sent before, and its outcome is not known: no failure may say that nothing was done.
+    in_doubt: bool = False
 
     @property
     def is_numbered(self) -> bool:
