@@ -13,7 +13,7 @@ Thread-safe; `execute` runs on the caller's thread up to the first block.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,6 +29,7 @@ from saros_engine.base.row_set import RowSet
 from saros_engine.base.session_context import SessionContext
 from saros_engine.base.system_mode import SystemMode, SystemReadOnly
 from saros_engine.catalog.continuous_queries import ContinuousQuery
+from saros_engine.catalog.tag_keys import tag_key_creation
 from saros_engine.cluster import Cluster
 from saros_engine.execution.explain import explain, explain_analysis
 from saros_engine.execution.queries import Queries, ReadLimits
@@ -249,12 +250,21 @@ class QueryEngine:
             self._written(began_ns, sum(map(_points_of, outcomes)))
             return outcomes
 
+    def append_tag_key(
+        self, prefix: str, number: int, key: str, *, session: SessionContext, request: WriteRequest
+    ) -> None:
+        """Append a tag key (see `tag_keys`), as a user who may write. Raises UserMistake 503 if the number is taken."""
+        creation = tag_key_creation(prefix, number, key)
+        self._authorize_columns(creation.device, [one.measurement for one in creation.series], session, request)
+        self.mode.require_running()
+        self._store.change_schema([*self._writer.database_for(creation.device), creation], request=request)
+
     def _authorize_columns(
-        self, device: str, columns: Mapping[str, Column], session: SessionContext, request: WriteRequest
+        self, device: str, measurements: Iterable[str], session: SessionContext, request: WriteRequest
     ) -> None:
         if not session.access.unrestricted:
             with _recorded(session.trail, None, f"columns for {device}"):
-                authorize_write(device, tuple(columns), self._authorization_request(session.access, request))
+                authorize_write(device, tuple(measurements), self._authorization_request(session.access, request))
 
     def _timed(self, write: Callable[[], int]) -> int:
         """Run, time and count a write, which returns its number of points."""

@@ -23,6 +23,7 @@ from saros_server.http.metrics import Figures, NodeCollector
 from saros_server.http.observation import Observation
 from saros_server.http.routes import Route
 from saros_server.http.service import HttpService
+from saros_server.influx import routes as influx
 from saros_server.pki.certificate_files import WatchedFiles
 from saros_server.port.counters import ProtocolCounters
 from saros_server.port.listener import PortListener
@@ -68,7 +69,7 @@ class Listener(Protocol):
 
 def http_routes(observation: list[Route]) -> list[Route]:
     """Return the routes of the HTTP service."""
-    routes = [*observation, *iotdb_rest.routes(), *query.routes(), *grafana.routes()]
+    routes = [*observation, *iotdb_rest.routes(), *query.routes(), *grafana.routes(), *influx.routes()]
     return [*routes, openapi.route(routes)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -170,3 +171,37 @@ def test_steps_are_not_tried_after_a_failure_for_which_each_would_wait() -> None
     outcomes = outcomes_of([1, 2, earlier, 3, 4, 5, earlier], step)
     assert [getattr(outcome, "code", outcome) for outcome in outcomes] == [10, 507, 507, 30, 2017, 2017, 507]
     assert tried == [1, 2, 3, 4]
+
+
+def test_a_partial_batch_leaves_out_the_columns_that_do_not_fit(engine: Engine) -> None:
+    columns = {"x": Column.of(DataType.TEXT, ["a", None]), "y": Column.of(DataType.INT64, [7, 8])}
+    known = ColumnBatch("root.a.d1", np.array([2, 3]), columns, None, partial=True)
+    new = ColumnBatch("root.a.d9", np.array([2]), {"x": Column.of(DataType.TEXT, ["b"])}, None, partial=True)
+    error, points, whole = write(engine, [known, new, replace(known, device="root.a.d2", partial=False)])
+    assert isinstance(error, writing.PartlyWritten)
+    expected = (
+        "2 of 3 points of root.a.d1 were written; left out: root.a.d1.x is DOUBLE: a column of TEXT does not fit; "
+        "insert corrected values for these"
+    )
+    assert (507, 2, expected) == (error.code, error.points, str(error))
+    assert (1, 507) == (points, getattr(whole, "code", None))
+    assert [[1, 1.0, None], [2, None, 7], [3, None, 8]] == engine.ask("select x, y from root.a.d1")[1]
+    assert [[2, "b"]] == engine.ask("select x from root.a.d9")[1]
+    assert [[1, 1.0]] == engine.ask("select * from root.a.d2")[1]
+
+
+def test_a_partial_batch_without_a_column_that_fits_writes_nothing(engine: Engine) -> None:
+    wrong = ColumnBatch("root.a.d1", np.array([2]), {"x": Column.of(DataType.TEXT, ["a"])}, None, partial=True)
+    error, points = write(engine, [wrong, batch("root.a.d2")])
+    assert isinstance(error, writing.PartlyWritten)
+    assert (0, 2) == (error.points, points)
+    assert [[1, 1.0]] == engine.ask("select x from root.a.d1")[1]
+
+
+def test_a_partial_batch_names_expired_rows_and_columns_that_do_not_fit(engine: Engine) -> None:
+    engine.ask("set ttl to root.a.** 3600000")
+    columns = {"x": Column.of(DataType.TEXT, ["a", "b"]), "y": Column.of(DataType.INT64, [7, 8])}
+    (error,) = write(engine, [ColumnBatch("root.a.d1", np.array([2, 10**15]), columns, None, partial=True)])
+    assert isinstance(error, writing.PartlyWritten)
+    assert (507, 1) == (error.code, error.points)
+    assert str(error).startswith("1 of 4 points of root.a.d1 were written; left out: 1 of 2 rows, older than the TTL")

@@ -17,6 +17,7 @@ from saros_storage.schema import (
     SeriesSchema,
     decode_change,
     encode_change,
+    is_internal,
     stored_encoding,
 )
 
@@ -175,3 +176,23 @@ def test_what_is_written_is_lossless_whatever_was_declared() -> None:
     assert Encoding.RLE is stored_encoding(DataType.INT32, Encoding.RLE)
     assert Encoding.CHIMP is stored_encoding(DataType.DOUBLE, Encoding.CHIMP)
     assert Encoding.PLAIN is stored_encoding(DataType.TEXT, Encoding.PLAIN)
+
+
+def test_no_pattern_matches_internal_series() -> None:
+    tree = SchemaTree()
+    internal = CreateSeries("root.a.d._saros.tags", aligned=False, series=(series("t1"),))
+    for change in (CreateDatabase("root.a"), CreateSeries("root.a.d", False, (series("s"),)), internal):
+        tree.apply(change)
+    for text in ("root.**", "root.a.d._saros.tags.t1", "root.a.d.*.*.*"):
+        found = [path for path in paths(tree, text) if "_saros" in path]
+        assert [] == found
+        assert not any(is_internal(device.path) for device in tree.match_devices(parse_pattern(text)))
+    assert ["root.a.d.s"] == tree.child_paths(parse_pattern("root.a.d"))
+    assert ["root.a.d"] == tree.nodes_at_level(parse_pattern("root.**"), 2)
+    assert 1 == tree.device_count
+    tree.apply(DeleteSeries("root.**"))
+    assert ([], 0) == (paths(tree, "root.**"), tree.device_count)
+    loaded = SchemaTree.load(tree.dump())
+    assert tree.device("root.a.d._saros.tags") == loaded.device("root.a.d._saros.tags") is not None
+    loaded.apply(DeleteDatabase("root.a"))
+    assert (None, 0) == (loaded.device("root.a.d._saros.tags"), loaded.device_count)

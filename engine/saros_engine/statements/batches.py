@@ -32,6 +32,8 @@ class ColumnBatch:
     columns: Mapping[str, Column]
     #: None: as the device is.
     aligned: bool | None
+    #: Columns that do not fit their series are left out, and the others are written.
+    partial: bool = False
 
 
 def outcomes_of(items: Sequence[_Item | Exception], step: Callable[[_Item], _Result]) -> list[_Result | Exception]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from saros_engine.base.authorized_schema import SchemaReader
 from saros_engine.base.database import Database
 from saros_engine.catalog.declared_series import declared_compressor, declared_encoding, declared_type, series_of
+from saros_engine.catalog.tag_keys import require_not_internal
 from saros_engine.catalog.templates import forget_places, given_by
 from saros_engine.catalog.views import is_view, require_no_views
 from saros_engine.statements.alter_series import altered
@@ -107,6 +108,7 @@ def create_timeseries(store: Database, writer: Writer, statement: CreateTimeseri
     device = join_nodes(statement.device.nodes)
     if statement.device.has_wildcard:
         raise UserMistake(f"{device} is a pattern: a series needs one path", code=509)
+    require_not_internal(device)
     series = tuple(series_of(column) for column in statement.columns)
     require_no_views(store.schema.catalogue, device, [one.measurement for one in series])
     known = store.schema.device(device)

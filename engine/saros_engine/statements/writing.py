@@ -10,9 +10,10 @@ point; NaN is a value. Columns of nulls only are left out before anything else i
 Values of a series that keeps so many decimals are rounded here, so that log, memory and files agree.
 
 INSERT is partial, as in IoTDB: a value that does not fit is left out, the others of its row and its measurement are
-written, and the error names it (code 507). A batch is all or nothing; its columns widen to the series' type where no
-value can be lost. Rows that are expired when they come are left out of either, and an error (607) says so. Both are
-`PartlyWritten`, which says how many points were written and everything that was left out.
+written, and the error names it (code 507). A batch is all or nothing, unless it is partial: then columns that do not
+fit are left out. Columns widen to the series' type where no value can be lost. Rows that are expired when they come are
+left out of either, and an error (607) says so. Both are `PartlyWritten`, which says how many points were written and
+everything that was left out.
 
 Thread-safe.
 """
@@ -26,6 +27,7 @@ import numpy as np
 
 from saros_cluster.database.partial_failure import PartialFailure, final_refusal, is_refusal, of_device
 from saros_engine.base.database import Database
+from saros_engine.catalog.tag_keys import require_not_internal
 from saros_engine.catalog.templates import Template, template_for, with_template
 from saros_engine.catalog.views import require_no_views
 from saros_engine.expressions.conversion import check_conversion, convert, rounded
@@ -104,6 +106,8 @@ class _Batch:
     #: The points that it was given, and which of its rows were expired; empty: none.
     given: int = 0
     expired: str = ""
+    #: Columns that do not fit their series are left out.
+    partial: bool = False
 
     @property
     def points(self) -> int:
@@ -112,6 +116,17 @@ class _Batch:
     @property
     def is_empty(self) -> bool:
         return not self.columns or not len(self.times)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """A batch as it is written under the schema as it is."""
+
+    tablet: Tablet
+    creates: Sequence[SchemaChange] = ()
+    #: Columns of a partial batch that are not in the tablet: their points, and the reasons.
+    lost: int = 0
+    misfits: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,29 +161,31 @@ class Writer:
         request: WriteRequest,
     ) -> int:
         """Write a batch; `columns` are by canonical measurement or alias. Answers the points. Raises UserMistake."""
-        return self._insert(self._checked(device, times, columns, aligned), request)
+        return self._insert(self._checked(ColumnBatch(device, times, columns, aligned)), request)
 
     def _insert(self, batch: _Batch, request: WriteRequest, plain: dict[_Batch, Tablet] | None = None) -> int:
         """Write a batch; return the points. Raises UserMistake.
 
         One that creates nothing and fires no trigger is not written, but put into `plain` if that is given.
         """
+        fitted: _Fitted | None = None
 
         def write() -> None:
+            nonlocal fitted
             known = self._tablet_of_known_shape(batch)
-            tablet, creates = self._fitted(batch) if known is None else (known, ())
-            if plain is not None and not creates and self._triggers.firing(tablet) is None:
-                plain[batch] = tablet
+            fitted = self._fitted(batch) if known is None else _Fitted(known)
+            if not fitted.tablet.columns:
+                return
+            if plain is not None and not fitted.creates and self._triggers.firing(fitted.tablet) is None:
+                plain[batch] = fitted.tablet
             else:
-                self._write(tablet, request, creates)
+                self._write(fitted.tablet, request, fitted.creates)
             if known is None:
-                self._remember_shape(batch, tablet)
+                self._remember_shape(batch, fitted.tablet)
 
         if not batch.is_empty:
             self._creating(write)
-        if batch.expired:
-            raise PartlyWritten(batch.key[0], batch.points, batch.given, [batch.expired], code=_OUT_OF_TTL)
-        return batch.points
+        return _outcome(batch, fitted)
 
     def insert_batches(
         self, batches: Sequence[ColumnBatch | Exception], request: WriteRequest
@@ -178,7 +195,7 @@ class Writer:
         Those that create nothing, and fire no trigger, are one write. If one of them is refused, they are written one
         by one. Any other failure is that of all batches that were not written by then.
         """
-        checked = outcomes_of(batches, lambda b: self._checked(b.device, b.times, b.columns, b.aligned))
+        checked = outcomes_of(batches, self._checked)
         plain: dict[_Batch, Tablet] = {}
         outcomes = outcomes_of(checked, lambda batch: self._insert(batch, request, plain))
         failed = self._write_together(plain, request) if plain else {}
@@ -203,24 +220,24 @@ class Writer:
     def _one_by_one(self, batches: Sequence[_Batch], request: WriteRequest) -> Mapping[_Batch, int | Exception]:
         return dict(zip(batches, outcomes_of(batches, lambda batch: self._insert(batch, request)), strict=True))
 
-    def _checked(self, device: str, times: Int64Array, columns: Mapping[str, Column], aligned: bool | None) -> _Batch:
+    def _checked(self, batch: ColumnBatch) -> _Batch:
         """Return the batch without columns of nulls only, and without expired rows.
 
         Raises UserMistake if a column has not one value for each row.
         """
-        rows = len(times)
-        for name, column in columns.items():
+        device, times, rows = batch.device, batch.times, len(batch.times)
+        for name, column in batch.columns.items():
             if len(column.values) != rows:
                 raise UserMistake(f"column {name} has {len(column)} values for {rows} times", code=2003)
-        columns, given, expired = _with_points(columns), 0, ""
+        columns, given, expired = _with_points(batch.columns), 0, ""
         if self._store.schema.ttl and columns and rows:
             living = self._living(join_nodes(split_path(device)), times)
             if living is not None:
                 given, expired = points_of(tuple(columns.values())), _expired(times, living)
                 times = times[living]
                 columns = _with_points({name: column.compress(living) for name, column in columns.items()})
-        key = (device, tuple(columns), tuple([column.type for column in columns.values()]), aligned)
-        return _Batch(key, times, columns, given, expired)
+        key = (device, tuple(columns), tuple([column.type for column in columns.values()]), batch.aligned)
+        return _Batch(key, times, columns, given, expired, batch.partial)
 
     def _tablet_of_known_shape(self, batch: _Batch) -> Tablet | None:
         """The tablet of a batch whose shape was written before, under the schema as it is; None: it was not."""
@@ -229,22 +246,24 @@ class Writer:
             return None
         return Tablet(shape.device, batch.key[1], batch.times, tuple(batch.columns.values()), shape.aligned)
 
-    def _fitted(self, batch: _Batch) -> tuple[Tablet, Sequence[SchemaChange]]:
-        """The tablet of a batch, and what is to be created for it. Raises UserMistake."""
+    def _fitted(self, batch: _Batch) -> _Fitted:
+        """Return the tablet of a batch, and what is to be created for it. Raises UserMistake."""
         text, names, _, asked = batch.key
-        columns = tuple(batch.columns.values())
         path = join_nodes(split_path(text))
         known = self._store.schema.device(path)
         aligned = self._aligned_as(known, path, asked=asked)
         template = template_for(self._store.schema, path)
         found = [None if known is None else known.find(name) for name in names]
         wanted = [s or _of_template(template, n) for n, s in zip(names, found, strict=True)]
-        pairs = zip(names, columns, found, wanted, strict=True)
-        missing = [w or new_series(n, c.type) for n, c, s, w in pairs if s is None]
-        fitted = tuple([c if w is None else _fit(path, w, c) for c, w in zip(columns, wanted, strict=True)])
-        own = tuple(n if s is None else s.measurement for n, s in zip(names, found, strict=True))
+        columns, misfits = _fit_all(path, wanted, tuple(batch.columns.values()), partial=batch.partial)
+        parts = [part for part in zip(names, columns, found, wanted, strict=True) if part[1] is not None]
+        missing = [w or new_series(n, c.type) for n, c, s, w in parts if s is None and c is not None]
+        own = tuple(n if s is None else s.measurement for n, _, s, _ in parts)
         _check_duplicates(own, names)
-        return Tablet(path, own, batch.times, fitted, aligned), self._creates(path, missing, aligned)
+        written = tuple(column for column in columns if column is not None)
+        creates = self._creates(path, missing, aligned)
+        lost = points_of([c for c, f in zip(batch.columns.values(), columns, strict=True) if f is None])
+        return _Fitted(Tablet(path, own, batch.times, written, aligned), creates, lost, misfits)
 
     def _remember_shape(self, batch: _Batch, tablet: Tablet) -> None:
         """Remember the tablet's shape, if its columns are those of the batch; all its series exist."""
@@ -353,6 +372,7 @@ class Writer:
     def _creates(self, device: str, missing: Sequence[SeriesSchema], aligned: bool) -> list[SchemaChange]:
         changes: list[SchemaChange] = []
         if missing:
+            require_not_internal(device)
             schema = self._store.schema
             require_no_views(schema.catalogue, device, [series.measurement for series in missing])
             changes += self.database_for(device)
@@ -368,6 +388,17 @@ class Writer:
             needed = f"a database is made {self._level} level(s) below root"
             raise UserMistake(f"{device} lies in no database and is too short to make one: {needed}", code=509)
         return [CreateDatabase(join_nodes(nodes[: self._level + 1]))]
+
+
+def _outcome(batch: _Batch, fitted: _Fitted | None) -> int:
+    """Return the points that were written of a batch. Raises PartlyWritten if there are others."""
+    misfits = [] if fitted is None else _listed(fitted.misfits)
+    left_out = ([batch.expired] if batch.expired else []) + misfits
+    points = batch.points - (0 if fitted is None else fitted.lost)
+    if left_out:
+        code = _TYPE_MISMATCH if misfits else _OUT_OF_TTL
+        raise PartlyWritten(batch.key[0], points, batch.given or batch.points, left_out, code=code)
+    return points
 
 
 def _compressed(tablet: Tablet, rows: BoolArray) -> Tablet:
@@ -468,6 +499,25 @@ def _fit(device: str, series: SeriesSchema, column: Column) -> Column:
         message = f"{device}.{series.measurement}: {str(error).removeprefix('CAST: ')}"
         raise UserMistake(message, code=error.code) from error
     return _as_declared(series, converted)
+
+
+def _fit_all(
+    device: str, wanted: Sequence[SeriesSchema | None], columns: Sequence[Column], *, partial: bool
+) -> tuple[Sequence[Column | None], Sequence[str]]:
+    """Return the columns as their series' types; if `partial`, None for one that does not fit, and the reasons.
+
+    Raises UserMistake as `_fit`.
+    """
+    fitted, misfits = list[Column | None](), list[str]()
+    for series, column in zip(wanted, columns, strict=True):
+        try:
+            fitted.append(column if series is None else _fit(device, series, column))
+        except UserMistake as error:
+            if not partial:
+                raise
+            fitted.append(None)
+            misfits.append(str(error))
+    return fitted, misfits
 
 
 def _as_declared(series: SeriesSchema, column: Column) -> Column:

@@ -81,6 +81,11 @@ class ClientApi:
         return not self._services.gate.is_open
 
     @property
+    def now_ns(self) -> int:
+        """The time of the node's clock."""
+        return self._services.clock.now_ns()
+
+    @property
     def uptime_s(self) -> float:
         """Seconds since the API was made."""
         return self._services.uptime_s

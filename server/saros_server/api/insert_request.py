@@ -44,6 +44,8 @@ class InsertRequest:
     sequence: int
     times: object
     columns: Mapping[str, object]
+    #: Of INSERT_MANY: columns that do not fit their series are left out, and the others are written.
+    partial: bool = False
 
 
 #: A request, or the message that contains it: see `saros_wire.payload`.

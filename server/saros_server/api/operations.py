@@ -3,7 +3,7 @@
     sessions     OPEN CLOSE PING
     statements   EXECUTE FETCH DISCARD STREAM CANCEL
     read points  HOLD RELEASE
-    writes       INSERT INSERT_MANY
+    writes       INSERT INSERT_MANY TAG_KEYS APPEND_TAG_KEY
     files        UPLOAD FINISH_UPLOAD DISCARD_UPLOADS: for a LOAD
     backups      CREATE_CHECKPOINT READ_CHECKPOINT RELEASE_CHECKPOINTS
     sync tool    SYNC_BEGIN SYNC_CHUNK SYNC_COMMIT
@@ -222,6 +222,24 @@ def _insert_many(call: Call, inserts: Sequence[InsertRequest]) -> list[InsertOut
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class TagKey:
+    """A tag key of the devices below a path, and its number, from 1 on."""
+
+    prefix: str
+    number: int
+    key: str
+
+
+def _tag_keys(call: Call, prefixes: Sequence[str]) -> list[Sequence[str]]:
+    """Return, for each path, the tag keys of the devices below it in their order."""
+    return [call.session.tag_keys(prefix) for prefix in prefixes]
+
+
+def _append_tag_key(call: Call, asked: TagKey) -> None:
+    call.session.append_tag_key(asked.prefix, asked.number, asked.key, call.numbered(0))
+
+
 def _upload(call: Call, chunk: UploadChunk) -> int:
     """Return how many bytes of the file are there."""
     return call.session.uploads().receive(chunk.job, chunk.name, chunk.offset, chunk.crc32, chunk.data)
@@ -329,6 +347,8 @@ HOLD = Operation("hold", Policy.SESSION, _hold)
 RELEASE = Operation("release", Policy.SESSION, _release)
 INSERT = Operation("insert", Policy.SESSION, _insert)
 INSERT_MANY = Operation("insert many", Policy.SESSION, _insert_many)
+TAG_KEYS = Operation("tag keys", Policy.SESSION, _tag_keys)
+APPEND_TAG_KEY = Operation("append tag key", Policy.SESSION, _append_tag_key)
 UPLOAD = Operation("upload", Policy.SESSION, _upload)
 FINISH_UPLOAD = Operation("finish upload", Policy.SESSION, _finish_upload)
 DISCARD_UPLOADS = Operation("discard uploads", Policy.SESSION, _discard_uploads)
@@ -345,6 +365,6 @@ OPERATIONS: dict[str, Operation[Any, Any]] = {
     for operation in (
         *(OPEN, PING, CLOSE, RENEW, EXECUTE, FETCH, DISCARD, STREAM, CANCEL, HOLD, RELEASE, INSERT, INSERT_MANY),
         *(UPLOAD, FINISH_UPLOAD, DISCARD_UPLOADS, CREATE_CHECKPOINT, READ_CHECKPOINT, RELEASE_CHECKPOINTS),
-        *(SYNC_BEGIN, SYNC_CHUNK, SYNC_COMMIT),
+        *(TAG_KEYS, APPEND_TAG_KEY, SYNC_BEGIN, SYNC_CHUNK, SYNC_COMMIT),
     )
 }

@@ -22,6 +22,7 @@ from saros_engine.base.database import CONSISTENCIES
 from saros_engine.base.errors import EngineError
 from saros_engine.base.gc_control import reduced_gc
 from saros_engine.base.session_context import SessionContext
+from saros_engine.catalog.tag_keys import tag_keys
 from saros_engine.execution.result import Result
 from saros_engine.expressions.times import zone_of
 from saros_engine.security.authorization import authorize_backup, authorize_load, authorize_sync, may_send
@@ -247,7 +248,18 @@ class EmbeddedSession:
     def _as_batch(self, insert: InsertRequest) -> ColumnBatch:
         """Return an insert as the engine takes it. Raises UserMistake, UnreadableValues, TooManyBytes."""
         times, columns = self._as_columns(insert.times, insert.columns)
-        return ColumnBatch(insert.device, times, columns, insert.aligned)
+        return ColumnBatch(insert.device, times, columns, insert.aligned, insert.partial)
+
+    def tag_keys(self, prefix: str) -> Sequence[str]:
+        """Return the tag keys of the devices below a path; see `saros_engine.catalog.tag_keys`."""
+        self._check_open()
+        return tag_keys(self._node.store.schema, prefix)
+
+    def append_tag_key(self, prefix: str, number: int, key: str, request: WriteRequest) -> None:
+        """Append a tag key. Raises UserMistake 503 if the number is taken."""
+        self._check_open()
+        with UninterruptibleSection():
+            self._node.engine.append_tag_key(prefix, number, key, session=self._context, request=request)
 
     def _as_columns(self, times: object, columns: Mapping[str, object]) -> tuple[Int64Array, dict[str, Column]]:
         """Times and columns as the engine takes them. Raises UserMistake."""

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from saros_server.config.arguments import did_you_mean
+from saros_server.config.device_template import DEFAULT_TEMPLATE, DeviceTemplate
 from saros_storage.folder.layout import NODE_FILE
 from saros_storage.folder.node_file import made_with
 from saros_wire.protocol import DEFAULT_HTTP_PORT, DEFAULT_PORT
@@ -67,6 +68,11 @@ def _one_of(*words: str) -> Callable[[object], str]:
 def _durability(value: object) -> str:
     if not re.fullmatch(r"fsync|os|interval:[1-9]\d*", str(value)):
         raise ValueError("fsync, os or interval:<milliseconds>")
+    return str(value)
+
+
+def _device_template(value: object) -> str:
+    DeviceTemplate.of(str(value))
     return str(value)
 
 
@@ -188,6 +194,11 @@ class Configuration:
     )
     listen_port: int = _option(DEFAULT_PORT, _count(0, 65_535), "Port that a server listens on; 0: any free one.")
     http_port: int = _option(DEFAULT_HTTP_PORT, _count(0, 65_535), "Port of the HTTP service of a server; 0: none.")
+    line_protocol_device: str = _option(
+        DEFAULT_TEMPLATE,
+        _device_template,
+        "Devices of InfluxDB's line protocol: a path with {db}, {measurement} and tags in braces; other tags follow.",
+    )
     listen_metrics_port: int | None = _option(
         None, _port, "Another port for /metrics, /health, and /ready, without TLS, on this machine only; off: none."
     )

@@ -20,7 +20,7 @@ from starlette.datastructures import Headers, QueryParams
 from saros_server.api.calls import Peer
 from saros_server.api.client_api import ClientApi
 from saros_server.http.connection import ABORT
-from saros_server.http.credentials import ANONYMOUS, credentials_of, unauthorized
+from saros_server.http.credentials import ANONYMOUS, Credentials, credentials_of, unauthorized
 from saros_server.http.errors import BUSY, NOT_LOGGED_IN, HttpError, failure_of
 from saros_server.http.origin import check_local_name, check_origin
 from saros_server.http.request import HttpRequest
@@ -139,17 +139,21 @@ class HttpApplication:
         if is_free or route.policy is Policy.PUBLIC:
             yield HttpSession(self._api, peer, self._api.connect(peer), b"")
             return
-        query = exchange.query if route.query_credentials else {}
-        credentials = credentials_of(exchange.headers.get("authorization"), query)
-        if not self._api.requires_login:
-            credentials = ANONYMOUS
-        elif credentials is ANONYMOUS:
-            raise unauthorized("this needs a login: send user and password by Basic authentication", NOT_LOGGED_IN)
-        cached = await self.sessions.acquire(credentials, peer)
+        cached = await self.sessions.acquire(self._credentials(exchange, route), peer)
         try:
             yield HttpSession(self._api, peer, cached.connection, cached.token)
         finally:
             self.sessions.release(cached)
+
+    def _credentials(self, exchange: _Exchange, route: Route) -> Credentials:
+        """Return the credentials of a request; ignored where no login is needed. Raises HttpError 401."""
+        if not self._api.requires_login:
+            return ANONYMOUS
+        query = exchange.query if route.query_credentials else {}
+        credentials = credentials_of(exchange.headers.get("authorization"), query)
+        if credentials is ANONYMOUS:
+            raise unauthorized("this needs a login: send user and password by Basic authentication", NOT_LOGGED_IN)
+        return credentials
 
     @asynccontextmanager
     async def _admitted(self) -> AsyncIterator[None]:

@@ -14,10 +14,11 @@ from prometheus_client.process_collector import ProcessCollector
 
 from saros_server.http.metrics import NodeCollector
 from saros_server.http.request import HttpRequest
-from saros_server.http.response import TEXT, Response
+from saros_server.http.response import JSON, TEXT, Response, json_response
 from saros_server.http.routes import Description, Policy, Route
 from saros_server.http.session import HttpSession
 from saros_server.node.node import Node
+from saros_server.process.version import RELEASE
 
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _TAG = "monitoring"
@@ -54,5 +55,8 @@ class Observation:
         return Response(f"{problem if request.peer.is_local else 'not ready'}\n".encode(), 503)
 
 
-def _health(_: HttpRequest, __: HttpSession) -> Response:
+def _health(request: HttpRequest, _: HttpSession) -> Response:
+    """Return a text, or for clients of InfluxDB, which ask for JSON, their form of it."""
+    if JSON in request.headers.get("accept", ""):
+        return json_response({"name": "saros", "message": "ready", "status": "pass", "checks": [], "version": RELEASE})
     return Response(b"ok\n")

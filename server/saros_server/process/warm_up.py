@@ -33,6 +33,8 @@ _KERNELS = (
     "codecs.lz4",
     "codecs.points",
     "prefixed",
+    "line_protocol",
+    "field_columns",
 )
 
 

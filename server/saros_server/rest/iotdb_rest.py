@@ -27,6 +27,7 @@ from saros_server.http.request import HttpRequest
 from saros_server.http.response import JSON, Response, error_response, json_response
 from saros_server.http.routes import Description, Policy, Route, RouteFunction
 from saros_server.http.session import HttpSession
+from saros_server.influx import routes as influx
 from saros_server.rest import fields
 from saros_server.rest.json_inserts import Shape, records, tablet
 from saros_server.rest.results import Result, execute, json_column
@@ -113,8 +114,8 @@ def failure(status: int, code: int, message: str) -> Response:
     return error_response(200, IOTDB_CODES.get(code, code), message)
 
 
-def _ping(_: HttpRequest, __: HttpSession) -> Response:
-    return json_response(SUCCESS)
+def _ping(request: HttpRequest, _: HttpSession) -> Response:
+    return influx.ping() if influx.is_influx(request) else json_response(SUCCESS)
 
 
 class IoTDBRest:

@@ -57,7 +57,7 @@ def _operation(described: Route) -> dict[str, Any]:
         "tags": [about.tag],
         "security": [] if described.policy is Policy.PUBLIC else [{"password": []}],
         "responses": {
-            "200": {"description": "The result.", "content": _content(about.response)},
+            **_success(about),
             "default": {
                 "description": "The error.",
                 "content": _content({JSON: {"$ref": "#/components/schemas/Error"}}),
@@ -72,6 +72,12 @@ def _operation(described: Route) -> dict[str, Any]:
     if about.request:
         operation["requestBody"] = {"content": _content(about.request), "required": True}
     return operation
+
+
+def _success(about: Description) -> dict[str, Any]:
+    if not about.response:
+        return {"204": {"description": "Done."}}
+    return {"200": {"description": "The result.", "content": _content(about.response)}}
 
 
 def _content(schemas: Any) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from saros_server.http.request import HttpRequest
 from saros_server.http.response import JSON, Chunks, Response, json_response
 from saros_server.http.routes import Description, Policy, Route
 from saros_server.http.session import HttpSession
+from saros_server.influx import routes as influx
 from saros_server.rest.formats import FORMATS, Format, format_of
 from saros_server.rest.results import execute
 
@@ -53,6 +54,9 @@ def _routes(path: str, choose: Callable[[HttpRequest], Format], formats: list[Fo
     response = {found.content_type: {"type": "string", "format": "binary"} for found in formats}
 
     def run(request: HttpRequest, session: HttpSession) -> Response:
+        influxql = influx.influxql_of(request) if request.method == "POST" else None
+        if influxql is not None:
+            return influx.run_influxql(influxql, session)
         return _run(request, session, choose(request))
 
     reading = Description("Run a statement that only reads.", "query", _PARAMETERS, response=response)

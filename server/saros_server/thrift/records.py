@@ -168,7 +168,7 @@ class RecordReader:
             values = self._values(type_, places[start:stop])
             for id_, first, end in _runs(ids[start:stop]):
                 part = values.slice(first, end) if isinstance(values, TextArray) else values[first:end]
-                column = _with_nulls(Column(type_, part), rows[start + first : start + end], len(records))
+                column = Column(type_, part).scattered(rows[start + first : start + end], len(records))
                 if type_ is DataType.DATE:
                     check_days(names[id_], column)
                 found[names[id_]] = column
@@ -186,20 +186,6 @@ class RecordReader:
         """Return `size` bytes from each of `starts`: shape (n, size)."""
         found: ByteArray = self._data[starts[:, None] + np.arange(size)]
         return found
-
-
-def _with_nulls(column: Column, rows: Int64Array, count: int) -> Column:
-    """Return a column of `count` rows that has the values in `rows`, which ascend, and nulls in the others."""
-    if len(rows) == count:
-        return column
-    valid = np.zeros(count, np.bool_)
-    valid[rows] = True
-    if isinstance(column.values, TextArray):
-        text = column.values
-        return Column(column.type, TextArray(text.offsets[_sums(valid)], text.data), valid)
-    values = np.zeros(count, column.values.dtype)
-    values[rows] = column.values
-    return Column(column.type, values, valid)
 
 
 def _runs(sorted_: NumericArray) -> list[tuple[int, int, int]]:

@@ -130,6 +130,21 @@ class Column:
             return Column(type_, TextArray(np.zeros(count + 1, np.int32), np.empty(0, np.uint8)), valid)
         return Column(type_, np.zeros(count, NUMPY_DTYPE[type_]), valid)
 
+    def scattered(self, rows: Int64Array, count: int) -> Column:
+        """Return a column of `count` rows that has these values in `rows`, which ascend, and nulls in the others."""
+        assert self.valid is None
+        if len(rows) == count:
+            return self
+        valid = np.zeros(count, np.bool_)
+        valid[rows] = True
+        if isinstance(self.values, TextArray):
+            places = np.zeros(count + 1, np.int64)
+            np.cumsum(valid, out=places[1:])
+            return Column(self.type, TextArray(self.values.offsets[places], self.values.data), valid)
+        values = np.zeros(count, self.values.dtype)
+        values[rows] = self.values
+        return Column(self.type, values, valid)
+
     @staticmethod
     def concat(parts: Sequence[Column]) -> Column:
         """The parts (at least one, all of one type) one after the other."""

@@ -28,11 +28,12 @@ from saros_storage.schema.model import (
     retyped,
     stored_encoding,
 )
-from saros_storage.schema.tree import SchemaTree
+from saros_storage.schema.tree import INTERNAL_NODE, SchemaTree, is_internal
 from saros_storage.schema.ttl import Expiry
 from saros_storage.schema.ttl_rules import TtlRules
 
 __all__ = [
+    "INTERNAL_NODE",
     "LEGAL_ENCODINGS",
     "OF_ALL_GROUPS",
     "OF_ONE_DEVICE",
@@ -58,6 +59,7 @@ __all__ = [
     "decode_change",
     "encode_change",
     "encoding_as",
+    "is_internal",
     "retyped",
     "stored_encoding",
 ]

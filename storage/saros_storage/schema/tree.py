@@ -10,6 +10,9 @@ may equal the name of its own series.
 One thread changes the tree at a time (under the store's lock). Readers need no lock: a device is one dictionary look-up
 that returns an immutable value, and a walk copies the children that it passes. `version` grows with every change; plan
 caches and sessions compare it.
+
+Series below a node `_saros` are the node's own records. Their devices are found by path only: no pattern matches them,
+so they are neither shown nor read nor counted, and only dropping their database removes them.
 """
 
 from __future__ import annotations
@@ -43,6 +46,8 @@ from saros_storage.schema.model import LEGAL_ENCODINGS, DeviceSchema, SeriesSche
 from saros_storage.schema.ttl_rules import TtlRule, TtlRules
 
 State = frozenset[int]
+#: Internal series lie below a node of this name.
+INTERNAL_NODE = "_saros"
 
 
 class _Node:
@@ -71,6 +76,8 @@ class SchemaTree:
         self.catalogue = Catalogue()
         self._root = _Node()
         self._devices: dict[str, DeviceSchema] = {}
+        #: Paths of internal devices.
+        self._internal: set[str] = set()
         self._databases: dict[str, None] = {}
 
     # ------------------------------------------------------------------ looking
@@ -94,8 +101,8 @@ class SchemaTree:
 
     @property
     def device_count(self) -> int:
-        """How many devices there are."""
-        return len(self._devices)
+        """The number of devices, without internal ones."""
+        return len(self._devices) - len(self._internal)
 
     def device(self, path: str) -> DeviceSchema | None:
         """A device by its canonical path."""
@@ -145,10 +152,11 @@ class SchemaTree:
         for nodes, node, state in self._walk(pattern):
             if pattern.accepts(state):
                 for child in (*node.children, *(node.device.series if node.device is not None else ())):
-                    yield nodes, child
+                    if child != INTERNAL_NODE:
+                        yield nodes, child
 
     def _walk(self, pattern: PathPattern) -> Iterator[tuple[tuple[str, ...], _Node, State]]:
-        """Nodes that may match or lead to a match, in path order; turns back where the pattern cannot fit."""
+        """Yield the nodes that may match or lead to a match, in path order, without internal ones."""
         stack: list[tuple[tuple[str, ...], _Node, State]] = [
             (("root",), self._root, pattern.advance(pattern.start(), "root"))
         ]
@@ -159,7 +167,7 @@ class SchemaTree:
             yield nodes, node, state
             for name in sorted(node.children, reverse=True):
                 child = node.children.get(name)
-                if child is not None:
+                if child is not None and name != INTERNAL_NODE:
                     stack.append(((*nodes, name), child, pattern.advance(state, name)))
 
     # ------------------------------------------------------------------ changing
@@ -404,10 +412,13 @@ class SchemaTree:
     def _place(self, device: DeviceSchema) -> None:
         self._node(device.path).device = device
         self._devices[device.path] = device
+        if is_internal(device.path):
+            self._internal.add(device.path)
 
     def _remove_device(self, path: str) -> None:
         self._node(path).device = None
         del self._devices[path]
+        self._internal.discard(path)
         self._prune(split_path(path))
 
     def _prune(self, nodes: tuple[str, ...]) -> None:
@@ -433,6 +444,11 @@ class SchemaTree:
                 break
             node = node.children.get(name)
         return node
+
+
+def is_internal(path: str) -> bool:
+    """Return whether a canonical path lies below an internal node."""
+    return f".{INTERNAL_NODE}." in f"{path}."
 
 
 def nodes_of_device(nodes: tuple[str, ...], device: DeviceSchema | None) -> Iterator[tuple[str, ...]]:

@@ -1,0 +1,53 @@
+"""The order of tag keys, for devices whose paths consist of tag values; kept in the schema.
+
+    root.plant.cpu._saros.tags.t1    ATTRIBUTES('tag'='host')         devices: root.plant.cpu.h1.eu
+    root.plant.cpu._saros.tags.t2    ATTRIBUTES('tag'='region')
+
+A series is created once: if two writers append a key at the same time, on whatever nodes, one of them is refused, and
+reads the list again. So the list only grows, and a node that knows only the beginning of it derives the same paths.
+The series are internal (`saros_storage.schema.tree`): users do not see them, and patterns do not delete them.
+
+Functions over a schema; any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from saros_engine.base.authorized_schema import SchemaReader
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, DataType
+from saros_storage.schema import INTERNAL_NODE, CreateSeries, SeriesSchema, is_internal
+
+#: Name of the attribute that holds the key.
+_ATTRIBUTE = "tag"
+_PREFIX = "t"
+
+
+def tag_keys(schema: SchemaReader, prefix: str) -> Sequence[str]:
+    """Return the tag keys of devices below a canonical path, in their order."""
+    device = schema.device(device_of_tag_keys(prefix))
+    if device is None:
+        return ()
+    numbered = {int(name.removeprefix(_PREFIX)): series for name, series in device.series.items()}
+    return [numbered[number].attributes[_ATTRIBUTE] for number in sorted(numbered)]
+
+
+def device_of_tag_keys(prefix: str) -> str:
+    """Return the internal device that keeps the tag keys below a path."""
+    return f"{prefix}.{INTERNAL_NODE}.tags"
+
+
+def tag_key_creation(prefix: str, number: int, key: str) -> CreateSeries:
+    """Return the change that makes a key the one of a number, from 1 on; it is refused (503) if there is one."""
+    type_ = DataType.TEXT
+    series = SeriesSchema(
+        f"{_PREFIX}{number}", type_, DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR, attributes={_ATTRIBUTE: key}
+    )
+    return CreateSeries(device_of_tag_keys(prefix), aligned=False, series=(series,))
+
+
+def require_not_internal(device: str) -> None:
+    """Raise UserMistake 509 if series below a path would be internal."""
+    if is_internal(device):
+        raise UserMistake(f"{device} has the node {INTERNAL_NODE}, which is reserved: use another name", code=509)

@@ -1,0 +1,97 @@
+"""Devices of series: paths that are made of the database, the measurement and the tags.
+
+    template   root.{db}.{measurement}              cpu,host=h1,region=eu     root.plant.cpu.h1.eu
+               root.{db}.{host}.{measurement}                                 root.plant.h1.cpu.eu
+
+Tags that the template (`device_template`) does not name follow at the end, in the order in which their keys came first
+below the path that the template gives. That order is kept in the schema (`saros_engine.catalog.tag_keys`), so that all
+nodes agree, for good.
+
+A tag that a series lacks is the node `_`, except at the end, where nothing is written. A value that begins with `_`
+gets another one, so that no value reads as `_` or as a reserved node. One thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from saros_server.api import operations
+from saros_server.api.client_sessions import NoSession
+from saros_server.api.operations import TagKey
+from saros_server.config.device_template import MISSING, DeviceTemplate, node_of_tag
+from saros_server.http.session import HttpSession
+from saros_server.influx.lines import SeriesKey
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.paths import join_nodes, split_path
+
+#: The database or the series exists: another writer has created it.
+_OVERTAKEN = (501, 503)
+#: Times that a tag key is appended after other writers have appended theirs.
+_ATTEMPTS_MAX = 100
+
+
+class DeviceMap:
+    """The devices of the series of one request."""
+
+    def __init__(self, template: DeviceTemplate, database: str, session: HttpSession) -> None:
+        self._template = template
+        self._database = database
+        self._session = session
+        self._keys: dict[str, Sequence[str]] = {}
+        self._paths: dict[SeriesKey, str | Exception] = {}
+
+    def device(self, series: SeriesKey) -> str | Exception:
+        """Return the path of a series' device; or the error that its points are refused with. Raises NoSession."""
+        found = self._paths.get(series)
+        if found is None:
+            try:
+                found = self._path(series)
+            except NoSession:
+                raise
+            except Exception as error:  # noqa: BLE001 (the top of a part)
+                found = error
+            self._paths[series] = found
+        return found
+
+    def _path(self, series: SeriesKey) -> str:
+        prefix, tags = self._template.prefix(self._database, series.measurement, dict(series.tags))
+        places = {key: place for place, key in enumerate(self._order(prefix, tags))} if tags else {}
+        nodes = [MISSING] * max((places[key] + 1 for key in tags), default=0)
+        for key, value in tags.items():
+            nodes[places[key]] = node_of_tag(value)
+        path = join_nodes((prefix, *nodes))
+        split_path(path)
+        return path
+
+    def _order(self, prefix: str, wanted: Iterable[str]) -> Sequence[str]:
+        """Return the tag keys below a path, all those that are wanted among them."""
+        known = self._keys.get(prefix)
+        for _ in range(_ATTEMPTS_MAX):
+            if known is None:
+                (known,) = self._session.call(operations.TAG_KEYS, [prefix])
+                self._keys[prefix] = known
+            missing = next((key for key in wanted if key not in known), None)
+            if missing is None:
+                return known
+            self._append(prefix, len(known) + 1, missing)
+            known = None
+        raise UserMistake(f"the tag keys below {prefix} change too quickly: write again", code=503)
+
+    def _append(self, prefix: str, number: int, key: str) -> None:
+        """Give a number to a key, unless another writer has taken the number."""
+        try:
+            self._session.call(operations.APPEND_TAG_KEY, TagKey(prefix, number, key))
+        except UserMistake as error:
+            if error.code not in _OVERTAKEN:
+                raise
+
+
+def database_name(text: str) -> str:
+    """Return the database that a parameter names; what follows a slash, a retention policy, has no meaning here.
+
+    Raises UserMistake.
+    """
+    name = text.partition("/")[0].strip()
+    if not name:
+        raise UserMistake("the name of the database is missing: send db (1.x) or bucket (2.x)", code=509)
+    return name

@@ -1,0 +1,338 @@
+"""Lines of InfluxDB's line protocol, as columns of devices.
+
+    body --chunks--> lines and fields --series: device or None--> inserts, those of one device in their order
+
+A chunk has a bounded number of lines and fields, so that memory does not grow with the body. Python runs for each
+chunk, series and column, and for each line only if it is wrong; kernels do the rest. Pure: one thread at a time.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from saros_server.api.insert_request import InsertRequest
+from saros_storage.base.block import Column, TextArray
+from saros_storage.base.paths import quote_node
+from saros_storage.base.types import TIME_MAX, TIME_MIN, BoolArray, ByteArray, DataType, Int64Array
+from saros_storage.kernels import field_columns as columns_
+from saros_storage.kernels import line_protocol as lines_
+from saros_storage.kernels.field_columns import arrange, fill, plain_texts
+from saros_storage.kernels.line_protocol import FIELD_WORDS, LINE_WORDS, STATE_WORDS, tokenise
+
+#: Lines and fields of a chunk. A line with more fields is refused.
+LINES_MAX, FIELDS_MAX = 65_536, 262_144
+#: Characters of a line that are quoted in a message.
+_QUOTED_MAX = 60
+#: Keys the hashes of this process: clients cannot make names that collide.
+_MULTIPLIER = np.uint64(secrets.randbits(64) | 1)
+_ESCAPED = re.compile(r"\\([,= ])")
+_NOT_UTF8, _BAD_DOUBLE, _BAD_SERIES = 100, 101, 102
+_REASONS = {
+    lines_.NO_MEASUREMENT: "the measurement is missing",
+    lines_.BAD_TAG: "a tag is not key=value, or an equals sign in it is not escaped",
+    lines_.NO_FIELDS: "the fields are missing",
+    lines_.BAD_FIELD: "a field is not key=value",
+    lines_.BAD_VALUE: "the value of a field is not a number, a boolean or a quoted text",
+    lines_.INTEGER_RANGE: "an integer is out of the range of 64 bits with sign",
+    lines_.OPEN_TEXT: "a text has no closing quote",
+    lines_.BAD_TIME: "the time is not an integer",
+    lines_.TIME_RANGE: "the time is out of range",
+    lines_.LONG: f"the line has more than {FIELDS_MAX} fields",
+    _NOT_UTF8: "the line is not UTF-8",
+    _BAD_DOUBLE: "a number is too large for a double",
+    _BAD_SERIES: "a tag is there twice",
+}
+_TYPES = {
+    lines_.BOOLEAN: DataType.BOOLEAN,
+    lines_.INTEGER: DataType.INT64,
+    lines_.DOUBLE: DataType.DOUBLE,
+    lines_.TEXT: DataType.TEXT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesKey:
+    """A measurement and its tags, in the order of the first line that has them."""
+
+    measurement: str
+    tags: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeScale:
+    """The times of lines in units of the database: `time * multiplier // divisor`."""
+
+    multiplier: int
+    divisor: int
+    #: In units of the database: the time of lines that have none.
+    now: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A line that is wrong: its number, from 1 on, and the reason."""
+
+    line: int
+    reason: str
+
+
+class Chunk:
+    """Consecutive lines of a body. `series`, then `inserts`, then `refusals`."""
+
+    def __init__(self, raw: bytes, lines: Int64Array, fields: Int64Array, spans: Int64Array, names: Int64Array) -> None:
+        """`lines`, `fields`: records of `line_protocol`; `spans`, `names`: where series keys and names stand."""
+        self._raw = raw
+        self._data = np.frombuffer(raw, np.uint8)
+        self._lines, self._fields = lines, fields
+        self._spans, self._names = spans, names
+
+    # ------------------------------------------------------------------------------------------ series
+
+    @cached_property
+    def series(self) -> list[SeriesKey | None]:
+        """The series, by number; None: the key is wrong."""
+        return [self._series(start, end) for start, end in self._spans.reshape(-1, 2).tolist()]
+
+    def _series(self, start: int, end: int) -> SeriesKey | None:
+        try:
+            parts = _split(self._raw[start:end].decode(), ",")
+        except UnicodeDecodeError:
+            return None
+        tags = tuple((_plain(key), _plain(value)) for key, value in (_split(part, "=") for part in parts[1:]))
+        return SeriesKey(_plain(parts[0]), tags) if len({key for key, _ in tags}) == len(tags) else None
+
+    # ------------------------------------------------------------------------------------------ inserts
+
+    def inserts(self, devices: Sequence[str | None], scale: TimeScale) -> list[InsertRequest]:
+        """Return the inserts of the lines that are right; `devices`: paths, by number of series; None: left out."""
+        if not len(self._lines):
+            return []
+        self._check_text()
+        self._read_doubles()
+        self._scale_times(scale)
+        self._refuse_series()
+        paths = {
+            path: number for number, path in enumerate(dict.fromkeys(path for path in devices if path is not None))
+        }
+        numbers = np.array([-1 if path is None else paths[path] for path in devices], np.int64)
+        return _Arrangement(self._data, self._lines, self._fields, self._field_names, numbers).inserts(list(paths))
+
+    @cached_property
+    def _field_names(self) -> list[str]:
+        """Canonical measurements, by number of the name; those that are not UTF-8 are of refused lines."""
+        spans = self._names.reshape(-1, 2).tolist()
+        return [quote_node(_plain(self._raw[start:end].decode(errors="replace"))) for start, end in spans]
+
+    def _check_text(self) -> None:
+        """Refuse lines that are not UTF-8."""
+        lines = self._lines
+        try:
+            self._raw[int(lines[0, lines_.START]) : int(lines[-1, lines_.END])].decode()
+        except UnicodeDecodeError:
+            for number, (start, end) in enumerate(lines[:, [lines_.START, lines_.END]].tolist()):
+                try:
+                    self._raw[start:end].decode()
+                except UnicodeDecodeError:
+                    self._refuse(np.array([number]), _NOT_UTF8)
+
+    def _read_doubles(self) -> None:
+        """Read the doubles that the kernel has left."""
+        fields = self._fields
+        long = np.flatnonzero(fields[:, lines_.KIND] == lines_.LONG_DOUBLE)
+        if not len(long):
+            return
+        texts = _texts(self._data, fields[long, lines_.VALUE_START], fields[long, lines_.VALUE_END])
+        buffers = [None, pa.py_buffer(texts.offsets), pa.py_buffer(texts.data)]
+        doubles = pa.StringArray.from_buffers(len(long), buffers[1], buffers[2]).cast(pa.float64()).to_numpy()
+        fields[long, lines_.KIND] = lines_.DOUBLE
+        fields[long, lines_.NUMBER] = doubles.view(np.int64)
+        wrong = long[np.isinf(doubles)]
+        self._refuse(np.searchsorted(self._lines[:, lines_.FIRST], wrong, side="right") - 1, _BAD_DOUBLE)
+
+    def _scale_times(self, scale: TimeScale) -> None:
+        lines = self._lines
+        times = lines[:, lines_.TIME]
+        limit = TIME_MAX // scale.multiplier
+        fits = (times > TIME_MIN // scale.multiplier) & (times < limit)
+        self._refuse(np.flatnonzero(~fits), lines_.TIME_RANGE)
+        scaled = np.where(fits, times, 0) * scale.multiplier // scale.divisor
+        lines[:, lines_.TIME] = np.where(lines[:, lines_.TIMED] != 0, scaled, scale.now)
+
+    def _refuse_series(self) -> None:
+        wrong = np.array([series is None for series in self.series], np.bool_)
+        right = self._lines[:, lines_.FAULT] == 0
+        refused = np.flatnonzero(right)[wrong[self._lines[right, lines_.SERIES]]]
+        self._refuse(refused, _BAD_SERIES)
+
+    def _refuse(self, lines: Int64Array, fault: int) -> None:
+        faults = self._lines[:, lines_.FAULT]
+        faults[lines] = np.where(faults[lines] == 0, fault, faults[lines])
+
+    # ------------------------------------------------------------------------------------------ refusals
+
+    @property
+    def refused(self) -> int:
+        """How many lines are wrong."""
+        return int(np.count_nonzero(self._lines[:, lines_.FAULT]))
+
+    def refusals(self, limit: int) -> list[Refusal]:
+        """Return the first lines that are wrong."""
+        found, number, before = list[Refusal](), 1, 0
+        for line in np.flatnonzero(self._lines[:, lines_.FAULT])[:limit].tolist():
+            start, end, fault = self._lines[line, [lines_.START, lines_.END, lines_.FAULT]].tolist()
+            number += self._raw.count(b"\n", before, start)
+            before = start
+            text = self._raw[start:end][:_QUOTED_MAX].decode(errors="replace")
+            found.append(Refusal(number, f"{_REASONS[fault]}: {text!r}"))
+        return found
+
+
+class _Arrangement:
+    """The columns of a chunk's lines."""
+
+    def __init__(
+        self, data: ByteArray, lines: Int64Array, fields: Int64Array, names: Sequence[str], devices: Int64Array
+    ) -> None:
+        """`devices`: by number of series; -1: none."""
+        self._data, self._fields, self._names = data, fields, names
+        count, size = len(lines), len(fields)
+        parts, columns = (
+            np.zeros((count, columns_.PART_WORDS), np.int64),
+            np.empty((size, columns_.COLUMN_WORDS), np.int64),
+        )
+        rows, places, counts = np.empty(2 * count, np.int64), np.empty(2 * size, np.int64), np.empty(2, np.int64)
+        current = np.full(int(devices.max(initial=-1)) + 1, -1, np.int64)
+        flat_lines, flat_fields = lines.ravel(), fields.ravel()
+        table = np.empty(_table_size(size), np.int64)
+        arrange(flat_lines, flat_fields, current, devices, table, parts.ravel(), rows, columns.ravel(), places, counts)
+        self._parts, self._columns = parts[: counts[columns_.PARTS]], columns[: counts[columns_.COLUMNS]]
+        self._part_offsets = _sums(self._parts[:, columns_.PART_ROWS])
+        self._column_offsets = _sums(self._columns[:, columns_.COLUMN_SIZE])
+        self._times = np.empty(self._part_offsets[-1], np.int64)
+        self._order, self._rows, self._numbers = np.empty((3, int(self._column_offsets[-1])), np.int64)
+        offsets = self._part_offsets, self._column_offsets
+        fill(flat_lines, flat_fields, rows, places, *offsets, self._times, self._order, self._rows, self._numbers)
+
+    def inserts(self, paths: Sequence[str]) -> list[InsertRequest]:
+        """Return the inserts of each part: one, and one more for each further type of a field."""
+        tables: list[list[dict[str, int]]] = [[] for _ in self._parts]
+        for column, (part, name) in enumerate(self._columns[:, [columns_.COLUMN_PART, columns_.COLUMN_NAME]].tolist()):
+            found = next((table for table in tables[part] if self._names[name] not in table), None)
+            if found is None:
+                found = {}
+                tables[part].append(found)
+            found[self._names[name]] = column
+        devices = self._parts[:, columns_.PART_DEVICE].tolist()
+        return [
+            self._insert(paths[devices[part]], part, table) for part, of_part in enumerate(tables) for table in of_part
+        ]
+
+    def _insert(self, path: str, part: int, table: dict[str, int]) -> InsertRequest:
+        start, stop = self._part_offsets[part : part + 2].tolist()
+        times, count = self._times[start:stop], stop - start
+        present = self._present(table, count)
+        places = None if present is None else _sums(present)
+        if places is not None:
+            times, count = times[present], int(places[-1])
+        columns: dict[str, object] = {}
+        for name, number in table.items():
+            rows = self._of(self._rows, number)
+            columns[name] = self._column(number).scattered(rows if places is None else places[rows], count)
+        return InsertRequest(path, True, 0, times, columns, partial=True)
+
+    def _present(self, table: dict[str, int], count: int) -> BoolArray | None:
+        """Return which rows have a value in a table; None: all."""
+        if any(int(self._columns[number, columns_.COLUMN_SIZE]) == count for number in table.values()):
+            return None
+        present = np.zeros(count, np.bool_)
+        for number in table.values():
+            present[self._of(self._rows, number)] = True
+        return None if present.all() else present
+
+    def _of(self, values: Int64Array, column: int) -> Int64Array:
+        return values[self._column_offsets[column] : self._column_offsets[column + 1]]
+
+    def _column(self, number: int) -> Column:
+        type_ = _TYPES[int(self._columns[number, columns_.COLUMN_KIND])]
+        numbers = self._of(self._numbers, number)
+        match type_:
+            case DataType.DOUBLE:
+                return Column(type_, numbers.view(np.float64))
+            case DataType.BOOLEAN:
+                return Column(type_, numbers != 0)
+            case DataType.TEXT:
+                records = self._fields[self._of(self._order, number)]
+                starts, ends = records[:, lines_.VALUE_START].copy(), records[:, lines_.VALUE_END].copy()
+                out = np.empty(int(numbers.sum()), np.uint8)
+                plain_texts(self._data, starts, ends, out)
+                return Column(type_, TextArray(_sums(numbers).astype(np.int32), out))
+            case _:
+                return Column(type_, numbers)
+
+
+# ---------------------------------------------------------------------------------------------- reading
+
+
+def chunks(body: bytes) -> Iterator[Chunk]:
+    """Yield the lines of a body."""
+    raw = body + b"\n"
+    data = np.frombuffer(raw, np.uint8)
+    lines_max = min(LINES_MAX, raw.count(b"\n"))
+    fields_max = min(FIELDS_MAX, raw.count(b"=") + 1)
+    tables = np.empty(2 * _table_size(max(lines_max, fields_max)), np.int64)
+    at = 0
+    while at < len(raw):
+        lines, fields = np.empty(lines_max * LINE_WORDS, np.int64), np.empty(fields_max * FIELD_WORDS, np.int64)
+        spans, names, state = np.empty(2 * lines_max, np.int64), np.empty(2 * fields_max, np.int64), _state()
+        floats = fields.view(np.float64)
+        at = tokenise(data, at, _MULTIPLIER, lines, fields, floats, tables, spans, names, state)
+        found = state.tolist()
+        yield Chunk(
+            raw,
+            lines.reshape(-1, LINE_WORDS)[: found[lines_.LINES]],
+            fields.reshape(-1, FIELD_WORDS)[: found[lines_.FIELDS]],
+            spans[: 2 * found[lines_.SERIES_COUNT]],
+            names[: 2 * found[lines_.NAMES_COUNT]],
+        )
+
+
+def _state() -> Int64Array:
+    return np.zeros(STATE_WORDS, np.int64)
+
+
+def _table_size(count: int) -> int:
+    """Return the size of a hash table that stays half empty."""
+    return 1 << (2 * count).bit_length()
+
+
+def _texts(data: ByteArray, starts: Int64Array, ends: Int64Array) -> TextArray:
+    """Return texts as they stand in the data."""
+    starts, offsets = np.ascontiguousarray(starts), _sums(ends - starts)
+    places = np.repeat(starts - offsets[:-1], np.diff(offsets)) + np.arange(offsets[-1])
+    return TextArray(offsets.astype(np.int32), data[places])
+
+
+def _sums(counts: Int64Array | BoolArray) -> Int64Array:
+    """Return 0 and the running sums."""
+    sums = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=sums[1:])
+    return sums
+
+
+def _split(text: str, delimiter: str) -> list[str]:
+    """Split at a delimiter that is not escaped."""
+    if "\\" not in text:
+        return text.split(delimiter)
+    return re.split(rf"(?<!\\){delimiter}", text)
+
+
+def _plain(text: str) -> str:
+    """Return a name without escapes."""
+    return _ESCAPED.sub(r"\1", text) if "\\" in text else text

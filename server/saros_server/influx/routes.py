@@ -1,0 +1,155 @@
+"""The routes that clients of InfluxDB call.
+
+    POST /write?db=D&precision=ns                  1.x; u and p, Basic, or none
+    POST /api/v2/write?bucket=B&org=O&precision=ns 2.x; Authorization: Token user:password
+    POST /query?q=CREATE DATABASE D                1.x: a part of `/query`
+    GET  /ping, HEAD /ping                         a part of IoTDB's `/ping`
+
+Thread-safe.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from starlette.datastructures import QueryParams
+
+from saros_server.api import operations
+from saros_server.api.executions import Statement
+from saros_server.config.device_template import parsed_template
+from saros_server.http.errors import HttpError
+from saros_server.http.request import HttpRequest
+from saros_server.http.response import Response, json_response
+from saros_server.http.routes import Description, Policy, Route
+from saros_server.http.session import HttpSession
+from saros_server.influx.devices import DeviceMap, database_name
+from saros_server.influx.lines import TimeScale
+from saros_server.influx.writes import WriteResult, write_lines
+from saros_server.process.version import RELEASE
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.paths import quote_node
+from saros_storage.base.types import TIME_UNITS
+
+#: The version that clients are told: the one whose calls these are.
+_VERSION_HEADERS = {"X-Influxdb-Version": "1.8.10", "X-Influxdb-Build": f"Saros {RELEASE}"}
+_NS_PER_SECOND = 10**9
+_PRECISION_NS = {
+    "ns": 1,
+    "n": 1,
+    "us": 1_000,
+    "u": 1_000,
+    "µ": 1_000,
+    "ms": 1_000_000,
+    "s": _NS_PER_SECOND,
+    "m": 60 * _NS_PER_SECOND,
+    "h": 3_600 * _NS_PER_SECOND,
+}
+_CREATE = re.compile(r'\s*create\s+database\s+("(?:[^"\\]|\\.)+"|[^\s";]+)(?:\s+with\b[^;]*)?\s*;?\s*', re.IGNORECASE)
+_TAG = "InfluxDB"
+_LINES = {"text/plain": {"type": "string", "description": "Lines; plain, or compressed by gzip."}}
+_FORM = "application/x-www-form-urlencoded"
+_DATABASE_EXISTS = 501
+
+
+def routes() -> list[Route]:
+    """Return the routes, except `/ping`, `/health` and `/query`, which other clients call too."""
+    unit = "Unit of the times: ns (the default), us, ms, s, m or h."
+    first = Description(
+        "Write lines of InfluxDB's line protocol, as clients of its 1.x send them.",
+        _TAG,
+        {"db": "The database.", "precision": unit, "u": "User.", "p": "Password."},
+        _LINES,
+    )
+    second = Description(
+        "Write lines of InfluxDB's line protocol, as clients of its 2.x send them.",
+        _TAG,
+        {"bucket": "The database.", "org": "Not used.", "precision": unit},
+        _LINES,
+    )
+    login = Policy.AUTHENTICATED
+    return [
+        Route("POST", "/write", login, _write_1, first, query_credentials=True, failure=_failure_1),
+        Route("POST", "/api/v2/write", login, _write_2, second, failure=_failure_2),
+    ]
+
+
+def _write_1(request: HttpRequest, session: HttpSession) -> Response:
+    return _written(_write(request, session, "db"), _failure_1)
+
+
+def _write_2(request: HttpRequest, session: HttpSession) -> Response:
+    return _written(_write(request, session, "bucket"), _failure_2)
+
+
+def _written(result: WriteResult, failure: Callable[[int, int, str], Response]) -> Response:
+    if result.count:
+        return failure(result.status, 0, result.message)
+    return Response(status=204, headers=_VERSION_HEADERS)
+
+
+def _write(request: HttpRequest, session: HttpSession, parameter: str) -> WriteResult:
+    template = parsed_template(session.api.node.configuration.line_protocol_device)
+    devices = DeviceMap(template, database_name(request.query.get(parameter, "")), session)
+    return write_lines(request.body(), devices, _scale(request.query.get("precision", ""), session), session)
+
+
+def _scale(precision: str, session: HttpSession) -> TimeScale:
+    """Return the scale of times. Raises HttpError 400."""
+    unit_ns = _PRECISION_NS.get(precision or "ns")
+    if unit_ns is None:
+        raise HttpError(400, f"precision {precision[:20]!r} is unknown: send ns, us, ms, s, m or h")
+    tick_ns = _NS_PER_SECOND // TIME_UNITS[session.time_unit].value
+    return TimeScale(max(unit_ns // tick_ns, 1), max(tick_ns // unit_ns, 1), session.api.now_ns // tick_ns)
+
+
+def _failure_1(status: int, _: int, message: str) -> Response:
+    """Return an error as 1.x does."""
+    return json_response({"error": message}, status, {**_VERSION_HEADERS, "X-Influxdb-Error": _one_line(message)})
+
+
+def _failure_2(status: int, _: int, message: str) -> Response:
+    """Return an error as 2.x does."""
+    words = {400: "invalid", 401: "unauthorized", 403: "forbidden", 404: "not found", 413: "request too large"}
+    code = words.get(status, "unavailable" if status == 503 else "internal error" if status >= 500 else "invalid")
+    return json_response({"code": code, "message": message}, status, _VERSION_HEADERS)
+
+
+def _one_line(message: str) -> str:
+    return "".join(character if " " <= character <= "~" else "?" for character in message)[:1_000]
+
+
+# ---------------------------------------------------------------------------------------------- other calls
+
+
+def is_influx(request: HttpRequest) -> bool:
+    """Return whether a request of `/ping` comes from a client of InfluxDB, as far as it shows."""
+    agent, accept = request.headers.get("user-agent", "").lower(), request.headers.get("accept", "")
+    return request.method == "HEAD" or "influx" in agent or "telegraf" in agent or "msgpack" in accept
+
+
+def ping() -> Response:
+    """Answer `/ping`."""
+    return Response(status=204, headers=_VERSION_HEADERS)
+
+
+def influxql_of(request: HttpRequest) -> str | None:
+    """Return the InfluxQL of a request of `/query`; None: it has none."""
+    found: str | None = request.query.get("q")
+    if found is None and request.headers.get("content-type", "").startswith(_FORM):
+        found = QueryParams(request.body().decode("utf-8", "replace")).get("q")
+    return found
+
+
+def run_influxql(text: str, session: HttpSession) -> Response:
+    """Carry out CREATE DATABASE. Raises HttpError 400 for anything else."""
+    created = _CREATE.fullmatch(text)
+    if created is None:
+        raise HttpError(400, f"InfluxQL except CREATE DATABASE is unknown, so is {text[:60]!r}: send SQL as sql")
+    name = re.sub(r"\\(.)", r"\1", created[1].strip('"'))
+    try:
+        session.call(operations.EXECUTE, Statement(f"create database root.{quote_node(database_name(name))}"))
+    except UserMistake as error:
+        if error.code != _DATABASE_EXISTS:
+            raise
+    return json_response({"results": [{"statement_id": 0}]}, headers=_VERSION_HEADERS)

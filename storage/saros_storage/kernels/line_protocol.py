@@ -1,0 +1,648 @@
+"""Kernels over InfluxDB's line protocol: the parts of lines, and their values in order of columns.
+
+    measurement,tag=value field=1.5,other="text" 1700000000000000000
+    ^ START              ^ KEY_END (the series key ends)       ^ TIME          END: the newline
+
+    tokenise   bytes --> lines and fields, each a record of integers; equal series keys and field names have one number
+    arrange    a device for each series --> the row of each line; column and place in it of each field
+    fill       the same --> times, numbers and rows, device by device and column by column
+
+A name ends at a comma, an equals sign, a space or a newline; a backslash before one of the first three takes its
+meaning away. A text is quoted and may contain newlines; in it, a backslash escapes a quote or a backslash. A line that
+is wrong ends at the next newline outside of a text, as a correct one does: no part of a text is ever read as a line.
+
+The input is not trusted: it must end with a newline, beyond which nothing is read. Hashes are keyed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+
+from saros_storage.base.types import ByteArray, Float64Array, Int64Array
+from saros_storage.kernels.decimal_doubles import double_bits
+from saros_storage.kernels.jit import kernel, part
+from saros_storage.kernels.unaligned import number_8
+
+#: The record of a line: positions, its first field, fault, whether it has a time, the time, number of its series key.
+START, KEY_END, END, FIRST, FAULT, TIMED, TIME, SERIES = range(8)
+LINE_WORDS = 8
+#: The record of a field: positions and number of the name, kind, bits or plain length of the value, its positions.
+NAME_START, NAME_END, NAME, KIND, NUMBER, VALUE_START, VALUE_END = range(7)
+FIELD_WORDS = 7
+#: Kinds of values. A LONG_DOUBLE, with too many digits or infinite, is still to be read from its text.
+BOOLEAN, INTEGER, DOUBLE, TEXT, LONG_DOUBLE = range(1, 6)
+#: Faults of lines.
+NO_MEASUREMENT, BAD_TAG, NO_FIELDS, BAD_FIELD, BAD_VALUE, INTEGER_RANGE, OPEN_TEXT, BAD_TIME, TIME_RANGE, LONG = range(
+    1, 11
+)
+#: Of the state that `tokenise` leaves: how many lines, fields, series keys and names it found.
+LINES, FIELDS, SERIES_COUNT, NAMES_COUNT = range(4)
+STATE_WORDS = 5
+_AT = 4
+
+_NEWLINE, _RETURN, _SPACE, _QUOTE, _HASH, _COMMA, _EQUALS, _BACKSLASH = 10, 13, 32, 34, 35, 44, 61, 92
+_PLUS, _MINUS, _POINT, _ZERO, _NINE = 43, 45, 46, 48, 57
+_INT64_MAX = (1 << 63) - 1
+_TEN = np.uint64(10)
+#: Of eight bytes: their upper and lower halves, and every second one, two and four of them.
+_UPPER_HALVES, _LOWER_HALVES = np.uint64(0xF0F0_F0F0_F0F0_F0F0), np.uint64(0x0F0F_0F0F_0F0F_0F0F)
+_PAIRS, _FOURS, _EIGHT = np.uint64(0x00FF_00FF_00FF_00FF), np.uint64(0x0000_FFFF_0000_FFFF), np.uint64(0xFFFF_FFFF)
+#: Bytes from 0x30 to 0x39 are digits: the upper half is 3, and stays 3 if 6 is added.
+_SIXES, _THREES = np.uint64(0x0606_0606_0606_0606), np.uint64(0x3333_3333_3333_3333)
+#: A whole number up to 2^53, times or divided by one of these, is rounded once: it is the nearest double.
+_POWERS = np.array([float(10**n) for n in range(23)])
+_EXACT_MAX = np.uint64(1 << 53)
+#: Numbers with at most this many digits fit into 64 bits.
+_DIGITS_MAX = 19
+_EXPONENT_MAX = 10_000
+
+
+# ---------------------------------------------------------------------------------------------- tokens
+
+
+@part
+def _name_end(data: ByteArray, at: int) -> int:
+    """Return where the name that begins at `at` ends."""
+    while True:
+        byte = data[at]
+        if byte == _BACKSLASH and (data[at + 1] == _COMMA or data[at + 1] == _EQUALS or data[at + 1] == _SPACE):
+            at += 2
+        elif byte in (_COMMA, _EQUALS, _SPACE, _NEWLINE):
+            return at
+        else:
+            at += 1
+
+
+@part
+def _ends_line(data: ByteArray, at: int) -> bool:
+    return bool(data[at] == _NEWLINE or (data[at] == _RETURN and data[at + 1] == _NEWLINE))
+
+
+@part
+def _ends_value(data: ByteArray, at: int) -> bool:
+    return bool(data[at] == _COMMA or data[at] == _SPACE or _ends_line(data, at))
+
+
+@part
+def _text_end(data: ByteArray, at: int) -> int:
+    """Return where the closing quote of a text is, or the end of the data without one."""
+    while at < len(data) and data[at] != _QUOTE:
+        escapes = data[at] == _BACKSLASH and (data[at + 1] == _QUOTE or data[at + 1] == _BACKSLASH)
+        at += 2 if escapes else 1
+    return at
+
+
+@part
+def _faulty_end(data: ByteArray, at: int) -> int:
+    """Return where the line that begins at `at` ends, whatever is wrong with it."""
+    at = _name_end(data, at)
+    while data[at] != _SPACE and data[at] != _NEWLINE:
+        at = _name_end(data, at + 1)
+    while at < len(data) and data[at] != _NEWLINE:
+        at = _text_end(data, at + 2) + 1 if data[at] == _EQUALS and data[at + 1] == _QUOTE else at + 1
+    return min(at, len(data) - 1)
+
+
+@part
+def _key(data: ByteArray, at: int, state: Int64Array) -> int:
+    """Scan a measurement and its tags; return a fault."""
+    end = _name_end(data, at)
+    while data[end] == _EQUALS:
+        end = _name_end(data, end + 1)
+    if end == at:
+        return NO_MEASUREMENT
+    while data[end] == _COMMA:
+        value = _name_end(data, end + 1)
+        if value == end + 1 or data[value] != _EQUALS:
+            return BAD_TAG
+        end = _name_end(data, value + 1)
+        if end == value + 1 or data[end] == _EQUALS:
+            return BAD_TAG
+    state[_AT] = end
+    return 0 if data[end] == _SPACE else NO_FIELDS
+
+
+@part
+def _spaces_end(data: ByteArray, at: int) -> int:
+    while data[at] == _SPACE:
+        at += 1
+    return at
+
+
+@part
+def _field_name(data: ByteArray, at: int, fields: Int64Array, before: int, count: int) -> int:
+    """Record the name of field `count` at `at`; return where it ends.
+
+    It mostly is that of field `before`, of the line before: then it gets its number, otherwise none yet.
+    """
+    record, twin = count * FIELD_WORDS, before * FIELD_WORDS
+    fields[record + NAME_START], fields[record + NAME] = at, -1
+    if before < count:
+        end = at + fields[twin + NAME_END] - fields[twin + NAME_START]
+        if (
+            end < len(data)
+            and data[end] == _EQUALS
+            and _equal(data, fields[twin + NAME_START], fields[twin + NAME_END], at, end)
+        ):
+            fields[record + NAME_END], fields[record + NAME] = end, fields[twin + NAME]
+            return int(end)
+    end = _name_end(data, at)
+    fields[record + NAME_END] = end
+    return int(end)
+
+
+@part
+def _fields(data: ByteArray, fields: Int64Array, floats: Float64Array, before: int, state: Int64Array) -> int:
+    """Scan the fields of a line; return a fault. `state[FIELDS]` counts them; `before`: first one of another line."""
+    at = _spaces_end(data, state[_AT])
+    if _ends_line(data, at):
+        return NO_FIELDS
+    while True:
+        record = state[FIELDS] * FIELD_WORDS
+        if record == len(fields):
+            return LONG
+        end = _field_name(data, at, fields, before, state[FIELDS])
+        before += 1
+        if end == at or data[end] != _EQUALS:
+            return BAD_FIELD
+        state[_AT] = end + 1
+        fault = _value(data, fields, floats, record, state)
+        if fault:
+            return fault
+        state[FIELDS] += 1
+        at = state[_AT]
+        if data[at] != _COMMA:
+            return 0
+        at += 1
+
+
+@part
+def _value(data: ByteArray, fields: Int64Array, floats: Float64Array, record: int, state: Int64Array) -> int:
+    """Scan a value; return a fault."""
+    start = state[_AT]
+    byte = data[start]
+    fields[record + VALUE_START] = start
+    if byte == _QUOTE:
+        return _text(data, fields, record, state)
+    if byte in (_PLUS, _MINUS, _POINT) or (byte >= _ZERO and byte <= _NINE):
+        return _number(data, fields, floats, record, state)
+    return _boolean(data, fields, record, state)
+
+
+@part
+def _text(data: ByteArray, fields: Int64Array, record: int, state: Int64Array) -> int:
+    start = state[_AT] + 1
+    at, escapes = start, 0
+    while at < len(data) and data[at] != _QUOTE:
+        if data[at] == _BACKSLASH and (data[at + 1] == _QUOTE or data[at + 1] == _BACKSLASH):
+            at += 1
+            escapes += 1
+        at += 1
+    if at >= len(data):
+        return OPEN_TEXT
+    fields[record + KIND], fields[record + NUMBER] = TEXT, at - start - escapes
+    fields[record + VALUE_START], fields[record + VALUE_END] = start, at
+    state[_AT] = at + 1
+    return 0 if _ends_value(data, at + 1) else BAD_VALUE
+
+
+_LOWER = np.frombuffer(b"falsetrue ", np.uint8).astype(np.int64)
+
+
+@part
+def _boolean(data: ByteArray, fields: Int64Array, record: int, state: Int64Array) -> int:
+    """Scan t, T, true, True, TRUE, or the same for false."""
+    start = state[_AT]
+    end = start
+    while not _ends_value(data, end):
+        end += 1
+    fields[record + KIND], fields[record + VALUE_END] = BOOLEAN, end
+    state[_AT] = end
+    first, size = data[start], end - start
+    value = 1 if first == 116 or first == 84 else 0
+    fields[record + NUMBER] = value
+    if not value and first != 102 and first != 70:
+        return BAD_VALUE
+    if size == 1:
+        return 0
+    if size != 5 - value:
+        return BAD_VALUE
+    small, large = True, True
+    for place in range(1, size):
+        wanted = _LOWER[value * 5 + place]
+        small = small and data[start + place] == wanted
+        large = large and data[start + place] == wanted - 32
+    capital = first < 97
+    return 0 if small or (large and capital) else BAD_VALUE
+
+
+@part
+def _number(data: ByteArray, fields: Int64Array, floats: Float64Array, record: int, state: Int64Array) -> int:
+    """Scan a whole number with i or u at its end, or a double; return a fault."""
+    start = state[_AT]
+    negative = data[start] == _MINUS
+    at = start + 1 if negative or data[start] == _PLUS else start
+    first, mantissa = at, np.uint64(0)
+    begin = at
+    at, mantissa = _digits(data, at, mantissa)
+    digits, exponent, is_whole = at - first, 0, data[at] != _POINT
+    if not is_whole:
+        at += 1
+        first = at
+        at, mantissa = _digits(data, at, mantissa)
+        exponent = first - at
+        digits -= exponent
+    if not digits:
+        return BAD_VALUE
+    suffix = data[at]
+    if is_whole and (suffix == 105 or suffix == 117):
+        return _integer(data, fields, record, state, at)
+    power = 0
+    if suffix == 101 or suffix == 69:
+        at += 1
+        below = data[at] == _MINUS
+        at += 1 if below or data[at] == _PLUS else 0
+        if data[at] < _ZERO or data[at] > _NINE:
+            return BAD_VALUE
+        while data[at] >= _ZERO and data[at] <= _NINE:
+            power = min(power * 10 + np.int64(data[at]) - _ZERO, _EXPONENT_MAX)
+            at += 1
+        exponent += -power if below else power
+    state[_AT] = at
+    fields[record + VALUE_END] = at
+    if not _ends_value(data, at):
+        return BAD_VALUE
+    if digits > _DIGITS_MAX and digits - _zeros(data, begin) > _DIGITS_MAX:
+        fields[record + KIND], fields[record + NUMBER] = LONG_DOUBLE, 0
+        return 0
+    _double(mantissa, exponent, negative, fields, floats, record)
+    return 0
+
+
+@part
+def _digits(data: ByteArray, at: int, before: np.uint64) -> tuple[int, np.uint64]:
+    """Return where the digits at `at` end, and the number that they make after those before."""
+    value = before
+    while at + 8 <= len(data):
+        word = number_8(data, at)
+        if (word & _UPPER_HALVES) | (((word + _SIXES) & _UPPER_HALVES) >> np.uint64(4)) != _THREES:
+            break
+        word = word & _LOWER_HALVES
+        word = ((word >> np.uint64(8)) & _PAIRS) * _TEN + (word & _PAIRS)
+        word = ((word >> np.uint64(16)) & _FOURS) * np.uint64(100) + (word & _FOURS)
+        word = (word >> np.uint64(32)) * np.uint64(10_000) + (word & _EIGHT)
+        value = value * np.uint64(100_000_000) + word
+        at += 8
+    while data[at] >= _ZERO and data[at] <= _NINE:
+        value = value * _TEN + np.uint64(data[at] - _ZERO)
+        at += 1
+    return at, value
+
+
+@part
+def _zeros(data: ByteArray, at: int) -> int:
+    """Return how many zeros a number begins with."""
+    found = 0
+    while data[at] == _ZERO or data[at] == _POINT:
+        found += 1 if data[at] == _ZERO else 0
+        at += 1
+    return found
+
+
+@part
+def _double(
+    mantissa: np.uint64, exponent: int, negative: bool, fields: Int64Array, floats: Float64Array, record: int
+) -> None:
+    """Record the double that is nearest to a decimal number; an infinite one is left to be read."""
+    fields[record + KIND] = DOUBLE
+    if mantissa <= _EXACT_MAX and exponent >= -22 and exponent <= 22:
+        value = np.float64(mantissa)
+        value = value * _POWERS[exponent] if exponent >= 0 else value / _POWERS[-exponent]
+        floats[record + NUMBER] = -value if negative else value
+        return
+    fields[record + NUMBER] = np.int64(double_bits(mantissa, exponent, negative))
+    if np.isinf(floats[record + NUMBER]):
+        fields[record + KIND], fields[record + NUMBER] = LONG_DOUBLE, 0
+
+
+@part
+def _integer(data: ByteArray, fields: Int64Array, record: int, state: Int64Array, end: int) -> int:
+    """Read the whole number before `end`, where its i or u is; return a fault."""
+    at = state[_AT]
+    negative = data[at] == _MINUS
+    unsigned = data[end] == 117
+    fields[record + KIND], fields[record + VALUE_END] = INTEGER, end + 1
+    if not _ends_value(data, end + 1) or (negative and unsigned):
+        return BAD_VALUE
+    at += 1 if negative or data[at] == _PLUS else 0
+    state[_AT] = end + 1
+    return 0 if _integer_in_range(data, at, end, negative, fields, record + NUMBER) else INTEGER_RANGE
+
+
+@part
+def _integer_in_range(data: ByteArray, at: int, end: int, negative: bool, out: Int64Array, place: int) -> bool:
+    """Put a number of digits into `out[place]`; return whether it has 64 bits. It is summed up below 0."""
+    value = np.int64(0)
+    for position in range(at, end):
+        digit = np.int64(data[position]) - _ZERO
+        if value < -922337203685477580 or (value == -922337203685477580 and digit > 8):
+            return False
+        value = value * 10 - digit
+    if not negative and value < -_INT64_MAX:
+        return False
+    out[place] = value if negative else -value
+    return True
+
+
+@part
+def _time(data: ByteArray, lines: Int64Array, record: int, state: Int64Array) -> int:
+    """Scan the time of a line, if it has one, and its end; return a fault."""
+    at = _spaces_end(data, state[_AT])
+    lines[record + TIMED], lines[record + TIME] = 0, 0
+    if not _ends_line(data, at):
+        negative = data[at] == _MINUS
+        start = at + 1 if negative else at
+        end = start
+        while data[end] >= _ZERO and data[end] <= _NINE:
+            end += 1
+        at = _spaces_end(data, end)
+        if end == start or not _ends_line(data, at):
+            return BAD_TIME
+        lines[record + TIMED] = 1
+        if not _integer_in_range(data, start, end, negative, lines, record + TIME):
+            return TIME_RANGE
+    state[_AT] = at if data[at] == _NEWLINE else at + 1
+    return 0
+
+
+# ---------------------------------------------------------------------------------------------- numbers of names
+
+
+@part
+def _number_of(
+    data: ByteArray, start: int, end: int, multiplier: np.uint64, table: Int64Array, spans: Int64Array, count: int
+) -> int:
+    """Return the number of a name among the `count` different ones that have `spans`; `count` if it is a new one."""
+    hashed = multiplier
+    for at in range(start, end):
+        hashed = (hashed ^ np.uint64(data[at])) * multiplier
+    mask = len(table) - 1
+    slot = np.int64((hashed ^ (hashed >> np.uint64(29))) & np.uint64(mask))
+    while table[slot] >= 0:
+        found = table[slot]
+        if _equal(data, spans[2 * found], spans[2 * found + 1], start, end):
+            return int(found)
+        slot = (slot + 1) & mask
+    table[slot] = count
+    spans[2 * count], spans[2 * count + 1] = start, end
+    return count
+
+
+@part
+def _equal(data: ByteArray, a: int, a_end: int, b: int, b_end: int) -> bool:
+    size = a_end - a
+    if size != b_end - b:
+        return False
+    offset = 0
+    while offset + 8 <= size:
+        if number_8(data, a + offset) != number_8(data, b + offset):
+            return False
+        offset += 8
+    left = size - offset
+    if left and max(a, b) + offset + 8 <= len(data):
+        differing = number_8(data, a + offset) ^ number_8(data, b + offset)
+        return bool(differing >> np.uint64(64 - 8 * left) == 0)
+    for place in range(offset, size):  # noqa: SIM110 (compiled)
+        if data[a + place] != data[b + place]:
+            return False
+    return True
+
+
+@part
+def _name_fields(
+    data: ByteArray,
+    fields: Int64Array,
+    first: int,
+    multiplier: np.uint64,
+    table: Int64Array,
+    spans: Int64Array,
+    state: Int64Array,
+) -> None:
+    """Number the names of the fields from `first` on that have no number yet."""
+    for field in range(first, state[FIELDS]):
+        record = field * FIELD_WORDS
+        if fields[record + NAME] >= 0:
+            continue
+        start, end = fields[record + NAME_START], fields[record + NAME_END]
+        number = _number_of(data, start, end, multiplier, table, spans, state[NAMES_COUNT])
+        fields[record + NAME] = number
+        if number == state[NAMES_COUNT]:
+            state[NAMES_COUNT] += 1
+
+
+# ---------------------------------------------------------------------------------------------- lines
+
+_NAME = re.compile(rb"(?:\\[,= ]|[^,= \n])*+")
+_MEASUREMENT = re.compile(rb"(?:\\[,= ]|[^, \n])*+")
+_TEXT = re.compile(rb'"((?:\\["\\]|[^"])*+)"')
+_TOKEN = re.compile(rb"(?:(?!\r\n)[^, \n])*+")
+_DOUBLE = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_WHOLE = re.compile(rb"([+-]?\d+)i|(\+?\d+)u")
+_TRUTHS = {word: word[:1] in b"tT" for word in b"t T true True TRUE f F false False FALSE".split()}
+_TIME_END = re.compile(rb" *(-?\d+)? *\r?\n")
+_FAULTY = re.compile(rb'(?:\\[,= ]|[^ \n])*+(?:="(?:\\["\\]|[^"])*+(?:"|\Z)|[^\n])*+')
+
+
+class _Fault(Exception):
+    """A fault of a line."""
+
+
+def _tokenise_plain(
+    data: ByteArray,
+    start: int,
+    multiplier: np.uint64,  # noqa: ARG001 (the twin of a kernel)
+    lines: Int64Array,
+    fields: Int64Array,
+    floats: Float64Array,
+    tables: Int64Array,  # noqa: ARG001 (the twin of a kernel)
+    series: Int64Array,
+    names: Int64Array,
+    state: Int64Array,
+) -> int:
+    raw = data.tobytes()
+    numbers: tuple[dict[bytes, int], dict[bytes, int]] = ({}, {})
+    at = start
+    state[:STATE_WORDS] = 0
+    while True:
+        at += len(raw[at:]) - len(raw[at:].lstrip(b" \t\r\n"))
+        if at == len(raw) or state[LINES] * LINE_WORDS == len(lines):
+            return at
+        if raw[at] == _HASH:
+            at = raw.index(b"\n", at)
+            continue
+        line = lines[int(state[LINES]) * LINE_WORDS :][:LINE_WORDS]
+        first = int(state[FIELDS])
+        line[:] = (at, 0, 0, first, 0, 0, 0, -1)
+        try:
+            line[END] = _line_plain(raw, line, fields, floats, state)
+        except _Fault as fault:
+            state[FIELDS] = first
+            if fault.args[0] == LONG and state[LINES]:
+                return at
+            found = _FAULTY.match(raw, at)
+            assert found
+            line[FAULT], line[END] = fault.args[0], min(found.end(), len(raw) - 1)
+        else:
+            line[SERIES] = _number_plain(raw, line[START], line[KEY_END], numbers[0], series)
+            for field in fields[first * FIELD_WORDS : int(state[FIELDS]) * FIELD_WORDS].reshape(-1, FIELD_WORDS):
+                field[NAME] = _number_plain(raw, field[NAME_START], field[NAME_END], numbers[1], names)
+        state[SERIES_COUNT], state[NAMES_COUNT] = map(len, numbers)
+        state[LINES] += 1
+        at = int(line[END])
+
+
+def _number_plain(raw: bytes, start: int, end: int, numbers: dict[bytes, int], spans: Int64Array) -> int:
+    name = raw[start:end]
+    if name not in numbers:
+        spans[2 * len(numbers) : 2 * len(numbers) + 2] = start, end
+    return numbers.setdefault(name, len(numbers))
+
+
+def _line_plain(raw: bytes, line: Int64Array, fields: Int64Array, floats: Float64Array, state: Int64Array) -> int:
+    """Read a line; return where it ends. Raises _Fault."""
+    at = _end_of(_MEASUREMENT, raw, int(line[START]))
+    _require(at > line[START], NO_MEASUREMENT)
+    while raw[at] == _COMMA:
+        key = at + 1
+        at = _end_of(_NAME, raw, key)
+        _require(at > key and raw[at] == _EQUALS, BAD_TAG)
+        value = at + 1
+        at = _end_of(_NAME, raw, value)
+        _require(at > value and raw[at] != _EQUALS, BAD_TAG)
+    line[KEY_END] = at
+    spaces = len(raw[at:]) - len(raw[at:].lstrip(b" "))
+    _require(spaces > 0 and not raw[at + spaces :].startswith((b"\n", b"\r\n")), NO_FIELDS)
+    at += spaces - 1
+    while True:
+        at = _field_plain(raw, at + 1, fields, floats, state)
+        if raw[at] != _COMMA:
+            break
+    found = _TIME_END.match(raw, at)
+    if found is None:
+        raise _Fault(BAD_TIME)
+    if found[1] is not None:
+        line[TIMED] = 1
+        _require(-_INT64_MAX - 1 <= int(found[1]) <= _INT64_MAX, TIME_RANGE)
+        line[TIME] = int(found[1])
+    return found.end() - 1
+
+
+def _field_plain(raw: bytes, at: int, fields: Int64Array, floats: Float64Array, state: Int64Array) -> int:
+    """Read a field; return where it ends. Raises _Fault."""
+    record = int(state[FIELDS]) * FIELD_WORDS
+    _require(record < len(fields), LONG)
+    end = _end_of(_NAME, raw, at)
+    _require(end > at and raw[end] == _EQUALS, BAD_FIELD)
+    token = _TEXT.match(raw, end + 1) or _TOKEN.match(raw, end + 1)
+    assert token
+    fields[record + NAME_START : record + FIELD_WORDS] = (at, end, 0, 0, 0, end + 1, token.end())
+    if raw[end + 1] == _QUOTE:
+        _require(token.re is _TEXT, OPEN_TEXT)
+        _require(_TOKEN.match(raw, token.end())[0] == b"", BAD_VALUE)  # type: ignore[index]
+        plain = re.sub(rb'\\(["\\])', rb"\1", token[1])
+        fields[record + KIND], fields[record + NUMBER] = TEXT, len(plain)
+        fields[record + VALUE_START], fields[record + VALUE_END] = token.span(1)
+    elif token[0] in _TRUTHS:
+        fields[record + KIND], fields[record + NUMBER] = BOOLEAN, _TRUTHS[token[0]]
+    elif whole := _WHOLE.fullmatch(token[0]):
+        value = int(whole[1] or whole[2])
+        _require(-_INT64_MAX - 1 <= value <= _INT64_MAX, INTEGER_RANGE)
+        fields[record + KIND], fields[record + NUMBER] = INTEGER, value
+    else:
+        _require(_DOUBLE.fullmatch(token[0]) is not None, BAD_VALUE)
+        _double_plain(token[0], fields, floats, record)
+    state[FIELDS] += 1
+    return token.end()
+
+
+def _double_plain(text: bytes, fields: Int64Array, floats: Float64Array, record: int) -> None:
+    digits = text.lower().partition(b"e")[0].lstrip(b"+-").replace(b".", b"").lstrip(b"0")
+    if len(digits) > _DIGITS_MAX or math.isinf(float(text)):
+        fields[record + KIND] = LONG_DOUBLE
+    else:
+        fields[record + KIND], floats[record + NUMBER] = DOUBLE, float(text)
+
+
+def _end_of(pattern: re.Pattern[bytes], raw: bytes, at: int) -> int:
+    """Return where the match of a pattern that always matches ends."""
+    found = pattern.match(raw, at)
+    assert found
+    return found.end()
+
+
+def _require(condition: bool, fault: int) -> None:
+    if not condition:
+        raise _Fault(fault)
+
+
+@kernel("i64(u8r[], i64, u64, i64[], i64[], f64[], i64[], i64[], i64[], i64[])", twin=_tokenise_plain)
+def tokenise(
+    data: ByteArray,
+    start: int,
+    multiplier: np.uint64,
+    lines: Int64Array,
+    fields: Int64Array,
+    floats: Float64Array,
+    tables: Int64Array,
+    series: Int64Array,
+    names: Int64Array,
+    state: Int64Array,
+) -> int:
+    """Find the lines from `start` on, until `lines` or `fields` are full; return where the next one begins.
+
+    `multiplier`: odd and secret, keys the hashes. `floats`: the memory of `fields`. `tables`: two hash tables, each of
+    a power of 2 that is above the number of lines and fields. `series`, `names`: get the positions of different ones.
+    """
+    tables[:] = -1
+    half = len(tables) // 2
+    state[:] = 0
+    at, previous = start, 0
+    while True:
+        while at < len(data) and (data[at] == _SPACE or data[at] == _NEWLINE or data[at] == 9 or data[at] == _RETURN):
+            at += 1
+        record = state[LINES] * LINE_WORDS
+        if at == len(data) or record == len(lines):
+            return at
+        if data[at] == _HASH:
+            while data[at] != _NEWLINE:
+                at += 1
+            continue
+        first = state[FIELDS]
+        lines[record + START], lines[record + FIRST], lines[record + SERIES] = at, first, -1
+        lines[record + TIMED], lines[record + TIME], lines[record + KEY_END] = 0, 0, 0
+        fault = _key(data, at, state)
+        if not fault:
+            lines[record + KEY_END] = state[_AT]
+            fault = _fields(data, fields, floats, previous, state)
+        if not fault:
+            fault = _time(data, lines, record, state)
+        lines[record + FAULT] = fault
+        if fault:
+            state[FIELDS] = first
+            if fault == LONG and record:
+                return at
+            at = _faulty_end(data, at)
+        else:
+            number = _number_of(
+                data, at, lines[record + KEY_END], multiplier, tables[:half], series, state[SERIES_COUNT]
+            )
+            lines[record + SERIES] = number
+            state[SERIES_COUNT] += 1 if number == state[SERIES_COUNT] else 0
+            _name_fields(data, fields, first, multiplier, tables[half:], names, state)
+            previous = first
+            at = state[_AT]
+        lines[record + END] = at
+        state[LINES] += 1
