@@ -21,6 +21,7 @@ COMMANDS: dict[str, str] = {
     "cluster": "create, start, stop and inspect a cluster",
     "shell": "SQL shell on a folder or a server, or run SQL scripts",
     "import": "load CSV or Parquet files",
+    "mqtt": "write the messages of an MQTT broker to a database",
     "export": "write series or a query to CSV, Parquet or TsFile",
     "pipeline": "run Spark jobs from a YAML file",
     "spark-shell": "Python with a Spark session on a folder or a server",
@@ -74,6 +75,8 @@ def _main_of(name: str) -> Callable[[Sequence[str]], int]:  # noqa: C901 - a tab
             from saros_shell.commands.shell import main
         case "import":
             from saros_shell.transfer.importer import main
+        case "mqtt":
+            from saros_shell.mqtt.command import main
         case "export":
             from saros_shell.transfer.exporter import main
         case "pipeline":

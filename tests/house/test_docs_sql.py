@@ -19,6 +19,7 @@ from saros_grammar.syntax.ast import Count, CreateTimeseries, NotSupported, Show
 from saros_server import foreground
 from saros_shell.cluster import command as cluster_command
 from saros_shell.commands import bench, shell, sync, tsfile, verify
+from saros_shell.mqtt import command as mqtt_command
 from saros_shell.repl.backslash_commands import COMMANDS
 from saros_shell.transfer import exporter, importer
 from saros_spark.pipeline import command as spark_command
@@ -115,7 +116,7 @@ def test_function_is_documented(name: str) -> None:
     assert any(re.search(rf"\b{name}\(", text) for text in STATEMENTS)
 
 
-@pytest.mark.parametrize("module", [shell, importer, exporter, bench, verify], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", [shell, importer, exporter, mqtt_command, bench, verify], ids=lambda m: m.__name__)
 def test_options_of_commands_are_documented(module: object) -> None:
     check_options(module.parser())  # type: ignore[attr-defined]
 

@@ -8,7 +8,7 @@ import pytest
 
 from saros_shell.cluster import command
 from saros_shell.output import progress
-from saros_shell.output.progress import Progress
+from saros_shell.output.progress import Progress, Rate
 
 CHANGE = (
     "change 3 (joining: 4): fetching; 120 slots in 24 moves: 3 open, 2 arrived, 1 done; 1034.5 of 20345.6 MB fetched,"
@@ -54,3 +54,17 @@ def test_the_last_line_is_of_all(capsys: pytest.CaptureFixture[str], monkeypatch
     drawn = capsys.readouterr().err.split("\r")[1:]
     assert ["1 rows", "100 rows"] == [line.split("%  ")[1].split(",")[0] for line in drawn]
     assert drawn[-1].endswith("0 s left \n")
+
+
+def test_a_rate_without_an_end(width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(progress, "REDRAW_S", 0.0)
+    rate = Rate(quiet=False)
+    for count in (1, 20):
+        rate.show(count, "message", ", 3 refused")
+    rate.finish()
+    rate.finish()
+    drawn = capsys.readouterr().err.split("\r")[1:]
+    assert ["1 message, 3 refused, ", "20 messages, 3 refused, "] == [line[: line.rindex(", ") + 2] for line in drawn]
+    assert drawn[-1].count("\n") == 1
+    assert max(map(len, drawn)) <= width

@@ -24,9 +24,9 @@ def password_of(target: str) -> str | None:
     return password_of_user(where.user)
 
 
-def password_of_user(user: str) -> str | None:
-    """None: nobody is there to be asked."""
-    known = os.environ.get(VARIABLE)
+def password_of_user(user: str, variable: str = VARIABLE) -> str | None:
+    """Return the value of the environment variable, or ask on the terminal; None: there is neither."""
+    known = os.environ.get(variable)
     if known is not None or not sys.stdin.isatty():
         return known
     return getpass.getpass(f"password of {user}: ")

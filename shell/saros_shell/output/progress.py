@@ -49,16 +49,46 @@ class Progress:
         share = self.bytes_done / self._total
         left = elapsed / share - elapsed if share > 0 else 0.0
         bar = ("#" * int(share * WIDTH)).ljust(WIDTH, ".")
-        line = f"[{bar}] {share:4.0%}  {what(elapsed)}, {left:.0f} s left "
-        # What is wider than the terminal would be drawn again below itself.
-        sys.stderr.write(f"\r{line[: shutil.get_terminal_size().columns - 1]}")
-        sys.stderr.flush()
+        _draw_line(f"[{bar}] {share:4.0%}  {what(elapsed)}, {left:.0f} s left ")
 
     def finish(self) -> None:
         """Leave the line, which says how it ended."""
         if self._drawn_at and self._what is not None:
             self._draw(self._what, at_last=True)
             sys.stderr.write("\n")
+
+
+class Rate:
+    """A count and its present rate, of work without a known end; draws nothing when quiet or not on a terminal."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._silent = quiet or not sys.stderr.isatty()
+        #: When the line was drawn, and the count that it showed.
+        self._drawn_at = time.monotonic()
+        self._drawn = 0
+        self._is_shown = False
+
+    def show(self, count: int, what: str, more: str) -> None:
+        """Redraw if it is time."""
+        now = time.monotonic()
+        elapsed = now - self._drawn_at
+        if self._silent or elapsed < REDRAW_S:
+            return
+        rate = (count - self._drawn) / elapsed
+        self._drawn_at, self._drawn, self._is_shown = now, count, True
+        _draw_line(f"{counted(count, what)}{more}, {rate:.0f} {what}s/s ")
+
+    def finish(self) -> None:
+        """Leave the line; the next one is drawn below."""
+        if self._is_shown:
+            sys.stderr.write("\n")
+            self._is_shown = False
+
+
+def _draw_line(line: str) -> None:
+    """Replace the line; one that is wider than the terminal would be drawn again below itself."""
+    sys.stderr.write(f"\r{line[: shutil.get_terminal_size().columns - 1]}")
+    sys.stderr.flush()
 
 
 def amount(count: int) -> str:

@@ -96,6 +96,11 @@ class SeriesTypes:
             self._create_strings(device, strings, aligned=aligned)
         known.update({name: type_ for name, type_ in types.items() if name not in known})
 
+    def forget(self, device: str) -> None:
+        """Look the types of a device, and the templates, up again when they are next needed."""
+        self._devices.pop(device, None)
+        self.__dict__.pop("_templates", None)
+
     def _found(self, device: str) -> dict[str, DataType]:
         types = self._of_template(device)
         for path, alias, _, type_, *_ in self._connection.execute(f"show timeseries {device}.*"):

@@ -1,0 +1,205 @@
+"""Rows of many devices, written together; rows that the database refuses are found and left out.
+
+    rows --by device, by type--> columns --bulk writer, all devices at once--> database
+                  └ does not fit            └ refused: column by column, then value by value
+                    (refusal)                 (refusal of the values that fail alone)
+
+An outage (OperationalError) fails the batch as a whole: the caller writes it again later. Equal times overwrite, so
+writing rows twice changes nothing. Not thread-safe.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import saros
+from saros_shell.mqtt.message_reader import ReadMessages
+from saros_shell.mqtt.payload_formats import Row, TimeScale, Value
+from saros_shell.mqtt.value_columns import Misfit, new_type, to_array
+from saros_shell.transfer.series_types import SeriesTypes
+from saros_storage.base.arrow import data_type_of
+from saros_storage.base.paths import unquote_node
+from saros_storage.base.types import DataType, Int64Array
+
+#: Batches of devices that are sent at once: they share the log's fsync.
+_SENT_AT_ONCE = 8
+#: Devices whose types are kept, and the time after which a value that does not fit has them looked up again.
+_DEVICES_KEPT, _LOOKUP_S = 100_000, 30.0
+#: Of a closed connection: it says nothing about the rows.
+_CLOSED = 2014
+#: Batches are sent by `flush`, not before.
+_NO_ROWS_LIMIT = 1 << 40
+#: The database says that these rows are wrong; every other error is an outage, or a fault of this program.
+_REFUSALS = (saros.DataError, saros.ProgrammingError, saros.IntegrityError, saros.NotSupportedError)
+
+
+@dataclass(slots=True)
+class _DeviceRows:
+    """Rows of a device: times, the messages they are from, and values by canonical name, None where a row has none."""
+
+    times: list[int] = field(default_factory=list)
+    messages: list[int] = field(default_factory=list)
+    values: dict[str, list[Value | None]] = field(default_factory=dict)
+
+    def add(self, message: int, row: Row) -> None:
+        """Append a row."""
+        count = len(self.times)
+        self.times.append(row.time or 0)
+        self.messages.append(message)
+        for name, value in row.values.items():
+            column = self.values.get(name)
+            if column is None:
+                column = self.values[name] = []
+            if len(column) < count:
+                column += [None] * (count - len(column))
+            column.append(value)
+
+    def columns(self) -> Iterator[tuple[str, list[Value | None]]]:
+        """Return all columns at full length."""
+        for name, column in self.values.items():
+            yield name, column + [None] * (len(self.times) - len(column))
+
+
+class BatchWriter:
+    """See the module."""
+
+    def __init__(self, connection: saros.Connection, scale: TimeScale, *, aligned: bool) -> None:
+        self._connection = connection
+        self._scale = scale
+        self._aligned = aligned
+        self._bulk = connection.bulk_writer(batch_rows=_NO_ROWS_LIMIT, max_in_flight=_SENT_AT_ONCE)
+        self._types = SeriesTypes(connection)
+        #: When the types of a device were looked up.
+        self._looked_up: dict[str, float] = {}
+
+    def write(self, messages: ReadMessages) -> int:
+        """Write the rows, and add refusals to `messages`; return the number of points.
+
+        Raises OperationalError: an outage, after which some of the rows may be written.
+        """
+        if len(self._looked_up) >= _DEVICES_KEPT:
+            self._types, self._looked_up = SeriesTypes(self._connection), {}
+        devices = _by_device(messages.rows)
+        columns = {device: self._columns(device, rows, messages) for device, rows in devices.items()}
+        before = self._bulk.progress.points
+        refused = self._insert_all(devices, columns)
+        points = self._bulk.progress.points - before
+        for device in refused:
+            self._forget(device)
+            points += self._insert_parts(device, devices[device], messages)
+        return points
+
+    # ---------------------------------------------------------------------------------------------- columns
+
+    def _columns(self, device: str, rows: _DeviceRows, messages: ReadMessages) -> dict[str, pa.Array]:
+        """Return the columns of a device, without values that do not fit."""
+        self._looked_up.setdefault(device, time.monotonic())
+        converted = self._convert(device, rows)
+        if any(misfits for _, misfits in converted.values()):
+            if time.monotonic() - self._looked_up[device] >= _LOOKUP_S:
+                self._forget(device)
+                converted = self._convert(device, rows)
+            for name, (_, misfits) in converted.items():
+                for misfit in misfits:
+                    messages.refuse(rows.messages[misfit.index], f"{device}.{name}: {misfit.reason}")
+        return {name: array for name, (array, _) in converted.items() if array.null_count < len(array)}
+
+    def _convert(self, device: str, rows: _DeviceRows) -> dict[str, tuple[pa.Array, list[Misfit]]]:
+        converted = {}
+        for name, values in rows.columns():
+            known = self._known_type(device, unquote_node(name))
+            converted[name] = to_array(values, new_type(values) if known is None else known, self._scale)
+        return converted
+
+    def _known_type(self, device: str, measurement: str) -> DataType | None:
+        """Return the type of a series; None if there is none, or if the path is not one: the insert says why."""
+        try:
+            return self._types.type_of(device, measurement)
+        except saros.Error as error:
+            if not _is_refusal(error):
+                raise
+            return None
+
+    def _forget(self, device: str) -> None:
+        self._types.forget(device)
+        self._looked_up[device] = time.monotonic()
+
+    # ---------------------------------------------------------------------------------------------- inserts
+
+    def _insert_all(
+        self, devices: Mapping[str, _DeviceRows], columns: Mapping[str, Mapping[str, pa.Array]]
+    ) -> list[str]:
+        """Write all devices together; return those that are refused. Raises OperationalError."""
+        for device, of_device in columns.items():
+            if of_device:
+                times = pa.array(devices[device].times, pa.int64())
+                self._bulk.add(device, times, of_device, aligned=self._aligned or None)
+        try:
+            self._bulk.flush()
+        except saros.BulkError as error:
+            for failure in error.failures:
+                if not _is_refusal(failure.error):
+                    raise failure.error from error
+            refused = [failure.device for failure in error.failures]
+        else:
+            refused = []
+        for device, of_device in columns.items():
+            if device not in refused:
+                self._remember(device, of_device)
+        return refused
+
+    def _remember(self, device: str, columns: Mapping[str, pa.Array]) -> None:
+        """The series exist now: their types need not be looked up."""
+        found = ((unquote_node(name), data_type_of(array.type)) for name, array in columns.items())
+        self._types.write(device, {name: type_ for name, type_ in found if type_ is not None}, aligned=self._aligned)
+
+    def _insert_parts(self, device: str, rows: _DeviceRows, messages: ReadMessages) -> int:
+        """Write the columns of a device one by one, without the values that are refused; return the points."""
+        times = np.array(rows.times, np.int64)
+        points = 0
+        for name, array in self._columns(device, rows, messages).items():
+            present = np.flatnonzero(pc.is_valid(array).to_numpy(zero_copy_only=False))
+            for index, error in self._insert_halves(device, times, name, array, present):
+                messages.refuse(rows.messages[index], str(error))
+                points -= 1
+            points += len(present)
+        return points
+
+    def _insert_halves(
+        self, device: str, times: Int64Array, name: str, array: pa.Array, indices: Int64Array
+    ) -> Iterator[tuple[int, saros.Error]]:
+        """Write some values of a column; if they are refused, each half; return values that are refused alone."""
+        try:
+            columns = {name: array.take(pa.array(indices))}
+            self._connection.insert(device, times[indices], columns, aligned=self._aligned or None)
+        except saros.Error as error:
+            if not _is_refusal(error):
+                raise
+            if len(indices) == 1:
+                yield int(indices[0]), error
+                return
+        else:
+            return
+        for half in np.array_split(indices, 2):
+            yield from self._insert_halves(device, times, name, array, half)
+
+
+def _by_device(rows: Sequence[tuple[int, Row]]) -> dict[str, _DeviceRows]:
+    devices: dict[str, _DeviceRows] = {}
+    for message, row in rows:
+        of_device = devices.get(row.device)
+        if of_device is None:
+            of_device = devices[row.device] = _DeviceRows()
+        of_device.add(message, row)
+    return devices
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Return whether the database says that the rows are wrong, rather than that it cannot write now."""
+    return isinstance(error, _REFUSALS) and error.code != _CLOSED

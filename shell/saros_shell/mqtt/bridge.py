@@ -1,0 +1,120 @@
+"""The loop of `saros mqtt`: receive, write, set refused messages aside, acknowledge.
+
+    receive -> read -> write, again and again during an outage -> dead letters, synced -> acknowledge
+       ^                                                                                      │
+       └──────────────────────────────────────────────────────────────────────────────────────┘
+
+A message is acknowledged once its points and, if it is refused, its dead letter are durable. So after a crash of any
+part the broker delivers again whatever was not. Messages that arrive during a write are the next batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import Event
+
+import saros
+from saros_shell.mqtt.batch_writer import BatchWriter
+from saros_shell.mqtt.broker_connection import BrokerConnection, Message
+from saros_shell.mqtt.dead_letters import DeadLetter, DeadLetterFile
+from saros_shell.mqtt.message_reader import MessageReader, ReadMessages
+
+#: Pauses between attempts to write.
+_PAUSE_S, _PAUSE_MAX_S = 0.5, 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """The size of a batch, and the time for which messages are collected."""
+
+    messages: int
+    payload_bytes: int
+    linger_s: float
+
+
+@dataclass(slots=True)
+class Counts:
+    """Messages that are done, their points, and those that were refused in whole or in part."""
+
+    messages: int = 0
+    points: int = 0
+    refused: int = 0
+
+
+class NotWritten(Exception):
+    """Messages could not be written before the command ended; the broker keeps them."""
+
+
+class Bridge:
+    """See the module. `report`: called with sentences about outages; `progress`: called after each batch."""
+
+    def __init__(
+        self,
+        broker: BrokerConnection,
+        reader: MessageReader,
+        writer: BatchWriter,
+        dead_letters: DeadLetterFile,
+        limits: BatchLimits,
+        *,
+        report: Callable[[str], None],
+        progress: Callable[[Counts], None],
+    ) -> None:
+        self.counts = Counts()
+        self._broker = broker
+        self._reader = reader
+        self._writer = writer
+        self._dead_letters = dead_letters
+        self._limits = limits
+        self._report = report
+        self._progress = progress
+
+    def run(self, stopped: Event) -> None:
+        """Move messages until `stopped`, and then those that have arrived. Raises ClientIdInUse, NotWritten."""
+        limits = self._limits
+        while True:
+            is_last = stopped.is_set()
+            messages = self._broker.receive(limits.messages, limits.payload_bytes, 0.0 if is_last else limits.linger_s)
+            if messages:
+                self._move(messages, stopped)
+            self._progress(self.counts)
+            if is_last:
+                return
+
+    def _move(self, messages: Sequence[Message], stopped: Event) -> None:
+        found = self._reader.read(messages)
+        points = self._until_done(lambda: self._write(messages, found), len(messages), stopped)
+        self._broker.acknowledge(messages)
+        self.counts.messages += len(messages)
+        self.counts.points += points
+        self.counts.refused += len(found.refusals)
+
+    def _write(self, messages: Sequence[Message], found: ReadMessages) -> int:
+        points = self._writer.write(found) if found.rows else 0
+        if found.refusals:
+            self._dead_letters.append(
+                [
+                    DeadLetter(messages[number].topic, messages[number].payload, "; ".join(reasons))
+                    for number, reasons in sorted(found.refusals.items())
+                ]
+            )
+        return points
+
+    def _until_done(self, write: Callable[[], int], count: int, stopped: Event) -> int:
+        """Call `write` until it succeeds. Raises NotWritten if the command is stopped during an outage."""
+        pause_s, failed = _PAUSE_S, ""
+        while True:
+            try:
+                points = write()
+            except (saros.DatabaseError, OSError) as error:  # the writer keeps refusals to itself
+                said = str(error)
+            else:
+                if failed:
+                    self._report(f"writing again (before: {failed})")
+                return points
+            if said != failed:
+                self._report(f"cannot write: {said}; {count} messages wait, and are tried again until it works")
+            failed = said
+            if stopped.wait(pause_s):
+                raise NotWritten(f"{count} messages are not written: {said}; the broker will deliver them again")
+            pause_s = min(pause_s * 2, _PAUSE_MAX_S)

@@ -1,0 +1,86 @@
+"""The file of messages that were refused: JSON lines, synced before the messages are acknowledged.
+
+    {"time": "2024-01-01T08:00:00+00:00", "topic": "plant/a", "payload": "x", "reason": "the payload is not a number"}
+
+A payload that is not UTF-8 is `payload_base64` instead. When the file has `bytes_max` bytes it becomes FILE.1, in place
+of an earlier one: both together never have much more than twice as many. Not thread-safe.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import BinaryIO
+
+import orjson
+
+#: Payloads may be secret.
+_MODE = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message that was refused, in whole or in part, and why."""
+
+    topic: str
+    payload: bytes
+    reason: str
+
+
+class DeadLetterFile:
+    """See the module. Raises OSError where the file cannot be written."""
+
+    def __init__(self, path: str, bytes_max: int) -> None:
+        self._path = path
+        self._bytes_max = bytes_max
+        self._stream = self._open()
+        _sync_folder(path)
+
+    def _open(self) -> BinaryIO:
+        return open(self._path, "ab", opener=lambda path, flags: os.open(path, flags, _MODE))
+
+    def append(self, letters: Sequence[DeadLetter]) -> None:
+        """Write the letters; when this returns they are durable."""
+        for letter in letters:
+            if self._stream.closed or self._stream.tell() >= self._bytes_max:
+                self._rotate()
+            self._stream.write(_line_of(letter))
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+
+    def _rotate(self) -> None:
+        if not self._stream.closed:
+            self._stream.flush()
+            os.fsync(self._stream.fileno())
+            self._stream.close()
+            os.replace(self._path, f"{self._path}.1")
+        self._stream = self._open()
+        _sync_folder(self._path)
+
+    def close(self) -> None:
+        """Close the file. Idempotent."""
+        self._stream.close()
+
+
+def _line_of(letter: DeadLetter) -> bytes:
+    moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+    line = {"time": moment, "topic": letter.topic, **_payload_of(letter.payload), "reason": letter.reason}
+    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _payload_of(payload: bytes) -> dict[str, str]:
+    try:
+        return {"payload": payload.decode()}
+    except UnicodeDecodeError:
+        return {"payload_base64": base64.b64encode(payload).decode()}
+
+
+def _sync_folder(path: str) -> None:
+    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

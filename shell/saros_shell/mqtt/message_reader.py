@@ -1,0 +1,81 @@
+"""From messages to rows, and the times of messages that have none of their own.
+
+Such a message has the time of its arrival. Of the same series no two messages get the same time, which would overwrite
+the earlier one: the later message gets the next tick. A message that is delivered again on the same connection, or
+after a reconnection, keeps its time. Not thread-safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+
+from saros_shell.mqtt.broker_connection import Message
+from saros_shell.mqtt.payload_formats import Parser, Row
+from saros_shell.mqtt.routes import BadMessage, Router
+
+#: Series whose last time of arrival is kept.
+_SERIES_KEPT = 100_000
+
+
+class ArrivalClock:
+    """Gives times of arrival, in the database's unit, that grow strictly for each series."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        self._now = now
+        self._last: dict[tuple[str, str], int] = {}
+
+    def next(self, series: Collection[tuple[str, str]]) -> int:
+        """Return the time of a message that arrives now, with values of these series."""
+        now = self._now()
+        if len(self._last) >= _SERIES_KEPT:
+            self._last = {known: last for known, last in self._last.items() if last >= now}
+        ticks = max(now, *(self._last.get(one, now - 1) + 1 for one in series))
+        for one in series:
+            self._last[one] = ticks
+        return ticks
+
+
+@dataclass(slots=True)
+class ReadMessages:
+    """Rows of several messages, each with the number of its message; reasons for refusals by message."""
+
+    rows: list[tuple[int, Row]] = field(default_factory=list)
+    refusals: dict[int, list[str]] = field(default_factory=dict)
+
+    def refuse(self, message: int, reason: str) -> None:
+        """Remember that a message, or a part of it, cannot be written."""
+        reasons = self.refusals.setdefault(message, [])
+        if reason not in reasons:
+            reasons.append(reason)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageReader:
+    """Reads messages as the routes and the format of payloads say."""
+
+    router: Router
+    parse: Parser
+    clock: ArrivalClock
+
+    def read(self, messages: Iterable[Message]) -> ReadMessages:
+        """Return the rows of the messages."""
+        found = ReadMessages()
+        for number, message in enumerate(messages):
+            try:
+                parsed = self.parse(message.payload, self.router.path_of(message.topic))
+            except BadMessage as error:
+                found.refuse(number, str(error))
+                continue
+            for problem in parsed.problems:
+                found.refuse(number, problem)
+            for row in parsed.rows:
+                if row.time is None:
+                    row.time = self._arrival(message, row)
+                found.rows.append((number, row))
+        return found
+
+    def _arrival(self, message: Message, row: Row) -> int:
+        if message.arrival is None:
+            message.arrival = self.clock.next([(row.device, name) for name in row.values])
+        return message.arrival

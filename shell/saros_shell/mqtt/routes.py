@@ -1,0 +1,190 @@
+"""Routes: the devices and series that the messages of a topic are written to.
+
+    --topic 'plant/{area}/+'  -->  subscription plant/+/+     fields: {area} or {1}, {2}
+    --path 'root.plant.{area}.{2}'   message of plant/hall1/pump 3  -->  root.plant.hall1.`pump 3`
+
+A field stands for one level of the topic, also within a node (`root.plant.area_{1}`). The field of `#` stands for all
+remaining levels, each a node of its own. Values of fields are quoted where SQL needs it. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from saros_shell.mqtt.broker_address import MqttUsageError
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.paths import quote_node, split_path, unquote_node
+
+#: Topics are limited to 65,535 bytes by the protocol.
+_TOPIC_BYTES_MAX = 65_535
+#: `$share/group/filter` distributes the messages of a filter over the members of a group.
+_SHARED = re.compile(r"\$share/[^/+#]+/(?=.)")
+_FIELD = re.compile(r"\{(\w+)\}")
+
+
+class BadMessage(Exception):
+    """A message that cannot be written: its topic or its payload is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFilter:
+    """A filter of topics, and the fields that its wildcards fill."""
+
+    #: The text to subscribe to.
+    subscription: str
+    pattern: re.Pattern[str]
+    #: Names of each wildcard: its number, and its own name if it has one.
+    fields: tuple[tuple[str, ...], ...]
+    #: Whether the last wildcard is `#`.
+    multi_level: bool
+
+    def match(self, topic: str) -> dict[str, list[str]] | None:
+        """Return the levels of each field; None if the topic does not match."""
+        found = self.pattern.fullmatch(topic)
+        if found is None:
+            return None
+        levels = [[value or ""] for value in found.groups()]
+        if self.multi_level:
+            rest = found.groups()[-1]
+            levels[-1] = [] if rest is None else rest.split("/")
+        return {name: value for names, value in zip(self.fields, levels, strict=True) for name in names}
+
+
+def parse_topic(text: str) -> TopicFilter:
+    """Return the filter of a --topic. Raises MqttUsageError."""
+    shared = _SHARED.match(text)
+    prefix = shared.group() if shared else ""
+    levels = text.removeprefix(prefix).split("/")
+    if not text or "\0" in text or len(text.encode()) > _TOPIC_BYTES_MAX:
+        raise MqttUsageError(
+            f"--topic {text[:40]!r} is not a topic: it is empty, too long, or contains a null character"
+        )
+    filters: list[str] = []
+    patterns: list[str] = []
+    fields: list[tuple[str, ...]] = []
+    for number, level in enumerate(levels, 1):
+        named = _FIELD.fullmatch(level)
+        if level == "#" and number == len(levels):
+            patterns.append("(?:/(.*))?" if patterns else "(.*)")
+            fields.append((str(len(fields) + 1),))
+        elif level == "+" or named:
+            patterns.append(("/" if patterns else "") + "([^/]*)")
+            fields.append((str(len(fields) + 1), *(named.groups() if named else ())))
+        elif re.search(r"[+#{}]", level):
+            raise MqttUsageError(
+                f"--topic {text}: level {level!r} is neither a plain text nor + nor {{name}}; # may only be the last"
+            )
+        else:
+            patterns.append(("/" if patterns else "") + re.escape(level))
+        filters.append("+" if named else level)
+    _check_names(text, fields)
+    pattern = re.compile("".join(patterns), re.DOTALL)
+    return TopicFilter(prefix + "/".join(filters), pattern, tuple(fields), levels[-1] == "#")
+
+
+def _check_names(text: str, fields: Sequence[tuple[str, ...]]) -> None:
+    names = [name for of_one in fields for name in of_one]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise MqttUsageError(f"--topic {text}: two wildcards are called {twice}; numbers count all wildcards")
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """The place of a field in a node."""
+
+    name: str
+
+
+#: Texts and fields of one node.
+_Node = tuple["str | _Field", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PathTemplate:
+    """A path with fields."""
+
+    nodes: tuple[_Node, ...]
+
+    def fill(self, fields: Mapping[str, Sequence[str]]) -> list[str]:
+        """Return the canonical nodes of the path. Raises BadMessage for a level without characters."""
+        filled: list[str] = []
+        for node in self.nodes:
+            if len(node) == 1 and isinstance(node[0], _Field):
+                filled += fields[node[0].name]
+            else:
+                filled.append("".join(part if isinstance(part, str) else fields[part.name][0] for part in node))
+        if "" in filled:
+            raise BadMessage("a level of the topic is empty, and a node of a path is not")
+        return [quote_node(node) for node in filled]
+
+
+def parse_template(text: str, topic: TopicFilter) -> PathTemplate:
+    """Return the template of a --path for a topic. Raises MqttUsageError."""
+    marker = "field"
+    while marker in text:
+        marker += "_"
+    names = _FIELD.findall(text)
+    known = [name for of_one in topic.fields for name in of_one]
+    unknown = next((name for name in names if name not in known), None)
+    if unknown is not None:
+        there = ", ".join(f"{{{name}}}" for name in known) or "none"
+        raise MqttUsageError(
+            f"--path {text}: {{{unknown}}} is not a field of --topic {topic.subscription}; it has {there}"
+        )
+    numbers = iter(range(len(names)))
+    try:
+        nodes = split_path(_FIELD.sub(lambda _: f"{marker}{next(numbers)}{marker}", text))
+    except UserMistake as error:
+        raise MqttUsageError(f"--path {text}: {str(error).replace(marker, '')}") from None
+    template = PathTemplate(tuple(_node_of(unquote_node(node), marker, names) for node in nodes))
+    if template.nodes[0] != ("root",):
+        raise MqttUsageError(f"--path {text} does not begin with root, such as root.plant.{{1}}")
+    last = topic.fields[-1][0] if topic.multi_level else None
+    if any(len(node) > 1 and _Field(last or "") in node for node in template.nodes):
+        raise MqttUsageError(f"--path {text}: {{{last}}} stands for several levels, and must be a node of its own")
+    return template
+
+
+def _node_of(node: str, marker: str, names: Sequence[str]) -> _Node:
+    parts = re.split(rf"{marker}(\d+){marker}", node)
+    return tuple(
+        _Field(names[int(part)]) if number % 2 else part for number, part in enumerate(parts) if part or number % 2
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A filter, and the path that its messages are written to; None: the payload names the devices."""
+
+    topic: TopicFilter
+    path: PathTemplate | None
+
+
+#: Topics whose path is kept.
+_TOPICS_CACHED = 100_000
+
+
+class Router:
+    """Finds the path of a topic: the first route whose filter matches."""
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        self.routes = tuple(routes)
+        self._paths: dict[str, tuple[str, ...] | None] = {}
+
+    def path_of(self, topic: str) -> tuple[str, ...] | None:
+        """Return the canonical nodes; None if the payload names the devices. Raises BadMessage."""
+        if topic not in self._paths:
+            if len(self._paths) >= _TOPICS_CACHED:
+                self._paths.clear()
+            self._paths[topic] = self._find(topic)
+        return self._paths[topic]
+
+    def _find(self, topic: str) -> tuple[str, ...] | None:
+        for route in self.routes:
+            fields = route.topic.match(topic)
+            if fields is not None:
+                return None if route.path is None else tuple(route.path.fill(fields))
+        raise BadMessage("no --topic matches; the broker kept an earlier subscription of this client id")
