@@ -2,10 +2,10 @@
 
 python benchmarks/campaign_kill.py [--rounds 100] [--durability fsync] [--seed 1] [--client saros]
 
-A child process carries out a fixed sequence of operations (batches, late and overwriting batches, deletions, flushes)
-and reports each one that was acknowledged. The parent kills it at a random moment, opens the folder, and compares every
-point with what the acknowledged operations make; the one operation that was under way may have happened or not, as a
-whole. Then the next child goes on where the sequence stopped.
+A child process carries out a fixed sequence of operations (batches, late and overwriting batches, single rows,
+deletions, flushes) and reports each one that was acknowledged. The parent kills it at a random moment, opens the
+folder, and compares every point with what the acknowledged operations make; the one operation that was under way may
+have happened or not, as a whole. Then the next child goes on where the sequence stopped.
 
 With `--client iotdb`, the child is a client of a server, PyPI's apache-iotdb, and the parent kills the server. The
 child says so when its connection is lost, and repeats its last operation when there is a server again.
@@ -45,14 +45,18 @@ def device_of(slot: int) -> str:
 
 
 def operation(number: int) -> tuple[str, int]:
-    """(kind, slot): slot k is the times [k * ROWS, (k + 1) * ROWS) of its device."""
+    """(kind, slot): slot k is the times [k * ROWS, (k + 1) * ROWS) of its device; "row" writes the first one alone."""
     if number % 29 == 28:
         return "delete", number - 7
     if number % 7 == 6:
         return "write", number - 5  # late, over what is there
     if number % 211 == 210:
         return "flush", 0
-    return "write", number
+    return "row" if number % 5 == 4 else "write", number
+
+
+def rows_written(number: int) -> int:
+    return {"write": ROWS, "row": 1}.get(operation(number)[0], 0)
 
 
 class Client(Protocol):
@@ -92,16 +96,15 @@ class IotdbClient:
         self._session.open()
 
     def write(self, device: str, times: np.ndarray, values: np.ndarray) -> None:
-        """Write by one of three calls, in turn; `insert_record` writes a row of the tablet again."""
+        """Write one row by `insert_record`; several by `insert_records` or `insert_tablet`, in turn on each device."""
         names, rows = ["v", "half"], [[value, value / 2] for value in values.tolist()]
-        call = int(times[0]) // ROWS % 3
-        if call == 0:
-            each = len(rows)
-            self._session.insert_records([device] * each, times.tolist(), [names] * each, [self._types] * each, rows)
-            return
-        self._session.insert_tablet(self._tablet(device, names, self._types, rows, times.tolist()))
-        if call == 2:
+        count, slot = len(rows), int(times[0]) // ROWS
+        if count == 1:
             self._session.insert_record(device, int(times[0]), names, self._types, rows[0])
+        elif slot // DEVICES % 2:
+            self._session.insert_records([device] * count, times.tolist(), [names] * count, [self._types] * count, rows)
+        else:
+            self._session.insert_tablet(self._tablet(device, names, self._types, rows, times.tolist()))
 
     def execute(self, text: str) -> None:
         self._session.execute_non_query_statement(text)
@@ -109,9 +112,9 @@ class IotdbClient:
 
 def carry_out(client: Client, number: int) -> None:
     kind, slot = operation(number)
-    first, end = slot * ROWS, (slot + 1) * ROWS
-    if kind == "write":
-        client.write(device_of(slot), np.arange(first, end), number * 1_000 + np.arange(ROWS, dtype=np.int64))
+    first, end, rows = slot * ROWS, (slot + 1) * ROWS, np.arange(rows_written(number), dtype=np.int64)
+    if len(rows):
+        client.write(device_of(slot), first + rows, number * 1_000 + rows)
     elif kind == "delete":
         client.execute(f"delete from {device_of(slot)}.* where time >= {first} and time < {end}")
     else:
@@ -148,15 +151,16 @@ class Model:
 
     def apply(self, number: int) -> None:
         kind, slot = operation(number)
-        if kind == "write":
+        if rows_written(number):
             self.owner[slot] = number
         elif kind == "delete":
             self.owner.pop(slot, None)
 
     def rows(self, device: int) -> tuple[np.ndarray, np.ndarray]:
         slots = sorted(slot for slot in self.owner if slot % DEVICES == device)
-        times = [np.arange(slot * ROWS, (slot + 1) * ROWS) for slot in slots]
-        values = [self.owner[slot] * 1_000 + np.arange(ROWS) for slot in slots]
+        rows = {slot: np.arange(rows_written(self.owner[slot])) for slot in slots}
+        times = [slot * ROWS + rows[slot] for slot in slots]
+        values = [self.owner[slot] * 1_000 + rows[slot] for slot in slots]
         empty = np.empty(0, np.int64)
         return np.concatenate([empty, *times]), np.concatenate([empty, *values])
 
@@ -303,8 +307,9 @@ def campaign(rounds: int, durability: str, seed: int, client: str) -> int:
                     done += 1  # a client of a server repeats it
             connection.close()
     shutil.rmtree(folder)
+    points = 2 * sum(map(rows_written, range(done + 1)))
     print(
-        f"{rounds} kills, {done + 1} acknowledged operations ({(done + 1) * ROWS * 2:,} points), durability"
+        f"{rounds} kills, {done + 1} acknowledged operations ({points:,} points), durability"
         f" {durability}, {time.perf_counter() - started:.0f} s: nothing lost, nothing wrong"
     )
     return 0

@@ -229,6 +229,7 @@ def test_nodes_are_spoken_to_without_threads(tmp_path: Path) -> None:
     server.stop()
 
 
+@pytest.mark.slow
 def test_many_tasks_write_at_once_and_all_is_written_once(target: str) -> None:
     async def write(connection: aio.AsyncConnection, task: int) -> int:
         return sum([await connection.insert(f"root.t.d{task}", [i], {"x": [float(i)]}) for i in range(10)])

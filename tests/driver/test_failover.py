@@ -457,6 +457,7 @@ def test_inserts_follow_the_leader_that_a_node_names(nodes: list[Node]) -> None:
             connection.insert("root.a.e", [time_], {"x": [1.0]})
 
 
+@pytest.mark.slow
 def test_a_node_that_hangs_holds_a_write_up_for_a_little_while(
     nodes: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:

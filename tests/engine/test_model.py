@@ -25,6 +25,7 @@ def test_answers_are_the_models(seed: int) -> None:
     assert check(seed) == 20
 
 
+@pytest.mark.slow
 def test_a_limit_that_skips_a_row_too_many_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     make = LimitOperator.__init__
 

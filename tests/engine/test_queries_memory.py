@@ -121,7 +121,7 @@ def test_what_cannot_waits_until_others_give_back(engine: Engine) -> None:
     assert_nothing_is_left(engine)
 
 
-@pytest.mark.parametrize("how", ["killed", "late", "closed"])
+@pytest.mark.parametrize("how", ["killed", pytest.param("late", marks=pytest.mark.slow), "closed"])
 def test_a_wait_ends_with_its_query(engine: Engine, how: str) -> None:
     others = taken(engine, 54 * MIB)
     execution = execution_of(engine, HEAVY, 2_000 if how == "late" else None)

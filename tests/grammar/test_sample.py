@@ -72,6 +72,7 @@ def test_columns_are_named_as_iotdb_names_them():
     assert len(found) > 30
 
 
+@pytest.mark.slow
 def test_cache_gives_what_the_parser_gives():
     cache = StatementCache(capacity=10_000)
     texts = [text for _, text in sample_statements() if parses(text)]

@@ -10,7 +10,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 ROOMS = ("grammar", "engine", "scheduler", "cluster", "storage", "sync", "wire", "server", "driver", "shell", "spark")
 SOURCES = sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py") if "generated" not in p.parts)
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
+
+
+@cache
+def trees() -> Mapping[Path, ast.Module]:
+    """The tree of each source; parsed when a test needs it, since all processes of a run import this module."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
 
 
 def relative(path: Path) -> str:
@@ -31,7 +36,7 @@ def module_of(path: Path) -> str:
 def imports(*, types: bool = False) -> Mapping[str, set[str]]:
     """By module, the modules of ours that it imports, at its top or in a function; `types`: for type checkers, too."""
     known = {module_of(path) for path in SOURCES}
-    return {module_of(path): set(_imported(TREES[path], known, types)) - {module_of(path)} for path in SOURCES}
+    return {module_of(path): set(_imported(trees()[path], known, types)) - {module_of(path)} for path in SOURCES}
 
 
 def _imported(node: ast.AST, known: set[str], types: bool) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 import pytest
-from house.source_tree import ROOT, SOURCES, TREES, imports, is_package, module_of
+from house.source_tree import ROOT, SOURCES, imports, is_package, module_of, trees
 
 ROOMS = ("saros_storage", "saros_cluster")
 ROW = re.compile(r"^ {4}(\w+|\(room\)) +(\*|[(\w].*)$", re.M)
@@ -17,7 +17,7 @@ ROW = re.compile(r"^ {4}(\w+|\(room\)) +(\*|[(\w].*)$", re.M)
 def public(room: str) -> Iterator[set[str]]:
     """The entries of the table in the docstring of the room's `__init__`, as modules: one, or those of a package."""
     (path,) = ROOT.glob(f"*/{room}/__init__.py")
-    _, table = (ast.get_docstring(TREES[path]) or "").split("Public:")
+    _, table = (ast.get_docstring(trees()[path]) or "").split("Public:")
     known = {module_of(path) for path in SOURCES if not is_package(path)}
     for package, names in ROW.findall(table):
         above = room if package == "(room)" else f"{room}.{package}"

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from house.source_tree import ROOT, SOURCES, TREES, relative
+from house.source_tree import ROOT, SOURCES, relative, trees
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +45,7 @@ def texts_in(tree: ast.Module) -> Iterator[str]:
 def known() -> set[str]:
     """All words of names and texts of the code, of the names of files, and of what is no Python."""
     words = {*dir(builtins), *keyword.kwlist, *NOT_OURS}
-    for tree in TREES.values():
+    for tree in trees().values():
         words.update(names_in(tree))
         words.update(word for text in texts_in(tree) for word in re.findall(r"\w+", text))
     for path in (*SOURCES, *(ROOT / "tests").rglob("*"), *(ROOT / "benchmarks").rglob("*")):
@@ -61,7 +61,7 @@ def known() -> set[str]:
 
 
 def documentation(path: Path) -> str:
-    tree = TREES[path]
+    tree = trees()[path]
     owners = (n for n in ast.walk(tree) if isinstance(n, ast.Module | ast.ClassDef | ast.FunctionDef))
     comments = re.findall(r"#:? (.*)", path.read_text(encoding="utf-8"))
     return "\n".join([*(ast.get_docstring(owner) or "" for owner in owners), *comments])

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
-from house.source_tree import SOURCES, TREES, imports, is_package, module_of, relative
+from house.source_tree import SOURCES, imports, is_package, module_of, relative, trees
 
 MODULES_MAX = 15
 #: Words of an `__init__`'s docstring; with fewer it does not say what belongs there.
@@ -167,7 +167,7 @@ def test_every_folder_of_modules_is_a_package() -> None:
 
 
 def test_a_package_says_what_belongs_there() -> None:
-    said = {relative(p): (ast.get_docstring(TREES[p]) or "").split() for p in SOURCES if is_package(p)}
+    said = {relative(p): (ast.get_docstring(trees()[p]) or "").split() for p in SOURCES if is_package(p)}
     assert [] == [path for path, words in said.items() if len(words) < WORDS_MIN]
 
 
@@ -183,7 +183,7 @@ def test_modules_have_names_of_the_field() -> None:
 def test_classes_have_names_of_the_field() -> None:
     bad = [
         f"{relative(path)}: {node.name}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef) and node.name.lstrip("_") in BANNED_CLASSES
     ]
@@ -192,7 +192,7 @@ def test_classes_have_names_of_the_field() -> None:
 
 def test_functions_have_names_of_the_field() -> None:
     found: dict[str, set[str]] = defaultdict(set)
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.strip("_") in BANNED_FUNCTIONS:
                 found[module_of(path)].add(node.name)
@@ -204,7 +204,7 @@ def test_the_client_api_knows_no_protocol() -> None:
     protocols += ("saros_server.port", "saros_server.frames", "saros_server.thrift", "saros_server.http")
     bad = {
         relative(path): found
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         if module_of(path).startswith("saros_server.api")
         and (
             found := [name for name in imported_names(tree) if f"{name}.".startswith(tuple(f"{p}." for p in protocols))]
@@ -240,7 +240,7 @@ def test_no_module_is_named_by_a_text() -> None:
     """A text that names a module of another room would hide an import from the rules about layers."""
     modules = {module_of(path) for path in SOURCES if "." in module_of(path)}
     bad = []
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         room = module_of(path).partition(".")[0]
         others = {name for name in modules if name.partition(".")[0] != room}
         documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from house.source_tree import ROOT, SOURCES, TREES
+from house.source_tree import ROOT, SOURCES, trees
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +50,7 @@ ALLOWED = {
 
 def documentation(path: Path) -> Iterator[str]:
     """Each docstring, and each run of comments."""
-    for node in ast.walk(TREES[path]):
+    for node in ast.walk(trees()[path]):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield ast.get_docstring(node) or ""
     run: list[str] = []

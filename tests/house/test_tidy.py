@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from house.source_tree import ROOMS, ROOT, SOURCES, TREES, relative
+from house.source_tree import ROOMS, ROOT, SOURCES, relative, trees
 
 #: The claim of a docstring that its module is pure: it decides and never acts, with `now` and events in, values out.
 #: The claim of a package's `__init__` holds for all its modules.
@@ -36,12 +36,12 @@ README_LINES_MAX = 60
 
 
 def functions() -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         yield from ((path, n) for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 def test_modules_have_docstrings() -> None:
-    assert [] == [relative(path) for path, tree in TREES.items() if ast.get_docstring(tree) is None]
+    assert [] == [relative(path) for path, tree in trees().items() if ast.get_docstring(tree) is None]
 
 
 def test_files_are_short() -> None:
@@ -58,7 +58,7 @@ def test_functions_are_short() -> None:
 def test_no_exception_is_swallowed() -> None:
     assert [] == [
         f"{relative(path)}:{node.lineno}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ExceptHandler) and all(isinstance(item, ast.Pass) for item in node.body)
     ]
@@ -67,7 +67,7 @@ def test_no_exception_is_swallowed() -> None:
 def test_one_table_maps_data_types_to_arrow() -> None:
     tables = [
         relative(path)
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Dict)
         and node.keys
@@ -95,8 +95,8 @@ def test_nothing_is_left_over() -> None:
 
 def is_pure(path: Path) -> bool:
     """Whether the module, or a package that it is in, claims to be pure."""
-    packages = (TREES.get(folder / "__init__.py") for folder in path.parents)
-    claims = (ast.get_docstring(tree) or "" for tree in (TREES[path], *packages) if tree is not None)
+    packages = (trees().get(folder / "__init__.py") for folder in path.parents)
+    claims = (ast.get_docstring(tree) or "" for tree in (trees()[path], *packages) if tree is not None)
     return any(PURE.search(claim) for claim in claims)
 
 
@@ -111,7 +111,7 @@ def banned_imports(tree: ast.Module) -> set[str]:
 
 
 def test_what_claims_to_be_pure_does_not_reach_for_the_world() -> None:
-    found = {relative(path): banned_imports(TREES[path]) for path in SOURCES if is_pure(path)}
+    found = {relative(path): banned_imports(trees()[path]) for path in SOURCES if is_pure(path)}
     assert {} == {name: banned for name, banned in found.items() if banned}
 
 
@@ -170,7 +170,7 @@ def test_the_readme_of_a_room_names_the_rooms_that_it_imports() -> None:
     unsaid = {}
     for room in ROOMS:
         (said,) = re.findall(r"^May import: (.+?)\n\n", readme(room), re.M | re.S)
-        names = {name for path in SOURCES if path.is_relative_to(ROOT / room) for name in _imported(TREES[path])}
+        names = {name for path in SOURCES if path.is_relative_to(ROOT / room) for name in _imported(trees()[path])}
         packages = {name for name in names if name == "saros" or name.startswith("saros_")}
         rooms = {"driver" if name == "saros" else name.removeprefix("saros_") for name in packages}
         unsaid[room] = rooms - {room} - set(re.findall(r"\w+", said))

@@ -47,6 +47,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClientApi]:
     made = ClientApi(str(tmp_path_factory.mktemp("frames") / "data"), SystemClock())
     times, x = np.arange(ROWS), np.random.default_rng(1).random(ROWS)
     made._own.insert("root.a.d", times, {"x": x, "y": times, "z": times[::-1]}, aligned=None)
+    made._own.execute("flush", (), None)  # rows of a file are read in several blocks, and may wait for a client
     yield made
     made.close()
 

@@ -107,6 +107,12 @@ written = []
 class Enough(Exception):
     pass
 
+def report(ignored):  # Python's own callbacks of weak references are interrupted too, and raise nothing
+    if ignored.exc_type is not KeyboardInterrupt or getattr(ignored.object, "__module__", "saros").startswith("saros"):
+        sys.__unraisablehook__(ignored)
+
+sys.unraisablehook = report
+
 def work():
     while not open(sys.argv[2]).read():
         n = len(written)

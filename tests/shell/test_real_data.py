@@ -14,7 +14,7 @@ import pytest
 import saros
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the recordings are not here")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not DATA.exists(), reason="the recordings are not here")]
 START, END = pd.Timestamp("2020-03-09T10:00:00", tz="UTC"), pd.Timestamp("2020-03-09T16:00:00", tz="UTC")
 
 

@@ -447,6 +447,7 @@ def test_aggregates_are_one_statement_for_as_many_devices_as_its_text_may_name(
         assert [float(number) for number in range(20)] == means
 
 
+@pytest.mark.slow
 def test_the_moment_of_a_job_goes_when_nobody_reads(tmp_path: Path) -> None:
     server = Server(str(tmp_path), "127.0.0.1", 0)
     server.start()
