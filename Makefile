@@ -2,8 +2,6 @@
 # (Java, if present, also lets the tests regenerate the parser).
 PYTHON ?= python3
 BIN := .venv/bin
-# Test processes: more than a machine of two cores has, since many tests wait for clusters.
-WORKERS ?= 3
 MINUTES ?= 10
 ROUNDS ?= 100
 CYCLES ?= 50
@@ -11,7 +9,7 @@ NODES ?= 3
 FAULTS ?= 8
 RESTARTS ?= 200
 
-.PHONY: help run test quick check-slow lint types imports unit format parser proto console bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming campaign-wire campaign-http simulate-scale mutants clean
+.PHONY: help run test quick check-slow lint types imports unit format parser proto bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming campaign-wire simulate-scale mutants clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -28,7 +26,7 @@ run: .venv/.installed ## open the shell on an embedded database in ./data (or ru
 test: lint types imports unit ## everything that must hold
 
 quick: .venv/.installed ## the tests that take under a second each, without style and types: a first answer in two minutes
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 1 -m "not slow and not speed"
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 1 -m "not slow and not speed"
 
 check-slow: .venv/.installed ## fail tests over a second that are not marked slow; needs a quiet machine
 	@$(BIN)/python -m pytest --check-slow -m "not slow and not speed"
@@ -44,8 +42,8 @@ imports: .venv/.installed ## who may import whom
 	@$(BIN)/lint-imports
 
 quick unit: export PYTHONDONTWRITEBYTECODE := # the processes that tests start begin as a user's do; rewritten tests are kept
-unit: .venv/.installed ## all tests: WORKERS files at a time, the slowest first; what compares times, alone
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 1 -m "not speed" --durations=15
+unit: .venv/.installed ## all tests: two files at a time, since many wait for clusters; what compares times, alone
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 1 -m "not speed" --durations=15
 	@$(BIN)/python -m pytest -m speed
 
 format: .venv/.installed ## rewrite the code as ruff wants it
@@ -57,10 +55,7 @@ parser: .venv/.installed ## regenerate the parser from grammar/*.g4 (needs Java)
 		&& rm -f saros_grammar/generated/*.interp saros_grammar/generated/*.tokens
 
 proto: .venv/.installed ## regenerate the messages from wire/*.proto
-	@$(BIN)/python -m grpc_tools.protoc -I wire --python_out=wire/saros_wire/generated --pyi_out=wire/saros_wire/generated wire/*.proto
-
-console:        ## bundle the console from server/console (needs Node and npm)
-	@cd server/console && npm ci --no-audit --no-fund --ignore-scripts && node build.mjs
+	@$(BIN)/python -m grpc_tools.protoc -I wire --python_out=wire/saros_wire/generated --pyi_out=wire/saros_wire/generated wire/client.proto
 
 bench: .venv/.installed ## the micro-benchmarks
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file; done
@@ -101,9 +96,6 @@ campaign-sync-kill: .venv/.installed ## two instances of 10 million points to th
 
 campaign-wire: .venv/.installed ## mutated messages of both client protocols, for MINUTES; the server must serve others all the time
 	@$(BIN)/python benchmarks/campaign_wire.py --minutes $(MINUTES)
-
-campaign-http: .venv/.installed ## mutated requests on every route of HTTP, for MINUTES; the server must serve others all the time
-	@$(BIN)/python benchmarks/campaign_http.py --minutes $(MINUTES)
 
 campaign-streaming: .venv/.installed ## a stream of Spark's from Saros to Saros starts again RESTARTS times; no row may be lost or come twice
 	@$(BIN)/python benchmarks/campaign_streaming.py --restarts $(RESTARTS)

@@ -6,7 +6,6 @@ after the call was carried out, as when a connection breaks.
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 import time
 from collections import Counter
@@ -123,14 +122,14 @@ class _Handler(FrameHandler):
         self._node.calls[self._call] += 1
         super()._run(header)
 
-    def _answer(self, running: Any, reply: Reply) -> None:
+    def _answer(self, running: Any, reply: Reply, watch: Any) -> None:
         if self._call in self._node.change:
             message = self._changed(self._call, _REPLIES[self._call].FromString(reply.head))
-            reply = dataclasses.replace(reply, head=message.SerializeToString())
+            reply = reply._replace(head=message.SerializeToString())
         if reply.items is not None:
             items = (self._changed(ITEM, item) for item in reply.items)
-            reply = dataclasses.replace(reply, items=items)
-        super()._answer(running, reply)
+            reply = reply._replace(items=items)
+        super()._answer(running, reply, watch)
 
     def _changed(self, name: Call | str, reply: Any) -> Any:
         try:

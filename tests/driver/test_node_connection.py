@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from driver.fake_node import FakeNode, Request
 from free_ports import HOST, free_ports
@@ -103,6 +104,17 @@ def test_a_body_of_more_buffers_than_the_system_takes_at_once_arrives_whole(perf
 
     with FakeNode(echo) as node:
         assert b"".join(parts) == perform(steps)
+
+
+def test_long_bodies_are_in_memory_that_arrow_reuses(perform: Callable[[Steps], Any]) -> None:
+    async def steps(network: Network) -> int:
+        before = pa.total_allocated_bytes()
+        reply = await ask(network, node, body=(bytes(1_000_000),))
+        assert 1_000_000 == len(reply.body)
+        return pa.total_allocated_bytes() - before
+
+    with FakeNode(echo) as node:
+        assert perform(steps) >= 1_000_000
 
 
 def test_an_error_leaves_the_connection_in_use(perform: Callable[[Steps], Any]) -> None:

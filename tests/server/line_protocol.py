@@ -110,7 +110,7 @@ class LineHandler:
         yield csv(schema.empty_table(), header=True)
         for messages in (answer.messages, self.call(operations.FETCH, answer.cursor) if answer.cursor else ()):
             for message in messages:
-                yield csv(pa.ipc.read_record_batch(pa.py_buffer(message), schema))
+                yield csv(message.batch(schema))
         yield b"END\n"
 
     def do_INSERT(self, rest: str) -> Iterable[bytes]:

@@ -15,9 +15,9 @@ from saros_server.api.insert_request import read_insert
 from saros_storage.base.arrow import data_type_of
 from saros_storage.base.block import Block, Column, TextArray
 from saros_storage.base.errors import UserMistake
-from saros_storage.base.types import DataType, NumericArray, TimeUnit
+from saros_storage.base.types import NUMPY_DTYPE, DataType, NumericArray, TimeUnit
 from saros_wire.client_values import UnreadableValues
-from saros_wire.payload import encode_insert_head
+from saros_wire.payload import MESSAGE_BYTES_MAX, encode_insert_head
 
 MS = TimeUnit.MILLISECOND
 ALL = {
@@ -57,7 +57,7 @@ def test_a_block_makes_the_message_that_arrow_makes(types: list[DataType], timed
         block = Block.timed(np.arange(rows) * 7, columns) if timed else Block.untimed(columns)
         schema = arrow_schema([t.name for t in types], types, timed=timed, unit=MS, zone="UTC")
         (message,) = encode(block, schema)
-        assert to_arrow(block, schema).serialize().to_pybytes() == bytes(message)
+        assert to_arrow(block, schema).serialize().to_pybytes() == bytes(message.joined())
 
 
 def test_columns_with_nulls_or_gaps_make_the_message_that_arrow_makes() -> None:
@@ -65,7 +65,30 @@ def test_columns_with_nulls_or_gaps_make_the_message_that_arrow_makes() -> None:
         schema = arrow_schema(["s"], [column.type], timed=True, unit=MS, zone="UTC")
         block = Block.timed(np.array([5, 6]), [column])
         (message,) = encode(block, schema)
-        assert to_arrow(block, schema).serialize().to_pybytes() == bytes(message)
+        assert to_arrow(block, schema).serialize().to_pybytes() == bytes(message.joined())
+
+
+def test_columns_of_numbers_are_sent_from_their_own_memory() -> None:
+    times, values = np.arange(1_001), np.arange(1_001, dtype=np.float32)
+    schema = arrow_schema(["s"], [DataType.FLOAT], timed=True, unit=MS, zone="UTC")
+    (message,) = encode(Block.timed(times, [Column(DataType.FLOAT, values)]), schema)
+    _, first, second, padding = message.buffers
+    assert np.shares_memory(np.frombuffer(first, np.uint8), times)
+    assert np.shares_memory(np.frombuffer(second, np.uint8), values)
+    assert (4, message.nbytes) == (len(padding), len(message.joined()))
+
+
+@pytest.mark.parametrize("type_", [DataType.DOUBLE, DataType.BOOLEAN, DataType.INT32])
+def test_a_large_block_is_several_messages_with_the_same_rows(type_: DataType) -> None:
+    rows = 1_500_001
+    column = Column(type_, np.arange(rows).astype(NUMPY_DTYPE[type_]))
+    schema = arrow_schema(["s"], [type_], timed=True, unit=MS, zone="UTC")
+    block = Block.timed(np.arange(rows), [column])
+    messages = encode(block, schema)
+    assert 2 <= len(messages) <= 4
+    assert all(message.nbytes <= MESSAGE_BYTES_MAX for message in messages)
+    table = pa.Table.from_batches([message.batch(schema) for message in messages])
+    assert pa.Table.from_batches([to_arrow(block, schema)]).equals(table)
 
 
 def test_a_slice_of_text_is_that_slice() -> None:

@@ -112,7 +112,7 @@ def test_a_result_consists_of_its_head_its_messages_and_a_cursor(
     assert [] == large.messages
     rest = list(ask(api, operations.FETCH, token, large.cursor))
     for messages in (small.messages, rest):
-        batches = [pa.ipc.read_record_batch(pa.py_buffer(message), schema) for message in messages]
+        batches = [message.batch(schema) for message in messages]
         assert [0.5, 1.0, 1.5] == pa.Table.from_batches(batches, schema).column(1).to_pylist()
 
 
@@ -165,7 +165,7 @@ def test_inserts_of_several_devices_have_outcomes_of_their_own(api: ClientApi, t
         assert (first, fourth) == (InsertOutcome(2), InsertOutcome(1))
         assert [getattr(error, "code", None) for error in (second, third)] == [2003, 507]
     head = ask(api, operations.EXECUTE, token, Statement("select count(x) from root.a.** align by device"))
-    batch = pa.ipc.read_record_batch(pa.py_buffer(head.messages[0]), pa.ipc.read_schema(pa.py_buffer(head.head.schema)))
+    batch = head.messages[0].batch(pa.ipc.read_schema(pa.py_buffer(head.head.schema)))
     assert batch.to_pydict() == {"Device": ["root.a.d1", "root.a.d4"], "count(x)": [2, 1]}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from waiting import wait_until
 import saros
 import saros.aio
 from saros_server.api import executions, operations, result_cursors
+from saros_server.api.arrow import Message
 from saros_server.api.calls import Operation, Peer
 from saros_server.api.client_api import ApiConnection
 from saros_server.api.executions import Statement
@@ -65,9 +66,9 @@ def opened(server: Server) -> bytes:
     return token
 
 
-def table_of(schema: bytes, messages: list[bytes]) -> pa.Table:
+def table_of(schema: bytes, messages: Iterable[Message]) -> pa.Table:
     known = pa.ipc.read_schema(pa.py_buffer(schema))
-    return pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(m), known) for m in messages], schema=known)
+    return pa.Table.from_batches([m.batch(known) for m in messages], schema=known)
 
 
 def open_queries(server: Server) -> int:
@@ -95,7 +96,7 @@ def test_answer_and_rest_are_what_a_stream_brings(server: Server, limit: int, mo
     stream = ask(server, token, operations.STREAM, Statement(text))
     expected = table_of(stream.head.schema, list(stream))
     answer = ask(server, token, operations.EXECUTE, Statement(text))
-    assert sum(map(len, answer.messages)) <= 2 * limit
+    assert sum(message.nbytes for message in answer.messages) <= 2 * limit
     others = ask(server, token, operations.FETCH, answer.cursor) if answer.cursor else []
     assert (limit < ROWS * 24) == (answer.cursor > 0)
     assert expected.equals(table_of(answer.head.schema, [*answer.messages, *others]))

@@ -21,6 +21,7 @@ from saros_server.api.client_api import ClientApi
 from saros_server.frames import frame_handler
 from saros_server.frames.calls import CALLS
 from saros_server.frames.frame_protocol import FrameProtocol
+from saros_server.port import call_monitor
 from saros_server.port.listener import PortListener
 from saros_storage.base.clock import SystemClock
 from saros_storage.checkpoint.checkpoint_set import decode_checkpoint_set
@@ -234,6 +235,16 @@ def test_a_client_without_credits_gets_a_window(client: FrameClient, api: Client
     rest = list(client.items(number))
     assert rest
     wait_equal(0, lambda: api.node.engine.open_queries)
+
+
+def test_credits_are_taken_at_once_though_the_call_is_short(api: ClientApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call_monitor, "LONG_CALL_SECONDS", 10 * PATIENCE_S)
+    listener = PortListener("127.0.0.1", 0, None, [FrameProtocol(api)])
+    listener.start()
+    with FrameClient(listener.address) as client:
+        client.open()
+        assert (ROWS, 25) == client.execute(LARGE).shape
+    listener.stop(0.0)
 
 
 def kind_of(frame: Frame | None) -> tuple[Kind, int]:

@@ -39,6 +39,7 @@ from saros.transport.exchange import (
     decode_header,
     encode_request,
     endpoint_of,
+    large_buffer,
 )
 from saros.transport.idle_connections import IdleConnections
 from saros.transport.node_connection import context_of, read_authority
@@ -110,10 +111,8 @@ class FrameReader:
         return header, bytes(content[: header.head_bytes]), bytes(content[header.head_bytes :])  # aligned, for Arrow
 
     def _begin_large(self, size: int) -> None:
-        import numpy as np
-
         there = self._end - self._start
-        self._large = np.empty(size, np.uint8).data
+        self._large = large_buffer(size)
         self._large[:there] = self._buffer[self._start : self._end]
         self._start, self._end = 0, there
 

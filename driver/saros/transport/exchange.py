@@ -93,6 +93,17 @@ class Reply:
     rest: Stream | None = None
 
 
+def large_buffer(count: int) -> memoryview:
+    """Return memory for a long frame.
+
+    Arrow's allocator reuses memory that was freed. Of NumPy's, the kernel would have to clear each page, which takes
+    as long as receiving the bytes.
+    """
+    import pyarrow as pa
+
+    return memoryview(pa.allocate_buffer(count)).cast("B")
+
+
 def encode_request(
     call: Call, request: int, head: bytes, body: Sequence[Buffer], *, greet: bool
 ) -> tuple[list[Buffer], int]:

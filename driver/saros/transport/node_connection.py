@@ -42,6 +42,7 @@ from saros.transport.exchange import (
     decode_header,
     encode_request,
     endpoint_of,
+    large_buffer,
 )
 from saros.transport.idle_connections import IdleConnections
 from saros.transport.sockets import CONNECT_S, Socket, open_socket, reason_of, tls_context
@@ -156,9 +157,7 @@ class NodeConnection:
         return bytes(self._buffer[self._start - count : self._start])
 
     def _take_large(self, count: int, there: int) -> memoryview:
-        import numpy as np
-
-        taken = np.empty(count, np.uint8).data
+        taken = large_buffer(count)
         taken[:there] = self._buffer[self._start : self._end]
         self._start = self._end = 0
         while there < count:

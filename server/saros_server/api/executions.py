@@ -8,7 +8,7 @@ A stream costs each side half as much again as an answer does, so a result that 
 a result closes it: the complete answer, the stream, or `result_cursors` if no client came for it. A cancelled token
 ends a stream at once, and an answer after `_ANSWER_SECONDS` at the latest.
 
-Rows travel as Arrow IPC messages, which are views of Arrow's memory: a protocol copies them only if it must.
+Rows travel as Arrow IPC messages, which are views of columns in memory: a protocol copies them only if it must.
 Thread-safe.
 """
 
@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from saros_engine.base.errors import QueryKilled
+from saros_server.api.arrow import Message
 from saros_server.api.cancellation import CancelToken
 from saros_server.api.errors import BadMessage
 from saros_server.api.result_cursors import CursorGone, ResultCursor, ResultCursors
@@ -112,7 +113,7 @@ class Answer:
 
     head: ResultHead
     #: Record batches as Arrow IPC.
-    messages: Sequence[bytes | memoryview]
+    messages: Sequence[Message]
     #: The cursor from which the other rows are fetched, within `LEASE_SECONDS`; 0: there are none.
     cursor: int = 0
     #: Set if the result is complete and has an end record.
@@ -141,7 +142,7 @@ class ResultStream:
         """The description of the result."""
         return _head(self._cursor)
 
-    def __iter__(self) -> Iterator[bytes | memoryview]:
+    def __iter__(self) -> Iterator[Message]:
         """Yield the record batches as Arrow IPC messages."""
         try:
             for message in self._messages():
@@ -153,7 +154,7 @@ class ResultStream:
         finally:
             self.close()
 
-    def _messages(self) -> Iterator[bytes | memoryview]:
+    def _messages(self) -> Iterator[Message]:
         yield from self._cursor.left
         outcome = self._cursor.outcome
         while outcome.has_rows and (messages := outcome.next_messages()) is not None:
@@ -239,9 +240,9 @@ class Executions:
         )
         return ResultCursor(outcome, session, statement.text, started, outcome.missing)
 
-    def _first_messages(self, result: ResultCursor, size: int) -> tuple[list[bytes | memoryview], bool]:
+    def _first_messages(self, result: ResultCursor, size: int) -> tuple[list[Message], bool]:
         """Return messages for an answer that has `size` bytes so far, and whether these are all."""
-        outcome, messages = result.outcome, list[bytes | memoryview]()
+        outcome, messages = result.outcome, list[Message]()
         if not outcome.has_rows:
             return messages, True
         until = self._clock.monotonic_ns() + round(_ANSWER_SECONDS * 1e9)
@@ -250,7 +251,7 @@ class Executions:
             if more is None:
                 return messages, True
             for message in more:
-                size += len(message)
+                size += message.nbytes
                 (messages if size <= 2 * _ANSWER_BYTES else result.left).append(message)
         return messages, False
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
+from saros_server.api.arrow import Message
 from saros_server.api.session import EmbeddedOutcome, EmbeddedSession
 from saros_storage.base.clock import Clock
 
@@ -43,7 +44,7 @@ class ResultCursor:
     #: The data that the head of the result says is left out; the end lists the rest.
     missing: Sequence[str] = ()
     #: Messages of rows that were taken already and not sent.
-    left: list[bytes | memoryview] = field(default_factory=list)
+    left: list[Message] = field(default_factory=list)
 
 
 class ResultCursors:

@@ -27,7 +27,7 @@ from saros_engine.execution.result import Result
 from saros_engine.expressions.times import zone_of
 from saros_engine.security.authorization import authorize_backup, authorize_load, authorize_sync, may_send
 from saros_engine.statements.batches import ColumnBatch, outcomes_of
-from saros_server.api.arrow import ResultSchema, encode, result_schema, to_arrow, to_column, to_times
+from saros_server.api.arrow import Message, ResultSchema, encode, result_schema, to_arrow, to_column, to_times
 from saros_server.api.insert_request import InsertRequest
 from saros_server.config.configuration import Configuration, ConfigurationError, configuration_file, load
 from saros_server.config.data_folder import cannot_open, check_not_foreign
@@ -407,7 +407,7 @@ class EmbeddedOutcome:
         """See `Outcome.next_batch`."""
         return self._next(to_arrow)
 
-    def next_messages(self) -> list[bytes | memoryview] | None:
+    def next_messages(self) -> list[Message] | None:
         """Return the next batch as Arrow IPC messages, mostly one; None at the end."""
         return self._next(encode)
 

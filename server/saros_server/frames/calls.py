@@ -32,6 +32,8 @@ _CHECKPOINT_ITEM_BYTES = 1 << 20
 #: Schemas whose encoded form is kept, and the bytes of the largest.
 _SCHEMAS_CACHED, _SMALL_SCHEMA_BYTES = 1_024, 4_096
 
+#: Bytes that follow each other; items of one byte.
+Buffers = Sequence[bytes | memoryview]
 _Request = TypeVar("_Request")
 _Answer = TypeVar("_Answer")
 
@@ -56,9 +58,9 @@ class Reply:
     """The answer to a request."""
 
     head: bytes = b""
-    body: Sequence[bytes | memoryview] = ()
-    #: The items of a stream that follow; None: this is all.
-    items: Iterable[bytes | memoryview] | None = None
+    body: Buffers = ()
+    #: The items of a stream that follow, each of which may be several buffers; None: this is all.
+    items: Iterable[Buffers] | None = None
     #: Makes the head of the stream's end, after the last item.
     end: Callable[[], bytes] = bytes
 
@@ -120,10 +122,12 @@ def _close(caller: Caller, _: None, __: memoryview) -> Reply:
 def _execute(caller: Caller, message: client_pb2.ExecuteRequest, _: memoryview) -> Reply:
     answer = caller(operations.EXECUTE, _statement(message))
     head = _answer(answer)
+    body = [buffer for message in answer.messages for buffer in message.buffers]
     if not answer.cursor:
-        return Reply(head, answer.messages)
+        return Reply(head, body)
     stream = caller(operations.FETCH, answer.cursor)
-    return Reply(head, answer.messages, stream, lambda: b"" if stream.end is None else _serialized(_end(stream.end)))
+    items = (message.buffers for message in stream)
+    return Reply(head, body, items, lambda: b"" if stream.end is None else _serialized(_end(stream.end)))
 
 
 def _statement(message: client_pb2.ExecuteRequest) -> Statement:
@@ -154,7 +158,7 @@ def _answer(answer: Answer) -> bytes:
     )
     made = client_pb2.Answer(
         head=own,
-        batch_bytes=[len(message) for message in answer.messages],
+        batch_bytes=[message.nbytes for message in answer.messages],
         end=None if answer.end is None else _end(answer.end),
     )
     return encode(head.schema, head.type_names) + _serialized(made)
@@ -222,12 +226,12 @@ def _discard_uploads(caller: Caller, message: client_pb2.DiscardUploadsRequest, 
 def _create_checkpoint(caller: Caller, message: client_pb2.CreateCheckpointRequest, _: memoryview) -> Reply:
     since = None if message.since < 0 else message.since
     content, step = caller(operations.CREATE_CHECKPOINT, since), _CHECKPOINT_ITEM_BYTES
-    return Reply(items=[content[start : start + step] for start in range(0, len(content), step)])
+    return Reply(items=[(content[start : start + step],) for start in range(0, len(content), step)])
 
 
 def _read_checkpoint(caller: Caller, message: client_pb2.ReadCheckpointRequest, _: memoryview) -> Reply:
     file = operations.CheckpointFile(message.capture, message.number, message.offset)
-    return Reply(items=caller(operations.READ_CHECKPOINT, file))
+    return Reply(items=((piece,) for piece in caller(operations.READ_CHECKPOINT, file)))
 
 
 def _release_checkpoints(caller: Caller, message: client_pb2.ReleaseCheckpointsRequest, _: memoryview) -> Reply:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from saros_wire.frames import WINDOW_BYTES
 
@@ -16,11 +17,16 @@ class CreditWindow:
         self._owed = 0
         self._is_open = True
 
-    def take(self, count: int) -> None:
+    def take(self, count: int, before_wait: Callable[[], None]) -> None:
         """Wait until something may be sent, and count `count` bytes as sent; after `close`, do not wait."""
+        if self._is_full():
+            before_wait()
         with self._changed:
-            self._changed.wait_for(lambda: self._owed < WINDOW_BYTES or not self._is_open)
+            self._changed.wait_for(lambda: not self._is_full())
             self._owed += count
+
+    def _is_full(self) -> bool:
+        return self._owed >= WINDOW_BYTES and self._is_open
 
     def grant(self, count: int) -> None:
         """Allow `count` bytes more."""

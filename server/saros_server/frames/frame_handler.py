@@ -10,6 +10,7 @@ frame end the connection, with an ERROR of request 0; an error of a request does
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError
@@ -18,9 +19,9 @@ from saros_engine.base.errors import QueryKilled
 from saros_server.api.cancellation import CancelToken
 from saros_server.api.client_api import ClientApi
 from saros_server.api.errors import BadMessage, refusal_of, rows_left_of
-from saros_server.frames.calls import CALLS, Caller, CallType, Reply, partial_write
+from saros_server.frames.calls import CALLS, Buffers, Caller, CallType, Reply, partial_write
 from saros_server.frames.credit_window import CreditWindow
-from saros_server.port.connection import Connection, ConnectionClosed
+from saros_server.port.connection import Connection, ConnectionClosed, Watch
 from saros_wire.frames import (
     CLIENT_KINDS,
     HEAD_BYTES_MAX,
@@ -122,10 +123,10 @@ class FrameHandler:
         body = self._connection.read_buffer(header.body_bytes) if header.body_bytes else _NO_BODY
         running = self._running = _Running(header.request)
         caller = Caller(self._api, token, wait_ms, running.cancel)
-        with self._connection.watch(self._look_ahead, running.cancel.cancel):
+        with self._connection.watch(self._look_ahead, running.cancel.cancel) as watch:
             try:
                 self._check_not_canceled(running)
-                self._answer(running, call.run(caller, _message(call, head), body))
+                self._answer(running, call.run(caller, _message(call, head), body), watch)
             except Exception as error:
                 running.cancel.cancel()  # it may have begun a result
                 if isinstance(error, ConnectionClosed):
@@ -133,7 +134,7 @@ class FrameHandler:
                 self._refuse(running.number, error)
         self._running = None
 
-    def _answer(self, running: _Running, reply: Reply) -> None:
+    def _answer(self, running: _Running, reply: Reply, watch: Watch) -> None:
         sizes = len(reply.head), sum(map(len, reply.body))
         if reply.items is None:
             self._connection.send([encode_header(Kind.REPLY, running.number, *sizes) + reply.head, *reply.body])
@@ -142,16 +143,16 @@ class FrameHandler:
         if not running.cancel.on_cancel(running.window.close):
             running.window.close()
         self._connection.send([encode_header(Kind.REPLY, running.number, *sizes, MORE) + reply.head, *reply.body])
-        self._send_items(running, running.window, reply)
+        self._send_items(running, running.window, reply.items, watch)
         end = reply.end()
         self._connection.send([encode_header(Kind.END, running.number, len(end)) + end])
 
-    def _send_items(self, running: _Running, window: CreditWindow, reply: Reply) -> None:
-        assert reply.items is not None
-        for item in reply.items:
-            window.take(len(item))
+    def _send_items(self, running: _Running, window: CreditWindow, items: Iterable[Buffers], watch: Watch) -> None:
+        for item in items:
+            size = sum(map(len, item))
+            window.take(size, before_wait=watch.expedite)
             self._check_not_canceled(running)
-            self._connection.send([encode_header(Kind.ITEM, running.number, 0, len(item)), item])
+            self._connection.send([encode_header(Kind.ITEM, running.number, 0, size), *item])
 
     def _check_not_canceled(self, running: _Running) -> None:
         self._queued.discard(running.number)

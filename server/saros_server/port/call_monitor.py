@@ -2,6 +2,7 @@
 
     with connection.watch(...):   the watch is in a set          the call's thread; costs no system call
       10 ms later                 its socket is in an epoll      the monitor's tick
+      or at `expedite`                                           the call's thread
         bytes, or the end         a callback                     the monitor
     after the `with`              out of both; waits for a callback in progress
 
@@ -19,7 +20,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 
-from saros_server.port.connection import Connection, ConnectionClosed
+from saros_server.port.connection import Connection, ConnectionClosed, Watch
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ class CallMonitor:
         self._epoll.register(self._waker, select.EPOLLIN)
         #: Watches of calls in progress.
         self._watches: set[_Watch] = set()
-        #: Those whose socket is in the epoll, by descriptor; only this thread adds to it.
+        #: Those whose socket is in the epoll, by descriptor.
         self._registered: dict[int, _Watch] = {}
         #: The thread waits without a time limit: a new watch must wake it.
         self._is_asleep = False
@@ -101,10 +102,11 @@ class CallMonitor:
         new = [watch for watch in list(self._watches) if watch.fd < 0]
         for watch in new:
             if now - watch.since >= LONG_CALL_SECONDS:
-                watch.register(self._register)
+                watch.expedite()
         return bool(new)
 
-    def _register(self, watch: _Watch) -> None:
+    def register(self, watch: _Watch) -> None:
+        """Put the socket of a watch into the epoll; its lock is held."""
         watch.fd = watch.connection.fileno()
         self._registered[watch.fd] = watch
         self._epoll.register(watch.fd, _EVENTS)
@@ -141,20 +143,21 @@ class _Watch:
         self._lock = threading.Lock()
         self._is_over = False
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Watch:
         self.since = time.monotonic()
         self._monitor.add(self)
+        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         with self._lock:
             self._is_over = True
             self._monitor.remove(self)
 
-    def register(self, register: Callable[[_Watch], None]) -> None:
-        """Put the socket into the epoll, unless the call is over; bytes that came with the request count as new."""
+    def expedite(self) -> None:
+        """See `Watch.expedite`. Bytes that came with the request count as new."""
         with self._lock:
-            if not self._is_over:
-                register(self)
+            if not self._is_over and self.fd < 0:
+                self._monitor.register(self)
                 if self.connection.buffered:
                     self._call(is_closed=False)
 

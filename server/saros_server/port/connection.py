@@ -57,12 +57,20 @@ class SendTimeout(ConnectionClosed):
     """The client did not read within its time."""
 
 
+class Watch(Protocol):
+    """The watch of a call."""
+
+    def expedite(self) -> None:
+        """Begin now, not after 10 ms: the call waits for its client. Unless it is over, or has begun."""
+        ...
+
+
 class Watcher(Protocol):
     """Watches connections whose calls last; see `watching`."""
 
     def watch(
         self, connection: Connection, on_readable: Callable[[], None], on_closed: Callable[[], None]
-    ) -> AbstractContextManager[None]:
+    ) -> AbstractContextManager[Watch]:
         """See `Connection.watch`."""
         ...
 
@@ -299,7 +307,7 @@ class Connection:
 
     # ------------------------------------------------------------------------------------------ calls, the end
 
-    def watch(self, on_readable: Callable[[], None], on_closed: Callable[[], None]) -> AbstractContextManager[None]:
+    def watch(self, on_readable: Callable[[], None], on_closed: Callable[[], None]) -> AbstractContextManager[Watch]:
         """Watch the client while a call runs on the connection's thread: while the `with` lasts.
 
         Once the call has lasted 10 ms, a thread calls `on_readable` when bytes have come: it may `pull` and look at

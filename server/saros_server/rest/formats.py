@@ -47,7 +47,7 @@ class Format:
 def _arrow(result: Result) -> EncodedResult:
     """Yield the engine's messages as they are."""
     yield result.head.schema
-    yield from result.messages
+    yield from (message.joined() for message in result.messages)
     yield _END_OF_STREAM
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from saros_server.api import operations
+from saros_server.api.arrow import Message
 from saros_server.api.executions import ResultHead, ResultStream, Statement
 from saros_server.http.session import HttpSession
 
@@ -27,8 +28,7 @@ class Result:
 
     head: ResultHead
     schema: pa.Schema
-    #: Arrow IPC.
-    messages: Iterator[bytes | memoryview]
+    messages: Iterator[Message]
     #: Produces the rows that were not there at once; None: all were.
     stream: ResultStream | None
 
@@ -39,7 +39,7 @@ class Result:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows."""
-        return (pa.ipc.read_record_batch(pa.py_buffer(message), self.schema) for message in self.messages)
+        return (message.batch(self.schema) for message in self.messages)
 
     def close(self) -> None:
         """End the query if it still runs. Idempotent."""

@@ -16,6 +16,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
+from saros_server.api.arrow import Message
 from saros_server.api.cancellation import CancelToken
 from saros_server.api.executions import Answer, ResultStream
 from saros_storage.base.types import DataType
@@ -89,7 +90,7 @@ class OpenResult:
         #: The statement that it belongs to; 0: none.
         self.statement = statement
         self._stream = stream
-        self._messages: Iterator[bytes | memoryview] | None = None if stream is None else iter(stream)
+        self._messages: Iterator[Message] | None = None if stream is None else iter(stream)
         #: Batches that were read and not sent.
         self._batches = deque(self._batch(message) for message in answer.messages)
 
@@ -120,8 +121,8 @@ class OpenResult:
             self._batches.appendleft(batch.slice(rows))
         return batch.slice(0, rows)
 
-    def _batch(self, message: bytes | memoryview) -> pa.RecordBatch:
-        batch = pa.ipc.read_record_batch(pa.py_buffer(message), self.shape.schema)
+    def _batch(self, message: Message) -> pa.RecordBatch:
+        batch = message.batch(self.shape.schema)
         return batch if self.shape.order is None else batch.select(self.shape.order)
 
     def close(self) -> None:
@@ -134,7 +135,7 @@ class OpenResult:
 def first_column(answer: Answer) -> list[str]:
     """Return the texts of the first column of a complete answer."""
     schema = pa.ipc.read_schema(pa.py_buffer(answer.head.schema))
-    batches = [pa.ipc.read_record_batch(pa.py_buffer(message), schema) for message in answer.messages]
+    batches = [message.batch(schema) for message in answer.messages]
     return [text for batch in batches for text in batch.column(0).to_pylist()]
 
 
