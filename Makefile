@@ -9,7 +9,7 @@ NODES ?= 3
 FAULTS ?= 8
 RESTARTS ?= 200
 
-.PHONY: help run test quick check-slow lint types imports unit format parser proto bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming campaign-wire simulate-scale mutants clean
+.PHONY: help run test quick check-slow lint types imports unit format parser proto bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming campaign-wire campaign-http simulate-scale mutants clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -96,6 +96,9 @@ campaign-sync-kill: .venv/.installed ## two instances of 10 million points to th
 
 campaign-wire: .venv/.installed ## mutated messages of both client protocols, for MINUTES; the server must serve others all the time
 	@$(BIN)/python benchmarks/campaign_wire.py --minutes $(MINUTES)
+
+campaign-http: .venv/.installed ## mutated requests on every route of HTTP, for MINUTES; the server must serve others all the time
+	@$(BIN)/python benchmarks/campaign_http.py --minutes $(MINUTES)
 
 campaign-streaming: .venv/.installed ## a stream of Spark's from Saros to Saros starts again RESTARTS times; no row may be lost or come twice
 	@$(BIN)/python benchmarks/campaign_streaming.py --restarts $(RESTARTS)

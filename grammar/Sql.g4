@@ -172,6 +172,8 @@ create
                                                                                       # createTemplate
     | CREATE USER principal password                                                   # createUser
     | CREATE ROLE principal                                                            # createRole
+    | CREATE TOKEN id=principal (FOR USER user=principal)?
+      (EXPIRES (at=(STRING | DATETIME) | IN span=DURATION))?                            # createToken
     | CREATE continuousQueryWord id=name options+=continuousQueryOption* select END     # createContinuousQuery
     | CREATE LOGICAL? VIEW viewTarget (COMMA viewTarget)* AS viewSources                # createView
     | CREATE FUNCTION id=name AS entry=STRING elsewhere?                                # createFunction
@@ -230,6 +232,7 @@ drop
     | (DELETE | DROP | DEACTIVATE) (TIMESERIES OF)? templateWord name? (FROM path (COMMA path)*)?     # dropTemplate
     | (DELETE | DROP) SENDER id=STRING                                                 # dropSender
     | (DELETE | DROP) kind=(USER | ROLE) principal                                     # dropPrincipal
+    | (DELETE | DROP) TOKEN id=principal (OF USER user=principal)?                     # dropToken
     | (DELETE | DROP) continuousQueryWord id=name                                        # dropContinuousQuery
     | (DELETE | DROP) LOGICAL? VIEW path (COMMA path)*                                  # dropViews
     | (DELETE | DROP) FUNCTION id=name                                                 # dropFunction
@@ -281,6 +284,7 @@ show
     | SHOW NODES (IN | ON) templateWord id=name                                        # showTemplateNodes
     | SHOW PATHS path? (SET | USING) templateWord id=name                                # showTemplatePaths
     | SHOW (CONTINUOUS QUERIES | CQS)                                                  # showContinuousQueries
+    | SHOW TOKENS (OF USER user=principal)?                                            # showTokens
     ;
 
 databasesWord: DATABASES | DATABASE | STORAGE GROUP;
@@ -383,7 +387,7 @@ name
       | CONFIGNODES | CONTAINS | CONTINUOUS | COUNT | CQ | CQS | CREATE | CURRENT | CURRENT_SQL_DIALECT
       | CURRENT_TIMESTAMP | CURRENT_USER | DATA | DATABASE | DATABASES | DATANODE | DATANODES | DEACTIVATE | DELETE
       | DESC | DETAILS | DEVICE | DEVICES
-      | DISK_USAGE | DISMISS | DROP | ELSE | END | ESCAPE | EXISTS | EXPLAIN | FILES | FILL | FIRST | FLUSH | FOR | FROM | FULL | FUNCTION
+      | DISK_USAGE | DISMISS | DROP | ELSE | END | ESCAPE | EXISTS | EXPIRES | EXPLAIN | FILES | FILL | FIRST | FLUSH | FOR | FROM | FULL | FUNCTION
       | FUNCTIONS | GIVE | GRANT | GROUP | HAVING | IF | IN | INFORMATION_SCHEMA | INSERT | INTO | IS | KILL | LAST
       | LATEST | LEVEL | LIKE | LIMIT | LIST | LOAD | LOCAL | LOGICAL | MERGE | MIGRATE | NODE | NODEID
       | NODES | NOT | NULL | NULLS | OF | OFFSET | ON | OPTION | OR | ORDER | PARTIAL | PARTITIONS | PASSWORD
@@ -391,6 +395,6 @@ name
       | PROCESSLIST | QUERIES | QUERY | RACK | REBALANCE | RECEIVERS | REGEXP | REGION | REGIONS
       | REMOVE | RENAME | REPLACE | RESULTS | REVOKE | ROLE | SCHEMA | SELECT | SENDER | SENDERS | SET | SHOW | SLIMIT | SOFFSET
       | SQL_DIALECT | STATEFUL | STATELESS | STORAGE | STORAGE_PROPERTIES | SYNC | SYSTEM | TAGS | TEMPLATE | TEMPLATES
-      | THEN | TIMESERIES | TIME_ZONE | TO | TRANSFER | TRIGGER | TRIGGERS | TTL | TYPE | UNSET | UP
+      | THEN | TIMESERIES | TIME_ZONE | TO | TOKEN | TOKENS | TRANSFER | TRIGGER | TRIGGERS | TTL | TYPE | UNSET | UP
       | UPSERT | URLS | USER | USING | VALUES | VARIABLES | VERBOSE | VERSION | VIEW | WHEN | WHERE | WITH | WITHOUT | ZONE
     ;

@@ -61,7 +61,7 @@ from saros_engine.statements.load_statement import load_files
 from saros_engine.statements.schema_statements import SchemaStatements
 from saros_engine.statements.select_into import check_types, write_into, written
 from saros_engine.statements.sync_statements import SyncAdmin, run_sync_statement
-from saros_engine.statements.user_statements import UserStatements
+from saros_engine.statements.user_statements import UserRequest, UserStatements
 from saros_engine.statements.writing import PartlyWritten, Writer
 from saros_grammar.bind import ParameterBinder
 from saros_grammar.cache import RecentMap, StatementCache
@@ -329,7 +329,8 @@ class QueryEngine:
             case _ if isinstance(statement, ast.UserStatement):
                 if self._users is None:
                     raise NotSupportedError("users of a database that keeps none")
-                return _optional_result(self._users.run(statement, session.access, question.request))
+                asked = UserRequest(session.access, question.request, self._queries.moment(session))
+                return _optional_result(self._users.run(statement, asked))
             case _ if isinstance(statement, ast.ClusterStatement):
                 return _optional_result(run_cluster_statement(statement, self._nodes()))
             case _:

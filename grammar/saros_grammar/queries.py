@@ -13,7 +13,8 @@ from saros_grammar.syntax import ast
 from saros_grammar.syntax.errors import ParseError
 from saros_grammar.templates import field_names
 
-_QUERIES = ast.Select | ast.Show | ast.Count | ast.Explain | ast.ListUsers | ast.ListRoles | ast.ListPrivileges
+_LISTS = ast.ListUsers | ast.ListRoles | ast.ListPrivileges | ast.ShowTokens
+_QUERIES = ast.Select | ast.Show | ast.Count | ast.Explain | _LISTS
 
 
 def is_non_query(text: str) -> bool:

@@ -17,7 +17,7 @@ T = TypeVar("T", bound=Hashable)
 class DeadlineQueueFull(Exception):
     """As many items have a deadline as the queue may hold."""
 
-    code = 606
+    code = 2031
 
     def __init__(self, capacity: int) -> None:
         super().__init__(f"{capacity} queries run already; try again when some have ended")

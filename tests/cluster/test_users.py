@@ -11,16 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saros_cluster.users import commands
+from saros_cluster.users import users as state
 from saros_cluster.users.commands import (
     Command,
     CreateRole,
+    CreateToken,
     CreateUser,
     DropRole,
+    DropToken,
     DropUser,
     Grant,
     Grantee,
     GrantRole,
     Kind,
+    RecordTokenUse,
     Rehash,
     Revoke,
     RevokeRole,
@@ -39,6 +43,7 @@ from saros_cluster.users.privileges import (
     parse_area,
     parse_privileges,
 )
+from saros_cluster.users.tokens import Token
 from saros_cluster.users.users import Users
 from saros_storage.base.errors import CorruptFile, StorageError, UserMistake
 from saros_storage.base.paths import parse_pattern, split_path
@@ -57,6 +62,10 @@ COMMANDS = (
     Grant((Privilege.MAINTAIN,), (EVERYWHERE,), STAFF),
     Revoke((WRITE,), ("root.**",), ANN),
     RevokeRole("staff", "ann"),
+    CreateToken("ann", "gateway", "d1", 1_000, 2_000),
+    CreateToken("root", "gateway", "d2", 1_000),
+    RecordTokenUse("ann", "gateway", 3),
+    DropToken("root", "gateway"),
     DropRole("staff"),
     DropUser("ann"),
 )
@@ -73,6 +82,57 @@ def code_of(users: Users, command: Command) -> int:
     with pytest.raises(UserMistake) as caught:
         users.apply(command)
     return caught.value.code
+
+
+# ---------------------------------------------------------------------------------------------- tokens
+
+TOKEN = CreateToken("ann", "gateway", "d1", 1_000, 2_000)
+
+
+def test_a_token_belongs_to_a_user_and_goes_with_the_user() -> None:
+    users = made(CreateUser("ann", "$"), CreateUser("bob", "$"), TOKEN, replace(TOKEN, user="bob", digest="d2"))
+    assert Token("ann", "gateway", "d1", 1_000, 2_000) == users.token("ann", "gateway") == users.tokens["d1"]
+    assert ["d2"] == list(users.apply(DropUser("ann")).tokens)
+    assert ["d2"] == list(users.apply(DropToken("ann", "gateway")).tokens)
+    again = users.apply(DropUser("ann")).apply(CreateUser("ann", "$"))
+    assert [] == again.tokens_of("ann")
+
+
+def test_another_password_keeps_tokens_and_a_token_keeps_the_version_of_the_user() -> None:
+    users = made(CreateUser("ann", "$"), TOKEN)
+    assert users.tokens == users.apply(SetPassword("ann", "$2")).tokens
+    assert 1 == users.user("ann").version
+
+
+def test_the_last_day_of_use_only_rises() -> None:
+    users = made(CreateUser("ann", "$"), TOKEN, RecordTokenUse("ann", "gateway", 5))
+    assert 5 == users.token("ann", "gateway").last_used_day
+    for late in (
+        RecordTokenUse("ann", "gateway", 5),
+        RecordTokenUse("ann", "gateway", 4),
+        RecordTokenUse("eve", "x", 9),
+    ):
+        assert users is users.apply(late)
+
+
+def test_tokens_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    users = made(CreateUser("ann", "$"), TOKEN)
+    assert 804 == code_of(users, replace(TOKEN, user="bob", digest="d2"))
+    assert 2043 == code_of(users, replace(TOKEN, digest="d2"))
+    assert 2043 == code_of(users, replace(TOKEN, name="other"))
+    assert 701 == code_of(users, replace(TOKEN, name="no name", digest="d2"))
+    assert 2042 == code_of(users, DropToken("ann", "other"))
+    assert 804 == code_of(users, DropToken("bob", "gateway"))
+    monkeypatch.setattr(state, "TOKENS_OF_USER_MAX", 1)
+    assert 701 == code_of(users, replace(TOKEN, name="other", digest="d2"))
+
+
+def test_a_state_of_before_there_were_tokens_is_read() -> None:
+    words = made(CreateUser("ann", "$")).dump()
+    del words["tokens"]
+    assert made(CreateUser("ann", "$")) == Users.load(words)
+    with pytest.raises(ValueError, match="a user that is not there"):
+        Users.load({**words, "tokens": [["bob", "t", "d", 1, None, None]]})
 
 
 # ---------------------------------------------------------------------------------------------- changes

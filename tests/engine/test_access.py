@@ -18,13 +18,13 @@ from saros_cluster.users.commands import Command, CreateRole, CreateUser, Grant,
 from saros_cluster.users.privileges import CONTAINS, EVERYWHERE, Privilege
 from saros_cluster.users.users import Users
 from saros_engine.base.access import NoPermission, PasswordMustChange, access_of
-from saros_engine.base.errors import NotSupportedError, QueryNotFound
+from saros_engine.base.errors import NotSupportedError, QueryNotFound, SemanticError
 from saros_engine.base.session_context import SessionContext
 from saros_engine.catalog.continuous_queries import continuous_queries
 from saros_engine.coordinator import QueryEngine
 from saros_engine.memory.options import EngineOptions
 from saros_engine.security.authorization import RULES, SHOWING
-from saros_engine.statements.user_statements import UserStatements
+from saros_engine.statements.user_statements import Secret, UserStatements
 from saros_grammar.syntax import ast
 from saros_storage.base.block import Column
 from saros_storage.base.clock import SystemClock
@@ -68,7 +68,12 @@ class Secured(Engine):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.directory = MemoryDirectory()
-        users = UserStatements(self.directory, lambda _, password: f"hash of {len(password)}")
+        numbers = itertools.count()
+        users = UserStatements(
+            self.directory,
+            lambda _, password: f"hash of {len(password)}",
+            lambda: Secret("secret", f"hash {next(numbers)}"),
+        )
         self.engine = QueryEngine(self.store, self.scheduler, SystemClock(), EngineOptions(), users=users)
         self.do(CreateUser("root", "$", administrator=True), CreateUser("ann", "$"), CreateRole("staff"))
         self.trail = ListTrail()
@@ -114,6 +119,8 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Secured]
         "create cq known begin select count(s) into root.a.open(y) from root.a.shut group by(1m) end",
         "create function known as 'fahrenheit'",
         "create trigger known after insert on root.nowhere.** as 'alarm'",
+        "create user clerk 'a long password'",
+        "create token known for user clerk",
     ):
         opened.ask_as("root", text)
     opened.trail.lines.clear()
@@ -193,6 +200,11 @@ STATEMENTS: dict[str, tuple[Privilege, str] | None] = {
     "list privileges of role staff": (Privilege.MANAGE_ROLE, EVERYWHERE),
     "list user": None,
     "list role": None,
+    "create token of_mine expires in 1d": None,
+    "create token t for user clerk": (Privilege.MANAGE_USER, EVERYWHERE),
+    "drop token known of user clerk": (Privilege.MANAGE_USER, EVERYWHERE),
+    "show tokens of user clerk": (Privilege.MANAGE_USER, EVERYWHERE),
+    "show tokens": None,
 }
 
 
@@ -274,6 +286,40 @@ def test_who_must_change_the_password_may_nothing_else(engine: Secured) -> None:
         )
     engine.ask_as("new", "alter user new set password 'a long password'")
     engine.ask_as("new", "list user")
+
+
+def test_a_login_by_token_cannot_prolong_itself(engine: Secured) -> None:
+    for user, other in (("ann", "clerk"), ("root", "ann")):
+        access = access_of(engine.directory.users(), user, by_token=True)
+        engine.session = SessionContext(access=access, trail=engine.trail)
+        for text in (
+            "create token t",
+            f"create token t for user {user}",
+            f"alter user {user} set password 'long enough'",
+        ):
+            with pytest.raises(NoPermission, match="a login with the password is needed"):
+                engine.ask(text)
+        assert [] == engine.ask(f"show tokens of user {user}")[1]
+        if user == "root":
+            assert 1 == len(engine.ask(f"create token t for user {other}")[1])
+
+
+def test_tokens_are_listed_as_far_as_they_may_be_managed(engine: Secured) -> None:
+    engine.ask_as("ann", "create token mine expires in 1d")
+    assert ["User", "Token", "Created", "Expires", "LastUsed"] == engine.header_as("ann", "show tokens")
+    assert [["ann", "mine"]] == [row[:2] for row in engine.ask_as("ann", "show tokens")]
+    ((_, _, created, expires, used),) = engine.ask_as("ann", "show tokens of user ann")
+    assert (86_400_000, None) == (expires - created, used)  # type: ignore[operator]
+    assert [["ann", "mine"], ["clerk", "known"]] == [row[:2] for row in engine.ask_as("root", "show tokens")]
+
+
+def test_an_expiry_lies_in_the_future(engine: Secured) -> None:
+    for expiry in ("'2020-01-01'", "2020-01-01T00:00:00", "in 0s"):
+        with pytest.raises(SemanticError, match="would have expired already"):
+            engine.ask_as("ann", f"create token t expires {expiry}")
+    with pytest.raises(SemanticError, match="time format"):
+        engine.ask_as("ann", "create token t expires 'soon'")
+    assert [] == engine.ask_as("ann", "show tokens")
 
 
 # ---------------------------------------------------------------------------------------------- reading
@@ -489,6 +535,8 @@ def test_who_manages_users_does_not_become_an_administrator(engine: Secured) -> 
     engine.allow(Privilege.MANAGE_USER)
     engine.allow(Privilege.MANAGE_ROLE)
     engine.denied("alter user root set password 'a long password'")
+    engine.denied("create token t for user root")
+    engine.denied("drop token t of user root")
     engine.denied("drop user root")
     engine.denied("grant all on root.** to user ann")
     engine.denied("grant read_data on root.a.** to role staff")
@@ -532,7 +580,7 @@ def test_lists_are_cut_to_what_the_user_may_see(engine: Secured) -> None:
     engine.allow(Privilege.MAINTAIN)
     engine.do(Grant((Privilege.WRITE_DATA,), ("root.a.**",), ANN, option=True))
     assert [["ann"]] == engine.ask_as("ann", "list user")
-    assert [["ann"], ["root"]] == engine.ask_as("root", "list user")
+    assert [["ann"], ["clerk"], ["root"]] == engine.ask_as("root", "list user")
     assert [["staff"]] == engine.ask_as("ann", "list role")
     expected = [
         ["", "root.**", "MAINTAIN", False],

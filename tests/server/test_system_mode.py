@@ -111,10 +111,10 @@ def test_rounds_of_senders_are_refused(tmp_path: Path) -> None:
 
 #: Kinds of statements that change neither data nor schema, whatever they say; SELECT does so with INTO.
 HARMLESS = {
-    "AbortChange", "AdmitNode", "AlterUser", "ChangeNodes", "ClearCache", "Count", "CreateRole", "CreateUser",
-    "DismissNode", "DropPrincipal", "Explain", "Flush", "GiveUpNodes", "Grant", "GrantRole", "KillQuery",
-    "ListPrivileges", "ListRoles", "ListUsers", "Merge", "MigrateRegion", "NotSupported", "Rebalance", "Revoke",
-    "RevokeRole", "SetPartialResults", "SetSqlDialect", "SetSystem", "SetTimeZone", "Show",
+    "AbortChange", "AdmitNode", "AlterUser", "ChangeNodes", "ClearCache", "Count", "CreateRole", "CreateToken",
+    "CreateUser", "DismissNode", "DropPrincipal", "DropToken", "Explain", "Flush", "GiveUpNodes", "Grant", "GrantRole",
+    "KillQuery", "ListPrivileges", "ListRoles", "ListUsers", "Merge", "MigrateRegion", "NotSupported", "Rebalance",
+    "Revoke", "RevokeRole", "SetPartialResults", "SetSqlDialect", "SetSystem", "SetTimeZone", "Show", "ShowTokens",
 }  # fmt: skip
 
 

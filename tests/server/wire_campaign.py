@@ -302,7 +302,8 @@ def _send(connection: socket.socket, data: bytes) -> None:
 class AttackedServer:
     """A server process, its log, and a client of each protocol that writes points and counts them, all the time."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
+        """`options`: of the command, such as a port for HTTP; without, there is none."""
         self._folder = folder
         data = folder / "data"
         data.mkdir(parents=True)
@@ -310,7 +311,18 @@ class AttackedServer:
         users = FileDirectory(str(data), LocalDisk())
         users.change(CreateUser("root", hash_password(ROOT, Cost(10)), administrator=True))
         users.change(CreateUser("ann", hash_password(ANN, Cost(10))))
-        command = (sys.executable, "-m", "saros_server", "--data", str(data), "--port", "0", "--foreground", "--auth")
+        command = (
+            sys.executable,
+            "-m",
+            "saros_server",
+            "--data",
+            str(data),
+            "--port",
+            "0",
+            "--foreground",
+            "--auth",
+            *(options or ("--http-port", "0")),
+        )
         with (folder / "log").open("wb") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         self._stopping = threading.Event()
@@ -409,10 +421,10 @@ def campaign(folder: Path, protocols: Sequence[WireProtocol], seeds: Iterable[in
         violations = server.violations()
         figures["calls of the other client"] = server.served
         figures["memory in MiB"] = server.memory_bytes() >> 20
-    return figures, violations + _growth(memory)
+    return figures, violations + memory_growth(memory)
 
 
-def _growth(memory: Sequence[int]) -> list[str]:
+def memory_growth(memory: Sequence[int]) -> list[str]:
     """Return the violation if memory grew from the first half of a campaign to the second."""
     half = len(memory) // 2
     if not half:

@@ -113,6 +113,29 @@ def test_a_user_made_at_one_node_logs_in_at_all(cluster: Cluster) -> None:
         cluster.connect(1, "", "")
 
 
+def test_a_token_made_at_one_node_logs_in_at_all_until_it_is_dropped(cluster: Cluster) -> None:
+    with cluster.connect(0, "root", ROOT) as root:
+        root.execute(f"create user tom '{ANN}'")
+        ((_, _, secret, _),) = root.execute("create token gateway for user tom expires in 1d").fetchall()
+        sessions = [cluster.connect(number, "tom", secret) for number in range(3)]
+        for session in sessions:
+            assert [("tom",)] == session.execute("show current_user").fetchall()
+        cluster.stop(1)  # a node that starts again knows the token from its file
+        cluster.start(1)
+        cluster.wait_ready()
+        cluster.connect(1, "tom", secret).close()
+        root.execute("drop token gateway of user tom")
+        for number, session in enumerate(sessions):
+            cluster.visible(number)
+            with pytest.raises(saros.Error):
+                session.execute("show current_user")
+            session.close()
+            with pytest.raises(saros.OperationalError) as caught:
+                cluster.connect(number, "tom", secret)
+            assert 801 == caught.value.code
+        root.execute("drop user tom")
+
+
 def test_privileges_count_at_any_coordinator_for_data_of_any_node(cluster: Cluster) -> None:
     with cluster.connect(0, "root", ROOT) as root:
         weeks = list(range(12))  # so that every node has some

@@ -166,12 +166,17 @@ _ROWS = (
         "Try again when fewer queries run, narrow it, or raise queries_memory_bytes.",
     ),
     Status(
+        2034, "TOO_MANY_CLIENTS", ErrorClass.OPERATIONAL, "Close connections that are not used, or try again later."
+    ),
+    Status(
         2040,
         "PASSWORD_MUST_CHANGE",
         ErrorClass.PROGRAMMING,
         "Set your own password: ALTER USER name SET PASSWORD 'password'.",
     ),
     Status(2041, "WEAK_PASSWORD", ErrorClass.DATA, "Use at least 12 characters, and not the user's name."),
+    Status(2042, "NO_SUCH_TOKEN", ErrorClass.INTEGRITY, "Look with SHOW TOKENS."),
+    Status(2043, "TOKEN_EXISTS", ErrorClass.INTEGRITY, "DROP the token first, or choose another name."),
     Status(
         2050,
         "FILE_NOT_ALLOWED",

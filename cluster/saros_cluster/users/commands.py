@@ -1,7 +1,7 @@
-"""Changes of users, roles and privileges: values, and their bytes for a log.
+"""Changes of users, roles, privileges and API tokens: values, and their bytes for a log.
 
-A password never appears here: commands carry its hash, made before (so a log or a snapshot holds no password, and
-applying costs nothing). Decoding checks every field; what does not fit is a corrupt log.
+No password or secret of a token appears here: commands carry hashes, made before (so a log or a snapshot holds no
+secret, and applying costs nothing). Decoding checks every field; what does not fit is a corrupt log.
 
 Pure values: any thread.
 """
@@ -119,7 +119,50 @@ class Revoke:
     of: Grantee
 
 
-Command = CreateUser | DropUser | SetPassword | Rehash | CreateRole | DropRole | GrantRole | RevokeRole | Grant | Revoke
+@dataclass(frozen=True, slots=True)
+class CreateToken:
+    """Give a user a token; `digest` is the SHA-256 of its secret in hexadecimal, times are milliseconds since 1970."""
+
+    user: str
+    name: str
+    digest: str = field(repr=False)
+    created_ms: int
+    #: None: it never expires.
+    expires_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DropToken:
+    """Remove a token of a user."""
+
+    user: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordTokenUse:
+    """Record that a user logged in with a token on a day (days since 1970); a token that is gone is no error."""
+
+    user: str
+    name: str
+    day: int
+
+
+Command = (
+    CreateUser
+    | DropUser
+    | SetPassword
+    | Rehash
+    | CreateRole
+    | DropRole
+    | GrantRole
+    | RevokeRole
+    | Grant
+    | Revoke
+    | CreateToken
+    | DropToken
+    | RecordTokenUse
+)
 _KINDS: dict[str, type[Command]] = {
     "create user": CreateUser,
     "drop user": DropUser,
@@ -131,6 +174,9 @@ _KINDS: dict[str, type[Command]] = {
     "revoke role": RevokeRole,
     "grant": Grant,
     "revoke": Revoke,
+    "create token": CreateToken,
+    "drop token": DropToken,
+    "record token use": RecordTokenUse,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
@@ -172,6 +218,12 @@ def _flag(word: object) -> bool:
     return word
 
 
+def _number(word: object) -> int:
+    if not isinstance(word, int) or isinstance(word, bool):
+        raise TypeError(f"{word!r} is no number")
+    return word
+
+
 def _list(word: object) -> list[object]:
     if not isinstance(word, list):
         raise TypeError(f"{word!r} is no list")
@@ -187,6 +239,8 @@ def _grantee(word: object) -> Grantee:
 _FORMS: dict[object, Callable[[object], object]] = {
     "str": _text,
     "bool": _flag,
+    "int": _number,
+    "int | None": lambda word: None if word is None else _number(word),
     "Grantee": _grantee,
     "tuple[str, ...]": lambda word: tuple(_text(part) for part in _list(word)),
     "tuple[Privilege, ...]": lambda word: tuple(Privilege(part) for part in _list(word)),

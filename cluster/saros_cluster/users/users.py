@@ -1,10 +1,11 @@
-"""The state of users, roles and privileges: an immutable value; each change gives the next one.
+"""The state of users, roles, privileges and API tokens: an immutable value; each change gives the next one.
 
     Users --apply(command)--> Users         or UserMistake, and nothing changed
 
 Administrators are users with a flag; no name has a meaning of its own. There is always one administrator once there
 was one. A user's `version` is raised by every change that concerns the user, also through a role: sessions compare it
 and take the new rights. `password_version` is the version at which the password was set: sessions of an older one end.
+A token belongs to a user and goes with the user; another password does not end it.
 
 Every check is made here, in the order in which changes are applied, so that all copies of the state agree. Who may ask
 for a change is checked by who asks. Pure: any thread.
@@ -20,13 +21,16 @@ from dataclasses import dataclass, field, replace
 from saros_cluster.users.commands import (
     Command,
     CreateRole,
+    CreateToken,
     CreateUser,
     DropRole,
+    DropToken,
     DropUser,
     Grant,
     Grantee,
     GrantRole,
     Kind,
+    RecordTokenUse,
     Rehash,
     Revoke,
     RevokeRole,
@@ -34,17 +38,22 @@ from saros_cluster.users.commands import (
 )
 from saros_cluster.users.effective_privileges import Granted, Rights
 from saros_cluster.users.privileges import Privilege, check_areas, covers, parse_area
+from saros_cluster.users.tokens import Token, tokens_of
 from saros_storage.base.errors import UserMistake
 
 #: More would make every look at the state slow, and are no people.
 PRINCIPALS_MAX = 10_000
 #: Of one user or role.
 GRANTS_MAX = 1_000
+#: Of one user, and of all: they are written with every change of the state.
+TOKENS_OF_USER_MAX = 100
+TOKENS_MAX = 10_000
 _NAME = re.compile(r"[\w.@+-]{1,64}")
 #: What Saros may one day need for itself.
 _RESERVED = "__"
 _NO_USER, _USER_EXISTS, _HAS_ROLE, _HAS_NO_ROLE, _NO_ROLE, _ROLE_EXISTS = 804, 805, 806, 807, 808, 809
 _NOTHING_REVOKED = 301
+_NO_TOKEN, _TOKEN_EXISTS = 2042, 2043
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,8 @@ class Users:
     roles: Mapping[str, Role] = field(default_factory=dict)
     #: Raised by every change.
     version: int = 0
+    #: By their digest.
+    tokens: Mapping[str, Token] = field(default_factory=dict)
 
     def apply(self, command: Command) -> Users:
         """The state after a change. Raises UserMistake."""
@@ -106,6 +117,12 @@ class Users:
                 return self._grant(command)
             case Revoke():
                 return self._revoke(command)
+            case CreateToken():
+                return self._create_token(command)
+            case DropToken(name, token):
+                return self._drop_token(self.token(name, token))
+            case RecordTokenUse():
+                return self._record_token_use(command)
 
     # ------------------------------------------------------------------ looking
 
@@ -122,6 +139,17 @@ class Users:
         if found is None:
             raise UserMistake(f"there is no role {name}", code=_NO_ROLE)
         return found
+
+    def token(self, user: str, name: str) -> Token:
+        """Return a user's token by its name. Raises UserMistake 804, 2042."""
+        found = next((token for token in self.tokens_of(user) if token.name == name), None)
+        if found is None:
+            raise UserMistake(f"user {user} has no token {name}: look with SHOW TOKENS", code=_NO_TOKEN)
+        return found
+
+    def tokens_of(self, user: str) -> list[Token]:
+        """Return a user's tokens, by name. Raises UserMistake 804."""
+        return tokens_of(self.tokens, self.user(user).name)
 
     def members(self, role: str) -> list[User]:
         """The users who have a role, by name."""
@@ -147,7 +175,8 @@ class Users:
         others = {name: other for name, other in self.users.items() if name != user.name}
         if user.administrator and not any(other.administrator for other in others.values()):
             raise UserMistake(f"{user.name} is the only administrator, and stays: make another one first")
-        return replace(self, users=others, version=self.version + 1)
+        tokens = {digest: token for digest, token in self.tokens.items() if token.user != user.name}
+        return replace(self, users=others, tokens=tokens, version=self.version + 1)
 
     def _create_role(self, name: str) -> Users:
         _check_name(name)
@@ -212,7 +241,40 @@ class Users:
         """The state with users (whose versions this raises) and roles as they are given."""
         version = self.version + 1
         changed = {user.name: replace(user, version=version) for user in users}
-        return Users({**self.users, **changed}, {**self.roles, **{role.name: role for role in roles}}, version)
+        return replace(
+            self,
+            users={**self.users, **changed},
+            roles={**self.roles, **{role.name: role for role in roles}},
+            version=version,
+        )
+
+    # ------------------------------------------------------------------ tokens
+
+    def _create_token(self, command: CreateToken) -> Users:
+        _check_name(command.name)
+        own = self.tokens_of(command.user)
+        if command.digest in self.tokens or any(token.name == command.name for token in own):
+            message = f"user {command.user} has a token {command.name} already: drop it first, or choose another name"
+            raise UserMistake(message, code=_TOKEN_EXISTS)
+        _check_room(len(own), TOKENS_OF_USER_MAX, f"tokens of user {command.user}")
+        _check_room(len(self.tokens), TOKENS_MAX, "tokens")
+        return self._with_token(
+            Token(command.user, command.name, command.digest, command.created_ms, command.expires_ms)
+        )
+
+    def _drop_token(self, dropped: Token) -> Users:
+        tokens = {digest: token for digest, token in self.tokens.items() if token is not dropped}
+        return replace(self, tokens=tokens, version=self.version + 1)
+
+    def _record_token_use(self, command: RecordTokenUse) -> Users:
+        own = tokens_of(self.tokens, command.user)
+        used = next((token for token in own if token.name == command.name), None)
+        if used is None or (used.last_used_day is not None and used.last_used_day >= command.day):
+            return self
+        return self._with_token(replace(used, last_used_day=command.day))
+
+    def _with_token(self, token: Token) -> Users:
+        return replace(self, tokens={**self.tokens, token.digest: token}, version=self.version + 1)
 
     # ------------------------------------------------------------------ as values that JSON knows
 
@@ -234,6 +296,7 @@ class Users:
                 for user in self.users.values()
             ],
             "roles": [{"name": role.name, "grants": _dump_grants(role.grants)} for role in self.roles.values()],
+            "tokens": [token.to_json() for token in self.tokens.values()],
         }
 
     @staticmethod
@@ -245,14 +308,18 @@ class Users:
         for user in users:
             if not named.keys() >= set(user.roles):
                 raise ValueError(f"user {user.name} has a role that is not there")
-        return Users({user.name: user for user in users}, named, _number(words["version"]))
+        tokens = [Token.from_json(item) for item in _list(words.get("tokens", []))]  # earlier versions had none
+        by_name = {user.name: user for user in users}
+        if not by_name.keys() >= {token.user for token in tokens}:
+            raise ValueError("a token belongs to a user that is not there")
+        return Users(by_name, named, _number(words["version"]), {token.digest: token for token in tokens})
 
 
 def _check_name(name: str) -> None:
     if _NAME.fullmatch(name) is None or unicodedata.normalize("NFKC", name) != name or name.startswith(_RESERVED):
         raise UserMistake(
-            f"{name!r} is no name for a user or a role: it has 1 to 64 letters, digits, or _ . @ + -, and does not"
-            f" begin with {_RESERVED}"
+            f"{name!r} is no name for a user, a role or a token: it has 1 to 64 letters, digits, or _ . @ + -, and does"
+            f" not begin with {_RESERVED}"
         )
 
 
@@ -287,6 +354,12 @@ def _load_user(item: Mapping[str, object]) -> User:
         _number(item["version"]),
         _number(item["password_version"]),
     )
+
+
+def _list(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise TypeError("a list is expected")
+    return value
 
 
 def _items(value: object) -> list[Mapping[str, object]]:

@@ -50,6 +50,8 @@ class Access:
     #: Plans that were made under equal keys may be exchanged.
     key: str
     must_change: bool = False
+    #: The login was by an API token.
+    by_token: bool = False
 
     @property
     def unrestricted(self) -> bool:
@@ -81,11 +83,11 @@ class Access:
 UNRESTRICTED = Access("", Rights((), administrator=True), "")
 
 
-def access_of(users: Users, name: str) -> Access:
+def access_of(users: Users, name: str, *, by_token: bool = False) -> Access:
     """What a user may now. Raises UserMistake 804."""
     user = users.user(name)
     key = "" if user.administrator else f"{name} {user.version}"
-    return Access(name, users.rights(name), key, user.must_change)
+    return Access(name, users.rights(name), key, user.must_change, by_token)
 
 
 class Trail(Protocol):

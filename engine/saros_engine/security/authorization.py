@@ -57,11 +57,27 @@ class Rule:
 def authorize(statement: ast.Statement, asked: AuthorizationRequest) -> None:
     """Raise NoPermission or PasswordMustChange unless the statement may run."""
     access = asked.access
+    if access.by_token and _sets_own_credentials(statement, access.user):
+        raise NoPermission("a login with the password")
     if access.unrestricted:
         return
     if access.must_change and not (isinstance(statement, ast.AlterUser) and statement.name == access.user):
         raise PasswordMustChange(access.user)
     RULES[type(statement)].check(statement, asked)
+
+
+def _sets_own_credentials(statement: ast.Statement, user: str) -> bool:
+    """Return whether a statement sets a password or makes a token of `user`.
+
+    It is refused to a login by token: the holder of a stolen one would keep access after it was dropped.
+    """
+    match statement:
+        case ast.AlterUser(name):
+            return name == user
+        case ast.CreateToken(_, owner):
+            return owner in (None, user)
+        case _:
+            return False
 
 
 def changes(statement: ast.Statement) -> bool:
@@ -85,7 +101,8 @@ def only_reads(statement: ast.Statement) -> bool:
         return only_reads(statement.statement)
     if isinstance(statement, ast.Select):
         return statement.into is None
-    return isinstance(statement, ast.Show | ast.Count | ast.ListUsers | ast.ListRoles | ast.ListPrivileges)
+    lists = ast.ListUsers | ast.ListRoles | ast.ListPrivileges | ast.ShowTokens
+    return isinstance(statement, ast.Show | ast.Count | lists)
 
 
 def authorize_write(device: str, measurements: Sequence[str], asked: AuthorizationRequest) -> None:
@@ -347,9 +364,24 @@ def _load(_: ast.Load, asked: AuthorizationRequest) -> None:
 
 
 def _alter_user(alter: ast.AlterUser, asked: AuthorizationRequest) -> None:
-    if alter.name != asked.access.user:
+    _require_credentials(alter.name, asked)
+
+
+def _manage_token(statement: ast.CreateToken | ast.DropToken, asked: AuthorizationRequest) -> None:
+    if statement.user is not None:
+        _require_credentials(statement.user, asked)
+
+
+def _require_credentials(user: str, asked: AuthorizationRequest) -> None:
+    """Raise NoPermission unless passwords and tokens of a user may be set: one's own, or with MANAGE_USER."""
+    if user != asked.access.user:
         asked.access.require(Privilege.MANAGE_USER)
-        _require_no_administrator(alter.name, asked)
+        _require_no_administrator(user, asked)
+
+
+def _show_tokens(show: ast.ShowTokens, asked: AuthorizationRequest) -> None:
+    if show.of_user not in (None, asked.access.user):
+        asked.access.require(Privilege.MANAGE_USER)
 
 
 def _drop_principal(drop: ast.DropPrincipal, asked: AuthorizationRequest) -> None:
@@ -448,6 +480,9 @@ RULES: dict[type, Rule] = {
     ast.ListUsers: Rule(_list_users),
     ast.ListRoles: Rule(_list_roles),
     ast.ListPrivileges: Rule(_list_privileges),
+    ast.CreateToken: Rule(_manage_token, _USERS),
+    ast.DropToken: Rule(_manage_token, _USERS),
+    ast.ShowTokens: Rule(_show_tokens),
     ast.AdmitNode: Rule(_administrator, _CLUSTER),
     ast.ChangeNodes: Rule(_administrator, _CLUSTER),
     ast.Rebalance: Rule(_administrator, _CLUSTER),

@@ -1,22 +1,27 @@
-"""CREATE USER to LIST PRIVILEGES: statements about users as changes of a `Directory`, and its state as rows.
+"""CREATE USER to SHOW TOKENS: statements about users as changes of a `Directory`, and its state as rows.
 
 Whether the session may is decided before (`authorization`); lists are cut to what it may see. Passwords become hashes
-here, by the function that was given, and go no further. Thread-safe.
+here, by the function that was given, and go no further; the secret of a new token goes into the answer only.
+Thread-safe.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
 
 from saros_cluster.users import commands
 from saros_cluster.users.commands import Command, Grantee, Kind
 from saros_cluster.users.directory import Directory
 from saros_cluster.users.effective_privileges import Granted
 from saros_cluster.users.privileges import EVERYWHERE, Privilege, parse_area, parse_privileges
+from saros_cluster.users.tokens import Token
 from saros_cluster.users.users import Users
 from saros_engine.base.access import Access
 from saros_engine.base.errors import SemanticError
 from saros_engine.base.row_set import RowSet
+from saros_engine.expressions.time_filter import TimeContext, constant_time
 from saros_engine.plan.plan import Field
 from saros_grammar.syntax import ast
 from saros_storage.base.errors import UserMistake
@@ -31,22 +36,61 @@ _PRIVILEGE_FIELDS = (
     Field("Privileges", _TEXT),
     Field("GrantOption", DataType.BOOLEAN),
 )
+_NEW_TOKEN_FIELDS = (
+    Field("User", _TEXT),
+    Field("Token", _TEXT),
+    Field("Secret", _TEXT),
+    Field("Expires", DataType.TIMESTAMP),
+)
+_TOKEN_FIELDS = (
+    Field("User", _TEXT),
+    Field("Token", _TEXT),
+    Field("Created", DataType.TIMESTAMP),
+    Field("Expires", DataType.TIMESTAMP),
+    Field("LastUsed", DataType.DATE),
+)
+_MILLISECONDS = 1_000
+_EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class UserRequest:
+    """The caller of a statement about users."""
+
+    access: Access
+    write: WriteRequest
+    moment: TimeContext
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A secret of a token, and the hash that is kept of it."""
+
+    text: str = field(repr=False)
+    digest: str = field(repr=False)
 
 
 class UserStatements:
-    """See the module. `hash_password(user, password)` raises UserMistake for a password that is too weak."""
+    """Runs the statements about users. Thread-safe."""
 
-    def __init__(self, directory: Directory, hash_password: Callable[[str, str], str]) -> None:
+    def __init__(
+        self, directory: Directory, hash_password: Callable[[str, str], str], new_secret: Callable[[], Secret]
+    ) -> None:
+        """`hash_password(user, password)` raises UserMistake for a password that is too weak."""
         self.directory = directory
         self._hash_password = hash_password
+        self._new_secret = new_secret
 
     def users(self) -> Users:
         """The state as it is known here."""
         return self.directory.users()
 
-    def run(self, statement: ast.UserStatement, access: Access, request: WriteRequest) -> RowSet | None:
-        """Carry out a statement; rows of LIST, None of others. Raises UserMistake, SemanticError, StorageError."""
-        users = self.directory.newest()
+    def run(self, statement: ast.UserStatement, asked: UserRequest) -> RowSet | None:
+        """Carry out a statement; rows of LIST, SHOW and CREATE TOKEN, None of others.
+
+        Raises UserMistake, SemanticError, StorageError.
+        """
+        users, access = self.directory.newest(), asked.access
         match statement:
             case ast.ListUsers(of_role):
                 return _list_users(users, of_role, access)
@@ -54,10 +98,31 @@ class UserStatements:
                 return _list_roles(users, of_user, access)
             case ast.ListPrivileges(of):
                 return _list_privileges(users, of)
+            case ast.ShowTokens(of_user):
+                return _show_tokens(users, of_user, asked)
+            case ast.CreateToken():
+                return self._create_token(statement, asked)
+            case ast.DropToken(name, user):
+                self.directory.change(commands.DropToken(_owner(user, access), name), asked.write.deadline_ns)
+                return None
             case _:
                 _check_not_administrator(statement, users)
-                self.directory.change(self._command(statement, users), request.deadline_ns)
+                self.directory.change(self._command(statement, users), asked.write.deadline_ns)
                 return None
+
+    def _create_token(self, create: ast.CreateToken, asked: UserRequest) -> RowSet:
+        """Create a token; its row has the secret, which is nowhere else."""
+        moment, user = asked.moment, _owner(create.user, asked.access)
+        expires = None if create.expires is None else constant_time(create.expires, moment)
+        if expires is not None and expires <= moment.now:
+            raise SemanticError(f"the token would have expired already: {create.expires} is not in the future")
+        secret = self._new_secret()
+        created_ms, expires_ms = _milliseconds(moment.now, moment), _milliseconds(expires, moment)
+        assert created_ms is not None
+        self.directory.change(
+            commands.CreateToken(user, create.name, secret.digest, created_ms, expires_ms), asked.write.deadline_ns
+        )
+        return RowSet(_NEW_TOKEN_FIELDS, [(user, create.name, secret.text, _ticks(expires_ms, moment))])
 
     def _command(self, statement: ast.UserStatement, users: Users) -> Command:
         match statement:
@@ -82,6 +147,24 @@ class UserStatements:
                 return commands.Revoke(parse_privileges(names), _areas(paths), _grantee(of))
             case _:
                 raise AssertionError(type(statement))
+
+
+def _owner(user: str | None, access: Access) -> str:
+    """Return the user whose token a statement means. Raises SemanticError."""
+    owner = access.user if user is None else user
+    if not owner:
+        raise SemanticError(
+            "nobody has logged in here: name the user of the token, as in FOR USER root or OF USER root"
+        )
+    return owner
+
+
+def _milliseconds(ticks: int | None, moment: TimeContext) -> int | None:
+    return None if ticks is None else ticks * _MILLISECONDS // moment.unit.value
+
+
+def _ticks(milliseconds: int | None, moment: TimeContext) -> int | None:
+    return None if milliseconds is None else milliseconds * moment.unit.value // _MILLISECONDS
 
 
 def _check_not_administrator(statement: ast.UserStatement, users: Users) -> None:
@@ -146,6 +229,34 @@ def _list_privileges(users: Users, of: ast.Principal) -> RowSet:
     for role in user.roles:
         rows += _rows(role, users.role(role).grants)
     return RowSet(_PRIVILEGE_FIELDS, rows)
+
+
+def _show_tokens(users: Users, of_user: str | None, asked: UserRequest) -> RowSet:
+    access = asked.access
+    if of_user is not None:
+        tokens = users.tokens_of(of_user)
+    elif access.may(Privilege.MANAGE_USER):
+        tokens = sorted(users.tokens.values(), key=lambda token: (token.user, token.name))
+    else:
+        tokens = users.tokens_of(access.user)
+    return RowSet(_TOKEN_FIELDS, [_token_row(token, asked.moment) for token in tokens])
+
+
+def _token_row(token: Token, moment: TimeContext) -> Sequence[Scalar]:
+    created, expires = _ticks(token.created_ms, moment), _ticks(token.expires_ms, moment)
+    return (
+        token.user,
+        token.name,
+        created,
+        expires,
+        None if token.last_used_day is None else _date(token.last_used_day),
+    )
+
+
+def _date(day: int) -> int:
+    """Return a DATE of days since 1970."""
+    found = _EPOCH + timedelta(days=day)
+    return found.year * 10_000 + found.month * 100 + found.day
 
 
 def _rows(role: str, grants: Iterable[Granted]) -> list[Sequence[Scalar]]:

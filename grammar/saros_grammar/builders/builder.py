@@ -404,6 +404,26 @@ class StatementBuilder:
     def _list_privileges(self, context: Any) -> ast.ListPrivileges:
         return ast.ListPrivileges(self._grantee(context))
 
+    def _create_token(self, context: Any) -> ast.CreateToken:
+        return ast.CreateToken(self._principal(context.id_), self._own_or(context.user), self._expiry(context))
+
+    def _expiry(self, context: Any) -> Expression | None:
+        """Return the time after EXPIRES, if any."""
+        if context.span is not None:
+            span = self._expressions.literal(context.span, duration_literal, context.span.text)
+            return ast.Binary(ast.BinaryOperator.ADD, ast.Call("now", ()), span)
+        return None if context.at is None else self._expressions.token_literal(context.at)
+
+    def _drop_token(self, context: Any) -> ast.DropToken:
+        return ast.DropToken(self._principal(context.id_), self._own_or(context.user))
+
+    def _show_tokens(self, context: Any) -> ast.ShowTokens:
+        return ast.ShowTokens(self._own_or(context.user))
+
+    def _own_or(self, context: Any) -> str | None:
+        """Return the user that a statement names, if any."""
+        return None if context is None else self._principal(context)
+
     def _grantee(self, context: Any) -> ast.Principal:
         return ast.Principal(ast.PrincipalKind(context.kind.text.lower()), self._principal(context.principal()))
 
@@ -483,6 +503,9 @@ class StatementBuilder:
         "ListUsers": _list_users,
         "ListRoles": _list_roles,
         "ListPrivileges": _list_privileges,
+        "CreateToken": _create_token,
+        "DropToken": _drop_token,
+        "ShowTokens": _show_tokens,
         "ShowDatabases": _show_databases,
         "ShowDevices": _show_devices,
         "ShowSeries": _show_series,

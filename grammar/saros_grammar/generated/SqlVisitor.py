@@ -204,6 +204,11 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#createToken.
+    def visitCreateToken(self, ctx:Sql.CreateTokenContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#createContinuousQuery.
     def visitCreateContinuousQuery(self, ctx:Sql.CreateContinuousQueryContext):
         return self.visitChildren(ctx)
@@ -336,6 +341,11 @@ class SqlVisitor(ParseTreeVisitor):
 
     # Visit a parse tree produced by Sql#dropPrincipal.
     def visitDropPrincipal(self, ctx:Sql.DropPrincipalContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#dropToken.
+    def visitDropToken(self, ctx:Sql.DropTokenContext):
         return self.visitChildren(ctx)
 
 
@@ -501,6 +511,11 @@ class SqlVisitor(ParseTreeVisitor):
 
     # Visit a parse tree produced by Sql#showContinuousQueries.
     def visitShowContinuousQueries(self, ctx:Sql.ShowContinuousQueriesContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#showTokens.
+    def visitShowTokens(self, ctx:Sql.ShowTokensContext):
         return self.visitChildren(ctx)
 
 

@@ -70,6 +70,25 @@ from saros_grammar.syntax.series_tree import (
     DeleteTimeseries,
     SeriesColumn,
 )
+from saros_grammar.syntax.user_tree import (
+    AlterUser,
+    CreateRole,
+    CreateToken,
+    CreateUser,
+    DropPrincipal,
+    DropToken,
+    Grant,
+    GrantRole,
+    ListPrivileges,
+    ListRoles,
+    ListUsers,
+    Principal,
+    PrincipalKind,
+    Revoke,
+    RevokeRole,
+    ShowTokens,
+    UserStatement,
+)
 
 #: What is defined next door and taken from here.
 __all__ = [
@@ -78,6 +97,7 @@ __all__ = [
     "AlterKind",
     "AlterStorage",
     "AlterTimeseries",
+    "AlterUser",
     "Between",
     "Binary",
     "BinaryOperator",
@@ -88,12 +108,17 @@ __all__ = [
     "ClearCache",
     "ClusterStatement",
     "CreateFunction",
+    "CreateRole",
     "CreateTimeseries",
+    "CreateToken",
     "CreateTrigger",
+    "CreateUser",
     "DeleteTimeseries",
     "DismissNode",
     "DropFunction",
+    "DropPrincipal",
     "DropSender",
+    "DropToken",
     "DropTrigger",
     "Duration",
     "EndTimeReference",
@@ -101,10 +126,15 @@ __all__ = [
     "ExtensionStatement",
     "Flush",
     "GiveUpNodes",
+    "Grant",
+    "GrantRole",
     "InList",
     "IsNull",
     "KeepCondition",
     "Like",
+    "ListPrivileges",
+    "ListRoles",
+    "ListUsers",
     "Literal",
     "LiteralKind",
     "Measure",
@@ -112,13 +142,19 @@ __all__ = [
     "MigrateRegion",
     "Parameter",
     "PathExpression",
+    "Principal",
+    "PrincipalKind",
     "Rebalance",
+    "Revoke",
+    "RevokeRole",
     "SeriesColumn",
     "SetSystem",
+    "ShowTokens",
     "SyncStatement",
     "TimeReference",
     "TransferDevice",
     "Unary",
+    "UserStatement",
 ]
 
 # ---------------------------------------------------------------------------------------------- SELECT
@@ -586,122 +622,6 @@ class Explain:
 
 
 # ---------------------------------------------------------------------------------------------- users
-
-
-class PrincipalKind(Enum):
-    """Who holds privileges."""
-
-    USER = "user"
-    ROLE = "role"
-
-
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """A user or a role."""
-
-    kind: PrincipalKind
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class CreateUser:
-    """CREATE USER name 'password'."""
-
-    name: str
-    password: Literal | Parameter = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class AlterUser:
-    """ALTER USER name SET PASSWORD 'password'."""
-
-    name: str
-    password: Literal | Parameter = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class CreateRole:
-    """CREATE ROLE name."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class DropPrincipal:
-    """DROP USER name; DROP ROLE name."""
-
-    principal: Principal
-
-
-@dataclass(frozen=True, slots=True)
-class GrantRole:
-    """GRANT ROLE role TO user."""
-
-    role: str
-    user: str
-
-
-@dataclass(frozen=True, slots=True)
-class RevokeRole:
-    """REVOKE ROLE role FROM user."""
-
-    role: str
-    user: str
-
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """GRANT privileges ON paths TO USER | ROLE name [WITH GRANT OPTION]; privileges in upper case."""
-
-    privileges: tuple[str, ...]
-    paths: tuple[PathExpression, ...]
-    to: Principal
-    option: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Revoke:
-    """REVOKE privileges ON paths FROM USER | ROLE name."""
-
-    privileges: tuple[str, ...]
-    paths: tuple[PathExpression, ...]
-    of: Principal
-
-
-@dataclass(frozen=True, slots=True)
-class ListUsers:
-    """LIST USER [OF ROLE role]."""
-
-    of_role: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ListRoles:
-    """LIST ROLE [OF USER user]."""
-
-    of_user: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ListPrivileges:
-    """LIST PRIVILEGES OF USER | ROLE name."""
-
-    of: Principal
-
-
-UserStatement = (
-    CreateUser
-    | AlterUser
-    | CreateRole
-    | DropPrincipal
-    | GrantRole
-    | RevokeRole
-    | Grant
-    | Revoke
-    | ListUsers
-    | ListRoles
-    | ListPrivileges
-)
 
 
 def holds_password(statement: Statement) -> bool:

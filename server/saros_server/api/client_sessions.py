@@ -51,7 +51,7 @@ class NoSession(Exception):
 class TooManySessions(Exception):
     """All sessions that there may be are held by connections."""
 
-    code = 606
+    code = 2034
 
     def __init__(self) -> None:
         super().__init__(

@@ -1,9 +1,15 @@
-"""Logging in: user, password and where it came from, to a user of the directory, or one error whatever was wrong.
+"""Logins: user, password and address to a user of the directory, or one error whatever was wrong.
 
-    login --Lockout--> pool of two --scrypt--> right?  --> User          a hash of older work is made anew
+    password --Lockout--> pool of two --scrypt--> right?  --> Login      a hash of less work is replaced
+    token    --SHA-256--> known, valid?  --> Login                       a wrong one --> Lockout of wrong tokens
 
-A user who is not there costs the same work as one who is, so time tells nothing. The pool bounds what logins may take
-of the machine, and only so many may wait for it. Thread-safe.
+An unknown user costs the same work as a known one, so the time of an answer tells nothing. The pool bounds the share of
+the machine that logins may take, and the number that may wait for it.
+
+A token is given in place of the password, with its user's name or with none. It is looked up by its hash, which a
+client cannot choose, so the time of the look-up tells nothing about the secrets that are kept. 256 random bits cannot
+be guessed, so right tokens are not locked out: a program with an old token must not shut out others at its address.
+Thread-safe.
 """
 
 from __future__ import annotations
@@ -11,13 +17,17 @@ from __future__ import annotations
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from dataclasses import dataclass
+from typing import NoReturn, Protocol
 
 from saros_cluster.users.commands import Rehash
 from saros_cluster.users.directory import Directory
+from saros_cluster.users.tokens import Token
 from saros_cluster.users.users import User
+from saros_server.auth import tokens
 from saros_server.auth.lockout import Lockout
 from saros_server.auth.passwords import BYTES_MAX, Cost, dummy_hash, hash_password, is_outdated, verify_password
+from saros_server.auth.token_uses import TokenUses
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError
 
@@ -29,6 +39,9 @@ _THREADS = 2
 _WAITING_MAX = 16
 #: No user's name is longer; what a client sends may be.
 _NAME_CHARACTERS = 65
+_NANOSECONDS_PER_MS = 1_000_000
+_MISTYPED = "the token is mistyped: its checksum does not fit"
+_UNKNOWN = "no user has this token, or another user has it; it may have been dropped"
 
 
 class LoginFailed(Exception):
@@ -36,19 +49,26 @@ class LoginFailed(Exception):
 
     code = 801
 
-    def __init__(self, wait_s: float = 0.0) -> None:
-        wrong = "wrong user or password"
-        super().__init__(f"too many attempts failed: try again in {wait_s:.1f} s" if wait_s else wrong)
+    def __init__(self, wait_s: float = 0.0, reason: str = "wrong user or password") -> None:
+        super().__init__(f"too many attempts failed: try again in {wait_s:.1f} s" if wait_s else reason)
         self.wait_s = wait_s
 
 
 class TooManyLogins(Exception):
     """Too many log in at this moment."""
 
-    code = 606
+    code = 2034
 
     def __init__(self) -> None:
         super().__init__("too many clients log in at the moment: try again")
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A user who has logged in, and the token that was used, if any."""
+
+    user: User
+    token: Token | None = None
 
 
 class LoginListener(Protocol):
@@ -72,20 +92,47 @@ class Authentication:
         self._lockout = Lockout()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="saros-login")
         self._waiting = threading.BoundedSemaphore(_WAITING_MAX)
+        self._uses = TokenUses(directory, clock)
 
-    def login(self, name: str, password: str, host: str) -> User:
-        """The user. Raises LoginFailed, TooManyLogins."""
+    def login(self, name: str, password: str, host: str) -> Login:
+        """Log in with a password, or with a token in its place. Raises LoginFailed, TooManyLogins."""
         name = name[:_NAME_CHARACTERS]
-        code = LoginFailed.code
+        if tokens.has_form(name):  # in the wrong place: the audit trail must not have it
+            name = f"token {tokens.fingerprint(name)}"
+        code, how = LoginFailed.code, ""
         try:
-            user = self._login(name, password, host)
+            if tokens.has_form(password):
+                how = f"token {tokens.fingerprint(password)}"
+                login = self._login_by_token(name, password, host)
+                name = login.user.name
+            else:
+                login = Login(self._login(name, password, host))
             code = 0
         except TooManyLogins as error:
             code = error.code
             raise
         finally:
-            self._witness.record("login", name, host, "", code)
-        return user
+            self._witness.record("login", name, host, how, code)
+        return login
+
+    def _login_by_token(self, name: str, secret: str, host: str) -> Login:
+        users = self._directory.newest()
+        token = users.tokens.get(tokens.digest_of(secret))
+        if token is None or name not in ("", token.user):
+            mistyped = not tokens.has_checksum(secret)
+            self._refuse_token(host, _MISTYPED if mistyped else _UNKNOWN)
+        elif not token.is_valid_at(self._clock.now_ns() // _NANOSECONDS_PER_MS):
+            self._refuse_token(host, f"token {token.name} of user {token.user} has expired: create another one")
+        self._uses.record(token)
+        return Login(users.user(token.user), token)
+
+    def _refuse_token(self, host: str, reason: str) -> NoReturn:
+        key, now = f"{host} by token", self._clock.monotonic_ns()
+        with self._lock:
+            wait_ns = self._lockout.begin(key, now)
+            if not wait_ns:
+                self._lockout.end(key, now, right=False)
+        raise LoginFailed(wait_ns / 1e9, reason)
 
     def _login(self, name: str, password: str, host: str) -> User:
         if not self._waiting.acquire(blocking=False):
@@ -132,3 +179,4 @@ class Authentication:
     def close(self) -> None:
         """Let no login wait any more."""
         self._pool.shutdown(cancel_futures=True)
+        self._uses.close()

@@ -4,7 +4,8 @@
 
 With authentication, a server lets in users who log in; without, everybody, as an anonymous visitor with all rights. A
 visitor's rights are always the current ones: a grant or revocation takes effect with the next call. A user who was
-dropped, or whose password was changed, must leave.
+dropped must leave; one who logged in with a password that was changed, or with a token that was dropped or has expired,
+must leave too.
 
 Thread-safe.
 """
@@ -14,12 +15,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from saros_cluster.users.directory import Directory
+from saros_cluster.users.tokens import Token
 from saros_cluster.users.users import Users
 from saros_engine.base.access import UNRESTRICTED, Access, access_of
 from saros_server.auth.audit import AuditLog, SessionTrail
 from saros_server.auth.authentication import Authentication, LoginFailed
 from saros_server.auth.passwords import Cost
 from saros_storage.base.clock import Clock
+
+_NANOSECONDS_PER_MS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,8 @@ class AuthenticatedClient:
     #: The state in which the rights were looked up, and the password's version in it.
     users: Users | None = None
     password_version: int = 0
+    #: The token that was used in place of the password.
+    token: Token | None = None
 
 
 class LoginGate:
@@ -41,6 +47,7 @@ class LoginGate:
     def __init__(self, directory: Directory | None, audit: AuditLog, clock: Clock, cost: Cost) -> None:
         self._directory = directory
         self._audit = audit
+        self._clock = clock
         self._authentication = None if directory is None else Authentication(directory, clock, cost, audit)
 
     @property
@@ -52,9 +59,10 @@ class LoginGate:
         """Let somebody in. Raises LoginFailed, TooManyLogins."""
         if self._directory is None or self._authentication is None:
             return AuthenticatedClient("", UNRESTRICTED, SessionTrail(self._audit, "", host))
-        found = self._authentication.login(user, password, host)
+        login = self._authentication.login(user, password, host)
+        found = login.user
         trail = SessionTrail(self._audit, found.name, host)
-        entered = AuthenticatedClient(found.name, UNRESTRICTED, trail, None, found.password_version)
+        entered = AuthenticatedClient(found.name, UNRESTRICTED, trail, None, found.password_version, login.token)
         visitor = self.revalidate(entered)
         if visitor is None:  # changed at this very moment
             raise LoginFailed
@@ -64,16 +72,28 @@ class LoginGate:
         """The visitor with the rights of now; None: must leave."""
         if self._directory is None:
             return visitor
+        if visitor.token is not None and not visitor.token.is_valid_at(self._clock.now_ns() // _NANOSECONDS_PER_MS):
+            return None
         users = self._directory.users()
         if users is visitor.users:
             return visitor
-        user = users.users.get(visitor.user)
-        if user is None or user.password_version != visitor.password_version:
+        if not _has_credentials(visitor, users):
             return None
-        return replace(visitor, access=access_of(users, visitor.user), users=users)
+        access = access_of(users, visitor.user, by_token=visitor.token is not None)
+        return replace(visitor, access=access, users=users)
 
     def close(self) -> None:
         """Let nobody wait any more, and sync the trail."""
         if self._authentication is not None:
             self._authentication.close()
         self._audit.close()
+
+
+def _has_credentials(visitor: AuthenticatedClient, users: Users) -> bool:
+    """Return whether the password or the token of a login is still the user's."""
+    user = users.users.get(visitor.user)
+    if user is None:
+        return False
+    if visitor.token is not None:
+        return visitor.token.digest in users.tokens
+    return user.password_version == visitor.password_version

@@ -152,7 +152,7 @@ class HttpApplication:
         query = exchange.query if route.query_credentials else {}
         credentials = credentials_of(exchange.headers.get("authorization"), query)
         if credentials is ANONYMOUS:
-            raise unauthorized("this needs a login: send user and password by Basic authentication", NOT_LOGGED_IN)
+            raise unauthorized("this needs a login: send user and password (Basic), or a token (Bearer)", NOT_LOGGED_IN)
         return credentials
 
     @asynccontextmanager

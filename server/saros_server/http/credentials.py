@@ -2,7 +2,8 @@
 
     Authorization: Basic base64(user:password)
     Authorization: Bearer TOKEN
-    Authorization: Token user:password            as clients of InfluxDB send them
+    Authorization: Token TOKEN                    as clients of InfluxDB 2 send them
+    Authorization: Token user:password            as clients of InfluxDB 1 send them
     ?u=user&p=password                            only where a route says so
 
 Pure: any thread.
@@ -24,7 +25,7 @@ _CHARACTERS_MAX = 8_192
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A user and a password, or nobody."""
+    """A user and a password, a token in place of the password (with its user's name or without), or nobody."""
 
     user: str = ""
     password: str = field(default="", repr=False)
@@ -49,10 +50,15 @@ def credentials_of(authorization: str | None, query: Mapping[str, str]) -> Crede
     match scheme.lower():
         case "basic":
             return _from_pair(_decoded(value))
+        case "bearer":
+            return Credentials("", value)
         case "token":
-            return _from_pair(value)
+            return _from_pair(value) if ":" in value else Credentials("", value)
         case _:
-            raise unauthorized(f"authorization by {scheme[:20]!r} is unknown: use Basic with user and password")
+            message = (
+                f"authorization by {scheme[:20]!r} is unknown: use Basic with user and password, or Bearer with a token"
+            )
+            raise unauthorized(message)
 
 
 def unauthorized(message: str, code: int = 801) -> HttpError:

@@ -14,7 +14,7 @@ from saros_server.api.errors import refusal_of
 
 BAD_REQUEST = 2003
 NOT_LOGGED_IN = 803
-BUSY = 606
+BUSY = 2034
 
 #: HTTP status by error code; errors that are not here are the client's: 400.
 _STATUSES = {
@@ -40,6 +40,8 @@ _STATUSES = {
     2026: 503,
     2031: 503,
     2033: 503,
+    2034: 503,
+    2042: 404,
 }
 _BAD_STATUS = 400
 #: Headers by HTTP status: how to log in, and when to try again.

@@ -22,10 +22,11 @@ from saros_engine.base.database import Database
 from saros_engine.catalog.continuous_runner import ContinuousRunner
 from saros_engine.coordinator import QueryEngine
 from saros_engine.memory.options import EngineOptions
-from saros_engine.statements.user_statements import UserStatements
+from saros_engine.statements.user_statements import Secret, UserStatements
 from saros_grammar.syntax.ast import Measure
 from saros_scheduler import DriverScheduler, SchedulerOptions
 from saros_server.auth.passwords import Cost, check_password, hash_password
+from saros_server.auth.tokens import digest_of, new_secret
 from saros_server.cluster.rebalancing import BalanceOptions
 from saros_server.config.configuration import Configuration, ConfigurationError
 from saros_server.config.memory_limits import queries_memory_bytes
@@ -116,7 +117,7 @@ class Node:
                 clock,
                 engine_options(configuration, folder),
                 None if cluster is None else cluster.services,
-                UserStatements(ground.directory, partial(_hash_new, configuration)),
+                UserStatements(ground.directory, partial(_hash_new, configuration), _new_secret),
                 here if cluster is None else cluster.sync,
                 mode,
             )
@@ -208,6 +209,11 @@ def _hash_new(configuration: Configuration, user: str, password: str) -> str:
     """A new password as it is kept. Raises UserMistake 2041 if it is too weak."""
     check_password(user, password)
     return hash_password(password, Cost(configuration.password_cost))
+
+
+def _new_secret() -> Secret:
+    secret = new_secret()
+    return Secret(secret, digest_of(secret))
 
 
 def store_options(configuration: Configuration) -> StoreOptions:

@@ -25,7 +25,7 @@ _TLS_HANDSHAKE = 22
 _TLS_ALERT = bytes((21, 3, 1, 0, 2, 2, 40))
 _HTTP_METHODS = (b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"CONNECT ", b"TRACE ")
 #: The protocol of the node is another one; there are too many connections.
-_WRONG_PROTOCOL, _TOO_MANY = 2015, 606
+_WRONG_PROTOCOL, _TOO_MANY = 2015, 2034
 TLS_ONLY = "this port takes TLS only: connect with TLS (docs/security.md)"
 NOT_HTTP = "this port speaks the protocols of database clients, not HTTP: see docs/clients.md"
 

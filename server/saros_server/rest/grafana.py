@@ -25,8 +25,8 @@ from saros_server.http.request import HttpRequest
 from saros_server.http.response import JSON, Response, json_response
 from saros_server.http.routes import Description, Policy, Route, RouteFunction
 from saros_server.http.session import HttpSession
-from saros_server.rest import fields
-from saros_server.rest.iotdb_rest import STATUS_SCHEMA, SUCCESS, collect, failure
+from saros_server.rest import fields, schemas
+from saros_server.rest.iotdb_rest import SUCCESS, collect, failure
 from saros_server.rest.results import execute, json_column
 from saros_storage.base.types import TIME_UNITS, TimeUnit
 
@@ -58,26 +58,26 @@ def routes() -> list[Route]:
     found = []
     for version, names in VERSIONS.items():
         prefix = f"/grafana/{version}"
-        login = Description("Check user and password.", _TAG, response=STATUS_SCHEMA)
+        login = Description("Check user and password.", _TAG, response={JSON: schemas.STATUS})
         found.append(Route("GET", f"{prefix}/login", Policy.AUTHENTICATED, _login, login, failure=failure))
-        properties = {
-            name: {"type": "array", "items": {"type": "string"}} for name in ("expression", names.prefix_path)
-        }
-        properties |= {name: {"type": "integer"} for name in (names.start_time, names.end_time)}
-        properties |= {name: {"type": "string"} for name in ("condition", "control")}
-        expression = {"type": "object", "properties": properties}
-        variable = {"type": "object", "properties": {"sql": {"type": "string"}}}
-        node = {"type": "array", "items": {"type": "string"}}
+        texts = schemas.array(schemas.TEXT)
+        panel = {"expression": texts, names.prefix_path: texts}
+        panel |= dict.fromkeys((names.start_time, names.end_time), schemas.INTEGER)
+        panel |= dict.fromkeys(("condition", "control"), schemas.TEXT)
+        result = schemas.result(names.column_names, "data_types")
+        sql = schemas.record({"sql": schemas.TEXT})
         found += [
-            _route(f"{prefix}/query/expression", partial(_query, names), expression, "Query series for a panel."),
-            _route(f"{prefix}/variable", _variable, variable, "List the values of a variable."),
-            _route(f"{prefix}/node", _node, node, "List the nodes below a path."),
+            _route(f"{prefix}/query/expression", partial(_query, names), schemas.record(panel), result, "Query."),
+            _route(f"{prefix}/variable", _variable, sql, texts, "List the values of a variable."),
+            _route(f"{prefix}/node", _node, texts, texts, "List the nodes below a path."),
         ]
     return found
 
 
-def _route(path: str, function: RouteFunction, schema: Mapping[str, Any], summary: str) -> Route:
-    description = Description(summary, _TAG, request={JSON: schema}, response={JSON: {}})
+def _route(
+    path: str, function: RouteFunction, request: schemas.Schema, response: schemas.Schema, summary: str
+) -> Route:
+    description = Description(summary, _TAG, request={JSON: request}, response={JSON: response})
     return Route("POST", path, Policy.AUTHENTICATED, function, description, failure=failure)
 
 

@@ -28,7 +28,7 @@ from saros_server.http.response import JSON, Response, error_response, json_resp
 from saros_server.http.routes import Description, Policy, Route, RouteFunction
 from saros_server.http.session import HttpSession
 from saros_server.influx import routes as influx
-from saros_server.rest import fields
+from saros_server.rest import fields, schemas
 from saros_server.rest.json_inserts import Shape, records, tablet
 from saros_server.rest.results import Result, execute, json_column
 
@@ -41,7 +41,6 @@ _HTTP_STATUSES = frozenset({401, 405, 408, 413, 415})
 _STATEMENTS_CACHED = 256
 #: A result is in memory as a whole, several times over: as Arrow, as values and as JSON.
 _RESULT_BYTES = 64 << 20
-STATUS_SCHEMA = {JSON: {"type": "object", "properties": {"code": {"type": "integer"}, "message": {"type": "string"}}}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,36 +72,50 @@ VERSIONS = {
 def routes() -> list[Route]:
     """Return the routes."""
     rest = IoTDBRest()
-    ping = Description("Say that the node answers.", "IoTDB REST", response=STATUS_SCHEMA)
+    ping = Description("Say that the node answers.", "IoTDB REST", response={JSON: schemas.STATUS})
     found = [Route("GET", "/ping", Policy.PUBLIC, _ping, ping)]
     for version, names in VERSIONS.items():
         found += [
-            _route(version, "query", rest.query, names, {"sql": "string", names.row_limit: "integer"}),
-            _route(version, "nonQuery", rest.non_query, names, {"sql": "string"}),
+            _route(version, "query", rest.query, names, _query_fields(names), _result_of(names)),
+            _route(version, "nonQuery", rest.non_query, names, {"sql": schemas.TEXT}),
             _route(version, "insertTablet", rest.insert_tablet, names, _tablet_fields(names)),
             _route(version, "insertRecords", rest.insert_records, names, _records_fields(names)),
         ]
     return found
 
 
-def _tablet_fields(names: Names) -> dict[str, str]:
-    arrays = ("timestamps", "measurements", names.data_types, "values")
-    return {names.device: "string", names.is_aligned: "boolean"} | dict.fromkeys(arrays, "array")
+def _query_fields(names: Names) -> dict[str, schemas.Schema]:
+    return {"sql": schemas.TEXT, names.row_limit: schemas.INTEGER}
 
 
-def _records_fields(names: Names) -> dict[str, str]:
-    arrays = ("timestamps", "devices", names.measurements_list, names.data_types_list, names.values_list)
-    return {names.is_aligned: "boolean"} | dict.fromkeys(arrays, "array")
+def _result_of(names: Names) -> schemas.Schema:
+    return schemas.result(names.column_names, names.data_types)
 
 
-def _route(version: str, call: str, function: Any, names: Names, properties: Mapping[str, str]) -> Route:
-    schema = {
-        "type": "object",
-        "properties": {
-            name: {"type": kind} | ({"items": {}} if kind == "array" else {}) for name, kind in properties.items()
-        },
-    }
-    description = Description(f"IoTDB's {call}.", "IoTDB REST", request={JSON: schema}, response=STATUS_SCHEMA)
+def _tablet_fields(names: Names) -> dict[str, schemas.Schema]:
+    texts, columns = schemas.array(schemas.TEXT), schemas.array(schemas.array(schemas.ANYTHING))
+    arrays = {"timestamps": schemas.array(schemas.INTEGER), "measurements": texts, names.data_types: texts}
+    return {names.device: schemas.TEXT, names.is_aligned: schemas.BOOLEAN, **arrays, "values": columns}
+
+
+def _records_fields(names: Names) -> dict[str, schemas.Schema]:
+    texts, rows = schemas.array(schemas.TEXT), schemas.array(schemas.array(schemas.ANYTHING))
+    arrays = {"timestamps": schemas.array(schemas.INTEGER), "devices": texts}
+    lists = dict.fromkeys((names.measurements_list, names.data_types_list), schemas.array(texts))
+    return {names.is_aligned: schemas.BOOLEAN, **arrays, **lists, names.values_list: rows}
+
+
+def _route(
+    version: str,
+    call: str,
+    function: Any,
+    names: Names,
+    properties: Mapping[str, schemas.Schema],
+    response: schemas.Schema = schemas.STATUS,
+) -> Route:
+    required = tuple(name for name in properties if name != names.row_limit)
+    request = {JSON: schemas.record(properties, required)}
+    description = Description(f"IoTDB's {call}.", "IoTDB REST", request=request, response={JSON: response})
     run: RouteFunction = partial(function, names)
     return Route("POST", f"/rest/{version}/{call}", Policy.AUTHENTICATED, run, description, failure=failure)
 

@@ -16,7 +16,7 @@ _ERROR = {
     "properties": {"code": {"type": "integer"}, "message": {"type": "string"}},
     "required": ["code", "message"],
 }
-_SCHEMES = {"password": {"type": "http", "scheme": "basic"}}
+_SCHEMES = {"password": {"type": "http", "scheme": "basic"}, "token": {"type": "http", "scheme": "bearer"}}
 _INFO = {
     "title": "Saros",
     "version": RELEASE,
@@ -55,7 +55,7 @@ def _operation(described: Route) -> dict[str, Any]:
         "operationId": f"{described.method.lower()}{described.path.title().replace('/', '').replace('.', '')}",
         "summary": about.summary,
         "tags": [about.tag],
-        "security": [] if described.policy is Policy.PUBLIC else [{"password": []}],
+        "security": [] if described.policy is Policy.PUBLIC else [{name: []} for name in _SCHEMES],
         "responses": {
             **_success(about),
             "default": {

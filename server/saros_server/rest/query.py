@@ -69,8 +69,8 @@ def _routes(path: str, choose: Callable[[HttpRequest], Format], formats: list[Fo
 
 
 def _run(request: HttpRequest, session: HttpSession, format_: Format) -> Response:
-    if request.method == "HEAD":
-        return Response(content_type=format_.content_type)
+    if request.method == "HEAD":  # the length of the result is not known, so none is sent: 0 would be wrong
+        return Response(Chunks(iter(()), lambda: None), content_type=format_.content_type)
     try:
         head, result = execute(session, _statement(request))
     except StatementNotAllowed as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import random
 import socket
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 from server.http.http_node import HttpNode, http_server
+from server.http.json_mutations import mutated_json
 from waiting import PATIENCE_S
 
 ROUNDS = 60
@@ -51,36 +51,6 @@ REQUESTS: list[tuple[str, Any]] = [
     ("/query.parquet", {"sql": "show devices root.**"}),
     ("/query.csv", {"sql": "select a, b from root.m.d", "parameters": []}),
 ]
-VALUES: list[Any] = [
-    *(None, True, False, 0, -1, 1.5, 2**31, 2**63, -(2**63), 2**64, 1e308, "", "x", "'", "`", "\0", "root.**"),
-    *(
-        "é" * 100,
-        "NaN",
-        "9999-12-31",
-        "0x0",
-        "0xzz",
-        [],
-        {},
-        [[]],
-        [None],
-        {"a": []},
-        "a" * 70_000,
-        "((((((",
-        "TIMESTAMP",
-    ),
-    *(
-        "DATE",
-        "BLOB",
-        "FLOAT",
-        "STRING",
-        "BOOLEAN",
-        "select",
-        ";",
-        "--",
-        "🎈",
-        "\ud800".encode("utf-8", "replace").decode(),
-    ),
-]
 
 
 @pytest.fixture(scope="module")
@@ -89,34 +59,12 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpNode]:
         yield made
 
 
-def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield each container and key of a value of JSON."""
-    keys = value.keys() if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    for key in keys:
-        yield value, key
-        yield from places(value[key])
-
-
-def mutated(randomness: random.Random, body: Any) -> Any:
-    """Return a body of which one to three values were exchanged, or left out."""
-    found = copy.deepcopy(body)
-    for _ in range(randomness.randint(1, 3)):
-        container, key = randomness.choice(list(places(found)) or [(None, None)])
-        if container is None:
-            return randomness.choice(VALUES)
-        if randomness.random() < 0.2:
-            del container[key]
-        else:
-            container[key] = copy.deepcopy(randomness.choice(VALUES))
-    return found
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("path", "body"), REQUESTS, ids=[path for path, _ in REQUESTS])
 def test_values_that_do_not_belong(node: HttpNode, path: str, body: Any, caplog: pytest.LogCaptureFixture) -> None:
     randomness = random.Random(path)
     for _ in range(ROUNDS):
-        sent = mutated(randomness, body)
+        sent = mutated_json(randomness, body)
         answer = node.client.post(path, json=sent)
         assert answer.status_code in {200, 400, 403, 404, 405, 413, 501}, (sent, answer.text[:500])
         if answer.headers["content-type"] == "application/json":

@@ -1,7 +1,9 @@
-"""IoTDB's own clients from PyPI and Maven Central, kept in the user's cache folder, outside of the repository.
+"""IoTDB's own clients from PyPI and Maven Central, and others, kept in the user's cache folder, not in the repository.
 
     python_packages("2.0.11")    a folder for PYTHONPATH
     java_classes("2.0.5", paths)    a class path: the jars, and programs compiled with them
+    openapi_client("go", document)    the sources of a client that openapi-generator makes
+    go_program(folder)    a program, built with modules that are on this machine
 
 Raises Unavailable if a tool is absent, or the registry does not have what is needed or cannot be reached.
 """
@@ -15,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 _HERE = Path(__file__).parent
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "saros", "stock-clients")
@@ -30,6 +33,8 @@ _OLD_NAMES = {
 CLI_VERSION = "2.0.1-beta"
 #: The programs of this folder.
 PROGRAMS = tuple(sorted(_HERE.glob("*.java")))
+_GENERATOR = "openapi-generator-cli", "7.23.0"
+_COPY_ONE = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 _SECONDS = 45
 _ANYTHING = ""
 #: By what could not be had: why, so that it is not tried again in this process.
@@ -72,6 +77,42 @@ def java_classes(version: str, programs: Sequence[Path] = PROGRAMS) -> str:
     return f"{classes}{os.pathsep}{jars}/*"
 
 
+def openapi_client(language: str, document: str, *properties: str) -> Path:
+    """Return a folder with the sources of a client for the service that an OpenAPI document describes."""
+    for tool in ("java", "mvn"):
+        if shutil.which(tool) is None:
+            raise Unavailable(f"there is no {tool}")
+    folder = _CACHE / f"openapi-{language}-{_digest(*_GENERATOR, document, *properties)}"
+    if not folder.exists():
+        part = _empty(folder)
+        (part / "openapi.json").write_text(document)
+        command = ("java", "-jar", str(_generator()), "generate", "-g", language)
+        command += ("-i", str(part / "openapi.json"), "-o", str(part), "--additional-properties", ",".join(properties))
+        _run(command, f"a client in {language}")
+        part.rename(folder)
+    return folder
+
+
+def _generator() -> Path:
+    name, version = _GENERATOR
+    jar = _CACHE / f"{name}-{version}" / f"{name}-{version}.jar"
+    if not jar.exists():
+        part = _empty(jar.parent)
+        options = (f"-Dartifact=org.openapitools:{name}:{version}", f"-DoutputDirectory={part}")
+        _run(("mvn", "-B", "-q", _COPY_ONE, *options), name)
+        part.rename(jar.parent)
+    return jar
+
+
+def go_program(folder: Path, to: Path) -> Path:
+    """Build the Go program in a folder; nothing is downloaded."""
+    if shutil.which("go") is None:
+        raise Unavailable("there is no go")
+    environment = {**os.environ, "GOPROXY": "off", "GOFLAGS": "-mod=readonly"}
+    _run(("go", "build", "-o", str(to), "."), f"the program in {folder.name}", cwd=folder, env=environment)
+    return to
+
+
 def _jars(version: str) -> Path:
     folder = _CACHE / f"java-{version}"
     if not folder.exists():
@@ -98,13 +139,13 @@ def _empty(folder: Path) -> Path:
     return part
 
 
-def _run(command: Sequence[str], what: str) -> None:
+def _run(command: Sequence[str], what: str, **options: Any) -> None:
     """Run a command that fetches or makes something. Raises Unavailable; after a time-out, for everything else, too."""
     for failed in (what, _ANYTHING):
         if failed in _failures:
             raise Unavailable(_failures[failed])
     try:
-        subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS, text=True)
+        subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS, text=True, **options)
     except subprocess.TimeoutExpired as error:
         _failures[_ANYTHING] = f"{what} took more than {_SECONDS} s"
         raise Unavailable(_failures[_ANYTHING]) from error

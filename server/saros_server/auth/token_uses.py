@@ -1,0 +1,58 @@
+"""The record of the days on which tokens were used, kept with the users.
+
+A login does not wait for the record: a node that is cut off from its cluster cannot write it, and lets users in. Each
+node tries once for each token and day. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from saros_cluster.users.commands import RecordTokenUse
+from saros_cluster.users.directory import Directory
+from saros_cluster.users.tokens import Token
+from saros_storage.base.clock import Clock
+from saros_storage.base.errors import StorageError, UserMistake
+
+logger = logging.getLogger(__name__)
+
+_DAY_NS = 86_400 * 1_000_000_000
+#: The time that one record may take.
+_WRITE_NS = 5_000_000_000
+
+
+class TokenUses:
+    """Records the days of logins on a thread of its own."""
+
+    def __init__(self, directory: Directory, clock: Clock) -> None:
+        self._directory = directory
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._day = 0
+        #: Digests of the tokens whose use on `_day` was recorded, or could not be.
+        self._recorded: set[str] = set()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="saros-token-use")
+
+    def record(self, token: Token) -> None:
+        """Record a login with a token, later."""
+        day = self._clock.now_ns() // _DAY_NS
+        with self._lock:
+            if day != self._day:
+                self._day = day
+                self._recorded.clear()
+            if token.last_used_day == day or token.digest in self._recorded:
+                return
+            self._recorded.add(token.digest)
+        self._thread.submit(self._write, RecordTokenUse(token.user, token.name, day))
+
+    def _write(self, command: RecordTokenUse) -> None:
+        try:
+            self._directory.change(command, self._clock.monotonic_ns() + _WRITE_NS)
+        except (StorageError, UserMistake, OSError) as error:
+            logger.warning("the use of a token was not recorded", extra={"token": command.name, "error": str(error)})
+
+    def close(self) -> None:
+        """End; records that wait are not written."""
+        self._thread.shutdown(cancel_futures=True)
