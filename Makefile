@@ -55,7 +55,7 @@ parser: .venv/.installed ## regenerate the parser from grammar/*.g4 (needs Java)
 		&& rm -f saros_grammar/generated/*.interp saros_grammar/generated/*.tokens
 
 proto: .venv/.installed ## regenerate the messages from wire/*.proto
-	@$(BIN)/python -m grpc_tools.protoc -I wire --python_out=wire/saros_wire/generated --pyi_out=wire/saros_wire/generated wire/client.proto
+	@$(BIN)/python -m grpc_tools.protoc -I wire --python_out=wire/saros_wire/generated --pyi_out=wire/saros_wire/generated wire/*.proto
 
 bench: .venv/.installed ## the micro-benchmarks
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file; done

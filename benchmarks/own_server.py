@@ -20,7 +20,7 @@ from saros_server.process.server_file import serving
 
 @contextmanager
 def own_server(http_port: int = 0) -> Iterator[tuple[int, int]]:
-    """Run a server on an empty folder until the context ends: its port, its process. `http_port`: 0: none."""
+    """Run a server on an empty folder until the context ends: its port, its process. `http_port`: 0: without HTTP."""
     (port,) = free_ports(1)
     with tempfile.TemporaryDirectory(prefix="saros-bench-") as folder:
         options = ("--data", folder, "--port", str(port), "--http-port", str(http_port), "--foreground")

@@ -24,6 +24,7 @@ from saros_engine.base.access import UNRESTRICTED, Access, NoPermission, Trail, 
 from saros_engine.base.cluster_info import ClusterAdmin, OneNode
 from saros_engine.base.database import Database, wait_for_schema
 from saros_engine.base.errors import NotSupportedError, SemanticError
+from saros_engine.base.gc_control import reduced_gc
 from saros_engine.base.latency_histogram import NOTHING, LatencyHistogram, LatencySnapshot
 from saros_engine.base.row_set import RowSet
 from saros_engine.base.session_context import SessionContext
@@ -242,7 +243,7 @@ class QueryEngine:
             self._authorize_columns(batch.device, batch.columns, session, request)
             return batch
 
-        with self._counted(statements=0):
+        with self._counted(statements=0), reduced_gc(len(batches)):
             found = outcomes_of(batches, allowed)
             self.mode.require_running()
             began_ns = self._clock.monotonic_ns()

@@ -29,6 +29,7 @@ from saros_server.port.counters import ProtocolCounters
 from saros_server.port.listener import PortListener
 from saros_server.process.server_file import Serving, announce, withdraw
 from saros_server.process.warm_up import WarmUp
+from saros_server.prometheus import routes as prometheus
 from saros_server.rest import grafana, iotdb_rest, openapi, query
 from saros_server.thrift.protocol import ThriftProtocol
 from saros_storage.base.clock import Clock, SystemClock
@@ -69,7 +70,8 @@ class Listener(Protocol):
 
 def http_routes(observation: list[Route]) -> list[Route]:
     """Return the routes of the HTTP service."""
-    routes = [*observation, *iotdb_rest.routes(), *query.routes(), *grafana.routes(), *influx.routes()]
+    routes = [*observation, *iotdb_rest.routes(), *query.routes(), *grafana.routes()]
+    routes += [*influx.routes(), *prometheus.routes()]
     return [*routes, openapi.route(routes)]
 
 

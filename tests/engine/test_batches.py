@@ -42,9 +42,9 @@ class FailingStore:
     def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = (), **named: object) -> None:
         self.writes.append([tablet.device for tablet in tablets])
         error, done = self.failures.pop(0) if self.failures else (None, [tablet.device for tablet in tablets])
-        for tablet in tablets:
-            if tablet.device in done:
-                self._write([tablet], creates, **named)
+        written = [tablet for tablet in tablets if tablet.device in done]
+        if written:
+            self._write(written, creates, **named)
         if error is not None:
             raise error
 
@@ -124,12 +124,37 @@ def test_after_a_refusal_in_part_the_other_batches_are_written(engine: Engine, s
 
 def test_new_devices_are_not_tried_after_one_had_to_wait_in_vain(engine: Engine, store: FailingStore) -> None:
     batches = [batch("root.a.new1"), batch("root.a.d1"), batch("root.a.new2"), batch("root.a.new3")]
-    store.failures = [(PartialFailure({}, {}, "gone"), ())]
+    new = ["root.a.new1", "root.a.new2", "root.a.new3"]
+    rows = RowsLeft([], [RowRange(device, 2, 3) for device in new])
+    store.failures = [(PartialFailure({}, {}, "gone", rows=rows), ())]
     store.failures[0][0].__cause__ = NO_LEADER
-    partial, *others = write(engine, batches)
-    assert isinstance(partial, PartialFailure)
-    assert others == [NO_LEADER] * 3
-    assert store.writes == [["root.a.new1"]]
+    first, other, *left = write(engine, batches)
+    assert [PartialFailure] * 3 == [type(outcome) for outcome in (first, *left)]
+    assert other is NO_LEADER
+    assert store.writes == [new]
+
+
+def test_batches_that_create_series_are_one_write(engine: Engine, store: FailingStore) -> None:
+    batches = [batch("root.b.d1"), batch("root.a.d1"), batch("root.b.d2"), batch("root.c.d1")]
+    assert write(engine, batches) == [2] * 4
+    assert store.writes == [["root.b.d1", "root.b.d2", "root.c.d1"], ["root.a.d1"]]
+    assert write(engine, batches) == [2] * 4
+    assert store.writes[2:] == [["root.b.d1", "root.a.d1", "root.b.d2", "root.c.d1"]]
+
+
+def test_a_refused_series_does_not_keep_the_others_from_being_created(engine: Engine, store: FailingStore) -> None:
+    wrong = batch("root.a.d1.x")  # a series has this path
+    first, second, third, fourth = write(engine, [batch("root.b.d1"), wrong, batch("root.b.d2"), batch("root.a.d1")])
+    assert [2, 2, 2] == [first, third, fourth]
+    assert 506 == getattr(second, "code", None)
+    assert store.writes[-1] == ["root.a.d1"]
+
+
+def test_series_get_the_tags_of_the_batch_that_creates_them(engine: Engine) -> None:
+    tagged = [replace(batch(device), tags={"unit": unit}) for device, unit in (("root.b.d1", "K"), ("root.a.d1", "V"))]
+    assert write(engine, tagged) == [2, 2]
+    shown = [(row[0], row[6]) for row in engine.ask("show timeseries root.*.d1.x")[1]]
+    assert [("root.a.d1.x", None), ("root.b.d1.x", '{"unit":"K"}')] == shown
 
 
 def test_batches_that_create_series_are_fitted_once(
@@ -146,7 +171,7 @@ def test_batches_that_create_series_are_fitted_once(
     devices = ["root.b.d1", "root.a.d1", "root.b.d2"]
     assert write(engine, [*map(batch, devices)]) == [2, 2, 2]
     assert fitted == devices
-    assert store.writes == [["root.b.d1"], ["root.b.d2"], ["root.a.d1"]]
+    assert store.writes == [["root.b.d1", "root.b.d2"], ["root.a.d1"]]
 
 
 def test_errors_in_the_place_of_batches_stay_there(engine: Engine) -> None:

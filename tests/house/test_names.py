@@ -53,6 +53,7 @@ def known() -> set[str]:
     for path in (
         ROOT / "grammar" / "Sql.g4",
         ROOT / "wire" / "client.proto",
+        ROOT / "wire" / "prometheus.proto",
         ROOT / "pyproject.toml",
         ROOT / "Makefile",
     ):

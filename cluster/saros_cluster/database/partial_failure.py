@@ -106,7 +106,9 @@ def of_device(error: PartialFailure, device: str) -> PartialFailure | None:
     if not missing:
         return None
     left = replace(rows, written=written, missing=missing)
-    return PartialFailure(error.done, error.failed, error.why, error.refused, left)
+    found = PartialFailure(error.done, error.failed, error.why, error.refused, left)
+    found.__cause__ = error.__cause__
+    return found
 
 
 def write_failure(error: StorageError, frames: Sequence[TabletFrame], written: Parts) -> StorageError:

@@ -1,4 +1,4 @@
-"""Python's collector of cycles, which runs seldom while a wide plan is made or run.
+"""Python's collector of cycles, which runs seldom while a wide plan is made or run, and while many batches are written.
 
 A plan of 100,000 series, its operators and its blocks are some million objects that are alive and in no cycle; the
 collector would look at them again and again, for longer than all the rest takes. So it runs less often for as long as a

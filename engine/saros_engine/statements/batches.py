@@ -9,7 +9,7 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from saros_cluster.database.partial_failure import cause_of, is_refusal
@@ -34,6 +34,8 @@ class ColumnBatch:
     aligned: bool | None
     #: Columns that do not fit their series are left out, and the others are written.
     partial: bool = False
+    #: Of the series that it creates.
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 def outcomes_of(items: Sequence[_Item | Exception], step: Callable[[_Item], _Result]) -> list[_Result | Exception]:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from saros_engine.expressions.conversion import check_conversion, convert, round
 from saros_engine.expressions.literal_values import column_of_literals, inferred_type
 from saros_engine.expressions.time_filter import TimeContext, constant_time
 from saros_engine.extensions.triggers import Triggers
-from saros_engine.statements.batches import ColumnBatch, outcomes_of
+from saros_engine.statements.batches import ColumnBatch, failure_of_others, outcomes_of
 from saros_engine.statements.grouped_writes import GroupedWrites
 from saros_grammar.syntax.ast import Expression, Insert, Literal, LiteralKind
 from saros_storage.base.block import Column
@@ -62,13 +63,13 @@ _ACCEPTED: dict[DataType, frozenset[DataType]] = {
     DataType.STRING: frozenset({DataType.TEXT}),
     DataType.TIMESTAMP: frozenset({DataType.INT64}),
 }
-#: Shapes of batches whose look-ups are remembered.
-_SHAPES_MAX = 10_000
+#: Shapes of batches whose look-ups are remembered: some 600 bytes each.
+_SHAPES_MAX = 50_000
 
 
-def new_series(measurement: str, type_: DataType) -> SeriesSchema:
-    """A series with the type's defaults."""
-    return SeriesSchema(measurement, type_, DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR)
+def new_series(measurement: str, type_: DataType, tags: Mapping[str, str] = MappingProxyType({})) -> SeriesSchema:
+    """Return a series with the type's defaults."""
+    return SeriesSchema(measurement, type_, DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR, tags=tags)
 
 
 class PartlyWritten(UserMistake):
@@ -108,6 +109,8 @@ class _Batch:
     expired: str = ""
     #: Columns that do not fit their series are left out.
     partial: bool = False
+    #: Of the series that it creates.
+    tags: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def points(self) -> int:
@@ -127,6 +130,38 @@ class _Fitted:
     #: Columns of a partial batch that are not in the tablet: their points, and the reasons.
     lost: int = 0
     misfits: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _JointWrite:
+    """Batches of different devices that one write takes, and the schema changes that they need."""
+
+    tablets: dict[_Batch, Tablet] = field(default_factory=dict)
+    creates: list[SchemaChange] = field(default_factory=list)
+    #: Databases among `creates`: several devices may need the same one.
+    databases: set[CreateDatabase] = field(default_factory=set)
+
+    def add(self, batch: _Batch, tablet: Tablet, creates: Sequence[SchemaChange]) -> None:
+        """Add a batch."""
+        self.tablets[batch] = tablet
+        for change in creates:
+            if isinstance(change, CreateDatabase):
+                if change in self.databases:
+                    continue
+                self.databases.add(change)
+            self.creates.append(change)
+
+
+@dataclass(frozen=True, slots=True)
+class _JointWrites:
+    """The joint writes of a request. A create that is refused does not concern batches that create nothing."""
+
+    plain: _JointWrite = field(default_factory=_JointWrite)
+    creating: _JointWrite = field(default_factory=_JointWrite)
+
+    def add(self, batch: _Batch, tablet: Tablet, creates: Sequence[SchemaChange]) -> None:
+        """Add a batch."""
+        (self.creating if creates else self.plain).add(batch, tablet, creates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +198,10 @@ class Writer:
         """Write a batch; `columns` are by canonical measurement or alias. Answers the points. Raises UserMistake."""
         return self._insert(self._checked(ColumnBatch(device, times, columns, aligned)), request)
 
-    def _insert(self, batch: _Batch, request: WriteRequest, plain: dict[_Batch, Tablet] | None = None) -> int:
+    def _insert(self, batch: _Batch, request: WriteRequest, joint: _JointWrites | None = None) -> int:
         """Write a batch; return the points. Raises UserMistake.
 
-        One that creates nothing and fires no trigger is not written, but put into `plain` if that is given.
+        One that fires no trigger is not written, but added to `joint` if that is given.
         """
         fitted: _Fitted | None = None
 
@@ -176,8 +211,10 @@ class Writer:
             fitted = self._fitted(batch) if known is None else _Fitted(known)
             if not fitted.tablet.columns:
                 return
-            if plain is not None and not fitted.creates and self._triggers.firing(fitted.tablet) is None:
-                plain[batch] = fitted.tablet
+            if joint is not None and self._triggers.firing(fitted.tablet) is None:
+                joint.add(batch, fitted.tablet, fitted.creates)
+                if fitted.creates:
+                    return
             else:
                 self._write(fitted.tablet, request, fitted.creates)
             if known is None:
@@ -192,32 +229,39 @@ class Writer:
     ) -> list[int | Exception]:
         """Write batches of different devices; return the points of each, or its error; an error is its own outcome.
 
-        Those that create nothing, and fire no trigger, are one write. If one of them is refused, they are written one
-        by one. Any other failure is that of all batches that were not written by then.
+        Those that fire no trigger are two writes at most: first those that create something, then the others. If a
+        batch is refused, those of its write are written one by one. Any other failure is that of all batches that were
+        not written by then.
         """
         checked = outcomes_of(batches, self._checked)
-        plain: dict[_Batch, Tablet] = {}
-        outcomes = outcomes_of(checked, lambda batch: self._insert(batch, request, plain))
-        failed = self._write_together(plain, request) if plain else {}
+        joint = _JointWrites()
+        outcomes = outcomes_of(checked, lambda batch: self._insert(batch, request, joint))
+        failed = self._write_together(joint.creating, request)
+        errors = [found for found in map(_failure_of_others, failed.values()) if found is not None]
+        plain = dict.fromkeys(joint.plain.tablets, errors[0]) if errors else self._write_together(joint.plain, request)
+        failed |= plain
         return [
             outcome if isinstance(batch, Exception) else failed.get(batch, outcome)
             for batch, outcome in zip(checked, outcomes, strict=True)
         ]
 
-    def _write_together(
-        self, plain: Mapping[_Batch, Tablet], request: WriteRequest
-    ) -> Mapping[_Batch, int | Exception]:
+    def _write_together(self, joint: _JointWrite, request: WriteRequest) -> dict[_Batch, int | Exception]:
         """Write batches as one; return the outcomes of those that it did not write."""
+        if not joint.tablets:
+            return {}
         try:
-            self._store.write(list(plain.values()), request=request)
+            self._store.write(list(joint.tablets.values()), joint.creates, request=request)
         except PartialFailure as error:
-            left = {batch: found for batch, tablet in plain.items() if (found := of_device(error, tablet.device))}
+            left: dict[_Batch, int | Exception] = {
+                batch: found for batch, tablet in joint.tablets.items() if (found := of_device(error, tablet.device))
+            }
             return self._one_by_one(list(left), request) if is_refusal(error) else left
         except StorageError as error:
-            return self._one_by_one(list(plain), request) if is_refusal(error) else dict.fromkeys(plain, error)
+            batches = list(joint.tablets)
+            return self._one_by_one(batches, request) if is_refusal(error) else dict.fromkeys(batches, error)
         return {}
 
-    def _one_by_one(self, batches: Sequence[_Batch], request: WriteRequest) -> Mapping[_Batch, int | Exception]:
+    def _one_by_one(self, batches: Sequence[_Batch], request: WriteRequest) -> dict[_Batch, int | Exception]:
         return dict(zip(batches, outcomes_of(batches, lambda batch: self._insert(batch, request)), strict=True))
 
     def _checked(self, batch: ColumnBatch) -> _Batch:
@@ -237,7 +281,7 @@ class Writer:
                 times = times[living]
                 columns = _with_points({name: column.compress(living) for name, column in columns.items()})
         key = (device, tuple(columns), tuple([column.type for column in columns.values()]), batch.aligned)
-        return _Batch(key, times, columns, given, expired, batch.partial)
+        return _Batch(key, times, columns, given, expired, batch.partial, batch.tags)
 
     def _tablet_of_known_shape(self, batch: _Batch) -> Tablet | None:
         """The tablet of a batch whose shape was written before, under the schema as it is; None: it was not."""
@@ -257,7 +301,7 @@ class Writer:
         wanted = [s or _of_template(template, n) for n, s in zip(names, found, strict=True)]
         columns, misfits = _fit_all(path, wanted, tuple(batch.columns.values()), partial=batch.partial)
         parts = [part for part in zip(names, columns, found, wanted, strict=True) if part[1] is not None]
-        missing = [w or new_series(n, c.type) for n, c, s, w in parts if s is None and c is not None]
+        missing = [w or new_series(n, c.type, batch.tags) for n, c, s, w in parts if s is None and c is not None]
         own = tuple(n if s is None else s.measurement for n, _, s, _ in parts)
         _check_duplicates(own, names)
         written = tuple(column for column in columns if column is not None)
@@ -399,6 +443,11 @@ def _outcome(batch: _Batch, fitted: _Fitted | None) -> int:
         code = _TYPE_MISMATCH if misfits else _OUT_OF_TTL
         raise PartlyWritten(batch.key[0], points, batch.given or batch.points, left_out, code=code)
     return points
+
+
+def _failure_of_others(outcome: int | Exception) -> Exception | None:
+    """Return the error of batches that are not tried after this outcome of another one; None: they are."""
+    return failure_of_others(outcome) if isinstance(outcome, Exception) else None
 
 
 def _compressed(tablet: Tablet, rows: BoolArray) -> Tablet:

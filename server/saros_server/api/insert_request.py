@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +46,8 @@ class InsertRequest:
     columns: Mapping[str, object]
     #: Of INSERT_MANY: columns that do not fit their series are left out, and the others are written.
     partial: bool = False
+    #: Of INSERT_MANY: tags of the series that it creates.
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 #: A request, or the message that contains it: see `saros_wire.payload`.

@@ -248,7 +248,7 @@ class EmbeddedSession:
     def _as_batch(self, insert: InsertRequest) -> ColumnBatch:
         """Return an insert as the engine takes it. Raises UserMistake, UnreadableValues, TooManyBytes."""
         times, columns = self._as_columns(insert.times, insert.columns)
-        return ColumnBatch(insert.device, times, columns, insert.aligned, insert.partial)
+        return ColumnBatch(insert.device, times, columns, insert.aligned, insert.partial, insert.tags)
 
     def tag_keys(self, prefix: str) -> Sequence[str]:
         """Return the tag keys of the devices below a path; see `saros_engine.catalog.tag_keys`."""

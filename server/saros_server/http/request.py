@@ -6,6 +6,7 @@ import zlib
 from dataclasses import dataclass
 from typing import Any
 
+import cramjam
 import orjson
 from starlette.datastructures import Headers, QueryParams
 
@@ -15,6 +16,8 @@ from saros_server.http.limits import HttpLimits
 
 #: zlib reads the header of gzip.
 _GZIP = 31
+#: A block of Snappy is at most this many times larger when decompressed: its best copies turn 3 bytes into 64.
+_SNAPPY_RATIO_MAX = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +41,11 @@ class HttpRequest:
                 return self.raw_body
             case "gzip" | "x-gzip":
                 return _gunzip(self.raw_body, self.limits.plain_body_bytes)
+            case "snappy":
+                return _unsnappy(self.raw_body, self.limits.plain_body_bytes)
             case _:
-                raise HttpError(415, f"content encoding {encoding[:20]!r} is unknown: send the body plain or as gzip")
+                known = "send the body plain, as gzip or as snappy"
+                raise HttpError(415, f"content encoding {encoding[:20]!r} is unknown: {known}")
 
     def json(self) -> Any:
         """Return the body, which is JSON. Raises HttpError."""
@@ -67,8 +73,25 @@ def _gunzip(data: bytes, bytes_max: int) -> bytes:
             raise HttpError(400, f"the body is not gzip: {error}") from error
         left -= len(parts[-1])
         if left < 0:
-            raise HttpError(413, f"the body has more than {bytes_max} bytes when decompressed: send less at a time")
+            raise _too_large(bytes_max)
         if not reader.eof:
             raise HttpError(400, "the body is not gzip: it ends early")
         data = reader.unused_data
     return b"".join(parts)
+
+
+def _unsnappy(data: bytes, bytes_max: int) -> bytes:
+    """Return the plain bytes of a block of Snappy; its length is checked before there is memory for it."""
+    try:
+        size = cramjam.snappy.decompress_raw_len(data)
+        if size > bytes_max:
+            raise _too_large(bytes_max)
+        if size > _SNAPPY_RATIO_MAX * len(data):
+            raise HttpError(400, f"the body is not a block of snappy: {len(data)} bytes cannot become {size}")
+        return bytes(cramjam.snappy.decompress_raw(data))
+    except cramjam.DecompressionError as error:
+        raise HttpError(400, f"the body is not a block of snappy: {error}") from error
+
+
+def _too_large(bytes_max: int) -> HttpError:
+    return HttpError(413, f"the body has more than {bytes_max} bytes when decompressed: send less at a time")

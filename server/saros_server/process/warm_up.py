@@ -35,6 +35,7 @@ _KERNELS = (
     "prefixed",
     "line_protocol",
     "field_columns",
+    "remote_write",
 )
 
 

@@ -1,0 +1,171 @@
+"""Writes of remote write 1.0: series that are right are written, the others are named.
+
+    body --kernel--> keys, times, values --known series--> one insert a series --> INSERT_MANY --> problems
+
+A series that is known costs a look-up of its encoded labels. A series that is new is created with its labels as tags.
+Samples are idempotent, so that a request that failed in part can be sent again. Metadata and exemplars are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from saros_engine.base.gc_control import reduced_gc
+from saros_engine.statements.batches import failure_of_others
+from saros_server.api import operations
+from saros_server.api.errors import refusal_of
+from saros_server.api.insert_request import InsertRequest
+from saros_server.http.errors import HttpError, status_of
+from saros_server.http.session import HttpSession
+from saros_server.prometheus.series import MEASUREMENT, Refusal, Series, series_of
+from saros_storage.base.block import Column
+from saros_storage.base.types import TIME_MAX, TIME_UNITS, DataType, Float64Array, Int64Array, TimeUnit
+from saros_storage.kernels.remote_write import (
+    FIRST,
+    HISTOGRAMS,
+    KEY_END,
+    KEY_START,
+    SAMPLES,
+    SERIES,
+    SERIES_WORDS,
+    scan_write,
+)
+
+#: Series and samples of a request; Prometheus sends 2,000 samples unless it is told otherwise.
+SERIES_MAX = 100_000
+SAMPLES_MAX = 1_000_000
+#: Bytes of the inserts of one write, roughly: a cluster takes 12 MiB as one entry.
+_WRITE_BYTES_MAX = 4 << 20
+#: Of an insert: its path, twice if the series is created, and what surrounds it.
+_INSERT_BYTES = 256
+_SAMPLE_BYTES = 16
+#: Problems that a response names; the others are counted.
+_NAMED_MAX = 5
+_INVALID, _UNAVAILABLE = 400, 503
+
+
+@dataclass(frozen=True, slots=True)
+class WriteColumns:
+    """A request, column by column."""
+
+    body: bytes
+    #: Shape (series, SERIES_WORDS), in the order of the request.
+    series: Int64Array
+    #: In ms.
+    times: Int64Array
+    values: Float64Array
+
+
+@dataclass(slots=True)
+class WriteResult:
+    """The problems of a write."""
+
+    #: The first ones.
+    problems: list[str] = field(default_factory=list)
+    count: int = 0
+    #: HTTP status; 5xx: the same request may succeed later.
+    status: int = 204
+
+    def add(self, problem: str, status: int = _INVALID) -> None:
+        """Add a problem."""
+        if self.count < _NAMED_MAX:
+            self.problems.append(problem)
+        self.count += 1
+        self.status = max(self.status, status)
+
+    @property
+    def message(self) -> str:
+        """The problems as a text."""
+        more = self.count - len(self.problems)
+        named = "; ".join([*self.problems, *([f"and {more} more"] if more else [])])
+        return f"{self.count} series were not written, or in part; the others were: {named}"
+
+
+def decoded(body: bytes) -> WriteColumns:
+    """Return the columns of a WriteRequest. Raises HttpError: 400 not well-formed, 413 too many series or samples."""
+    data, counts, none = np.frombuffer(body, np.uint8), np.zeros(2, np.int64), np.empty(0, np.int64)
+    if not scan_write(data, counts, none, none, none.view(np.uint8)):
+        raise HttpError(400, "the body is not a WriteRequest of remote write 1.0: it is damaged, or of another version")
+    for name, place, limit in (("series", SERIES, SERIES_MAX), ("samples", SAMPLES, SAMPLES_MAX)):
+        if counts[place] > limit:
+            raise HttpError(413, f"the request has {counts[place]} {name}; send at most {limit} at a time")
+    series = np.empty(counts[SERIES] * SERIES_WORDS, np.int64)
+    times, values = np.empty(counts[SAMPLES], np.int64), np.empty(counts[SAMPLES], "<f8")
+    scan_write(data, counts, series, times, values.view(np.uint8))
+    return WriteColumns(body, series.reshape(-1, SERIES_WORDS), times, values)
+
+
+def write(columns: WriteColumns, session: HttpSession) -> WriteResult:
+    """Write a request. Raises NoSession, and the errors that concern all of it."""
+    result = WriteResult()
+    with reduced_gc(len(columns.series)):
+        for inserts in _writes(_inserts(columns, TIME_UNITS[session.time_unit], result)):
+            outcomes = session.call(operations.INSERT_MANY, inserts)
+            for insert, outcome in zip(inserts, outcomes, strict=True):
+                if isinstance(outcome, Exception):
+                    _report(insert.device, outcome, result)
+    return result
+
+
+def _report(device: str, error: Exception, result: WriteResult) -> None:
+    """Add the error of a device; one that is no refusal, such as a part of the nodes being away, may be over later."""
+    code, message = refusal_of(error)
+    status = status_of(code)
+    if failure_of_others(error) is not None:
+        status = max(status, _UNAVAILABLE)
+    text = message if device in message else f"{device}: {message}"
+    result.add(f"{text} (code {code})", status)
+
+
+def _inserts(columns: WriteColumns, unit: TimeUnit, result: WriteResult) -> list[InsertRequest]:
+    """Return an insert for each series that has samples; the others are added to the result if they are wrong."""
+    inserts: list[InsertRequest] = []
+    scale = unit.value // TimeUnit.MILLISECOND.value
+    times, limit = columns.times * scale, TIME_MAX // scale
+    is_wrong = (columns.times > limit) | (columns.times < -limit)
+    has_wrong = scale > 1 and bool(is_wrong.any())
+    for series, samples in _samples_by_device(columns, result).values():
+        at = samples[0] if len(samples) == 1 else np.r_[*samples]
+        if has_wrong and is_wrong[at].any():
+            wrong = columns.times[at][is_wrong[at]][0]
+            result.add(f"{series.device}: time {wrong} ms is out of range: send milliseconds since 1970")
+            continue
+        column = Column(DataType.DOUBLE, columns.values[at])
+        inserts.append(InsertRequest(series.device, None, 0, times[at], {MEASUREMENT: column}, tags=series.tags))
+    return inserts
+
+
+def _samples_by_device(columns: WriteColumns, result: WriteResult) -> dict[str, tuple[Series, list[slice]]]:
+    """Return the series that are written, each with its samples' places in the request."""
+    found: dict[str, tuple[Series, list[slice]]] = {}
+    body, records = columns.body, columns.series.tolist()
+    stops = [*columns.series[1:, FIRST].tolist(), len(columns.times)]
+    for record, stop in zip(records, stops, strict=False):
+        series = series_of(body[record[KEY_START] : record[KEY_END]])
+        if isinstance(series, Refusal):
+            result.add(series.reason)
+            continue
+        if record[HISTOGRAMS]:
+            result.add(f"{series.device}: native histograms cannot be stored: send classic ones")
+        if stop > record[FIRST]:
+            found.setdefault(series.device, (series, []))[1].append(slice(record[FIRST], stop))
+    return found
+
+
+def _writes(inserts: list[InsertRequest]) -> Iterator[list[InsertRequest]]:
+    """Yield the inserts of each write."""
+    part: list[InsertRequest] = []
+    size = 0
+    for insert in inserts:
+        part.append(insert)
+        column = insert.columns[MEASUREMENT]
+        assert isinstance(column, Column)
+        size += 2 * len(insert.device) + _INSERT_BYTES + _SAMPLE_BYTES * len(column)
+        if size >= _WRITE_BYTES_MAX:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
