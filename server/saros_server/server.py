@@ -18,6 +18,8 @@ from saros_cluster.node.cluster_file import load as load_cluster_file
 from saros_server.api.client_api import ClientApi
 from saros_server.auth.security import Security, check_folder, check_host, has_users, warning
 from saros_server.config.configuration import ConfigurationError
+from saros_server.console import routes as console
+from saros_server.console.browser_sessions import BrowserSessions
 from saros_server.frames.frame_protocol import FrameProtocol
 from saros_server.http.metrics import Figures, NodeCollector
 from saros_server.http.observation import Observation
@@ -69,7 +71,7 @@ class Listener(Protocol):
 
 
 def http_routes(observation: list[Route]) -> list[Route]:
-    """Return the routes of the HTTP service."""
+    """Return the routes of the HTTP service, without those of the console."""
     routes = [*observation, *iotdb_rest.routes(), *query.routes(), *grafana.routes()]
     routes += [*influx.routes(), *prometheus.routes()]
     return [*routes, openapi.route(routes)]
@@ -167,7 +169,9 @@ class Server:
         if port is None:
             return None
         try:
-            made = HttpService(self.api, host, port, certificate, http_routes(routes))
+            browsers = BrowserSessions(self.api, secure=certificate is not None)
+            all_routes = [*http_routes(routes), *console.routes(browsers)]
+            made = HttpService(self.api, host, port, certificate, all_routes, cookies=browsers)
         except ConfigurationError as error:
             if required:
                 raise

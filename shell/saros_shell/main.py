@@ -19,6 +19,7 @@ COMMANDS: dict[str, str] = {
     "stop": "stop the server of a folder",
     "status": "show the server of a folder and its condition",
     "cluster": "create, start, stop and inspect a cluster",
+    "console": "the console in the browser, of a folder or a running node",
     "shell": "SQL shell on a folder or a server, or run SQL scripts",
     "import": "load CSV or Parquet files",
     "mqtt": "write the messages of an MQTT broker to a database",
@@ -71,6 +72,8 @@ def _main_of(name: str) -> Callable[[Sequence[str]], int]:  # noqa: C901 - a tab
             from saros_shell.commands.server import status as main
         case "cluster":
             from saros_shell.cluster.command import main
+        case "console":
+            from saros_shell.commands.console import main
         case "shell":
             from saros_shell.commands.shell import main
         case "import":

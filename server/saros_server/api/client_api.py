@@ -113,6 +113,11 @@ class ApiConnection:
         self._peer = peer
         self._holder = SessionHolder(peer.host)
 
+    @property
+    def host(self) -> str:
+        """The host of the client (`Peer.host`)."""
+        return self._holder.host
+
     def call(
         self,
         operation: Operation[_Request, _Answer],

@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from starlette.datastructures import Headers, QueryParams
@@ -26,7 +27,7 @@ from saros_server.http.origin import check_local_name, check_origin
 from saros_server.http.request import HttpRequest
 from saros_server.http.response import Response, error_response
 from saros_server.http.routes import Policy, Route, RouteTable
-from saros_server.http.session import HttpSession
+from saros_server.http.session import CSRF_HEADER, CookieSessions, HttpSession
 from saros_server.http.session_cache import SessionCache
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from saros_server.port.counters import ProtocolCounters
 
 logger = logging.getLogger(__name__)
+
+#: Responses of these statuses have no body, and no length of one.
+_WITHOUT_BODY = (204, 304)
 
 _Result = TypeVar("_Result")
 
@@ -59,14 +63,17 @@ class HttpApplication:
         counters: ProtocolCounters,
         *,
         local: bool,
+        cookies: CookieSessions | None = None,
     ) -> None:
-        """`local`: the service is on a loopback address."""
+        """`local`: the service is on a loopback address. `cookies`: the sessions of browsers, if it has any."""
         self._counters = counters
         self._api = api
         self._routes = routes
         self._limits = limits
         self._threads = threads
         self._checks_name = local and not api.requires_login
+        self._cookies = cookies
+        self._is_sealed = cookies is not None and cookies.is_sealed
         self.sessions = SessionCache(api, threads.logins, limits)
         #: Requests that run on a thread or wait for one, and the bytes of their bodies.
         self._requests = 0
@@ -90,7 +97,7 @@ class HttpApplication:
                 logger.warning("a response ended early", extra={"path": scope["path"], "error": failure.message})
                 exchange.abort()
                 return
-            await exchange.send(_refusal(error, route))
+            await exchange.send(_refusal(error, route, exchange.headers))
 
     async def _answer(self, exchange: _Exchange, route: Route) -> None:
         async with AsyncExitStack() as stack:
@@ -135,9 +142,13 @@ class HttpApplication:
     async def _session(self, exchange: _Exchange, route: Route) -> AsyncIterator[HttpSession]:
         """Hold the session of a request. Raises HttpError 401, and the errors of a login."""
         peer = exchange.peer
-        is_free = route.policy is Policy.LOCAL_OR_AUTHENTICATED and peer.is_local
+        is_free = route.policy is Policy.LOCAL_OR_AUTHENTICATED and peer.is_local and not self._is_sealed
         if is_free or route.policy is Policy.PUBLIC:
             yield HttpSession(self._api, peer, self._api.connect(peer), b"")
+            return
+        of_browser = self._of_browser(exchange)
+        if of_browser is not None:
+            yield of_browser
             return
         cached = await self.sessions.acquire(self._credentials(exchange, route), peer)
         try:
@@ -154,6 +165,15 @@ class HttpApplication:
         if credentials is ANONYMOUS:
             raise unauthorized("this needs a login: send user and password (Basic), or a token (Bearer)", NOT_LOGGED_IN)
         return credentials
+
+    def _of_browser(self, exchange: _Exchange) -> HttpSession | None:
+        """Return the session of a request's cookie. Raises HttpError (401, 403)."""
+        if self._cookies is None or ("authorization" in exchange.headers and not self._is_sealed):
+            return None
+        found = self._cookies.admit(exchange.scope["method"], exchange.headers, exchange.peer)
+        if found is None and self._is_sealed:
+            raise unauthorized("only the browser that saros console has opened is let in", NOT_LOGGED_IN)
+        return found
 
     @asynccontextmanager
     async def _admitted(self) -> AsyncIterator[None]:
@@ -262,7 +282,7 @@ class _Exchange:
         """Send status and headers; `size`: bytes of the body, if known."""
         headers = {"content-type": response.content_type, "x-content-type-options": "nosniff"}
         headers |= {"cache-control": "no-store"} | {name.lower(): value for name, value in response.headers.items()}
-        if size is not None and response.status != 204:
+        if size is not None and response.status not in _WITHOUT_BODY:
             headers["content-length"] = str(size)
         if not self._is_read:
             headers["connection"] = "close"  # the rest of the body is not wanted
@@ -286,8 +306,10 @@ class _Exchange:
         self.scope["state"][ABORT]()
 
 
-def _refusal(error: Exception, route: Route | None) -> Response:
+def _refusal(error: Exception, route: Route | None, headers: Headers) -> Response:
     failure = failure_of(error)
+    if failure.status == 401 and CSRF_HEADER in headers:  # the console asks for the password itself
+        failure = replace(failure, headers={"WWW-Authenticate": 'Cookie realm="saros"'})
     if route is not None and route.failure is not None:
         made = route.failure(failure.status, failure.code, failure.message)
         return Response(made.body, made.status, made.content_type, {**made.headers, **failure.headers})

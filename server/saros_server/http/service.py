@@ -24,6 +24,7 @@ from saros_server.http.application import HttpApplication
 from saros_server.http.connection import connection_class
 from saros_server.http.limits import HttpLimits
 from saros_server.http.routes import Route, RouteTable
+from saros_server.http.session import CookieSessions
 from saros_server.http.threads import HttpThreads
 from saros_server.pki.certificate_files import WatchedFiles
 from saros_server.port.counters import ProtocolCounters
@@ -51,6 +52,7 @@ class HttpService:
         certificate: WatchedFiles | None,
         routes: Iterable[Route],
         limits: HttpLimits | None = None,
+        cookies: CookieSessions | None = None,
     ) -> None:
         """Bind the port. Raises ConfigurationError (address, certificate)."""
         limits = limits or HttpLimits()
@@ -64,7 +66,10 @@ class HttpService:
         #: Written by the event loop.
         self._counters = ProtocolCounters()
         local = is_loopback(host)
-        self._application = HttpApplication(api, table, limits, self._threads, self._counters, local=local)
+        self._cookies = cookies
+        self._application = HttpApplication(
+            api, table, limits, self._threads, self._counters, local=local, cookies=cookies
+        )
         self._server = uvicorn.Server(self._configuration(limits))
         self._handshake_s = limits.header_s
         self._thread = threading.Thread(target=self._serve, name="saros-http-loop", daemon=True)
@@ -132,6 +137,8 @@ class HttpService:
             logger.exception("the HTTP service has ended")
         finally:
             self._application.sessions.close()
+            if self._cookies is not None:
+                self._cookies.close()
 
 
 class _EventLoop(asyncio.SelectorEventLoop):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Protocol, TypeVar
+
+from starlette.datastructures import Headers
 
 from saros_server.api.calls import Operation, Peer
 from saros_server.api.cancellation import CancelToken
 from saros_server.api.client_api import ApiConnection, ClientApi
+
+#: Pages of the console send it with every request: the CSRF token of their session.
+CSRF_HEADER = "X-Saros-Csrf"
 
 _Request = TypeVar("_Request")
 _Answer = TypeVar("_Answer")
@@ -32,3 +37,20 @@ class HttpSession:
     def call(self, operation: Operation[_Request, _Answer], request: _Request) -> _Answer:
         """Call an operation of the client API. Raises NoSession, and the errors of the operation."""
         return self._connection.call(operation, self._token, request, cancel=self.cancel)
+
+
+class CookieSessions(Protocol):
+    """Sessions of browsers, known by cookies. Thread-safe."""
+
+    @property
+    def is_sealed(self) -> bool:
+        """Only requests with a session are let in, though the node has no users."""
+        ...
+
+    def admit(self, method: str, headers: Headers, peer: Peer) -> HttpSession | None:
+        """Return the session of a request's cookie; None: it has none. Raises HttpError 403 without CSRF token."""
+        ...
+
+    def close(self) -> None:
+        """Close all sessions."""
+        ...

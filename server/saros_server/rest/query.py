@@ -72,7 +72,7 @@ def _run(request: HttpRequest, session: HttpSession, format_: Format) -> Respons
     if request.method == "HEAD":  # the length of the result is not known, so none is sent: 0 would be wrong
         return Response(Chunks(iter(()), lambda: None), content_type=format_.content_type)
     try:
-        head, result = execute(session, _statement(request))
+        head, result = execute(session, statement_of(request))
     except StatementNotAllowed as error:
         if request.method == "GET":
             raise HttpError(405, f"{error}: send it by POST", error.code, Allow="POST") from error
@@ -93,7 +93,7 @@ def _written(head: ResultHead) -> Response:
 # ---------------------------------------------------------------------------------------------- the statement
 
 
-def _statement(request: HttpRequest) -> Statement:
+def statement_of(request: HttpRequest) -> Statement:
     """Return the statement of a request. Raises HttpError."""
     fields: dict[str, Any] = dict(request.query)
     if request.method == "POST":

@@ -1,0 +1,40 @@
+"""A console on a folder that this process opens: served on a free port of this machine, to one browser.
+
+opened --link: a ticket in its fragment--> the browser's cookie --> requests --> close
+"""
+
+from __future__ import annotations
+
+from saros_server.api.client_api import ClientApi
+from saros_server.console import routes as console
+from saros_server.console.browser_sessions import BrowserSessions
+from saros_server.http.service import HttpService
+from saros_server.server import http_routes
+from saros_storage.base.clock import SystemClock
+
+_GRACE_SECONDS = 2.0
+
+
+class EmbeddedConsole:
+    """An open folder and its console."""
+
+    def __init__(self, folder: str, port: int = 0) -> None:
+        """Open the folder and serve it; `port` 0: any free one. Raises StorageError, ConfigurationError."""
+        self._api = ClientApi(folder, SystemClock())
+        try:
+            self._browsers = BrowserSessions(self._api, secure=False, is_sealed=True)
+            routes = [*http_routes([]), *console.routes(self._browsers)]
+            self._service = HttpService(self._api, "127.0.0.1", port, None, routes, cookies=self._browsers)
+        except BaseException:
+            self._api.close()
+            raise
+        self._service.start()
+
+    def link(self) -> str:
+        """Return a link that lets one browser in, once. A fragment is not sent to servers, and not logged."""
+        return f"{self._service.url}/console/#ticket={self._browsers.issue_ticket()}"
+
+    def close(self) -> None:
+        """End the service and close the folder."""
+        self._service.stop(_GRACE_SECONDS)
+        self._api.close()

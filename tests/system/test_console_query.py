@@ -1,0 +1,276 @@
+"""The console in a real browser: logging in, the pages Query and Explore."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from server.http.http_node import HttpNode, http_server, make_users
+from server.secured import ANN, ROOT
+from system.console_browser import (
+    accessibility_faults,
+    chromium,
+    console_page,
+    log_in,
+    run_statement,
+    type_statement,
+)
+from waiting import wait_equal
+
+import saros
+from saros_server.embedded_console import EmbeddedConsole
+
+playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+Browser, expect = playwright.Browser, playwright.expect
+
+pytestmark = pytest.mark.slow
+
+POINTS = 500_000
+START = 1_700_000_000_000
+#: Markup where only text may be.
+EVIL = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpNode]:
+    """A node without users, with a long series, and names, tags and values that are markup."""
+    folder = tmp_path_factory.mktemp("console") / "data"
+    numbers = np.arange(POINTS)
+    with saros.connect(str(folder)) as database:
+        times = (START + numbers * 1_000).astype("datetime64[ms]")
+        database.insert("root.plant.pump1", times, {"temperature": 20 + np.sin(numbers / 9e3)})
+        properties = f"tags('{EVIL}'='{EVIL}') attributes('a{EVIL}'='{EVIL}')"
+        created = f"create timeseries root.evil.`{EVIL}`.`{EVIL}` with datatype=TEXT {properties}"
+        for statement in (created, f"insert into root.evil.`{EVIL}`(time, `{EVIL}`) values (1, '{EVIL}')"):
+            database.execute(statement)
+    with http_server(folder) as made:
+        yield made
+
+
+def _console(node: HttpNode) -> str:
+    return f"{node.url}/console/"
+
+
+# ---------------------------------------------------------------------------------------------- logging in
+
+
+def test_a_user_logs_in_and_out(browser: Browser, tmp_path: Path) -> None:
+    make_users(tmp_path / "data")
+    with http_server(tmp_path / "data") as node, console_page(browser, _console(node)) as page:
+        log_in(page, "ann", "wrong")
+        expect(page.get_by_role("alert")).not_to_be_empty()
+        log_in(page, "root", ROOT)
+        run_statement(page, "show current_user")
+        expect(page.get_by_role("cell")).to_have_text("root")
+        page.get_by_role("button", name="Log out").click()
+        expect(page.get_by_label("Password")).to_be_visible()
+
+
+def test_a_user_without_rights_sees_the_error_of_the_node(browser: Browser, tmp_path: Path) -> None:
+    make_users(tmp_path / "data")
+    with http_server(tmp_path / "data") as node, console_page(browser, _console(node)) as page:
+        log_in(page, "ann", ANN)
+        run_statement(page, "create database root.x")
+        expect(page.locator(".error")).to_contain_text("Error 803")
+
+
+def test_the_link_of_an_embedded_console_works_once(browser: Browser, tmp_path: Path) -> None:
+    console = EmbeddedConsole(str(tmp_path / "data"))
+    try:
+        link = console.link()
+        with console_page(browser, link) as page:
+            run_statement(page, "insert into root.a.d(time, x) values (1, 1)")
+            expect(page.locator(".result")).to_contain_text("Done, 1 points")
+            assert "ticket" not in page.url
+        with console_page(browser, link) as page:
+            expect(page.locator(".card")).to_contain_text("Run saros console again")
+    finally:
+        console.close()
+
+
+# ---------------------------------------------------------------------------------------------- Query
+
+
+def test_a_large_result_is_a_table_of_which_only_a_part_is_in_the_page(browser: Browser, node: HttpNode) -> None:
+    with console_page(browser, _console(node)) as page:
+        run_statement(page, "select temperature from root.plant.pump1")
+        expect(page.locator(".status")).to_contain_text("500,000 rows")
+        assert page.locator(".row").count() < 200
+        page.locator(".rows").focus()
+        page.keyboard.press("End")
+        expect(page.locator(".row").last.locator(".cell").first).to_have_text("2023-11-20T17:06:39.000Z")
+
+
+def test_a_statement_is_cancelled_on_the_node(browser: Browser, node: HttpNode) -> None:
+    columns = ", ".join(f"temperature + {number}" for number in range(60))
+    with console_page(browser, _console(node)) as page:
+        type_statement(page, f"select {columns} from root.plant.pump1")
+        page.keyboard.press("Control+Enter")
+        wait_equal(1, lambda: node.api.node.engine.open_queries)
+        page.keyboard.press("Escape")
+        expect(page.locator(".status")).to_contain_text("cancelled")
+        wait_equal(0, lambda: node.api.node.engine.open_queries)
+
+
+def test_a_chart_zooms_into_the_points(browser: Browser, node: HttpNode) -> None:
+    with console_page(browser, _console(node)) as page:
+        run_statement(page, "select temperature from root.plant.pump1")
+        page.get_by_role("button", name="Chart").click()
+        expect(page.locator(".chart-note")).to_contain_text("reduced to the pixels")
+        box = page.locator(".chart-area .u-over").bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + 100, box["y"] + 40)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 104, box["y"] + 40)
+        page.mouse.move(box["x"] + 106, box["y"] + 40)
+        page.mouse.up()
+        expect(page.locator(".chart-note")).to_contain_text("all points")
+        page.get_by_role("button", name="Whole range").click()
+        expect(page.locator(".chart-note")).to_contain_text("reduced to the pixels")
+
+
+def test_a_plan_is_a_tree_with_times(browser: Browser, node: HttpNode) -> None:
+    with console_page(browser, _console(node)) as page:
+        type_statement(page, "select count(*) from root.plant.pump1")
+        page.get_by_role("button", name="Explain").click()
+        expect(page.locator(".operator-name", has_text="AggregateScan")).to_be_visible()
+        expect(page.locator(".plan .time-bar").first).to_be_visible()
+
+
+def test_results_are_downloaded(browser: Browser, node: HttpNode) -> None:
+    with console_page(browser, _console(node)) as page:
+        run_statement(page, "select count(temperature) from root.plant.pump1")
+        with page.expect_download() as download:
+            page.get_by_role("link", name="CSV").click()
+        assert '"count(root.plant.pump1.temperature)"\n500000\n' == Path(download.value.path()).read_text()
+
+
+def test_tabs_and_history_outlive_the_page(browser: Browser, node: HttpNode) -> None:
+    with console_page(browser, _console(node)) as page:
+        run_statement(page, "show databases")
+        page.keyboard.press("Alt+n")
+        type_statement(page, "show devices")
+        page.reload()
+        assert ["show databases", "show devices"] == page.locator('[role="tab"]').all_inner_texts()
+        page.get_by_role("button", name="History").click()
+        expect(page.locator(".history-entry code")).to_have_text("show databases")
+
+
+@pytest.mark.parametrize(
+    ("typed", "completion"),
+    [("select * from root.pl", "plant"), ("select max_v", "max_value"), ("show data", "databases")],
+)
+def test_words_are_completed(browser: Browser, node: HttpNode, typed: str, completion: str) -> None:
+    with console_page(browser, _console(node)) as page:
+        page.locator(".cm-content").click()
+        page.keyboard.type(typed)
+        expect(page.locator(".cm-tooltip-autocomplete")).to_contain_text(completion)
+
+
+def test_measurements_of_the_device_after_from_are_completed(browser: Browser, node: HttpNode) -> None:
+    with console_page(browser, _console(node)) as page:
+        type_statement(page, "select temp from root.plant.pump1")
+        page.keyboard.press("Home")
+        for _ in "select temp":
+            page.keyboard.press("ArrowRight")
+        page.keyboard.press("Control+Space")
+        expect(page.locator(".cm-tooltip-autocomplete li").first).to_contain_text("temperature")
+
+
+# ---------------------------------------------------------------------------------------------- Explore
+
+
+def test_the_schema_is_explored_level_by_level(browser: Browser, node: HttpNode) -> None:
+    with console_page(browser, f"{_console(node)}#/explore") as page:
+        page.get_by_role("button", name="Open root.plant", exact=True).click()
+        page.locator(".tree-link", has_text="pump1").click()
+        expect(page.locator(".detail td .sparkline")).to_be_visible()
+        page.locator(".detail a", has_text="temperature").click()
+        expect(page.locator(".facts").first).to_contain_text("500,000")
+        expect(page.locator(".chart-note")).to_contain_text("reduced to the pixels")
+
+
+def test_series_are_found_by_a_part_of_their_path(browser: Browser, node: HttpNode) -> None:
+    with console_page(browser, f"{_console(node)}#/explore") as page:
+        page.get_by_label("Search series").fill("temper")
+        expect(page.locator(".found .tree-link")).to_have_text("root.plant.pump1.temperature")
+
+
+def test_the_live_view_follows_new_points(browser: Browser, node: HttpNode) -> None:
+    node.written("insert into root.live.d(time, x) values (1700000000000, 1)")
+    with console_page(browser, f"{_console(node)}#/explore/root.live.d.x") as page:
+        expect(page.locator(".facts").first).to_contain_text("Points")
+        expect(page.locator(".chart-note")).not_to_be_empty()
+        page.get_by_role("button", name="Live", exact=True).click()
+        expect(page.locator(".detail")).to_contain_text("Waiting for new points")
+        node.written("insert into root.live.d(time, x) values (1700000001000, 42)")
+        expect(page.get_by_label("New points").locator("tbody tr")).to_have_count(1)
+        expect(page.get_by_label("New points").locator("tbody td").last).to_have_text("42")
+
+
+# ---------------------------------------------------------------------------------------------- safety, accessibility
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "#/explore",
+        f"#/explore/root.evil.`{EVIL}`",
+        f"#/explore/root.evil.`{EVIL}`.`{EVIL}`",
+        "#/query/select%20*%20from%20root.evil.**",
+        "#/query/select%20'%3Cimg%20src=x%20onerror=alert(1)%3E",
+    ],
+)
+def test_names_tags_values_and_errors_are_text(browser: Browser, node: HttpNode, place: str) -> None:
+    with console_page(browser, f"{_console(node)}{place.replace('<', '%3C').replace('>', '%3E')}") as page:
+        if place == "#/explore":
+            page.get_by_role("button", name="Open root.evil").click()
+        expect(page.locator("main")).to_contain_text(re.compile(re.escape(EVIL)))
+        assert 0 == page.locator('main img[src="x"]').count()
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+@pytest.mark.parametrize(
+    ("place", "selector"),
+    [
+        ("#/query", ".cm-content"),
+        ("#/query/select%20temperature%20from%20root.plant.pump1", ".row"),
+        ("#/query/explain%20analyze%20select%20count(*)%20from%20root.plant.**", ".operator-ms"),
+        ("#/explore/root.plant.pump1", ".sparkline"),
+        ("#/explore/root.plant.pump1.temperature", ".chart-brush canvas"),
+    ],
+)
+def test_there_are_no_serious_faults_of_accessibility(
+    browser: Browser, node: HttpNode, place: str, selector: str, scheme: str
+) -> None:
+    assert [] == accessibility_faults(browser, f"{_console(node)}{place}", selector, color_scheme=scheme)
+
+
+@pytest.mark.parametrize("place", ["#/query/select%20*%20from%20root.plant.pump1", "#/explore/root.plant.pump1"])
+def test_pages_fit_a_phone(browser: Browser, node: HttpNode, place: str) -> None:
+    phone = {"width": 390, "height": 844}
+    with console_page(browser, f"{_console(node)}{place}", viewport=phone) as page:
+        page.locator(".row, .sparkline").first.wait_for()
+        assert 390 == page.evaluate("document.documentElement.scrollWidth")
+
+
+def test_the_keyboard_reaches_pages_theme_and_help(browser: Browser, node: HttpNode) -> None:
+    with console_page(browser, f"{_console(node)}#/explore", color_scheme="dark") as page:
+        page.locator(".tree-link").first.wait_for()
+        page.locator("main").focus()
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog")).to_contain_text("Shortcuts")
+        page.keyboard.press("Escape")
+        page.keyboard.press("Alt+t")
+        expect(page.locator("html")).to_have_attribute("data-theme", "light")
+        page.keyboard.press("Alt+1")
+        expect(page.locator(".cm-content")).to_be_focused()
