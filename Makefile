@@ -2,6 +2,8 @@
 # (Java, if present, also lets the tests regenerate the parser).
 PYTHON ?= python3
 BIN := .venv/bin
+# Test processes: more than a machine of two cores has, since many tests wait for clusters.
+WORKERS ?= 3
 MINUTES ?= 10
 ROUNDS ?= 100
 CYCLES ?= 50
@@ -26,7 +28,7 @@ run: .venv/.installed ## open the shell on an embedded database in ./data (or ru
 test: lint types imports unit ## everything that must hold
 
 quick: .venv/.installed ## the tests that take under a second each, without style and types: a first answer in two minutes
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 1 -m "not slow and not speed"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 1 -m "not slow and not speed"
 
 check-slow: .venv/.installed ## fail tests over a second that are not marked slow; needs a quiet machine
 	@$(BIN)/python -m pytest --check-slow -m "not slow and not speed"
@@ -42,8 +44,8 @@ imports: .venv/.installed ## who may import whom
 	@$(BIN)/lint-imports
 
 quick unit: export PYTHONDONTWRITEBYTECODE := # the processes that tests start begin as a user's do; rewritten tests are kept
-unit: .venv/.installed ## all tests: two files at a time, since many wait for clusters; what compares times, alone
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 1 -m "not speed" --durations=15
+unit: .venv/.installed ## all tests: WORKERS files at a time, the slowest first; what compares times, alone
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 1 -m "not speed" --durations=15
 	@$(BIN)/python -m pytest -m speed
 
 format: .venv/.installed ## rewrite the code as ruff wants it

@@ -122,7 +122,8 @@ def main() -> int:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     threading.stack_size(STACK_BYTES)
-    with own_server() as (port, process):
+    with own_server() as server:
+        port, process = server.port, server.process
         measure(port, process, arguments)
     return 0
 

@@ -105,7 +105,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4)
     arguments = parser.parse_args()
     logging.disable(logging.WARNING)
-    with own_server() as (port, process):
+    with own_server() as server:
+        port, process = server.port, server.process
         sides = [
             Side("Saros", session_at(port), [process]),
             Side("IoTDB", session_at(arguments.port), arguments.processes),

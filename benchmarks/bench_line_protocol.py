@@ -136,10 +136,9 @@ def measure_http(name: str, port: int, process: int, bodies: Sequence[bytes]) ->
 @contextmanager
 def saros() -> Iterator[tuple[int, int]]:
     """Run Saros on a new folder; yield the port of HTTP, and the process."""
-    (port,) = free_ports(1)
-    with own_server(port) as (_, process):
+    with own_server(http=True) as server:
         time.sleep(SETTLE_S)
-        yield port, process
+        yield server.http_port, server.process
 
 
 @contextmanager

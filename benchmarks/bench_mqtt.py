@@ -77,7 +77,7 @@ def receive_only(broker: Mosquitto, messages: int) -> None:
     connection.close()
 
 
-def write(broker: Mosquitto, format_: str, messages: int, connection: saros.Connection, folder: str) -> None:
+def write(broker: Mosquitto, format_: str, messages: int, writer: BatchWriter, folder: str) -> None:
     """Receive, write and acknowledge, as the command does."""
     topic = parse_topic("bench/+")
     path, parse = FORMATS[format_]
@@ -90,7 +90,6 @@ def write(broker: Mosquitto, format_: str, messages: int, connection: saros.Conn
             stopped.set()
 
     opened = session(broker)
-    writer = BatchWriter(connection, MS, aligned=False)
     dead_letters = DeadLetterFile(f"{folder}/dead", 1 << 20)
     limits = BatchLimits(IN_FLIGHT, BATCH_BYTES, 0.0)
     opened.connect()
@@ -123,15 +122,18 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         running(Path(folder)) as broker,
-        own_server() as (port, _),
-        saros.connect(f"saros://{HOST}:{port}") as connection,
+        own_server() as server,
+        saros.connect(f"saros://{HOST}:{server.port}") as connection,
     ):
         for format_ in FORMATS:
+            writer = BatchWriter(connection, MS, aligned=False)
             runs: dict[str, Callable[[], None]] = {
                 "mosquitto_sub": lambda: by_mosquitto_sub(broker, messages),
                 "received only": lambda: receive_only(broker, messages),
-                "written": lambda format_=format_: write(broker, format_, messages, connection, folder),
+                "written": lambda format_=format_, writer=writer: write(broker, format_, messages, writer, folder),
             }
+            backlog(broker, format_, options.devices, options.devices)
+            write(broker, format_, options.devices, writer, folder)  # creates the series
             found: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
             for _ in range(options.rounds):
                 for name, run in runs.items():

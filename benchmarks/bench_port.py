@@ -136,7 +136,8 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=1_500, help="of each client, after a warm-up")
     calls = parser.parse_args().calls
     embedded(calls)
-    with own_server() as (port, process):
+    with own_server() as server:
+        port, process = server.port, server.process
         where = f"saros://127.0.0.1:{port}"
         with saros.connect(where) as connection:
             load(connection)

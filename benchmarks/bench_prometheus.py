@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import httpx
 import numpy as np
-from own_server import free_ports, own_server
+from own_server import own_server
 from server.prometheus.prometheus_client import HEADERS, packed, query, result
 from system.local_cluster import processor_s_of
 
@@ -82,7 +82,7 @@ def write(client: httpx.Client, pid: int, rounds: int) -> None:
 
 def read(client: httpx.Client, pid: int, rounds: int) -> None:
     """Measure reads."""
-    for what, pattern in (("1 series", "10.0.3.7:9100"), ("500 series", "10.0.[34]..+"), ("all series", ".+")):
+    for what, pattern in (("1 series", "10.0.3.7:9100"), ("500 series", r"10\.0\.[34]\..+"), ("all series", ".+")):
         body = packed(ReadRequest(queries=[query(("instance", "=~", pattern))]).SerializeToString())
         found = result(client.post(READ, content=body, headers=HEADERS)).results[0].timeseries
         samples = sum(len(series.samples) for series in found)
@@ -94,14 +94,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args().rounds
-    (http_port,) = free_ports(1)
-    with (
-        own_server(http_port) as (_, pid),
-        httpx.Client(base_url=f"http://127.0.0.1:{http_port}", timeout=120) as client,
-    ):
+    with own_server(http=True) as server, httpx.Client(base_url=server.http, timeout=120) as client:
         time.sleep(SETTLE_SECONDS)
-        write(client, pid, rounds)
-        read(client, pid, rounds)
+        write(client, server.process, rounds)
+        read(client, server.process, rounds)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -18,10 +19,21 @@ from waiting import wait_until
 from saros_server.process.server_file import serving
 
 
+@dataclass(frozen=True, slots=True)
+class OwnServer:
+    """A server that runs."""
+
+    port: int
+    process: int
+    #: Port, and URL, of its HTTP service; 0, and empty: it has none.
+    http_port: int
+    http: str
+
+
 @contextmanager
-def own_server(http_port: int = 0) -> Iterator[tuple[int, int]]:
-    """Run a server on an empty folder until the context ends: its port, its process. `http_port`: 0: without HTTP."""
-    (port,) = free_ports(1)
+def own_server(*, http: bool = False) -> Iterator[OwnServer]:
+    """Run a server on an empty folder until the context ends; `http`: with an HTTP service."""
+    port, http_port = free_ports(2) if http else (*free_ports(1), 0)
     with tempfile.TemporaryDirectory(prefix="saros-bench-") as folder:
         options = ("--data", folder, "--port", str(port), "--http-port", str(http_port), "--foreground")
         with uninterrupted():
@@ -29,7 +41,7 @@ def own_server(http_port: int = 0) -> Iterator[tuple[int, int]]:
             server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             wait_until(lambda: serving(folder) is not None)
-            yield port, server.pid
+            yield OwnServer(port, server.pid, http_port, f"http://127.0.0.1:{http_port}" if http else "")
         finally:
             server.terminate()
             server.wait()

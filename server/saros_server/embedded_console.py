@@ -8,6 +8,9 @@ from __future__ import annotations
 from saros_server.api.client_api import ClientApi
 from saros_server.console import routes as console
 from saros_server.console.browser_sessions import BrowserSessions
+from saros_server.http.metrics import Figures, NodeCollector
+from saros_server.http.observation import Observation
+from saros_server.http.routes import Route
 from saros_server.http.service import HttpService
 from saros_server.server import http_routes
 from saros_storage.base.clock import SystemClock
@@ -23,12 +26,17 @@ class EmbeddedConsole:
         self._api = ClientApi(folder, SystemClock())
         try:
             self._browsers = BrowserSessions(self._api, secure=False, is_sealed=True)
-            routes = [*http_routes([]), *console.routes(self._browsers)]
+            routes = [*http_routes(self._observation(folder)), *console.routes(self._browsers)]
             self._service = HttpService(self._api, "127.0.0.1", port, None, routes, cookies=self._browsers)
         except BaseException:
             self._api.close()
             raise
         self._service.start()
+
+    def _observation(self, folder: str) -> list[Route]:
+        api = self._api
+        figures = Figures(lambda: api.sessions, lambda: api.uptime_s, dict)
+        return Observation(api.node, NodeCollector(api.node, figures, folder)).routes()
 
     def link(self) -> str:
         """Return a link that lets one browser in, once. A fragment is not sent to servers, and not logged."""

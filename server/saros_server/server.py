@@ -1,7 +1,7 @@
 """A server: the composition root of a node's client API, the listeners of its protocols, and the HTTP service.
 
-This is the only module that names protocols. While a server runs, the folder says where it is served (`server_file`).
-The rules for the address that it may listen on, and for login and TLS there, are in `security`.
+Only this module and `embedded_console` name protocols. While a server runs, the folder says where it is served
+(`server_file`). The rules for the address that it may listen on, and for login and TLS there, are in `security`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from saros_server.port.listener import PortListener
 from saros_server.process.server_file import Serving, announce, withdraw
 from saros_server.process.warm_up import WarmUp
 from saros_server.prometheus import routes as prometheus
-from saros_server.rest import grafana, iotdb_rest, openapi, query
+from saros_server.rest import grafana, imports, iotdb_rest, monitoring, openapi, query
 from saros_server.thrift.protocol import ThriftProtocol
 from saros_storage.base.clock import Clock, SystemClock
 from saros_storage.io.disk import LocalDisk
@@ -72,8 +72,8 @@ class Listener(Protocol):
 
 def http_routes(observation: list[Route]) -> list[Route]:
     """Return the routes of the HTTP service, without those of the console."""
-    routes = [*observation, *iotdb_rest.routes(), *query.routes(), *grafana.routes()]
-    routes += [*influx.routes(), *prometheus.routes()]
+    modules = (iotdb_rest, query, grafana, influx, prometheus, imports, monitoring)
+    routes = [*observation, *(route for module in modules for route in module.routes())]
     return [*routes, openapi.route(routes)]
 
 

@@ -213,14 +213,15 @@ def test_the_client_api_knows_no_protocol() -> None:
     assert {} == bad
 
 
-def test_one_module_names_the_protocols_of_a_server() -> None:
-    protocols = ("saros_server.frames", "saros_server.thrift", "saros_server.rest")
+def test_only_composition_roots_name_the_protocols_of_a_server() -> None:
+    names = ("frames", "thrift", "rest", "influx", "prometheus", "console")
+    protocols = tuple(f"saros_server.{name}" for name in names)
     importers = {
         module
         for module, imported in imports().items()
         if any(name.startswith(protocols) for name in imported) and not module.startswith(protocols)
     }
-    assert {"saros_server.server"} == importers
+    assert {"saros_server.embedded_console", "saros_server.server"} == importers
 
 
 def imported_names(tree: ast.Module) -> list[str]:

@@ -19,6 +19,7 @@ from saros_server.api.executions import Statement
 from saros_server.api.operations import Login
 from saros_server.port.limits import Limits
 from saros_server.server import Server
+from saros_wire.status import status_of
 
 HERE = Peer.at("127.0.0.1")
 SECOND = 1_000_000_000
@@ -125,8 +126,9 @@ def test_a_table_of_sessions_with_connections_takes_no_more(api: ClientApi, monk
     monkeypatch.setattr(client_sessions, "SESSIONS_MAX", 2)
     connection = api.connect(HERE)
     tokens = [opened(connection), opened(connection)]
-    with pytest.raises(TooManySessions, match="this node has 2 sessions, which is as many as it takes"):
+    with pytest.raises(TooManySessions, match="this node has 2 sessions, which is as many as it takes") as refused:
         opened(connection)
+    assert "TOO_MANY_CLIENTS" == status_of(refused.value.code).name
     connection.call(operations.CLOSE, tokens[0], None)
     opened(connection)
     assert [is_open(api, token) for token in tokens] == [False, True]

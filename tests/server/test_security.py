@@ -31,6 +31,7 @@ from saros.transport.remote_calls import connection_hint
 from saros.transport.sync_client import RemoteReceiver
 from saros_cluster.users.commands import CreateUser
 from saros_cluster.users.directory import FileDirectory
+from saros_server.auth import audit
 from saros_server.auth.audit import AuditLog, verify
 from saros_server.auth.lockout import FAILURES_MAX, KEYS_MAX, LOCK_NS, PAUSE_FIRST_NS, PAUSE_LONGEST_NS, Lockout
 from saros_server.auth.passwords import (
@@ -717,6 +718,24 @@ def test_the_chain_goes_over_files_and_restarts(tmp_path: Path) -> None:
     assert (1, 25) == (found.first, found.head.number)
     files[0].unlink()
     assert 1 < verify(str(tmp_path), LocalDisk()).first
+
+
+def test_the_newest_lines_are_read_over_files_up_to_a_number_of_lines_and_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 2 < len(written(tmp_path, 20))
+    log = AuditLog(str(tmp_path), LocalDisk(), ManualClock(), file_bytes_max=2_000)
+    everything = log.tail(100)
+    assert (list(range(20, 0, -1)), True) == ([line.number for line in everything.lines], everything.is_complete)
+    newest = log.tail(2)
+    assert (["user 19", "user 18"], False) == ([line.user for line in newest.lines], newest.is_complete)
+    assert [3] == [line.number for line in log.tail(5, user="user 2").lines]
+    assert [] == log.tail(5, event="denied").lines
+    monkeypatch.setattr(audit, "TAIL_BYTES_MAX", 3_000)
+    near = log.tail(100)
+    assert (20, False) == (near.lines[0].number, near.is_complete)
+    assert 0 < len(near.lines) < 20
+    log.close()
 
 
 def test_a_file_that_a_killed_process_began_is_there_after_a_power_cut() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from manual_clock import ManualClock
 from server.frame_client import Refused
 from server.http.http_node import HttpNode, http_server, make_users
 from server.secured import ANN, ROOT, SECOND, Secured
@@ -15,9 +16,13 @@ from server.thrift_client import ThriftClient
 from waiting import wait_until
 
 import saros
-from saros_cluster.users.commands import CreateToken, SetPassword
+from saros_cluster.users.commands import Command, CreateToken, SetPassword
+from saros_cluster.users.tokens import Token
+from saros_cluster.users.users import Users
 from saros_server.auth import tokens
 from saros_server.auth.passwords import Cost, hash_password
+from saros_server.auth.token_uses import TokenUses
+from saros_storage.base.errors import StorageError
 
 DAY = 86_400 * SECOND
 
@@ -175,6 +180,36 @@ def test_the_day_of_the_last_login_is_shown(secured: Secured) -> None:
         secured.clock.ns += days * DAY
         secured.open("root", secret)
         wait_until(lambda d=days: [f"2023-11-{14 + d}"] == [str(day) for day in used()])
+
+
+class CutOffDirectory:
+    """A directory of a node that reaches no leader."""
+
+    def __init__(self) -> None:
+        self.tried = 0
+
+    def users(self) -> Users:
+        return Users()
+
+    def newest(self) -> Users:
+        return Users()
+
+    def change(self, command: Command, deadline_ns: int | None = None) -> None:
+        self.tried += 1
+        raise StorageError(f"no leader for {command}, {deadline_ns}", code=2017)
+
+
+def test_a_use_that_cannot_be_recorded_is_logged_and_tried_once_a_day(caplog: pytest.LogCaptureFixture) -> None:
+    clock, directory = ManualClock(), CutOffDirectory()
+    uses = TokenUses(directory, clock)
+    for day in (1, 2):
+        for _ in range(3):
+            uses.record(Token("ann", "gateway", "digest", 0))
+        wait_until(lambda d=day: d == len(caplog.records))
+        clock.ns += DAY
+    uses.close()
+    assert 2 == directory.tried
+    assert {"the use of a token was not recorded"} == {record.getMessage() for record in caplog.records}
 
 
 # ---------------------------------------------------------------------------------------------- secrecy, files

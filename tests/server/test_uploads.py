@@ -43,6 +43,17 @@ def test_chunks_make_the_file_that_was_sent(uploads: Uploads) -> None:
     assert DATA == Path(path).read_bytes()
 
 
+def test_a_file_can_be_found_while_it_comes(uploads: Uploads) -> None:
+    with pytest.raises(UploadRefused, match="nothing of a of job job has come"):
+        uploads.received("job", "a")
+    send(uploads, "job", "a", DATA[:2_000])
+    path, size = uploads.received("job", "a")
+    assert (2_000, DATA[:2_000]) == (size, Path(path).read_bytes())
+    uploads.discard("job")
+    with pytest.raises(UploadRefused, match="is over"):
+        uploads.received("job", "a")
+
+
 def test_chunks_that_come_twice_or_too_early_change_nothing(uploads: Uploads) -> None:
     send(uploads, "job", "a", DATA[:2_000])
     again = DATA[1_000:2_000]

@@ -56,7 +56,7 @@ def test_bad_rows_are_counted_shown_and_kept_apart(tmp_path: Path, capsys: pytes
 def test_bad_rows_behind_the_last_good_one_are_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, good: int
 ) -> None:
-    monkeypatch.setattr("saros_shell.transfer.input_files._BLOCK_BYTES", 100)
+    monkeypatch.setattr("saros_server.sources.input_files._BLOCK_BYTES", 100)
     source = tmp_path / "p.csv"
     source.write_text("time,x\n" + "".join(f"{i},{i}\n" for i in range(good)) + "1,2,3\n4\n" * 20)
     assert 1 == run(tmp_path, "--device", "root.a.d", str(source))

@@ -51,7 +51,8 @@ def console_page(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
     try:
         yield page
         # A refused request is an error of the page's console, and meant by a test that causes one.
-        assert [] == [text for text in errors if "Failed to load resource" not in text]
+        unexpected = [text for text in errors if "Failed to load resource" not in text]
+        assert unexpected == [], f"errors of the page: {unexpected}"
     finally:
         context.close()
 
@@ -85,18 +86,22 @@ def run_statement(page: Page, text: str) -> None:
 
 def accessibility_faults(browser: Browser, url: str, selector: str, **options: Any) -> list[str]:
     """Return the serious faults that axe-core finds in the page at `url` once `selector` is there."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
     context = browser.new_context(bypass_csp=True, **options)  # axe is a script of another origin
     try:
         page = context.new_page()
         page.goto(url)
         page.locator(selector).first.wait_for(timeout=PATIENCE_MS)
-        found = axe.run(page).response["violations"]
+        return serious_faults(page)
     finally:
         context.close()
+
+
+def serious_faults(page: Page) -> list[str]:
+    """Return the serious faults that axe-core finds in a page as it is."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
     return [
         f"{fault['id']}: {node['html'][:160]}"
-        for fault in found
+        for fault in axe.run(page).response["violations"]
         if fault["impact"] in _SERIOUS
         for node in fault["nodes"]
     ]

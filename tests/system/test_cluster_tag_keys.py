@@ -21,7 +21,7 @@ from saros_server.server import Server
 
 pytestmark = pytest.mark.slow
 
-ROUNDS = 3
+ROUNDS = 6
 #: Of each node: the tags of the series that it writes first.
 TAGS = [("a", "x", "b"), ("b", "y", "c"), ("c", "z", "a")]
 

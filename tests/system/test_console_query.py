@@ -138,6 +138,16 @@ def test_a_chart_zooms_into_the_points(browser: Browser, node: HttpNode) -> None
         expect(page.locator(".chart-note")).to_contain_text("reduced to the pixels")
 
 
+def test_a_chosen_view_is_kept_for_the_next_result(browser: Browser, node: HttpNode) -> None:
+    with console_page(browser, _console(node)) as page:
+        run_statement(page, "select temperature from root.plant.pump1 limit 10")
+        page.get_by_role("button", name="Chart").click()
+        run_statement(page, "show version")
+        expect(page.locator(".row")).to_have_count(1)
+        run_statement(page, "select temperature from root.plant.pump1 limit 20")
+        expect(page.locator(".chart-note")).to_contain_text("20 points, all points")
+
+
 def test_a_plan_is_a_tree_with_times(browser: Browser, node: HttpNode) -> None:
     with console_page(browser, _console(node)) as page:
         type_statement(page, "select count(*) from root.plant.pump1")

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from saros_wire import frames, protocol
 from saros_wire.frames import Call, Header, Kind
@@ -84,8 +84,7 @@ class Stream(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Reply:
+class Reply(NamedTuple):
     """An answer: head, body, and the stream of further items if there are any."""
 
     head: bytes

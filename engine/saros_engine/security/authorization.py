@@ -143,12 +143,27 @@ def authorize_load(access: Access) -> None:
     access.require_all(Privilege.WRITE_SCHEMA, ["root.**"])
 
 
-def authorize_sync(access: Access) -> None:
-    """Raise NoPermission or PasswordMustChange unless there is something that a sender of this user may bring."""
+def authorize_any_write(access: Access) -> None:
+    """Raise NoPermission or PasswordMustChange unless there is something that the user may write."""
     if access.must_change:
         raise PasswordMustChange(access.user)
     if not access.rights.sees(Privilege.WRITE_DATA, "root"):
         raise NoPermission(Privilege.WRITE_DATA.value)
+
+
+def authorize_audit(access: Access) -> None:
+    """Raise NoPermission or PasswordMustChange unless the audit trail may be read: it has the statements of all."""
+    if access.must_change:
+        raise PasswordMustChange(access.user)
+    if not access.rights.administrator:
+        raise NoPermission("an administrator")
+
+
+def sees_statements_of(access: Access, user: str) -> bool:
+    """Return whether the statements of a user may be seen. Raises PasswordMustChange."""
+    if access.must_change:
+        raise PasswordMustChange(access.user)
+    return user == access.user or access.may(Privilege.MAINTAIN)
 
 
 def may_send(access: Access, device: str) -> bool:

@@ -26,7 +26,7 @@ const api = new Api({ onLoggedOut: () => logIn("The session has ended."), onErro
 let dispose = null;
 
 // Show a message for a while.
-export function toast(text, kind = "") {
+function toast(text, kind = "") {
   const shown = h("div", { class: `toast ${kind}` }, h("span", {}, text), button(icon(ICONS.close), () => shown.remove(), { label: "Dismiss", kind: "quiet" }));
   toasts.append(shown);
   setTimeout(() => shown.remove(), MESSAGE_MS);

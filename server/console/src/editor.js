@@ -65,6 +65,17 @@ const look = EditorView.theme({
   ".cm-completionDetail": { color: "inherit", opacity: "0.75", fontStyle: "normal" },
 });
 
+// Replace a selection by typed text without the browser's own editing: browsers give such text the inline style of the
+// text that it replaces, which the page's policy refuses.
+function replaceSelection(event, view) {
+  const { from, to } = view.state.selection.main;
+  if (event.inputType !== "insertText" || !event.data || from === to || view.composing) return false;
+  event.preventDefault();
+  const insert = () => view.state.update(view.state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
+  if (!view.state.facet(EditorView.inputHandler).some((handle) => handle(view, from, to, event.data, insert))) view.dispatch(insert());
+  return true;
+}
+
 export class Editor {
   // `complete`: a source of completions; `onRun`, `onCancel`: of its shortcuts; `onChange(text)`.
   constructor({ complete, onRun, onCancel, onChange }) {
@@ -78,6 +89,7 @@ export class Editor {
       lineNumbers(), history(), drawSelection(), bracketMatching(), closeBrackets(), language, syntaxHighlighting(highlighting), look,
       autocompletion({ override: [complete], icons: false }), EditorView.lineWrapping, placeholder("select * from root.**"),
       EditorView.contentAttributes.of({ "aria-label": "Statement", spellcheck: "false" }),
+      EditorView.domEventHandlers({ beforeinput: replaceSelection }),
       Prec.highest(keymap.of([{ key: "Mod-Enter", run }])),
       keymap.of([...completionKeymap, ...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, { key: "Escape", run: () => onCancel() }]),
       EditorView.updateListener.of((update) => update.docChanged && onChange(update.state.doc.toString())),

@@ -52,7 +52,7 @@ class QueryPage {
     this.status = h("span", { class: "status", role: "status" });
     this.csv = h("a", { class: "button small", download: "result.csv", hidden: true }, "CSV");
     this.parquet = h("a", { class: "button small", download: "result.parquet", hidden: true }, "Parquet");
-    this.views = ["table", "chart", "plan"].map((name) => button(name[0].toUpperCase() + name.slice(1), () => this.#show(name), { kind: "small", "aria-pressed": "false", "data-view": name }));
+    this.views = ["table", "chart", "plan"].map((name) => button(name[0].toUpperCase() + name.slice(1), () => this.#choose(name), { kind: "small", "aria-pressed": "false", "data-view": name }));
     this.result = h("div", { class: "result" }, this.#welcome());
     root.append(
       h("div", { class: "tab-bar" }, this.tabs, this.closeButton, button(icon(ICONS.plus), () => this.add(), { label: "New tab (Alt N)", kind: "quiet" }),
@@ -164,12 +164,12 @@ class QueryPage {
       } else {
         this.table.append(part);
         if (this.table.count >= ROWS_MAX) {
-          this.#finish(sql);
+          this.#finish();
           return `the first ${this.table.count.toLocaleString("en")} rows; the downloads have all`;
         }
       }
     }
-    this.#finish(sql);
+    this.#finish();
     return `${this.table.count.toLocaleString("en")} ${this.table.count === 1 ? "row" : "rows"}`;
   }
 
@@ -199,12 +199,11 @@ class QueryPage {
       this.parquet.href = `/query.parquet?sql=${encodeURIComponent(sql)}`;
       this.csv.hidden = this.parquet.hidden = !/^\s*(select|show|count|with|\()/i.test(sql);
     }
-    if (!this.isPlan && !(this.view === "chart" && this.hasChart)) this.#show("table");
+    if (!this.isPlan) this.#show(this.view === "chart" && this.hasChart ? "chart" : "table");
   }
 
   #finish() {
     if (this.isPlan) this.#show("plan");
-    else if (this.view === "chart" && this.hasChart) this.#show("chart");
     else if (!this.table.count) this.#message("No rows.");
   }
 
@@ -233,8 +232,13 @@ class QueryPage {
     }
   }
 
-  #show(name) {
+  // Show a view, and keep to it for later results.
+  #choose(name) {
     if (name !== "plan") this.view = name;
+    this.#show(name);
+  }
+
+  #show(name) {
     if (name === "table") fill(this.result, this.table.element);
     else if (name === "plan") fill(this.result, plan(this.table.parts.flatMap((part) => part.values[0])));
     else this.#showChart();

@@ -12,7 +12,7 @@ import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from saros_server.api.cancellation import CancelToken
 from saros_server.api.client_sessions import ClientSessions, SessionHolder
@@ -77,8 +77,7 @@ class Services:
         return (self.clock.monotonic_ns() - self.started_ns) / 1e9
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A call whose caller satisfies the operation's policy."""
 
     services: Services
@@ -88,15 +87,16 @@ class Call:
     cancel: CancelToken
     #: Of the caller's session; empty: it has none.
     token: bytes
-    _session: EmbeddedSession | None
+    #: The caller's session, if the policy asks for one.
+    admitted: EmbeddedSession | None
     #: See `WriteRequest`.
     deadline_ns: int | None = None
 
     @property
     def session(self) -> EmbeddedSession:
         """The caller's session; only for operations whose policy is SESSION."""
-        assert self._session is not None
-        return self._session
+        assert self.admitted is not None
+        return self.admitted
 
     def numbered(self, sequence: int, timeout_ms: int = 0) -> WriteRequest:
         """Return the request of the caller with a number, and with the call's deadline.

@@ -16,10 +16,13 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
+from typing import NamedTuple
 
 from saros_engine.base.errors import QueryKilled
 from saros_server.api.arrow import Message
@@ -36,6 +39,8 @@ logger = logging.getLogger(__name__)
 
 #: A statement whose rows took longer, including the time its client took to read them, is logged.
 SLOW_MS = 1_000
+#: Slow statements that are kept in memory.
+_SLOW_KEPT = 200
 #: An answer waits for more rows until it has this many bytes, and never has more than twice as many: an answer is
 #: copied more often than the messages of a stream.
 _ANSWER_BYTES = 1 << 20
@@ -47,6 +52,8 @@ _ANSWER_SECONDS = 0.1
 RESULTS_MAX = 192
 #: More than a cluster has groups; each may be named twice, for its data and its schema.
 _GROUPS_MAX = 4_096
+#: A session was shown nothing that later reads depend on.
+NOTHING_SHOWN: Mapping[int, int] = MappingProxyType({})
 
 
 class TooManyResults(Exception):
@@ -61,8 +68,7 @@ class TooManyResults(Exception):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(NamedTuple):
     """A statement as a client sends it."""
 
     text: str
@@ -73,15 +79,14 @@ class Statement:
     #: Its number among the client's writes, for one effect however often it is sent; 0: none.
     sequence: int = 0
     #: Log positions that the session has been shown by any node, by group, for reads that are not strong.
-    shown: Mapping[int, int] = field(default_factory=dict)
+    shown: Mapping[int, int] = NOTHING_SHOWN
     #: The read point at which a SELECT reads; None: its own.
     read_point: ReadPoint | None = None
     #: It must only read; otherwise StatementNotAllowed is raised.
     read_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ResultHead:
+class ResultHead(NamedTuple):
     """The description of a result, known before its rows."""
 
     #: Empty for statements that are not queries.
@@ -107,8 +112,7 @@ class ResultEnd:
     missing: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """A complete small result, or the beginning of a large one."""
 
     head: ResultHead
@@ -118,6 +122,19 @@ class Answer:
     cursor: int = 0
     #: Set if the result is complete and has an end record.
     end: ResultEnd | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SlowStatement:
+    """A statement that took longer than `SLOW_MS`, including the time its client took to read its rows."""
+
+    query_id: str
+    user: str
+    #: Wall-clock time.
+    started_ns: int
+    elapsed_ms: int
+    #: Without its literals.
+    shape: str
 
 
 class ResultStream:
@@ -182,6 +199,8 @@ class Executions:
         self._lock = threading.Lock()
         #: Open streams.
         self._streams = 0
+        #: The newest one last.
+        self._slow: deque[SlowStatement] = deque(maxlen=_SLOW_KEPT)
 
     def execute(
         self, session: EmbeddedSession, statement: Statement, request: WriteRequest, cancel: CancelToken
@@ -222,6 +241,11 @@ class Executions:
         with suppress(CursorGone):
             self._close_result(self._cursors.take(cursor, session))
 
+    def slow_statements(self) -> list[SlowStatement]:
+        """Return the last slow statements of this process, newest first."""
+        with self._lock:
+            return list(reversed(self._slow))
+
     def close(self) -> None:
         """Close the results that wait for clients."""
         self._cursors.close()
@@ -238,7 +262,7 @@ class Executions:
             request=request,
             read_only=statement.read_only,
         )
-        return ResultCursor(outcome, session, statement.text, started, outcome.missing)
+        return ResultCursor(outcome, session, statement.text, started, [], outcome.missing)
 
     def _first_messages(self, result: ResultCursor, size: int) -> tuple[list[Message], bool]:
         """Return messages for an answer that has `size` bytes so far, and whether these are all."""
@@ -270,8 +294,14 @@ class Executions:
         result.outcome.close()
         elapsed_ms = (self._clock.monotonic_ns() - result.started_ns) // 1_000_000
         if elapsed_ms >= SLOW_MS:
-            extra = {"ms": elapsed_ms, "query": result.outcome.query_id, "statement": shape_of(result.statement)}
-            logger.warning("slow statement", extra=extra)
+            self._note_slow(result, elapsed_ms)
+
+    def _note_slow(self, result: ResultCursor, elapsed_ms: int) -> None:
+        query, shape = result.outcome.query_id, shape_of(result.statement)
+        logger.warning("slow statement", extra={"ms": elapsed_ms, "query": query, "statement": shape})
+        started_ns = self._clock.now_ns() - elapsed_ms * 1_000_000
+        with self._lock:
+            self._slow.append(SlowStatement(query, result.session.user, started_ns, elapsed_ms, shape))
 
     def _check_room(self) -> None:
         with self._lock:

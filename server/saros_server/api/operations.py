@@ -5,22 +5,28 @@
     read points  HOLD RELEASE
     writes       INSERT INSERT_MANY TAG_KEYS APPEND_TAG_KEY
     files        UPLOAD FINISH_UPLOAD DISCARD_UPLOADS: for a LOAD
+    imports      IMPORT_CHUNK IMPORT_FILE DISCARD_IMPORT: of CSV and Parquet files
     backups      CREATE_CHECKPOINT READ_CHECKPOINT RELEASE_CHECKPOINTS
     sync tool    SYNC_BEGIN SYNC_CHUNK SYNC_COMMIT
+    monitoring   SLOW_STATEMENTS AUDIT_TAIL
 
 A protocol gives an operation to `ClientApi.call`. Requests and answers are plain values. Thread-safe.
 """
 
 from __future__ import annotations
 
+import hashlib
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from saros_server.api.calls import Call, Operation, Policy
-from saros_server.api.executions import Answer, ResultStream, Statement
+from saros_server.api.executions import Answer, ResultStream, SlowStatement, Statement
 from saros_server.api.insert_request import Columns, InsertRequest, read_insert
 from saros_server.api.session import open_session
+from saros_server.auth.audit import AuditTail
+from saros_server.node.uploads import UploadRefused
 from saros_server.process.version import RELEASE as _VERSION
 from saros_storage.checkpoint.checkpoint_set import encode_checkpoint_set
 from saros_sync.round import Content
@@ -254,6 +260,56 @@ def _discard_uploads(call: Call, job: str) -> None:
     call.session.uploads().discard(job)
 
 
+# ---------------------------------------------------------------------------------------------- imports
+
+#: A larger file is one for `saros import`, which needs no copy of it.
+IMPORT_BYTES_MAX = 4 << 30
+_IMPORTED = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportChunk:
+    """A chunk of a file that will be imported; `job`: a random name, which only its user can use."""
+
+    job: str
+    offset: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ImportFile:
+    """A file that was sent."""
+
+    job: str
+    size: int
+
+
+def _import_chunk(call: Call, chunk: ImportChunk) -> int:
+    """Return how many bytes of the file are there. Raises UploadRefused, DiskFull."""
+    if chunk.offset + len(chunk.data) > IMPORT_BYTES_MAX:
+        raise UploadRefused(f"the file has more than {IMPORT_BYTES_MAX >> 30} GiB: load it with saros import")
+    job, data = _import_job(call, chunk.job), chunk.data
+    return call.session.imports().receive(job, _IMPORTED, chunk.offset, zlib.crc32(data), data)
+
+
+def _import_file(call: Call, file: ImportFile) -> str:
+    """Return the path of the file. Raises UploadRefused if it is not complete."""
+    path, size = call.session.imports().received(_import_job(call, file.job), _IMPORTED)
+    if size != file.size:
+        raise UploadRefused(f"{size} of {file.size} bytes of the file have come: send the others first")
+    return path
+
+
+def _discard_import(call: Call, job: str) -> None:
+    call.session.imports().discard(_import_job(call, job))
+
+
+def _import_job(call: Call, job: str) -> str:
+    """Return the name of a job among those of all users. Raises UploadRefused."""
+    owner = hashlib.blake2b(call.session.user.encode(), digest_size=8).hexdigest()
+    return f"import-{owner}-{job}"
+
+
 # ---------------------------------------------------------------------------------------------- backups
 
 
@@ -334,6 +390,28 @@ def _sync_commit(call: Call, commit: SyncCommit) -> BeginReply:
 
 # ---------------------------------------------------------------------------------------------- the table
 
+# ---------------------------------------------------------------------------------------------- monitoring
+
+
+@dataclass(frozen=True, slots=True)
+class AuditQuery:
+    """Lines of the audit trail that are asked for; empty: of all users, all events."""
+
+    user: str
+    event: str
+    lines_max: int
+
+
+def _slow_statements(call: Call, _: None) -> list[SlowStatement]:
+    """Return the slow statements that the user may see, newest first."""
+    return [slow for slow in call.services.executions.slow_statements() if call.session.sees_statements_of(slow.user)]
+
+
+def _audit_tail(call: Call, query: AuditQuery) -> AuditTail:
+    call.session.require_audit()
+    return call.services.gate.audit.tail(query.lines_max, user=query.user, event=query.event)
+
+
 OPEN = Operation("open", Policy.ANYONE, _open)
 PING = Operation("ping", Policy.ANYONE, _ping)
 CLOSE = Operation("close", Policy.SESSION, _close)
@@ -358,6 +436,11 @@ RELEASE_CHECKPOINTS = Operation("release checkpoints", Policy.SESSION, _release_
 SYNC_BEGIN = Operation("sync begin", Policy.SESSION, _sync_begin)
 SYNC_CHUNK = Operation("sync chunk", Policy.SESSION, _sync_chunk)
 SYNC_COMMIT = Operation("sync commit", Policy.SESSION, _sync_commit)
+IMPORT_CHUNK = Operation("import chunk", Policy.SESSION, _import_chunk)
+IMPORT_FILE = Operation("import file", Policy.SESSION, _import_file)
+DISCARD_IMPORT = Operation("discard import", Policy.SESSION, _discard_import)
+SLOW_STATEMENTS = Operation("slow statements", Policy.SESSION, _slow_statements)
+AUDIT_TAIL = Operation("audit tail", Policy.SESSION, _audit_tail)
 
 #: All operations, by name.
 OPERATIONS: dict[str, Operation[Any, Any]] = {
@@ -366,5 +449,6 @@ OPERATIONS: dict[str, Operation[Any, Any]] = {
         *(OPEN, PING, CLOSE, RENEW, EXECUTE, FETCH, DISCARD, STREAM, CANCEL, HOLD, RELEASE, INSERT, INSERT_MANY),
         *(UPLOAD, FINISH_UPLOAD, DISCARD_UPLOADS, CREATE_CHECKPOINT, READ_CHECKPOINT, RELEASE_CHECKPOINTS),
         *(TAG_KEYS, APPEND_TAG_KEY, SYNC_BEGIN, SYNC_CHUNK, SYNC_COMMIT),
+        *(IMPORT_CHUNK, IMPORT_FILE, DISCARD_IMPORT, SLOW_STATEMENTS, AUDIT_TAIL),
     )
 }

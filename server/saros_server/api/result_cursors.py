@@ -11,8 +11,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import count
+from typing import NamedTuple
 
 from saros_server.api.arrow import Message
 from saros_server.api.session import EmbeddedOutcome, EmbeddedSession
@@ -33,18 +33,17 @@ class CursorGone(Exception):
         super().__init__("the rest of the result is not kept any more: run the query again")
 
 
-@dataclass(frozen=True, slots=True)
-class ResultCursor:
+class ResultCursor(NamedTuple):
     """A statement's result on its way to its client."""
 
     outcome: EmbeddedOutcome
     session: EmbeddedSession
     statement: str
     started_ns: int
+    #: Messages of rows that were taken already and not sent.
+    left: list[Message]
     #: The data that the head of the result says is left out; the end lists the rest.
     missing: Sequence[str] = ()
-    #: Messages of rows that were taken already and not sent.
-    left: list[Message] = field(default_factory=list)
 
 
 class ResultCursors:

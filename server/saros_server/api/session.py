@@ -25,7 +25,14 @@ from saros_engine.base.session_context import SessionContext
 from saros_engine.catalog.tag_keys import tag_keys
 from saros_engine.execution.result import Result
 from saros_engine.expressions.times import zone_of
-from saros_engine.security.authorization import authorize_backup, authorize_load, authorize_sync, may_send
+from saros_engine.security.authorization import (
+    authorize_any_write,
+    authorize_audit,
+    authorize_backup,
+    authorize_load,
+    may_send,
+    sees_statements_of,
+)
 from saros_engine.statements.batches import ColumnBatch, outcomes_of
 from saros_server.api.arrow import Message, ResultSchema, encode, result_schema, to_arrow, to_column, to_times
 from saros_server.api.insert_request import InsertRequest
@@ -273,6 +280,24 @@ class EmbeddedSession:
         self._require(authorize_load, "LOAD")
         return self._node.uploads
 
+    def imports(self) -> Uploads:
+        """Where files go that are imported by rows. Raises NoPermission."""
+        self._require(authorize_any_write, "IMPORT")
+        return self._node.uploads
+
+    def require_audit(self) -> None:
+        """Raise NoPermission unless the session may read the audit trail."""
+        self._require(authorize_audit, "AUDIT")
+
+    def sees_statements_of(self, user: str) -> bool:
+        """Return whether the session may see the statements of a user. Raises PasswordMustChange."""
+        return sees_statements_of(self._context.access, user)
+
+    @property
+    def user(self) -> str:
+        """The session's user; empty: nobody in particular."""
+        return self._context.access.user
+
     def create_checkpoint(self, since: int | None) -> CheckpointSet:
         """Capture all that the node has, for a backup. Raises NoPermission."""
         self._require(authorize_backup, "BACKUP", "backup")
@@ -296,7 +321,7 @@ class EmbeddedSession:
         """
         self._check_open()
         self._node.engine.mode.require_running()
-        self._require(authorize_sync, "SYNC", event)
+        self._require(authorize_any_write, "SYNC", event)
         access = self._context.access
         return self._node.receiver, Requester(access.user, partial(may_send, access), access.unrestricted)
 

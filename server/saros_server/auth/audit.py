@@ -35,6 +35,8 @@ FILE_BYTES_MAX = 16 << 20
 #: A statement is cut here.
 _STATEMENT_CHARACTERS = 2_000
 _SYNC_NS = 1_000_000_000
+#: `AuditLog.tail` looks at no more of the trail: a line is parsed in some microseconds.
+TAIL_BYTES_MAX = 16 << 20
 _FIRST = "0" * 64
 _NAME = re.compile(r"\d{8}\.jsonl")
 _END = re.compile(rb', "hash": "([0-9a-f]{64})"\}')
@@ -47,6 +49,30 @@ class Head:
 
     number: int = 0
     hash: str = _FIRST
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLine:
+    """A line of the trail, for people to read."""
+
+    number: int
+    #: ISO 8601, in UTC.
+    time: str
+    event: str
+    user: str
+    host: str
+    statement: str
+    #: 0: it was carried out.
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
+class AuditTail:
+    """The newest lines of a trail."""
+
+    lines: list[AuditLine]
+    #: There are no older ones.
+    is_complete: bool
 
 
 class AuditLog:
@@ -72,6 +98,27 @@ class AuditLog:
             except OSError:
                 logger.exception("a line of the audit trail is lost", extra={"audit_event": event, "user": user})
                 self._file = None
+
+    def tail(self, lines_max: int, *, user: str = "", event: str = "") -> AuditTail:
+        """Return the newest lines, newest first; `user`, `event`: only theirs, empty for all. Raises OSError."""
+        found: list[AuditLine] = []
+        bytes_left = TAIL_BYTES_MAX
+        for name in reversed(audit_files(self._disk, self._folder)):
+            path = os.path.join(self._folder, name)
+            size = self._disk.size(path)
+            start = max(size - bytes_left, 0)
+            data = self._disk.read(path, start, size - start)
+            for line in reversed(data[: data.rfind(b"\n") + 1].split(b"\n")):
+                entry = _entry(line)
+                if entry is None or user not in ("", entry.user) or event not in ("", entry.event):
+                    continue
+                if len(found) == lines_max:
+                    return AuditTail(found, is_complete=False)
+                found.append(entry)
+            bytes_left -= len(data)
+            if bytes_left <= 0:
+                return AuditTail(found, is_complete=False)
+        return AuditTail(found, is_complete=True)
 
     def _write(self, event: str, user: str, host: str, statement: str, code: int) -> None:
         if self._file is None:
@@ -171,6 +218,16 @@ def verify(folder: str, disk: Disk) -> Verified:
             raise _corrupt(path, f"line {found.number} does not follow line {head.number}")
         head = found
     return Verified(first, head)
+
+
+def _entry(line: bytes) -> AuditLine | None:
+    """Return what a line says; None: it is none, or half of one."""
+    try:
+        words = json.loads(line)
+        time, event, user, host, text = (str(words[name]) for name in ("time", "event", "user", "host", "statement"))
+        return AuditLine(int(words["n"]), time, event, user, host, text, int(words["code"]))
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def audit_files(disk: Disk, folder: str) -> list[str]:

@@ -82,6 +82,11 @@ class LoginGate:
         access = access_of(users, visitor.user, by_token=visitor.token is not None)
         return replace(visitor, access=access, users=users)
 
+    @property
+    def audit(self) -> AuditLog:
+        """The audit trail of the server."""
+        return self._audit
+
     def close(self) -> None:
         """Let nobody wait any more, and sync the trail."""
         if self._authentication is not None:

@@ -32,6 +32,7 @@ from saros_server.http.routes import Policy, Route
 from saros_server.http.session import HttpSession
 from saros_server.rest.fields import integer, text
 from saros_server.rest.results import Result, execute
+from saros_storage.base.types import TIME_MAX, TIME_MIN
 
 #: Lines that can be told apart, and more.
 SERIES_MAX = 40
@@ -39,7 +40,7 @@ _WIDTH_MIN, _WIDTH_MAX = 10, 8_000
 #: A series with no more points than this for each pixel is drawn from its points.
 _POINTS_PER_PIXEL = 4
 #: Points of a streamed series that are held before they are reduced.
-_HELD_MAX = 1 << 20
+_HELD_MAX = 1 << 18
 _TICKS_PER_MS = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 _NUMERIC = frozenset({"INT32", "INT64", "FLOAT", "DOUBLE", "BOOLEAN"})
 _WHERE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|(?P<where>\bwhere\b)", re.IGNORECASE)
@@ -80,9 +81,21 @@ def _request(request: HttpRequest, session: HttpSession) -> _Request:
     body = request.object()
     ticks = _TICKS_PER_MS[session.time_unit]
     width = min(max(integer(body, "width"), _WIDTH_MIN), _WIDTH_MAX)
-    start, end = (None if body.get(name) is None else integer(body, name) * ticks for name in ("from", "to"))
+    start, end = (_bound(body, name, ticks) for name in ("from", "to"))
+    if start is not None and end is not None and start >= end:
+        raise HttpError(400, "from must be before to")
     sql = text(body, "sql").strip().removesuffix(";")
     return _Request(sql, width, start, end, ticks, session.time_unit)
+
+
+def _bound(body: dict[str, Any], name: str, ticks: int) -> int | None:
+    """Return an end of the range in ticks. Raises HttpError 400."""
+    if body.get(name) is None:
+        return None
+    found = integer(body, name) * ticks
+    if not TIME_MIN <= found <= TIME_MAX:
+        raise HttpError(400, f"{name} is beyond the times of the database")
+    return found
 
 
 def _encoded(chart: _Chart, wanted: _Request) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from saros_cluster.database.partial_failure import RowRange, RowsLeft
 from saros_server.api import operations
@@ -19,7 +19,7 @@ from saros_server.api.calls import Operation
 from saros_server.api.cancellation import CancelToken
 from saros_server.api.client_api import ApiConnection
 from saros_server.api.errors import BadMessage
-from saros_server.api.executions import Answer, ResultEnd, Statement
+from saros_server.api.executions import NOTHING_SHOWN, Answer, ResultEnd, Statement
 from saros_sync.round import Content
 from saros_sync.transport import BeginReply, RoundStatus
 from saros_wire import protocol
@@ -38,8 +38,7 @@ _Request = TypeVar("_Request")
 _Answer = TypeVar("_Answer")
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """The client that a request comes from."""
 
     connection: ApiConnection
@@ -53,8 +52,7 @@ class Caller:
         return self.connection.call(operation, self.token, request, cancel=self.cancel, wait_ms=self.wait_ms)
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """The answer to a request."""
 
     head: bytes = b""
@@ -140,7 +138,7 @@ def _statement(message: client_pb2.ExecuteRequest) -> Statement:
         parameters,
         message.timeout_ms,
         message.sequence,
-        dict(message.shown),
+        dict(message.shown) if message.shown else NOTHING_SHOWN,
         _read_point(message.read_point) if message.HasField("read_point") else None,
     )
 
@@ -153,14 +151,13 @@ def _answer(answer: Answer) -> bytes:
     """Return the encoded answer: two messages that follow each other are one with the fields of both."""
     head = answer.head
     encode = _small_columns if len(head.schema) <= _SMALL_SCHEMA_BYTES else _columns
-    own = client_pb2.ResultHead(
-        query_id=head.query_id, update_count=head.update_count, stale=head.stale, missing=head.missing
-    )
-    made = client_pb2.Answer(
-        head=own,
-        batch_bytes=[message.nbytes for message in answer.messages],
-        end=None if answer.end is None else _end(answer.end),
-    )
+    made = client_pb2.Answer(batch_bytes=[message.nbytes for message in answer.messages])
+    own = made.head
+    own.query_id, own.update_count, own.stale = head.query_id, head.update_count, head.stale
+    if head.missing:
+        own.missing.extend(head.missing)
+    if answer.end is not None:
+        made.end.CopyFrom(_end(answer.end))
     return encode(head.schema, head.type_names) + _serialized(made)
 
 

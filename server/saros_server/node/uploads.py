@@ -97,6 +97,15 @@ class Uploads:
                 )
             return self._path(job, name)
 
+    def received(self, job: str, name: str) -> tuple[str, int]:
+        """Return the path and the bytes of a file as far as it has come. Raises UploadRefused: nothing has."""
+        found = self._job(job, name)
+        with found.lock:
+            self._check_open(job, found)
+            if name not in found.parts:
+                raise UploadRefused(f"nothing of {name} of job {job} has come: send it first")
+            return self._path(job, name), found.parts[name].size
+
     def discard(self, job: str) -> None:
         """The job is over. Idempotent. Raises UploadRefused (no such name), OSError."""
         self._check_name(job)

@@ -238,15 +238,18 @@ class Connection:
         self._send_posted()
 
     def _send(self, buffers: Sequence[bytes | memoryview]) -> None:
-        buffers = [*self._take_posted(), *map(_as_bytes, buffers)]
+        buffers = list(map(_as_bytes, buffers))
+        if self._posted:
+            buffers[:0] = self._take_posted()
+        total = sum(map(len, buffers))
         try:
-            self._stream.send(buffers)
+            self._stream.send(buffers, total)
         except BlockingIOError as error:
             self.abort()  # a part may be sent
             raise SendTimeout(f"the client took nothing for {SEND_SECONDS:.0f} s") from error
         except OSError as error:
             raise ConnectionClosed(str(error)) from error
-        self.bytes_out += sum(map(len, buffers))
+        self.bytes_out += total
 
     def _send_posted(self) -> None:
         """Send posted messages as far as the socket takes them, unless a thread is sending: then it does."""

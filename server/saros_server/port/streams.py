@@ -30,8 +30,8 @@ class Stream(Protocol):
         """Receive into a part of `view`; return how many bytes, 0 at the end."""
         ...
 
-    def send(self, buffers: Sequence[bytes | memoryview]) -> None:
-        """Send all buffers, in order."""
+    def send(self, buffers: Sequence[bytes | memoryview], total: int) -> None:
+        """Send all buffers, which have `total` bytes, in order."""
         ...
 
     def send_now(self, data: bytes) -> int:
@@ -51,11 +51,11 @@ class PlainStream:
         """See `Stream.receive`."""
         return self._socket.recv_into(view, 0, 0 if wait else socket.MSG_DONTWAIT)
 
-    def send(self, buffers: Sequence[bytes | memoryview]) -> None:
+    def send(self, buffers: Sequence[bytes | memoryview], total: int) -> None:
         """See `Stream.send`."""
         if len(buffers) <= _BUFFERS_MAX:
             sent = self._socket.sendmsg(buffers)
-            if sent == sum(map(len, buffers)):
+            if sent == total:
                 return
             buffers = _rest(buffers, sent)
         while buffers:
@@ -113,7 +113,7 @@ class TlsStream:
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
             return 0
 
-    def send(self, buffers: Sequence[bytes | memoryview]) -> None:
+    def send(self, buffers: Sequence[bytes | memoryview], total: int) -> None:  # noqa: ARG002 - as the interface has it
         """See `Stream.send`."""
         for buffer in buffers:
             view = memoryview(buffer).cast("B")

@@ -75,6 +75,7 @@ def _operation(described: Route) -> dict[str, Any]:
 
 
 def _success(about: Description) -> dict[str, Any]:
+    """Return the response of a request that succeeds: 204 if there is nothing to say."""
     if not about.response:
         return {"204": {"description": "Done."}}
     return {"200": {"description": "The result.", "content": _content(about.response)}}

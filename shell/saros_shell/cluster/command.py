@@ -33,6 +33,7 @@ from saros_server.config.configuration import load as load_configuration
 from saros_server.config.data_folder import reason
 from saros_server.local import local_cluster
 from saros_server.local.local_cluster import LocalCluster
+from saros_server.sources.plurals import counted
 from saros_shell.cluster import bootstrap_admin, force_remove, hosts
 from saros_shell.cluster import nodes as cluster_growing
 from saros_shell.cluster.login import Login, connect_to, login_of, login_options
@@ -48,7 +49,6 @@ from saros_shell.output.cluster_tables import (
     unreachable,
     waits_for,
 )
-from saros_shell.output.progress import counted
 from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.io.disk import LocalDisk
 from saros_wire.protocol import DEFAULT_PORT

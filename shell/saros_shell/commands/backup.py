@@ -27,9 +27,10 @@ from saros_cluster.node.cluster_file import CLUSTER_FILE
 from saros_server.config.arguments import CommandParser
 from saros_server.config.configuration import ConfigurationError
 from saros_server.config.data_folder import reason
+from saros_server.sources.plurals import counted
 from saros_shell.commands.read_only_folders import hold, is_unwritable, readable_copy
 from saros_shell.output.login import password_of
-from saros_shell.output.progress import Progress, amount, counted
+from saros_shell.output.progress import Progress, amount
 from saros_storage.backup import making
 from saros_storage.backup.catalog import Catalog
 from saros_storage.backup.making import BackupRun

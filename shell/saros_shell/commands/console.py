@@ -84,6 +84,7 @@ def _show(link: str, options: argparse.Namespace) -> int:
 def _serve(options: argparse.Namespace) -> int:
     """Serve a folder until Ctrl-C."""
     from saros_server.embedded_console import EmbeddedConsole
+    from saros_server.process.warm_up import WarmUp
 
     try:
         console = EmbeddedConsole(options.target, options.port)
@@ -93,11 +94,14 @@ def _serve(options: argparse.Namespace) -> int:
     try:
         sys.stdout.write(f"the console of {options.target}, for one browser; Ctrl-C ends it\n")
         _show(console.link(), options)
+        warming = WarmUp()  # while the user looks at the page
+        warming.start()
         ended = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: ended.set())
         while not ended.wait(_LOOK_SECONDS):  # a signal that another thread receives does not wake this one
             pass
+        warming.stop()
     finally:
         console.close()
     return 0

@@ -30,7 +30,8 @@ from saros_cluster.node.cluster_file import CLUSTER_FILE
 from saros_server.config.arguments import CommandParser
 from saros_server.config.configuration import ConfigurationError
 from saros_server.config.data_folder import reason
-from saros_shell.output.progress import amount, counted
+from saros_server.sources.plurals import counted
+from saros_shell.output.progress import amount
 from saros_storage.base.errors import FolderInUse, StorageError, UserMistake
 from saros_storage.io.disk import LocalDisk
 from saros_storage.io.folder_lock import FolderLock

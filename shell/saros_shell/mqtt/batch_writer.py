@@ -4,7 +4,7 @@
                   └ does not fit            └ refused: column by column, then value by value
                     (refusal)                 (refusal of the values that fail alone)
 
-An outage (OperationalError) fails the batch as a whole: the caller writes it again later. Equal times overwrite, so
+An outage (DatabaseError) fails the batch as a whole: the caller writes it again later. Equal times overwrite, so
 writing rows twice changes nothing. Not thread-safe.
 """
 
@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import saros
+from saros_server.sources.series_types import SeriesTypes
 from saros_shell.mqtt.message_reader import ReadMessages
 from saros_shell.mqtt.payload_formats import Row, TimeScale, Value
 from saros_shell.mqtt.value_columns import Misfit, new_type, to_array
-from saros_shell.transfer.series_types import SeriesTypes
 from saros_storage.base.arrow import data_type_of
 from saros_storage.base.paths import unquote_node
 from saros_storage.base.types import DataType, Int64Array
@@ -81,7 +81,7 @@ class BatchWriter:
     def write(self, messages: ReadMessages) -> int:
         """Write the rows, and add refusals to `messages`; return the number of points.
 
-        Raises OperationalError: an outage, after which some of the rows may be written.
+        Raises DatabaseError: an outage, after which some of the rows may be written.
         """
         if len(self._looked_up) >= _DEVICES_KEPT:
             self._types, self._looked_up = SeriesTypes(self._connection), {}
@@ -118,7 +118,7 @@ class BatchWriter:
         return converted
 
     def _known_type(self, device: str, measurement: str) -> DataType | None:
-        """Return the type of a series; None if there is none, or if the path is not one: the insert says why."""
+        """Return the type of a series; None if it does not exist, or cannot, which the insert reports."""
         try:
             return self._types.type_of(device, measurement)
         except saros.Error as error:
@@ -135,7 +135,7 @@ class BatchWriter:
     def _insert_all(
         self, devices: Mapping[str, _DeviceRows], columns: Mapping[str, Mapping[str, pa.Array]]
     ) -> list[str]:
-        """Write all devices together; return those that are refused. Raises OperationalError."""
+        """Write all devices together; return those that are refused. Raises DatabaseError."""
         for device, of_device in columns.items():
             if of_device:
                 times = pa.array(devices[device].times, pa.int64())

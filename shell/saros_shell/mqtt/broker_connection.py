@@ -15,6 +15,7 @@ from __future__ import annotations
 import select
 import socket
 import ssl
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -123,7 +124,7 @@ class BrokerConnection:
             limit = time.monotonic() + _ACCEPT_S
             while not (self._subscribed or self._refusal or self._lost) and time.monotonic() < limit:
                 self._wait(_POLL_S)
-                self._client.loop_read()
+                self._read(sys.maxsize, sys.maxsize)  # messages of the session come before the answer
         except (OSError, ValueError) as error:
             self._lost = _reason_of(error)
         if self._refusal:
@@ -138,7 +139,7 @@ class BrokerConnection:
     def receive(self, messages_max: int, bytes_max: int, linger_s: float) -> list[Message]:
         """Return messages that wait, or none after a short time; reconnect if needed.
 
-        `linger_s`: collect for so long after the first message, unless a maximum is reached.
+        `linger_s`: seconds for which messages are collected after the first one, unless a maximum is reached.
         Raises ClientIdInUse.
         """
         if self._lost and not self._reconnect():
@@ -244,7 +245,7 @@ class BrokerConnection:
         self._client.loop_misc()
 
     def _read(self, messages_max: int, bytes_max: int) -> None:
-        """Read packets until there is none, or the maximum is reached."""
+        """Read the packets that have arrived, up to a maximum of messages or bytes."""
         count = -1
         while count < len(self._received) and not self._is_full(messages_max, bytes_max):
             count = len(self._received)

@@ -27,12 +27,13 @@ from typing import TYPE_CHECKING
 import saros
 from saros_server.config.arguments import CommandParser, at_least
 from saros_server.config.data_folder import reason
+from saros_server.sources.plurals import counted
 from saros_shell.mqtt.broker_address import BrokerAddress, MqttUsageError, parse_broker
 from saros_shell.mqtt.dead_letters import DeadLetterFile
 from saros_shell.mqtt.payload_formats import NANOSECONDS, IotdbJsonParser, JsonParser, Parser, TimeScale, parse_number
 from saros_shell.mqtt.routes import Route, Router, parse_template, parse_topic
 from saros_shell.output.login import password_of, password_of_user
-from saros_shell.output.progress import Rate, counted
+from saros_shell.output.progress import Rate
 
 if TYPE_CHECKING:
     from saros_shell.mqtt.batch_writer import BatchWriter
@@ -77,7 +78,7 @@ def _failed(what: str, code: int) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command takes."""
+    """Return the parser of the command."""
     made = CommandParser(prog="saros mqtt", description="Write the messages of an MQTT broker to a database.")
     made.add_argument("--broker", required=True, metavar="URL", help="mqtt://[user@]host[:port], or mqtts:// for TLS")
     made.add_argument(
@@ -253,7 +254,7 @@ def _stop_on_signals() -> threading.Event:
 
     def handle(_: int, __: FrameType | None) -> None:
         if stopped.is_set():
-            os._exit(_INTERRUPTED)  # what is not acknowledged comes again, as after a crash
+            os._exit(_INTERRUPTED)  # unacknowledged messages are delivered again, as after a crash
         stopped.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -203,7 +203,7 @@ def _document(payload: bytes) -> object:
 
 
 def _values(found: Mapping[str, object], problems: list[str]) -> dict[str, Value]:
-    """Return the values by canonical name, without nulls; what is no value becomes a problem."""
+    """Return the values by canonical name, without nulls; add a problem for each other item."""
     values: dict[str, Value] = {}
     for name, value in found.items():
         if not name:

@@ -71,7 +71,7 @@ def _one_by_one(
         try:
             converted[index] = convert(value, type_, scale)
         except (TypeError, ValueError, OverflowError):
-            misfits.append(Misfit(index, f"{_shown(value)} does not fit {type_.name}"))
+            misfits.append(Misfit(index, f"{_abbreviated(value)} does not fit {type_.name}"))
         except BadMessage as error:
             misfits.append(Misfit(index, str(error)))
     return pa.array(converted, arrow), misfits
@@ -81,7 +81,7 @@ def _one_by_one(
 _SHOWN_MAX = 40
 
 
-def _shown(value: Value) -> str:
+def _abbreviated(value: Value) -> str:
     text = repr(value)
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
 

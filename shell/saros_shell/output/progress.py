@@ -7,6 +7,8 @@ import sys
 import time
 from collections.abc import Callable
 
+from saros_server.sources.plurals import counted
+
 #: Seconds between two redraws.
 REDRAW_S = 0.2
 WIDTH = 30
@@ -99,8 +101,3 @@ def amount(count: int) -> str:
             return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1_000
     return f"{value:.1f} TB"
-
-
-def counted(number: int, what: str) -> str:
-    """`1 file`, `2 files`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"

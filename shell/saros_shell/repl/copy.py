@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import saros
-from saros_shell.output.progress import counted
+from saros_server.sources.plurals import counted
 from saros_shell.output.render import RENDERERS
 from saros_storage.io.disk import FULL_ERRNOS
 

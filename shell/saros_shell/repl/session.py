@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import saros
-from saros_shell.output.progress import counted
+from saros_server.sources.plurals import counted
 from saros_shell.repl.backslash_commands import MetaError, run_meta
 from saros_shell.repl.runner import StatementRunner, error_lines
 from saros_shell.repl.statements import command_of, numbered_statements

@@ -1,7 +1,6 @@
 """`saros import` and `saros export`.
 
-input_files         CSV and Parquet files as record batches
-importer            writes them in batches
+importer            CSV and Parquet files into a database, in batches
 exporter            series or a query to CSV, Parquet or TsFile
 exported_devices    the devices of an export
 tsfile_export       sealed TsFiles

@@ -20,8 +20,9 @@ from pathlib import Path
 
 import saros
 from saros_server.config.arguments import CommandParser
+from saros_server.sources.plurals import counted
 from saros_shell.output.login import password_of
-from saros_shell.output.progress import Progress, counted
+from saros_shell.output.progress import Progress
 from saros_shell.repl.copy import cannot_write, write_result
 from saros_shell.transfer.exported_devices import Device, find_devices
 

@@ -18,10 +18,9 @@ import codecs
 import csv
 import json
 import os
-import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,14 +32,16 @@ import saros
 from saros.api.bulk import BulkWriter
 from saros.base.target import without_password
 from saros_server.config.arguments import CommandParser, at_least
+from saros_server.sources.destination import Destination, by_device, check_device
+from saros_server.sources.input_files import read_source
+from saros_server.sources.plurals import counted
+from saros_server.sources.series_types import FileSeries, SeriesTypes
+from saros_server.sources.source_layout import Rounded, SourceBatch
+from saros_server.sources.source_options import SourceError, SourceOptions
+from saros_server.sources.source_times import CUT_NOTE, NO_TICKS, NO_TIME, cut_to
 from saros_shell.output.login import password_of
-from saros_shell.output.progress import Progress, counted
+from saros_shell.output.progress import Progress
 from saros_shell.output.render import iso_times
-from saros_shell.transfer.input_files import read_source
-from saros_shell.transfer.series_types import Destination, FileSeries, SeriesTypes
-from saros_shell.transfer.source_layout import Rounded, SourceBatch, SourceColumn
-from saros_shell.transfer.source_options import SourceError, SourceOptions
-from saros_shell.transfer.source_times import NO_TICKS, NO_TIME, cut_to
 from saros_storage.base.types import DataType
 
 #: Bad rows shown on the terminal; all of them are in the side file.
@@ -49,7 +50,6 @@ BAD_SHOWN_MAX = 5
 NOTES_SHOWN_MAX = 10
 #: Whole numbers that come to times outside of these are suspected to be in another unit.
 LIKELY_YEARS = range(1980, 2100)
-CUT_NOTE = "times are cut to {unit}, the database's unit: of rows that come to one time the last counts"
 #: Columns whose types are shown.
 TYPES_SHOWN_MAX = 20
 
@@ -129,7 +129,7 @@ def main(arguments: Sequence[str]) -> int:
                 "the times are whole numbers, taken as of the database's unit since 1970: --time-format epoch:s says "
                 "that they are seconds (also epoch:ms, epoch:us, epoch:ns), '%Y%m%d%H%M%S' that they are dates"
             )
-    report.notes[:0] = map(rounded_note, report.rounded.values())
+    report.notes[:0] = map(str, report.rounded.values())
     for name in report.bad_files:
         sys.stdout.write(f"bad rows: {name}\n")
     for note in report.notes[:NOTES_SHOWN_MAX]:
@@ -218,42 +218,11 @@ def source_options(options: argparse.Namespace) -> SourceOptions:
     )
 
 
-def check_device(template: str | None, column: str | None) -> None:
-    """Raise SourceError if nothing says what stands for a field of the device's path."""
-    if template is None:
-        return
-    if not template.startswith("root."):
-        raise SourceError(
-            f"--device {template} does not begin with root.: root.a.b, root.a.{{file}} or root.a.{{device}}"
-        )
-    fields = set(re.findall(r"\{[^}]*\}", template))
-    unknown = sorted(fields - {"{file}", "{device}"})
-    if unknown:
-        raise SourceError(f"--device {template}: nothing stands for {unknown[0]}: there are {{file}} and {{device}}")
-    if ("{device}" in fields) != (column is not None):
-        raise SourceError(
-            f"--device {template}: {{device}} in it and --device-column NAME go together: the column holds its values"
-        )
-
-
 def describe_types(types: Mapping[str, Sequence[DataType]]) -> list[str]:
     """The types of the columns, for a person to check."""
     words = [f"{name} {' or '.join(type_.name for type_ in found)}" for name, found in types.items()]
     more = len(words) - TYPES_SHOWN_MAX
     return words if more <= 0 else [*words[:TYPES_SHOWN_MAX], f"and {more} more"]
-
-
-def rounded_note(lost: Rounded) -> str:
-    """Say that a column's DOUBLE values are not the numbers of the file, and how to keep them."""
-    remedy = (
-        "its series is of that type"
-        if lost.exists
-        else f"--type '{lost.header}=INT64' keeps whole numbers of 64 bits, --type '{lost.header}=TEXT' every digit"
-    )
-    return (
-        f"{lost.name} is DOUBLE, which rounds {counted(lost.count, 'whole number')} beyond 2**53, first "
-        f"{lost.first}; {remedy}"
-    )
 
 
 def run(connection: saros.Connection, files: list[Path], source: SourceOptions, options: argparse.Namespace) -> Report:
@@ -316,41 +285,6 @@ def _load(
         progress.move_to(before + file.stat().st_size)
         if bad.count:
             report.bad_files.append(str(bad.path))
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One device's share of a batch."""
-
-    times: pa.Array
-    columns: list[SourceColumn]
-
-
-def by_device(batch: SourceBatch, destination: Destination) -> Iterator[tuple[str, Part]]:
-    """Split a batch by device; columns are named by what their series are called there. Raises SourceError."""
-    if batch.devices is None:
-        yield from _by_name(batch, destination)
-        return
-    devices = batch.devices.dictionary_encode()
-    for code, value in enumerate(devices.dictionary.to_pylist()):
-        mask = pc.equal(devices.indices, code)
-        filtered = ((c, c.values.filter(mask)) for c in batch.columns)
-        columns = [
-            replace(column, name=destination.series(column.name, value)[1], values=values)
-            for column, values in filtered
-            if values.null_count < len(values)  # others have these series, not this one
-        ]
-        if columns:
-            yield destination.device(value), Part(batch.times.filter(mask), columns)
-
-
-def _by_name(batch: SourceBatch, destination: Destination) -> Iterator[tuple[str, Part]]:
-    devices: dict[str, list[SourceColumn]] = {}
-    for column in batch.columns:
-        device, measurement = destination.series(column.name, None)
-        devices.setdefault(device, []).append(replace(column, name=measurement))
-    for device, columns in devices.items():
-        yield device, Part(batch.times, columns)
 
 
 def bad_rows_of(file: Path) -> Path:

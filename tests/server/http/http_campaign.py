@@ -37,6 +37,7 @@ _LOOK_EVERY = 50
 #: A connection without a response for this long is told that no more will come; an incomplete request then ends.
 _HALF_SECONDS = 0.3
 _RESPONSE = re.compile(rb"HTTP/1\.1 (\d{3}) ")
+_CONTINUE = 100
 _STATEMENTS = (
     "select a, b from root.m.d",
     "select count(a) from root.m.** group by ([0, 100), 1ms)",
@@ -226,7 +227,7 @@ def _bytes(chance: random.Random, request: Request) -> None:
 def _compression(chance: random.Random, request: Request) -> None:
     request.headers.append(("Content-Encoding", chance.choice(("gzip", "x-gzip", "GZIP", "br", "gzip, gzip", "zstd"))))
     body = request.body * chance.choice((1, 1, 1, 20_000))
-    packed = gzip.compress(body, 1)
+    packed = gzip.compress(body, 1, mtime=0)
     request.body = chance.choice((packed, packed[:-3], packed + b"x", packed + packed, request.body))
 
 
@@ -396,7 +397,7 @@ def campaign(folder: Path, seeds: Iterable[int]) -> tuple[Counter[str], list[str
                 received = exchange(address, data)
             except (Hang, OSError) as error:
                 return figures, [*server.violations(), f"seed {seed}: {type(error).__name__}: {error}: {data[:500]!r}"]
-            statuses = [int(code) for code in _RESPONSE.findall(received[:4_096])[:1]]
+            statuses = [code for code in map(int, _RESPONSE.findall(received[:4_096])) if code != _CONTINUE][:1]
             figures.update(f"responses {status}" for status in statuses or [0])
             if 500 in statuses:
                 return figures, [f"seed {seed}: {received[:500]!r} to {data[:500]!r}"]

@@ -17,6 +17,7 @@ from waiting import PATIENCE_S, wait_until
 from saros_cluster.users.commands import SetPassword
 from saros_server.auth.login import AuthenticatedClient, LoginGate
 from saros_server.auth.passwords import Cost, hash_password
+from saros_server.console import chart, query
 from saros_server.http.limits import HttpLimits
 from saros_server.http.request import HttpRequest
 from saros_server.http.response import Chunks, Response
@@ -26,7 +27,12 @@ from saros_server.rest.iotdb_rest import failure
 from saros_server.server import http_routes
 
 #: All routes of a server but those that a node makes for itself.
-ROUTES = [*http_routes([]), Route("GET", "/metrics", Policy.LOCAL_OR_AUTHENTICATED, lambda *_: Response())]
+ROUTES = [
+    *http_routes([]),
+    *query.routes(),
+    *chart.routes(),
+    Route("GET", "/metrics", Policy.LOCAL_OR_AUTHENTICATED, lambda *_: Response()),
+]
 PUBLIC = {("GET", "/ping"), ("GET", "/openapi.json"), ("GET", "/health"), ("GET", "/ready")}
 BODY = {"sql": "show current_user", "timestamps": []}
 

@@ -38,6 +38,25 @@ PANEL = {
     "condition": "a > 0",
     "control": "limit 5",
 }
+FILE = b"time,a\n1,1\n2,NA\n3,x\n"
+IMPORT = {
+    "job": "b" * 32,
+    "size": len(FILE),
+    "name": "m.csv",
+    "format": "csv",
+    "device": "root.m.{file}",
+    "time_columns": ["time"],
+    "zone": "UTC",
+    "delimiter": ",",
+    "decimal": ".",
+    "encoding": "utf-8",
+    "skip_lines": 0,
+    "nulls": ["NA"],
+    "columns": ["a"],
+    "names": {"a": "b"},
+    "types": {"a": "DOUBLE"},
+    "aligned": False,
+}
 REQUESTS: list[tuple[str, Any]] = [
     ("/rest/v2/query", {"sql": "select a, b from root.m.d", "row_limit": 10}),
     ("/rest/v2/nonQuery", {"sql": "insert into root.m.d(time, a) values (1, 1)"}),
@@ -50,12 +69,17 @@ REQUESTS: list[tuple[str, Any]] = [
     ("/query.arrow", {"sql": "select a, b from root.m.d", "parameters": []}),
     ("/query.parquet", {"sql": "show devices root.**"}),
     ("/query.csv", {"sql": "select a, b from root.m.d", "parameters": []}),
+    ("/import/preview", IMPORT),
+    ("/import/discard", {"job": "c" * 32}),
+    ("/console/query", {"sql": "select a, b from root.m.d", "parameters": [], "timeout_ms": 1_000}),
+    ("/console/chart", {"sql": "select a from root.m.d", "width": 100, "from": 0, "to": 10}),
 ]
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpNode]:
     with http_server(tmp_path_factory.mktemp("mutations") / "data") as made:
+        made.client.post("/import/chunk", params={"job": IMPORT["job"], "offset": 0}, content=FILE)
         yield made
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from saros_shell.transfer.source_options import SourceError, SourceOptions
+from saros_server.sources.source_options import SourceError, SourceOptions
 from saros_storage.base.arrow import arrow_type, data_type_of
 from saros_storage.base.types import FLOATING_TYPES, STRING_TYPES, DataType, TimeUnit
 from saros_wire.client_values import arrow_array

@@ -1,4 +1,4 @@
-"""How `saros import` reads a file, and the error that says why it cannot. Pure: any thread."""
+"""How an import reads a file, and the error that says why it cannot. Pure: any thread."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 
 class SourceError(Exception):
     """A file or an option cannot be used; the message says why and what to do."""
+
+    code = 2003
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""Reading CSV and Parquet for `saros import`, batch by batch, in Arrow.
+"""Read CSV and Parquet files, batch by batch, in Arrow.
 
-CSV comes in as text; `source_layout.py` finds the times and converts the columns. An empty field is no value; a quoted
+CSV comes in as text; `source_layout` finds the times and converts the columns. An empty field is no value; a quoted
 one is an empty text where its column is one of texts, as in PostgreSQL's COPY.
 
 No database here. Not thread-safe.
@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from saros_shell.output.progress import counted
-from saros_shell.transfer.source_layout import BadRow, Layout, NewSeries, Series, SourceBatch
-from saros_shell.transfer.source_options import SourceError, SourceOptions
-from saros_shell.transfer.source_times import ISO
-from saros_shell.transfer.source_types import NUMBER
-from saros_shell.transfer.time_column import named_time_column
+from saros_server.sources.plurals import counted
+from saros_server.sources.source_layout import BadRow, Layout, NewSeries, Series, SourceBatch
+from saros_server.sources.source_options import SourceError, SourceOptions
+from saros_server.sources.source_times import ISO
+from saros_server.sources.source_types import NUMBER
+from saros_server.sources.time_column import named_time_column
 from saros_storage.base.arrow import data_type_of
 from saros_storage.base.types import DataType
 
@@ -52,29 +52,31 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def read_source(
-    file: Path, format_: str | None, options: SourceOptions, series: Series | None = None
+    file: Path, format_: str | None, options: SourceOptions, series: Series | None = None, name: str | None = None
 ) -> Iterator[SourceBatch]:
-    """The file's batches, for these series. Raises SourceError."""
+    """Yield the file's batches, for these series; `name`: of the file in messages. Raises SourceError."""
     series = series or NewSeries()
+    name = name or str(file)
     kind = format_ or ("parquet" if file.suffix.lower() in (".parquet", ".pq") else "csv")
     try:
         with file.open("rb") as stream:
             begin = stream.read(len(_TSFILE))
         if begin == _TSFILE:
-            raise SourceError(f"{file} is a TsFile, which is loaded by SQL: load '{file.resolve()}'")
-        packed = next((name for mark, name in _PACKED.items() if begin.startswith(mark)), None)
+            raise SourceError(f"{name} is a TsFile, which is loaded by SQL: load '{file.resolve()}'")
+        packed = next((way for mark, way in _PACKED.items() if begin.startswith(mark)), None)
         if packed is not None:
-            raise SourceError(f"{file} is compressed ({packed}): unpack it first")
-        yield from _read_parquet(file, options, series) if kind == "parquet" else _read_csv(file, options, series)
+            raise SourceError(f"{name} is compressed ({packed}): unpack it first")
+        read = _read_parquet if kind == "parquet" else _read_csv
+        yield from read(file, name, options, series)
     except (UnicodeDecodeError, pa.ArrowInvalid, OSError) as error:
         if isinstance(error, UnicodeDecodeError) or _NOT_TEXT in str(error):
             likely = "utf-16" if begin.startswith(_UTF_16) else "latin-1"
-            said = f"{file} is not {options.encoding}: say how it is written, such as --encoding {likely}"
+            said = f"{name} is not {options.encoding}: say how it is written, such as --encoding {likely}"
             raise SourceError(said) from error
-        raise SourceError(f"{file}: {error}") from error
+        raise SourceError(f"{name}: {error}") from error
 
 
-def _read_csv(file: Path, options: SourceOptions, series: Series) -> Iterator[SourceBatch]:
+def _read_csv(file: Path, name: str, options: SourceOptions, series: Series) -> Iterator[SourceBatch]:
     #: With numbers of rows, as those of `Layout.convert`.
     ragged: list[BadRow] = []
     #: Of each, how many rows before it were none.
@@ -87,11 +89,11 @@ def _read_csv(file: Path, options: SourceOptions, series: Series) -> Iterator[So
         return "skip"
 
     delimiter = options.delimiter or _guess_delimiter(file, options)
-    header = _header(file, delimiter, options)
+    header = _header(file, name, delimiter, options)
     titles = [_TITLE.fullmatch(name.strip()) for name in header]
     names = [title["name"] if title else f"column {place}" for place, title in enumerate(titles, 1)]
     stated = {title["name"]: DataType[title["type"]] for title in titles if title and title["type"]}
-    layout = Layout(names, stated, options, series, str(file))
+    layout = Layout(names, stated, options, series, name)
     with (
         file.open(encoding=_with_mark(options.encoding), errors="replace", newline="") as stream,
         pa_csv.open_csv(
@@ -173,14 +175,14 @@ class _Lines:
             self._more.append(more)
 
 
-def _read_parquet(file: Path, options: SourceOptions, series: Series) -> Iterator[SourceBatch]:
+def _read_parquet(file: Path, name: str, options: SourceOptions, series: Series) -> Iterator[SourceBatch]:
     import pyarrow.parquet as pq
 
     source = pq.ParquetFile(file)
     schema = source.schema_arrow
     types = {field.name: data_type_of(field.type) for field in schema}
     stated = {name: type_ for name, type_ in types.items() if type_ is not None}
-    layout = Layout(schema.names, stated, options, series, str(file))
+    layout = Layout(schema.names, stated, options, series, name)
     total, row = max(source.metadata.num_rows, 1), 0
     for batch in source.iter_batches(options.batch_rows):
         row += batch.num_rows
@@ -198,14 +200,14 @@ def _guess_delimiter(file: Path, options: SourceOptions) -> str:
     return max((",", ";", "\t", "|"), key=head.count)
 
 
-def _header(file: Path, delimiter: str, options: SourceOptions) -> list[str]:
+def _header(file: Path, name: str, delimiter: str, options: SourceOptions) -> list[str]:
     """The names in the first line. Raises SourceError if it is a row, which would be lost: it begins with a time."""
     with file.open(encoding=_with_mark(options.encoding), newline="") as stream:
         names = next(csv.reader(islice(stream, options.skip_lines, None), delimiter=delimiter), None)
     if not names:
-        raise SourceError(f"{file} is empty: a header line is needed")
+        raise SourceError(f"{name} is empty: a header line is needed")
     guessed = not options.time_columns and named_time_column(names) is None
     if guessed and re.match(f"{NUMBER}|{ISO}", names[0]):
         remedy = f"if that is the name of the column of times, say --time-column {names[0]}"
-        raise SourceError(f"{file} begins with {names[0]!r}: a header line is needed; {remedy}")
+        raise SourceError(f"{name} begins with {names[0]!r}: a header line is needed; {remedy}")
     return names

@@ -8,72 +8,29 @@ with the number of devices of an import. Not thread-safe.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from typing import Protocol
 
-import saros
-from saros_shell.transfer.source_options import SourceError
-from saros_storage.base.errors import UserMistake
-from saros_storage.base.paths import join_nodes, quote_node, split_path, split_series, unquote_node
+from saros_server.sources.destination import Destination
+from saros_storage.base.paths import quote_node, split_series, unquote_node
 from saros_storage.base.types import DataType
 
 
-class Destination:
-    """Where the columns of a file go.
+class Statements(Protocol):
+    """The database that an import writes to."""
 
-    A template with its fields filled in, quoted as needed, is the device; without a template, the column of devices
-    holds whole paths, or columns are called by theirs.
-    """
-
-    def __init__(self, template: str | None, file: Path) -> None:
-        self._template = template
-        self._file = file
-        #: Devices by the value of the column of devices.
-        self._devices: dict[str | None, str] = {}
-
-    def device(self, value: str | None) -> str:
-        """The path of the device for a value of the column of devices. Raises SourceError."""
-        path = self._devices.get(value)
-        if path is None:
-            path = self._devices[value] = self._path(value)
-        return path
-
-    def _path(self, value: str | None) -> str:
-        if self._template is None:
-            path = value or ""
-        else:
-            path = self._template.replace("{file}", quote_node(self._file.stem))
-            path = path if value is None else path.replace("{device}", quote_node(value))
-        try:
-            return join_nodes(split_path(path))
-        except UserMistake as error:
-            raise SourceError(f"{self._file}: {error}") from error
-
-    def series(self, name: str, value: str | None) -> tuple[str, str]:
-        """The device's path, and what the series is called in it. Raises SourceError."""
-        if self._template is not None:
-            return self.device(value), name
-        if value is not None:
-            return self.device(value), unquote_node(name)
-        if not name.startswith("root."):
-            raise SourceError(
-                f"{self._file}: nothing says whose {name!r} is: --device root.a.b does; without it columns are named "
-                f"by their paths, such as root.a.b.{quote_node(name)}"
-            )
-        try:
-            device, measurement = split_series(name)
-        except UserMistake as error:
-            raise SourceError(f"{self._file}: {error}") from error
-        return device, unquote_node(measurement)
+    def execute(self, statement: str, /) -> Iterable[Sequence[object]]:
+        """Execute a statement, and return its rows."""
+        ...
 
 
 class SeriesTypes:
     """Types by device and measurement (or alias), as the database and this import have made them."""
 
-    def __init__(self, connection: saros.Connection) -> None:
-        self._connection = connection
+    def __init__(self, database: Statements) -> None:
+        self._database = database
         self._devices: dict[str, dict[str, DataType]] = {}
 
     def type_of(self, device: str, measurement: str) -> DataType | None:
@@ -103,7 +60,7 @@ class SeriesTypes:
 
     def _found(self, device: str) -> dict[str, DataType]:
         types = self._of_template(device)
-        for path, alias, _, type_, *_ in self._connection.execute(f"show timeseries {device}.*"):
+        for path, alias, _, type_, *_ in self._database.execute(f"show timeseries {device}.*"):
             _, measurement = split_series(str(path))
             types[unquote_node(measurement)] = DataType[str(type_)]
             if alias is not None:
@@ -119,24 +76,24 @@ class SeriesTypes:
     def _templates(self) -> list[tuple[str, dict[str, DataType]]]:
         """The paths that templates are set on, with the types of their series."""
         found = []
-        for (name,) in self._connection.execute("show device templates").fetchall():
+        for (name,) in self._database.execute("show device templates"):
             quoted = quote_node(str(name))
-            paths = self._connection.execute(f"show paths set device template {quoted}").fetchall()
-            nodes = self._connection.execute(f"show nodes in device template {quoted}").fetchall()
+            paths = self._database.execute(f"show paths set device template {quoted}")
+            nodes = self._database.execute(f"show nodes in device template {quoted}")
             types = {unquote_node(str(node)): DataType[str(type_)] for node, type_, *_ in nodes}
             found += [(str(path), types) for (path,) in paths]
         return found
 
     def _create_strings(self, device: str, names: Iterable[str], *, aligned: bool) -> None:
-        for _, flag, *_ in self._connection.execute(f"show devices {device}"):
+        for _, flag, *_ in self._database.execute(f"show devices {device}"):
             aligned = flag == "true"
         nodes = [quote_node(name) for name in names]
         if aligned:
             listed = ", ".join(f"{node} STRING" for node in nodes)
-            self._connection.execute(f"create aligned timeseries {device}({listed})")
+            self._database.execute(f"create aligned timeseries {device}({listed})")
         else:
             for node in nodes:
-                self._connection.execute(f"create timeseries {device}.{node} STRING")
+                self._database.execute(f"create timeseries {device}.{node} STRING")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ import re
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from saros_shell.output.progress import counted
-from saros_shell.transfer.source_options import SourceOptions
-from saros_shell.transfer.source_types import (
+from saros_server.sources.plurals import counted
+from saros_server.sources.source_options import SourceOptions
+from saros_server.sources.source_types import (
     INTEGER,
     NO_TEXT,
     cast_fitting,
@@ -35,6 +35,8 @@ _UNITS = ("s", "ms", "us", "ns")
 #: Why a row is bad whose time is written in another way.
 NO_TIME = "is no ISO 8601 time"
 NO_TICKS = "is no whole number as a time"
+#: For `cut_to`, of the times of rows.
+CUT_NOTE = "times are cut to {unit}, the database's unit: of rows that come to one time the last counts"
 
 
 class TimeReader:

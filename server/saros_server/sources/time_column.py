@@ -14,9 +14,9 @@ from collections.abc import Collection
 
 import pyarrow as pa
 
-from saros_shell.transfer.source_options import SourceError
-from saros_shell.transfer.source_times import TimeReader
-from saros_shell.transfer.source_types import is_text
+from saros_server.sources.source_options import SourceError
+from saros_server.sources.source_times import TimeReader
+from saros_server.sources.source_types import is_text
 
 TIME_NAMES = ("time", "timestamp", "datetime", "date", "ts")
 #: Rows that are looked at.

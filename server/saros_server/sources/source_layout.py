@@ -21,9 +21,10 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from saros_shell.transfer.source_options import SourceError, SourceOptions
-from saros_shell.transfer.source_times import TimeReader
-from saros_shell.transfer.source_types import (
+from saros_server.sources.plurals import counted
+from saros_server.sources.source_options import SourceError, SourceOptions
+from saros_server.sources.source_times import TimeReader
+from saros_server.sources.source_types import (
     can_cast,
     cast,
     inferred_type,
@@ -35,7 +36,7 @@ from saros_shell.transfer.source_types import (
     rounded,
     without_blank,
 )
-from saros_shell.transfer.time_column import find_time_column, unnamed_indexes
+from saros_server.sources.time_column import find_time_column, unnamed_indexes
 from saros_storage.base.arrow import data_type_of
 from saros_storage.base.types import NUMERIC_TYPES, STRING_TYPES, TIME_UNITS, DataType
 
@@ -81,6 +82,8 @@ class SourceColumn:
     name: str
     type: DataType
     values: pa.Array
+    #: The name of the file's column.
+    header: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,17 @@ class Rounded:
     first: str
     #: The type was there before the import.
     exists: bool
+
+    def __str__(self) -> str:
+        remedy = (
+            "its series is of that type"
+            if self.exists
+            else f"--type '{self.header}=INT64' keeps whole numbers of 64 bits, --type '{self.header}=TEXT' every digit"
+        )
+        return (
+            f"{self.name} is DOUBLE, which rounds {counted(self.count, 'whole number')} beyond 2**53, first "
+            f"{self.first}; {remedy}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +121,9 @@ class SourceBatch:
     position: int
     notes: list[str] = field(default_factory=list)
     rounded: Sequence[Rounded] = ()
+    #: The names of all columns of the file, and of those that hold the times.
+    headers: Sequence[str] = ()
+    time_columns: Sequence[str] = ()
 
     @property
     def times_count(self) -> int:
@@ -195,7 +212,18 @@ class Layout:
             columns = [replace(column, values=column.values.filter(keep)) for column in columns]
             devices = None if devices is None else devices.filter(keep)
         stop_row = first_row + batch.num_rows
-        return SourceBatch(times, columns, devices, bad, stop_row, position, found.notes, found.rounded)
+        return SourceBatch(
+            times,
+            columns,
+            devices,
+            bad,
+            stop_row,
+            position,
+            found.notes,
+            found.rounded,
+            batch.schema.names,
+            self._time,
+        )
 
     def _begin(self, batch: pa.RecordBatch, notes: list[str]) -> None:
         """Find the column of times, and those of values."""
@@ -298,7 +326,7 @@ class Layout:
             lost = rounded(values, converted, self._options)
             if lost:
                 found.rounded.append(Rounded(name, header, len(lost), lost[0], share.known is not None))
-        return [SourceColumn(name, type_, converted)] if converted.null_count < len(converted) else []
+        return [SourceColumn(name, type_, converted, header)] if converted.null_count < len(converted) else []
 
     def _type(self, header: str, values: pa.Array, share: _Share, times: pa.Array, notes: list[str]) -> DataType | None:
         """The type that values are read as; None: they are all empty. Raises SourceError for a contradiction."""

@@ -9,11 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from saros_shell.transfer.importer import Part, by_device
-from saros_shell.transfer.input_files import read_source
-from saros_shell.transfer.series_types import Destination
-from saros_shell.transfer.source_layout import SourceBatch
-from saros_shell.transfer.source_options import SourceError, SourceOptions
+from saros_server.sources.destination import Destination, Part, by_device
+from saros_server.sources.input_files import read_source
+from saros_server.sources.source_layout import SourceBatch
+from saros_server.sources.source_options import SourceError, SourceOptions
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 
@@ -450,7 +449,7 @@ def test_quoted_empty_fields_are_empty_texts_and_no_numbers(tmp_path: Path) -> N
 
 
 def test_a_quoted_line_break_may_lie_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saros_shell.transfer.input_files._BLOCK_BYTES", 100)
+    monkeypatch.setattr("saros_server.sources.input_files._BLOCK_BYTES", 100)
     texts = [f"line\nbreak {i}" for i in range(100)]
     (tmp_path / "p.csv").write_text("time,s\n" + "".join(f'{i},"{text}"\n' for i, text in enumerate(texts)))
     batches = list(read_source(tmp_path / "p.csv", None, SourceOptions()))

@@ -1,0 +1,130 @@
+"""HTTP: IoTDB's REST on Saros and on Apache IoTDB, and results as Arrow over HTTP and over the native port, in turns.
+
+python benchmarks/bench_rest.py [--iotdb URL] [--calls 500] [--rounds 4] [--rows 1000000]
+
+URL: the REST service of an IoTDB on this machine with user root, password root, such as http://127.0.0.1:18080; for
+equal work its `wal_mode` is SYNC, as Saros' durability is `fsync`. Each call of insertTablet writes 100 rows x 10
+doubles of one device, on one connection that stays open; both answer after the write is in their log on disk. The
+database root.saros_benchmark is dropped at the end, on both sides. The result has `rows` x 10 doubles, without nulls.
+
+Prints milliseconds a call, p50 and p99, and the ratio of p50; then seconds a result, and million values a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from urllib.request import urlopen
+
+import httpx
+import numpy as np
+import pyarrow as pa
+from own_server import own_server
+
+import saros
+
+DATABASE = "root.saros_benchmark"
+DEVICE = f"{DATABASE}.d1"
+SERIES = [f"s{i}" for i in range(10)]
+ROWS_A_TABLET = 100
+QUERY = f"select * from {DATABASE}.result"
+
+
+class Rest:
+    """A REST service, and a connection to it."""
+
+    def __init__(self, name: str, url: str) -> None:
+        self.name = name
+        self._client = httpx.Client(base_url=url, auth=("root", "root"), timeout=60)
+        self._rows = 0
+
+    def insert(self) -> float:
+        """Write the next tablet; return the seconds that the call took."""
+        times = list(range(self._rows, self._rows + ROWS_A_TABLET))
+        self._rows += ROWS_A_TABLET
+        values = np.random.default_rng(self._rows).random((len(SERIES), ROWS_A_TABLET)).tolist()
+        tablet = {"timestamps": times, "measurements": SERIES, "data_types": ["DOUBLE"] * len(SERIES)}
+        tablet |= {"values": values, "is_aligned": False, "device": DEVICE}
+        began = time.perf_counter()
+        answer = self._client.post("/rest/v2/insertTablet", json=tablet)
+        taken = time.perf_counter() - began
+        assert answer.json()["code"] == 200, answer.text
+        return taken
+
+    def close(self) -> None:
+        """Drop the database."""
+        self._client.post("/rest/v2/nonQuery", json={"sql": f"delete database {DATABASE}"})
+        self._client.close()
+
+
+def compare_inserts(sides: list[Rest], calls: int, rounds: int) -> None:
+    """Print what calls of each side take, in turns."""
+    medians: dict[str, list[float]] = {side.name: [] for side in sides}
+    for _ in range(rounds):
+        for side in sides:
+            taken = sorted(side.insert() for _ in range(calls))
+            medians[side.name].append(taken[calls // 2])
+            figures = f"{taken[calls // 2] * 1e3:7.2f} ms p50 {taken[calls * 99 // 100] * 1e3:7.2f} ms p99"
+            sys.stdout.write(f"{side.name:<8}insertTablet    {figures}\n")
+            sys.stdout.flush()
+    if len(sides) == 2:
+        saros_s, iotdb_s = (statistics.median(medians[side.name]) for side in sides)
+        sys.stdout.write(f"IoTDB / Saros, medians of p50: {iotdb_s / saros_s:.2f}\n")
+
+
+def compare_results(port: int, url: str, rows: int, rounds: int) -> None:
+    """Print what a result takes as Arrow, over HTTP and over the native port, in turns."""
+    with saros.connect(f"saros://127.0.0.1:{port}") as connection:
+        for start in range(0, rows, 100_000):
+            times = np.arange(start, min(start + 100_000, rows))
+            values = np.random.default_rng(start).random((len(SERIES), len(times)))
+            connection.insert(f"{DATABASE}.result", times, dict(zip(SERIES, values, strict=True)))
+        connection.execute("flush")
+
+        def native() -> pa.Table:
+            return connection.execute(QUERY).fetch_arrow()
+
+        def http() -> pa.Table:
+            with urlopen(f"{url}/query.arrow?sql={QUERY.replace(' ', '+')}") as response:
+                return pa.ipc.open_stream(response).read_all()
+
+        taken: dict[str, list[float]] = {"native": [], "http": []}
+        for _ in range(rounds):
+            for name, read in (("native", native), ("http", http)):
+                taken[name].append(_seconds(read, rows))
+    for name, seconds in taken.items():
+        median = statistics.median(seconds)
+        sys.stdout.write(
+            f"{name:<8}result          {median:7.3f} s, {rows * len(SERIES) / median / 1e6:6.1f} M values/s\n"
+        )
+    ratios = [native_s / http_s for native_s, http_s in zip(taken["native"], taken["http"], strict=True)]
+    sys.stdout.write(f"speed of HTTP / native, median of pairs: {statistics.median(ratios):.2f}\n")
+
+
+def _seconds(read: Callable[[], pa.Table], rows: int) -> float:
+    began = time.perf_counter()
+    assert read().num_rows == rows
+    return time.perf_counter() - began
+
+
+def main() -> None:
+    """Run both comparisons."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--iotdb", metavar="URL", help="the REST service of an IoTDB; without: only Saros")
+    parser.add_argument("--calls", type=int, default=500)
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    options = parser.parse_args()
+    with own_server(http=True) as server:
+        sides = [Rest("Saros", server.http), *([Rest("IoTDB", options.iotdb)] if options.iotdb else [])]
+        compare_inserts(sides, options.calls, options.rounds)
+        for side in sides:
+            side.close()
+        compare_results(server.port, server.http, options.rows, options.rounds)
+
+
+if __name__ == "__main__":
+    main()

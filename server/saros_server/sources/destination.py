@@ -1,0 +1,126 @@
+"""The devices and series that the columns of a file go to.
+
+    a device                         root.a.b
+    a template and the file's name   root.a.{file}
+    a template and a column          root.a.{device}, with the values of the column
+    no template                      the column has paths of devices; without one, columns are called by their paths
+
+Not thread-safe.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from saros_server.sources.source_layout import SourceBatch, SourceColumn
+from saros_server.sources.source_options import SourceError
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.paths import join_nodes, quote_node, split_path, split_series, unquote_node
+
+
+class Destination:
+    """Where the columns of a file go.
+
+    A template with its fields filled in, quoted as needed, is the device; without a template, the column of devices
+    holds whole paths, or columns are called by theirs.
+    """
+
+    def __init__(self, template: str | None, file: Path) -> None:
+        self._template = template
+        self._file = file
+        #: Devices by the value of the column of devices.
+        self._devices: dict[str | None, str] = {}
+
+    def device(self, value: str | None) -> str:
+        """The path of the device for a value of the column of devices. Raises SourceError."""
+        path = self._devices.get(value)
+        if path is None:
+            path = self._devices[value] = self._path(value)
+        return path
+
+    def _path(self, value: str | None) -> str:
+        if self._template is None:
+            path = value or ""
+        else:
+            path = self._template.replace("{file}", quote_node(self._file.stem))
+            path = path if value is None else path.replace("{device}", quote_node(value))
+        try:
+            return join_nodes(split_path(path))
+        except UserMistake as error:
+            raise SourceError(f"{self._file}: {error}") from error
+
+    def series(self, name: str, value: str | None) -> tuple[str, str]:
+        """The device's path, and what the series is called in it. Raises SourceError."""
+        if self._template is not None:
+            return self.device(value), name
+        if value is not None:
+            return self.device(value), unquote_node(name)
+        if not name.startswith("root."):
+            raise SourceError(
+                f"{self._file}: nothing says whose {name!r} is: --device root.a.b does; without it columns are named "
+                f"by their paths, such as root.a.b.{quote_node(name)}"
+            )
+        try:
+            device, measurement = split_series(name)
+        except UserMistake as error:
+            raise SourceError(f"{self._file}: {error}") from error
+        return device, unquote_node(measurement)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One device's share of a batch."""
+
+    times: pa.Array
+    columns: list[SourceColumn]
+
+
+def by_device(batch: SourceBatch, destination: Destination) -> Iterator[tuple[str, Part]]:
+    """Split a batch by device; columns are named by what their series are called there. Raises SourceError."""
+    if batch.devices is None:
+        yield from _by_name(batch, destination)
+        return
+    devices = batch.devices.dictionary_encode()
+    for code, value in enumerate(devices.dictionary.to_pylist()):
+        mask = pc.equal(devices.indices, code)
+        filtered = ((c, c.values.filter(mask)) for c in batch.columns)
+        columns = [
+            replace(column, name=destination.series(column.name, value)[1], values=values)
+            for column, values in filtered
+            if values.null_count < len(values)  # others have these series, not this one
+        ]
+        if columns:
+            yield destination.device(value), Part(batch.times.filter(mask), columns)
+
+
+def _by_name(batch: SourceBatch, destination: Destination) -> Iterator[tuple[str, Part]]:
+    devices: dict[str, list[SourceColumn]] = {}
+    for column in batch.columns:
+        device, measurement = destination.series(column.name, None)
+        devices.setdefault(device, []).append(replace(column, name=measurement))
+    for device, columns in devices.items():
+        yield device, Part(batch.times, columns)
+
+
+def check_device(template: str | None, column: str | None) -> None:
+    """Raise SourceError if nothing says what stands for a field of the device's path."""
+    if template is None:
+        return
+    if not template.startswith("root."):
+        raise SourceError(
+            f"--device {template} does not begin with root.: root.a.b, root.a.{{file}} or root.a.{{device}}"
+        )
+    fields = set(re.findall(r"\{[^}]*\}", template))
+    unknown = sorted(fields - {"{file}", "{device}"})
+    if unknown:
+        raise SourceError(f"--device {template}: nothing stands for {unknown[0]}: there are {{file}} and {{device}}")
+    if ("{device}" in fields) != (column is not None):
+        raise SourceError(
+            f"--device {template}: {{device}} in it and --device-column NAME go together: the column holds its values"
+        )

@@ -1,0 +1,60 @@
+"""`saros console`: the link that it prints, and the console that it serves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from server.http.http_node import http_server
+from waiting import PATIENCE_S
+
+from saros_shell.commands import console
+
+
+@pytest.mark.parametrize(
+    ("target", "link"),
+    [
+        ("http://db:18080", "http://db:18080/console/"),
+        ("https://db.example.org/console/", "https://db.example.org/console/"),
+        ("db:8080", "http://db:8080/console/"),
+        ("localhost", "http://localhost:18080/console/"),
+        ("saros://root@db:6667,db2:6667/?tls=ca.pem", "http://db:18080/console/"),
+        ("[::1]:18080", "http://[::1]:18080/console/"),
+    ],
+)
+def test_a_running_node_is_opened(
+    target: str, link: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    assert 0 == console.main([target])
+    assert (f"{link}\n", [link]) == (capsys.readouterr().out, opened)
+
+
+def test_a_folder_that_a_server_has_open_is_shown_by_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with http_server(tmp_path / "data") as node:
+        assert 0 == console.main([str(tmp_path / "data"), "--no-browser"])
+        assert f"{node.url}/console/\n" == capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_folder_is_served_until_the_process_is_told_to_end(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "saros_shell", "console", str(tmp_path / "data"), "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        url, _, ticket = process.stdout.readline().strip().partition("/console/#ticket=")
+        answer = httpx.post(f"{url}/console/ticket", json={"ticket": ticket}, timeout=PATIENCE_S)
+        os.kill(process.pid, signal.SIGTERM)
+        assert (200, 0) == (answer.status_code, process.wait(PATIENCE_S))
+
+
+def test_a_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("x")
+    assert 1 == console.main([str(tmp_path / "file"), "--no-browser"])
+    assert "is a file, and a data folder is wanted" in capsys.readouterr().err
