@@ -8,52 +8,30 @@ What was written stays written when something else fails. A write that is sent a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from saros_server.api import operations
-from saros_server.api.errors import refusal_of
 from saros_server.api.insert_request import InsertRequest
-from saros_server.http.errors import status_of
+from saros_server.http.errors import WriteProblems
 from saros_server.http.session import HttpSession
 from saros_server.influx.devices import DeviceMap
 from saros_server.influx.lines import Chunk, SeriesKey, TimeScale, chunks
 
-#: Problems that a response names; the others are counted.
-_NAMED_MAX = 20
-_INVALID = 400
 #: Clients send a write again after an answer with this HTTP status or above.
 _RETRIED_MIN = 500
 
 
 @dataclass(slots=True)
-class WriteResult:
+class WriteResult(WriteProblems):
     """The problems of a write."""
 
-    #: The first ones, as a response names them.
-    problems: list[str] = field(default_factory=list)
-    #: How many there are.
-    count: int = 0
-    #: HTTP status; 503 and the like: the same request may succeed later.
-    status: int = 204
-
-    def add(self, problem: str, status: int = _INVALID) -> None:
-        """Add a problem."""
-        self.add_many([problem], 1, status)
-
-    def add_many(self, problems: Sequence[str], count: int, status: int = _INVALID) -> None:
-        """Add `count` problems, of which the first are given."""
-        self.problems += problems[: _NAMED_MAX - len(self.problems)]
-        self.count += count
-        if count:
-            self.status = max(self.status, status)
+    named_max: int = 20
 
     @property
     def message(self) -> str:
         """The problems as a text. Clients do not send a write again if the text says "partial write"."""
-        more = self.count - len(self.problems)
-        text = "; ".join([*self.problems, *([f"and {more} more"] if more else [])])
-        return f"send all again: {text}" if self.status >= _RETRIED_MIN else f"partial write: {text}"
+        return f"send all again: {self.listed}" if self.status >= _RETRIED_MIN else f"partial write: {self.listed}"
 
 
 def write_lines(body: bytes, devices: DeviceMap, scale: TimeScale, session: HttpSession) -> WriteResult:
@@ -67,7 +45,7 @@ def write_lines(body: bytes, devices: DeviceMap, scale: TimeScale, session: Http
             outcomes = session.call(operations.INSERT_MANY, round_)
             for insert, outcome in zip(round_, outcomes, strict=True):
                 if isinstance(outcome, Exception):
-                    _report_error(insert.device, outcome, result)
+                    result.add_error(insert.device, outcome)
     return result
 
 
@@ -75,19 +53,13 @@ def _path(devices: DeviceMap, series: SeriesKey, result: WriteResult) -> str | N
     found = devices.device(series)
     if isinstance(found, str):
         return found
-    _report_error(f"series {series.measurement}", found, result)
+    result.add_error(f"series {series.measurement}", found)
     return None
 
 
 def _report(chunk: Chunk, result: WriteResult) -> None:
-    refusals = chunk.refusals(_NAMED_MAX - len(result.problems))
+    refusals = chunk.refusals(result.unnamed)
     result.add_many([f"line {refusal.line}: {refusal.reason}" for refusal in refusals], chunk.refused)
-
-
-def _report_error(place: str, error: Exception, result: WriteResult) -> None:
-    code, message = refusal_of(error)
-    text = message if place in message else f"{place}: {message}"
-    result.add(f"{text} (code {code})", status_of(code))
 
 
 def _rounds(inserts: Iterable[InsertRequest]) -> Iterator[list[InsertRequest]]:

@@ -9,16 +9,15 @@ Samples are idempotent, so that a request that failed in part can be sent again.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from saros_engine.base.gc_control import reduced_gc
 from saros_engine.statements.batches import failure_of_others
 from saros_server.api import operations
-from saros_server.api.errors import refusal_of
 from saros_server.api.insert_request import InsertRequest
-from saros_server.http.errors import HttpError, status_of
+from saros_server.http.errors import HttpError, WriteProblems
 from saros_server.http.session import HttpSession
 from saros_server.prometheus.series import MEASUREMENT, Refusal, Series, series_of
 from saros_storage.base.block import Column
@@ -42,9 +41,7 @@ _WRITE_BYTES_MAX = 4 << 20
 #: Of an insert: its path, twice if the series is created, and what surrounds it.
 _INSERT_BYTES = 256
 _SAMPLE_BYTES = 16
-#: Problems that a response names; the others are counted.
-_NAMED_MAX = 5
-_INVALID, _UNAVAILABLE = 400, 503
+_UNAVAILABLE = 503
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,28 +57,15 @@ class WriteColumns:
 
 
 @dataclass(slots=True)
-class WriteResult:
+class WriteResult(WriteProblems):
     """The problems of a write."""
 
-    #: The first ones.
-    problems: list[str] = field(default_factory=list)
-    count: int = 0
-    #: HTTP status; 5xx: the same request may succeed later.
-    status: int = 204
-
-    def add(self, problem: str, status: int = _INVALID) -> None:
-        """Add a problem."""
-        if self.count < _NAMED_MAX:
-            self.problems.append(problem)
-        self.count += 1
-        self.status = max(self.status, status)
+    named_max: int = 5
 
     @property
     def message(self) -> str:
         """The problems as a text."""
-        more = self.count - len(self.problems)
-        named = "; ".join([*self.problems, *([f"and {more} more"] if more else [])])
-        return f"{self.count} series were not written, or in part; the others were: {named}"
+        return f"{self.count} series were not written, or in part; the others were: {self.listed}"
 
 
 def decoded(body: bytes) -> WriteColumns:
@@ -112,12 +96,7 @@ def write(columns: WriteColumns, session: HttpSession) -> WriteResult:
 
 def _report(device: str, error: Exception, result: WriteResult) -> None:
     """Add the error of a device; one that is no refusal, such as a part of the nodes being away, may be over later."""
-    code, message = refusal_of(error)
-    status = status_of(code)
-    if failure_of_others(error) is not None:
-        status = max(status, _UNAVAILABLE)
-    text = message if device in message else f"{device}: {message}"
-    result.add(f"{text} (code {code})", status)
+    result.add_error(device, error, 0 if failure_of_others(error) is None else _UNAVAILABLE)
 
 
 def _inserts(columns: WriteColumns, unit: TimeUnit, result: WriteResult) -> list[InsertRequest]:
