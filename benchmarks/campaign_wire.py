@@ -8,14 +8,11 @@ of its own, keep its memory, and serve another client all the time. A violation 
 
 from __future__ import annotations
 
-import argparse
-import itertools
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
+import seeded_campaign
 from interruptible import run
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -23,27 +20,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from server.wire_campaign import PROTOCOLS, campaign
 
 
-def seeds(first: int, minutes: float) -> Iterator[int]:
-    """Yield seeds until the time is over."""
-    deadline = time.monotonic() + minutes * 60
-    return itertools.takewhile(lambda _: time.monotonic() < deadline, itertools.count(first * 1_000_000))
-
-
 def main() -> int:
     """Run the campaign, and print its figures; 1 if something was violated."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=10.0)
+    parser = seeded_campaign.parser(__doc__)
     parser.add_argument("--protocol", choices=[protocol.name for protocol in PROTOCOLS], help="only this one")
-    parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     protocols = [protocol for protocol in PROTOCOLS if options.protocol in (None, protocol.name)]
     with tempfile.TemporaryDirectory() as folder:
-        figures, violations = campaign(Path(folder), protocols, seeds(options.seed, options.minutes))
-    for name, count in sorted(figures.items()):
-        print(f"{count:>12,} {name}")
-    for violation in violations:
-        print(f"VIOLATION {violation}", flush=True)
-    return 1 if violations else 0
+        figures, violations = campaign(Path(folder), protocols, seeded_campaign.seeds(options))
+    return seeded_campaign.report(figures, violations)
 
 
 if __name__ == "__main__":
