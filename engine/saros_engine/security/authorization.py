@@ -105,13 +105,18 @@ def only_reads(statement: ast.Statement) -> bool:
     return isinstance(statement, ast.Show | ast.Count | lists)
 
 
+def _require_own_password(access: Access) -> None:
+    """Raise PasswordMustChange if the user still has a password that somebody else has set."""
+    if access.must_change:
+        raise PasswordMustChange(access.user)
+
+
 def authorize_write(device: str, measurements: Sequence[str], asked: AuthorizationRequest) -> None:
     """Raise NoPermission unless values may be written to a device; names are canonical, or aliases."""
     access, store = asked.access, asked.store
     if access.unrestricted:
         return
-    if access.must_change:
-        raise PasswordMustChange(access.user)
+    _require_own_password(access)
     path = join_nodes(split_path(device))
     known = store.schema.device(path)
     if known is not None and known.series.keys() >= set(measurements) and access.may_below(Privilege.WRITE_DATA, path):
@@ -127,16 +132,14 @@ def authorize_write(device: str, measurements: Sequence[str], asked: Authorizati
 
 def authorize_backup(access: Access) -> None:
     """Raise NoPermission or PasswordMustChange unless all that there is may be copied."""
-    if access.must_change:
-        raise PasswordMustChange(access.user)
+    _require_own_password(access)
     for privilege in (Privilege.MAINTAIN, Privilege.READ_DATA, Privilege.READ_SCHEMA):
         access.require(privilege)
 
 
 def authorize_load(access: Access) -> None:
     """Raise NoPermission or PasswordMustChange unless files may be loaded."""
-    if access.must_change:
-        raise PasswordMustChange(access.user)
+    _require_own_password(access)
     access.require(Privilege.MAINTAIN)
     access.require(Privilege.MANAGE_DATABASE)
     access.require_all(Privilege.WRITE_DATA, ["root.**"])
@@ -145,24 +148,21 @@ def authorize_load(access: Access) -> None:
 
 def authorize_any_write(access: Access) -> None:
     """Raise NoPermission or PasswordMustChange unless there is something that the user may write."""
-    if access.must_change:
-        raise PasswordMustChange(access.user)
+    _require_own_password(access)
     if not access.rights.sees(Privilege.WRITE_DATA, "root"):
         raise NoPermission(Privilege.WRITE_DATA.value)
 
 
 def authorize_audit(access: Access) -> None:
     """Raise NoPermission or PasswordMustChange unless the audit trail may be read: it has the statements of all."""
-    if access.must_change:
-        raise PasswordMustChange(access.user)
+    _require_own_password(access)
     if not access.rights.administrator:
         raise NoPermission("an administrator")
 
 
 def sees_statements_of(access: Access, user: str) -> bool:
     """Return whether the statements of a user may be seen. Raises PasswordMustChange."""
-    if access.must_change:
-        raise PasswordMustChange(access.user)
+    _require_own_password(access)
     return user == access.user or access.may(Privilege.MAINTAIN)
 
 
