@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from random import Random
 from time import sleep
@@ -49,13 +49,27 @@ class FakeDatabase:
         return [self._answer(time) for time in times]
 
 
+class Gate:
+    """Holds up the write of time 0 until it is opened."""
+
+    def __init__(self) -> None:
+        self.entered, self.open = threading.Event(), threading.Event()
+
+    def answer(self, time: int) -> PendingWrite:
+        if time == 0:
+            self.entered.set()
+            self.open.wait(PATIENCE_S)
+        return Written(True)
+
+
 def row(time: int) -> Tablet:
     return Tablet("root.a.d", ("x",), np.array([time]), (Column(DataType.INT64, np.array([time])),), False)
 
 
 @pytest.fixture
-def threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(20)
+def threads() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(20) as pool:
+        yield pool
 
 
 def grouped(database: FakeDatabase) -> GroupedWrites:
@@ -74,24 +88,17 @@ def test_a_single_writer_goes_at_once() -> None:
 
 
 def test_writes_that_come_while_one_is_under_way_are_one_group(threads: ThreadPoolExecutor) -> None:
-    entered, go = threading.Event(), threading.Event()
-
-    def answer(time: int) -> PendingWrite:
-        if time == 1:
-            entered.set()
-            go.wait(PATIENCE_S)
-        return Written(True)
-
-    database = FakeDatabase(answer)
+    gate = Gate()
+    database = FakeDatabase(gate.answer)
     writes = grouped(database)
-    first = threads.submit(writes.write, row(1), UNNUMBERED)
-    assert entered.wait(PATIENCE_S)
+    first = threads.submit(writes.write, row(0), UNNUMBERED)
+    assert gate.entered.wait(PATIENCE_S)
     writes._led_since_ns += 3_600 * 10**9  # nobody loses patience
     others = [threads.submit(writes.write, row(time), UNNUMBERED) for time in (2, 3, 4)]
     wait_equal(3, lambda: len(writes._waiting))
-    go.set()
+    gate.open.set()
     assert [True] * 4 == results([first, *others])
-    assert [[1], [2, 3, 4]] == [sorted(call) for call in database.calls]
+    assert [[0], [2, 3, 4]] == [sorted(call) for call in database.calls]
 
 
 def test_each_write_of_a_group_has_its_own_outcome(threads: ThreadPoolExecutor) -> None:
@@ -112,19 +119,12 @@ def test_a_write_that_hangs_does_not_hold_up_others(threads: ThreadPoolExecutor)
 
 
 def test_a_call_that_hangs_does_not_hold_up_others(threads: ThreadPoolExecutor) -> None:
-    entered, go = threading.Event(), threading.Event()
-
-    def answer(time: int) -> PendingWrite:
-        if time == 0:
-            entered.set()
-            go.wait(PATIENCE_S)
-        return Written(True)
-
-    writes = grouped(FakeDatabase(answer))
+    gate = Gate()
+    writes = grouped(FakeDatabase(gate.answer))
     hanging = threads.submit(writes.write, row(0), UNNUMBERED)
-    assert entered.wait(PATIENCE_S)
+    assert gate.entered.wait(PATIENCE_S)
     assert [True] * 9 == results([threads.submit(writes.write, row(time), UNNUMBERED) for time in range(1, 10)])
-    go.set()
+    gate.open.set()
     assert [True] == results([hanging])
 
 

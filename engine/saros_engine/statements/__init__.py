@@ -1,6 +1,7 @@
 """Statements other than SELECT and SHOW.
 
 writing, batches, select_into                rows: INSERT, batches of columns, SELECT INTO
+grouped_writes                               writes of several threads that go together
 load_statement                               LOAD
 schema_statements, ddl, alter_series         databases, series, templates; view_statements: views
 extension_statements                         functions and triggers
