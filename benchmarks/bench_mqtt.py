@@ -1,4 +1,4 @@
-"""Messages per second of `saros mqtt` (QoS 1), beside those that are received and not written.
+"""Messages per second of `saros mqtt` (QoS 1), compared with receiving them without writing.
 
 python benchmarks/bench_mqtt.py [--messages N] [--devices N] [--rounds N]
 

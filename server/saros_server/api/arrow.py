@@ -34,7 +34,7 @@ _TYPES = arrow_types()
 _SHAPES_CACHED = 4_096
 #: Schemas of up to so many columns are kept.
 _SMALL_WIDTH = 64
-#: Columns of up to so many rows are copied into one buffer: that takes less time than sending them one by one.
+#: Columns of up to this many rows are copied into one buffer: that takes less time than sending them one by one.
 _FEW_ROWS = 64
 #: The most bytes of columns in a message: half the limit, as the metadata needs room, and a batch of text is halved.
 _BATCH_BYTES_MAX = MESSAGE_BYTES_MAX // 2

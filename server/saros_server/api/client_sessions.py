@@ -123,7 +123,7 @@ class ClientSessions:
         return client.token
 
     def find(self, token: bytes, holder: SessionHolder) -> EmbeddedSession:
-        """Return the session that a connection may use, with the rights of now. Raises NoSession."""
+        """Return the session that a connection may use, with its current rights. Raises NoSession."""
         now = self._clock.monotonic_ns()
         with self._lock:
             client = self._clients.get(token)

@@ -221,7 +221,7 @@ def verify(folder: str, disk: Disk) -> Verified:
 
 
 def _entry(line: bytes) -> AuditLine | None:
-    """Return what a line says; None: it is none, or half of one."""
+    """Parse a line; return None if it is malformed or incomplete."""
     try:
         words = json.loads(line)
         time, event, user, host, text = (str(words[name]) for name in ("time", "event", "user", "host", "statement"))

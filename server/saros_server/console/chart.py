@@ -148,7 +148,7 @@ def _plain(wanted: _Request, session: HttpSession) -> _Chart | None:
 
 
 def _condition_of(sql: str) -> str | None:
-    """Return the condition of a SELECT of plain series; empty: there is none; None: it is another statement."""
+    """Return the condition of a SELECT of plain series, empty if it has none; None for any other statement."""
     try:
         statement = parse(sql).statement
     except ParseError:
