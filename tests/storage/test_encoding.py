@@ -17,6 +17,7 @@ from saros_storage.encoding import (
     decode_pages_into,
     decode_times_into,
     encode,
+    encode_rows,
     encode_times,
     encodings_for,
 )
@@ -24,7 +25,7 @@ from saros_storage.kernels.codecs.bit_reader import Stream, bytes_of, to_words
 from saros_storage.kernels.codecs.chimp import chimp_decode, chimp_encode
 from saros_storage.kernels.codecs.gorilla import gorilla_decode, gorilla_encode
 from saros_storage.kernels.codecs.rle import rle_bytes_max, rle_decode, rle_encode
-from saros_storage.kernels.codecs.ts2diff import ts2diff_decode, ts2diff_encode
+from saros_storage.kernels.codecs.ts2diff import ts2diff_decode, ts2diff_encode, ts2diff_encode_rows
 from saros_storage.kernels.codecs.varint import text_decode, text_encode, varint_decode, varint_encode
 
 PAIRS = [(e, t) for t in DataType for e in sorted(encodings_for(t))]
@@ -215,6 +216,21 @@ def test_ts2diff_kernels_do_what_their_twins_do(values: np.ndarray, wide: bool, 
             values.astype(np.int64 if wide else np.int32).tolist()
             == out.astype(np.int64 if wide else np.int32).tolist()
         )
+
+
+@given(hnp.arrays(np.int64, st.tuples(st.integers(1, 5), st.integers(1, 150))), st.data(), st.booleans())
+@quick
+def test_the_rows_of_a_matrix_are_pages_of_their_own(values: np.ndarray, data: st.DataObject, wide: bool) -> None:
+    type_ = DataType.INT64 if wide else DataType.INT32
+    rows = values.astype(np.int64 if wide else np.int32)
+    assert [encode(Encoding.TS_2DIFF, type_, row) for row in rows] == encode_rows(type_, rows)
+    wanted = np.array([data.draw(st.booleans()) for _ in rows])
+    made = []
+    for run in (ts2diff_encode_rows, ts2diff_encode_rows.twin):
+        words, sizes = np.zeros(rows.size + 20 * len(rows), np.uint64), np.zeros(len(rows), np.int64)
+        count = run(rows.astype(np.int64).ravel(), wanted, rows.dtype.itemsize, words, sizes)
+        made.append((count, sizes.tolist(), words[:count].tolist()))
+    assert made[0] == made[1]
 
 
 @pytest.mark.parametrize("width", range(1, 65))

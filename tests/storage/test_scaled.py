@@ -10,9 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saros_storage.base.types import NUMPY_DTYPE, DataType, Encoding
-from saros_storage.encoding import DecodeError, UnsupportedEncoding, decode, decode_pages_into, encode, encode_scaled
+from saros_storage.encoding import (
+    DecodeError,
+    UnsupportedEncoding,
+    decode,
+    decode_pages_into,
+    encode,
+    encode_rows,
+    encode_scaled,
+)
 from saros_storage.kernels.codecs.bit_reader import Stream
-from saros_storage.kernels.codecs.decimals import scale_exactly
+from saros_storage.kernels.codecs.decimals import scale_exactly, scale_rows_exactly
 
 FLOATS = (DataType.FLOAT, DataType.DOUBLE)
 SCALED = Encoding.TS_2DIFF
@@ -120,3 +128,21 @@ def test_others_pages_of_values_that_do_not_scale_are_refused_by_name() -> None:
     page = bytes.fromhex("feffffff07") + DOUBLE_PAGE[1:]
     with pytest.raises(UnsupportedEncoding, match="TS_2DIFF of DOUBLE"):
         decode(SCALED, DataType.DOUBLE, memoryview(page), 1)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from((0.5, 20.25, 1 / 3, -0.0, 7.0)), min_size=3, max_size=3), min_size=1, max_size=5)
+)
+def test_the_rows_of_a_matrix_are_scaled_each_by_itself(rows: list[list[float]]) -> None:
+    expected = [encode_scaled(DataType.DOUBLE, array(DataType.DOUBLE, row)) for row in rows]
+    assert expected == encode_rows(DataType.DOUBLE, array(DataType.DOUBLE, rows))
+    values = np.array(rows).ravel()
+    for run in (scale_rows_exactly, scale_rows_exactly.source, scale_rows_exactly.twin):
+        out, digits = np.zeros(len(values), np.int64), np.zeros(len(rows), np.int64)
+        run(values, 15, 2.0**50, False, out, digits)
+        assert [-1 if page is None else page[0] for page in expected] == digits.tolist()
+
+
+def test_a_matrix_of_a_type_without_differences_is_refused() -> None:
+    with pytest.raises(UnsupportedEncoding, match="TS_2DIFF of BOOLEAN"):
+        encode_rows(DataType.BOOLEAN, np.zeros((1, 1), np.bool_))

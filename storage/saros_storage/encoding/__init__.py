@@ -1,6 +1,7 @@
 """Value encodings: a page's values to TsFile bytes and back.
 
     encode(encoding, type, values) -> bytes               one page, without nulls
+    encode_rows(type, matrix) -> [bytes | None]           a TS_2DIFF page of each row
     decode(encoding, type, data, count) -> values         driven by the count, never by the bytes alone
     decode_pages_into(...)                                many pages of fixed-width values in one call
 
@@ -22,12 +23,14 @@ Pure: any thread.
 """
 
 from saros_storage.encoding.codecs import (
+    MATRIX_TYPES,
     TEXT_BYTES_MAX,
     decode,
     decode_into,
     decode_pages_into,
     decode_times_into,
     encode,
+    encode_rows,
     encode_scaled,
     encode_times,
     encodings_for,
@@ -39,6 +42,7 @@ from saros_storage.encoding.scaled import EXACT_POWERS, scaled
 
 __all__ = [
     "EXACT_POWERS",
+    "MATRIX_TYPES",
     "TEXT_BYTES_MAX",
     "DecodeError",
     "UnsupportedEncoding",
@@ -47,6 +51,7 @@ __all__ = [
     "decode_pages_into",
     "decode_times_into",
     "encode",
+    "encode_rows",
     "encode_scaled",
     "encode_times",
     "encodings_for",

@@ -22,13 +22,19 @@ from saros_storage.base.types import (
 from saros_storage.encoding.compat_decoders import foreign_decoder
 from saros_storage.encoding.errors import DecodeError, UnsupportedEncoding
 from saros_storage.encoding.primitives import PageDecoder, read_rle, read_uvar, read_varints, uvar
-from saros_storage.encoding.scaled import EXACT_POWERS, scaled
+from saros_storage.encoding.scaled import EXACT_POWERS, scaled, scaled_rows
 from saros_storage.kernels.codecs.bit_reader import Stream, UInt64Array, bytes_of
 from saros_storage.kernels.codecs.chimp import chimp_decode, chimp_encode
 from saros_storage.kernels.codecs.gorilla import gorilla_decode, gorilla_encode
 from saros_storage.kernels.codecs.points import plain_decode
 from saros_storage.kernels.codecs.rle import rle_bytes_max, rle_encode
-from saros_storage.kernels.codecs.ts2diff import BLOCK_DELTAS, scaled_decode, ts2diff_decode, ts2diff_encode
+from saros_storage.kernels.codecs.ts2diff import (
+    BLOCK_DELTAS,
+    scaled_decode,
+    ts2diff_decode,
+    ts2diff_encode,
+    ts2diff_encode_rows,
+)
 from saros_storage.kernels.codecs.varint import text_decode, text_encode, varint_encode
 
 #: A page's text may not grow beyond this when a dictionary is expanded.
@@ -36,6 +42,8 @@ TEXT_BYTES_MAX = 1 << 30
 _INT32 = frozenset({DataType.INT32, DataType.DATE})
 _INT64 = frozenset({DataType.INT64, DataType.TIMESTAMP})
 _INTEGERS = _INT32 | _INT64
+#: The types of which TS_2DIFF has pages: those that `encode_rows` takes.
+MATRIX_TYPES = _INTEGERS | FLOATING_TYPES
 _TURNED = _INT64 | FLOATING_TYPES
 _GORILLA = _INTEGERS | FLOATING_TYPES
 #: End marks of a Gorilla page, as bit patterns.
@@ -95,6 +103,32 @@ def encode_scaled(type_: DataType, values: NumericArray) -> bytes | None:
     return uvar(digits) + _encode_ts2diff(whole, values.dtype.itemsize)
 
 
+def encode_rows(type_: DataType, values: NumericArray) -> list[bytes | None]:
+    """Each row of a matrix (at least one value) as a page of TS_2DIFF; None where it would not be read as it is.
+
+    Raises UnsupportedEncoding for types that TS_2DIFF does not have.
+    """
+    if type_ in FLOATING_TYPES:
+        digits, whole = scaled_rows(type_, values)
+        heads = [uvar(m) if m >= 0 else None for m in digits.tolist()]
+        wanted = digits >= 0
+    elif type_ in _INTEGERS:
+        whole, heads = np.ascontiguousarray(values, np.int64), [b""] * len(values)
+        wanted = np.ones(len(values), np.bool_)
+    else:
+        raise UnsupportedEncoding(Encoding.TS_2DIFF, type_)
+    size, sizes = values.dtype.itemsize, np.empty(len(values), np.int64)
+    out = np.empty(len(values) * _ts2diff_words_max(values.shape[1], size), np.uint64)
+    words = ts2diff_encode_rows(whole.ravel(), wanted, size, out, sizes)
+    data = bytes_of(out, words * 8)
+    pages: list[bytes | None] = []
+    start = 0
+    for head, length in zip(heads, sizes.tolist(), strict=True):
+        pages.append(None if head is None else head + data[start : start + length])
+        start += length + 7 & -8
+    return pages
+
+
 def encode_times(times: Int64Array) -> bytes:
     """One page of times: TS_2DIFF of INT64, the only encoding that readers assume."""
     return _encode_ts2diff(np.ascontiguousarray(times), 8)
@@ -136,9 +170,13 @@ def _encode_rle(values: Int64Array) -> bytes:
 
 
 def _encode_ts2diff(values: Int64Array, size: int) -> bytes:
-    blocks = len(values) // (BLOCK_DELTAS + 1) + 1
-    out = np.empty(len(values) * size // 8 + blocks * 4 + 2, np.uint64)
+    out = np.empty(_ts2diff_words_max(len(values), size), np.uint64)
     return bytes_of(out, ts2diff_encode(values, size, out))
+
+
+def _ts2diff_words_max(count: int, size: int) -> int:
+    """Words that a page of so many values of `size` bytes takes at most."""
+    return count * size // 8 + (count // (BLOCK_DELTAS + 1) + 1) * 4 + 2
 
 
 def _encode_xor(encoding: Encoding, type_: DataType, values: NumericArray) -> bytes:

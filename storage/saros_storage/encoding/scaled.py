@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from saros_storage.base.types import DataType, Int64Array, NumericArray
-from saros_storage.kernels.codecs.decimals import scale_exactly
+from saros_storage.kernels.codecs.decimals import scale_exactly, scale_rows_exactly
 
 #: Whole numbers up to here, times a power of ten, are rounded to the right one.
 _WHOLE_MAX = {DataType.FLOAT: 2.0**31 - 1, DataType.DOUBLE: 2.0**50}
@@ -27,3 +27,12 @@ def scaled(type_: DataType, values: NumericArray) -> tuple[int, Int64Array] | No
     doubles = np.ascontiguousarray(values, np.float64)
     digits = scale_exactly(doubles, _DIGITS_WRITTEN_MAX, _WHOLE_MAX[type_], type_ is DataType.FLOAT, whole)
     return None if digits < 0 else (digits, whole)
+
+
+def scaled_rows(type_: DataType, values: NumericArray) -> tuple[Int64Array, Int64Array]:
+    """`scaled` for each row of a matrix: m of each row, -1 where there is none, and the matrix of whole numbers."""
+    digits, whole = np.empty(len(values), np.int64), np.empty(values.shape, np.int64)
+    doubles = np.ascontiguousarray(values, np.float64)
+    limit, single = _WHOLE_MAX[type_], type_ is DataType.FLOAT
+    scale_rows_exactly(doubles.ravel(), _DIGITS_WRITTEN_MAX, limit, single, whole.ravel(), digits)
+    return digits, whole

@@ -58,6 +58,7 @@ from saros_storage.partition.partitions import Partitions
 from saros_storage.scan.snapshot import FileSource
 from saros_storage.schema import Deadband, SeriesSchema, stored_encoding
 from saros_storage.schema.ttl import Expiry
+from saros_storage.tsfile.encoding_selection import EncodingChoices
 
 logger = logging.getLogger(__name__)
 
@@ -138,6 +139,7 @@ class Flusher:
         self._staging = staging
         self._expiry = expiry
         self._pacer = pacer
+        self._choices = EncodingChoices()
         #: Processor time of the thread when it rested last, or began to save.
         self._resumed_ns = 0
         #: Files that views have lost, and the disk has not: (partition, files).
@@ -417,6 +419,7 @@ class Flusher:
             name,
             self._options.page_rows,
             partial(self._deadband_for, partition),
+            self._choices,
             self._checkpoint,
         )
         return flush.run(memtable.snapshot())

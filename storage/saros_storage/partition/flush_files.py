@@ -3,6 +3,9 @@
     device d1, flushed up to 40       rows 35 38 | 41 42 43
                                       unseq/..     seq/..
 
+Series of a device that were written together have the same times, as one array. They are encoded together, as the rows
+of a matrix, since the cost of a call is that of encoding a hundred values.
+
 For a series with a deadband, in-order rows are thinned out: only the points that the deadband keeps are written. Late
 rows are all written, since a late row may replace an older value. The last point is always kept, so that the device's
 time span is that of all rows.
@@ -25,6 +28,7 @@ import numpy as np
 
 from saros_storage.base.block import Column
 from saros_storage.base.types import BoolArray, Compressor, DataType, Encoding, Int64Array
+from saros_storage.encoding import MATRIX_TYPES, encode_rows
 from saros_storage.folder.layout import RESOURCE, TEMPORARY, FileName, kind_folder
 from saros_storage.folder.manifest import FileEntry
 from saros_storage.folder.resource import encode_resource
@@ -33,15 +37,32 @@ from saros_storage.kernels.deadband import apply_deadband
 from saros_storage.partition.memtable import AlignedData, MemTableSnapshot, SeriesData
 from saros_storage.scan.snapshot import DeviceSpan, Rank
 from saros_storage.schema import Deadband
+from saros_storage.tsfile.encoding_selection import EncodingChoices
+from saros_storage.tsfile.structure.statistics import of_rows
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 
 #: So many folders are made durable together, not each with those above it.
 _MANY = 8
+#: So many series are encoded together at most: a flush that rests between two steps rests often enough.
+_TOGETHER_MAX = 64
 
 #: (device, measurement, type) -> how the series is stored.
 Storing = Callable[[str, str, DataType], tuple[Encoding, Compressor]]
 #: (device, measurement, type) -> the deadband of a series, where points that are dropped uncover no older ones.
 Thinning = Callable[[str, str, DataType], Deadband | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Alike:
+    """A series that may be encoded together with others, and how it is stored."""
+
+    series: SeriesData
+    encoding: Encoding
+    compressor: Compressor
+
+    def goes_with(self, other: _Alike) -> bool:
+        """Whether both are rows of one matrix."""
+        return self.series.times is other.series.times and self.series.column.type is other.series.column.type
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +87,7 @@ class FileFlush:
         name: FileName,
         page_rows: int,
         thinning: Thinning,
+        choices: EncodingChoices,
         checkpoint: Callable[[], None],
     ) -> None:
         """`checkpoint` is called between two steps, and may rest."""
@@ -78,6 +100,7 @@ class FileFlush:
         self._name = name
         self._page_rows = page_rows
         self._thinning = thinning
+        self._choices = choices
         self._checkpoint = checkpoint
         #: The times of the series written last, and their parts: sequence, first row, row behind the last, times.
         self._times: Int64Array | None = None
@@ -94,9 +117,7 @@ class FileFlush:
                     self._add_aligned(device, content)
                     self._checkpoint()
                 else:
-                    for series in content:
-                        self._add_series(device, series)
-                        self._checkpoint()
+                    self._add_series(device, content)
             written.extend(self._close(sequence=kind) for kind in sorted(self._open, reverse=True))
         except OSError:
             for path, file, _ in self._open.values():
@@ -106,22 +127,59 @@ class FileFlush:
             raise
         return written
 
-    def _add_series(self, device: str, series: SeriesData) -> None:
-        type_ = series.column.type
-        encoding, compressor = self._storing(device, series.measurement, type_)
-        if series.times is not self._times:
-            # Most series of a device have the same times, as one array; the writer notices, too.
-            self._times = series.times
-            self._parts = [(*part, series.times[part[1] : part[2]]) for part in self._split(device, series.times)]
-        deadband = self._thinning(device, series.measurement, type_)
-        for sequence, first, stop, part in self._parts:
+    def _add_series(self, device: str, content: Iterable[SeriesData]) -> None:
+        alike: list[_Alike] = []
+        for series in content:
+            type_ = series.column.type
+            encoding, compressor = self._storing(device, series.measurement, type_)
+            deadband = self._thinning(device, series.measurement, type_)
+            fits = deadband is None and len(series.times) <= self._page_rows and type_ in MATRIX_TYPES
+            if fits and self._choices.is_scaled(device, series.measurement, encoding, type_):
+                one = _Alike(series, encoding, compressor)
+                if alike and (len(alike) == _TOGETHER_MAX or not one.goes_with(alike[0])):
+                    self._add_alike(device, alike)
+                    alike = []
+                alike.append(one)
+            else:
+                self._add_one(device, series, encoding, compressor, deadband)
+        if alike:
+            self._add_alike(device, alike)
+
+    def _add_one(
+        self, device: str, series: SeriesData, encoding: Encoding, compressor: Compressor, deadband: Deadband | None
+    ) -> None:
+        for sequence, first, stop, part in self._parts_of(device, series.times):
             times, column = part, series.column.slice(first, stop)
             if sequence and deadband is not None:
                 kept = _deadband_mask(deadband, times, column)
                 times, column = times[kept], column.compress(kept)
             self._writer(sequence).write_series(
-                device, series.measurement, type_, encoding, compressor, times, column.values
+                device, series.measurement, column.type, encoding, compressor, times, column.values
             )
+        self._checkpoint()
+
+    def _add_alike(self, device: str, alike: Sequence[_Alike]) -> None:
+        """Add series with the same times and type as pages of TS_2DIFF, but for those whose values do not allow it."""
+        times, type_ = alike[0].series.times, alike[0].series.column.type
+        for sequence, first, stop, part in self._parts_of(device, times):
+            writer = self._writer(sequence)
+            values = np.stack([one.series.column.numbers[first:stop] for one in alike])
+            statistics = of_rows(type_, np.broadcast_to(part, values.shape), values)
+            for one, page, seen in zip(alike, encode_rows(type_, values), statistics, strict=True):
+                name, compressor = one.series.measurement, one.compressor
+                if page is None:
+                    rows = one.series.column.slice(first, stop).values
+                    writer.write_series(device, name, type_, one.encoding, compressor, part, rows)
+                else:
+                    writer.write_page(device, name, type_, Encoding.TS_2DIFF, compressor, part, page, seen)
+        self._checkpoint()
+
+    def _parts_of(self, device: str, times: Int64Array) -> list[tuple[bool, int, int, Int64Array]]:
+        """See `_split`; most series of a device have the same times, as one array. The writer notices, too."""
+        if times is not self._times:
+            self._times = times
+            self._parts = [(*part, times[part[1] : part[2]]) for part in self._split(device, times)]
+        return self._parts
 
     def _add_aligned(self, device: str, data: AlignedData) -> None:
         stored = [self._storing(device, m, c.type) for m, c in zip(data.measurements, data.columns, strict=True)]
@@ -147,7 +205,11 @@ class FileFlush:
             self._disk.make_folder(folder, durably=False)
             path = os.path.join(folder, str(self._name))
             file = self._disk.create(path + TEMPORARY)
-            found = self._open[sequence] = (path, file, TsFileWriter(file, page_rows=self._page_rows))
+            found = self._open[sequence] = (
+                path,
+                file,
+                TsFileWriter(file, page_rows=self._page_rows, choose=self._choices.choose),
+            )
         return found[2]
 
     def _close(self, *, sequence: bool) -> WrittenFile:

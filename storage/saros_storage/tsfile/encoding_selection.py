@@ -5,14 +5,19 @@ little in them. Values that repeat compress better in PLAIN. Values with few dec
 power of ten, whose differences take a few bits each (TS_2DIFF): this halves the files of typical plant data. TS_2DIFF
 is used only where every value reads back bit by bit.
 
-The choice is made on the first rows of the chunk: a trial costs less than writing them. Pure: any thread.
+The choice is made on the first rows of the chunk (`chosen_encoding`). A trial of all three costs more than writing a
+small chunk. Where many small chunks of a series are written, `EncodingChoices` remembers the choice for the next ones.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
 
 from saros_storage.base.block import Values
+from saros_storage.base.lru import LruCache
 from saros_storage.base.types import FLOATING_TYPES, BoolArray, Compressor, DataType, Encoding
 from saros_storage.encoding import encode, encode_scaled, scaled
 from saros_storage.encoding.compression import compress
@@ -21,6 +26,76 @@ from saros_storage.encoding.compression import compress
 _TRIED_ROWS = 4_096
 #: Of what the others would take, TS_2DIFF may take so much: PLAIN values need not be computed when they are read.
 _SCALED_SHARE = 0.8
+#: A remembered choice serves for so many chunks.
+_CHUNKS_MAX = 16
+#: Series whose choice is remembered.
+_SERIES_MAX = 100_000
+
+
+#: (device, measurement, declared encoding, compressor, type, values, which of them are valid) -> encoding of a chunk.
+Choose: TypeAlias = Callable[[str, str, Encoding, Compressor, DataType, Values, BoolArray | None], Encoding]
+
+
+def choose_by_trial(
+    _device: str,
+    _measurement: str,
+    declared: Encoding,
+    compressor: Compressor,
+    type_: DataType,
+    values: Values,
+    valid: BoolArray | None,
+) -> Encoding:
+    """Choose by `chosen_encoding` alone (see `Choose`)."""
+    return chosen_encoding(declared, compressor, type_, values, valid)
+
+
+class EncodingChoices:
+    """Choices by trial, each of which then serves for some more chunks of its series. Belongs to one thread.
+
+    Sensors seldom change what they are like: a trial for every chunk would take most of the time of a flush.
+    """
+
+    def __init__(self) -> None:
+        #: By device and measurement: the encoding, and the number of chunks for which it still serves.
+        self._devices: LruCache[str, dict[str, tuple[Encoding, int]]] = LruCache(_SERIES_MAX)
+
+    def is_scaled(self, device: str, measurement: str, declared: Encoding, type_: DataType) -> bool:
+        """Whether the next chunk of the series is to be TS_2DIFF if its values allow it; counts as a use."""
+        if declared is not Encoding.GORILLA or type_ not in FLOATING_TYPES:
+            return declared is Encoding.TS_2DIFF
+        known = self._devices.get(device) or {}
+        encoding, left = known.get(measurement, (declared, 0))
+        if encoding is not Encoding.TS_2DIFF or not left:
+            return False
+        known[measurement] = encoding, left - 1
+        return True
+
+    def choose(
+        self,
+        device: str,
+        measurement: str,
+        declared: Encoding,
+        compressor: Compressor,
+        type_: DataType,
+        values: Values,
+        valid: BoolArray | None,
+    ) -> Encoding:
+        """Choose by what is remembered, or by trial (see `Choose`)."""
+        if declared is not Encoding.GORILLA or type_ not in FLOATING_TYPES:
+            return declared
+        known = self._devices.get(device)
+        encoding, left = (known or {}).get(measurement, (declared, 0))
+        if not left or (encoding is Encoding.TS_2DIFF and not _is_scaled(type_, values, valid)):
+            encoding, left = chosen_encoding(declared, compressor, type_, values, valid), _CHUNKS_MAX
+        known = {} if known is None else known
+        known[measurement] = encoding, left - 1
+        self._devices.put(device, known, len(known))
+        return encoding
+
+
+def _is_scaled(type_: DataType, values: Values, valid: BoolArray | None) -> bool:
+    assert isinstance(values, np.ndarray)
+    return scaled(type_, values if valid is None else values[np.flatnonzero(valid)]) is not None
 
 
 def chosen_encoding(

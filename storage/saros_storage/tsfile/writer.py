@@ -38,7 +38,7 @@ from saros_storage.io.disk import File
 from saros_storage.scan.reading import Statistics
 from saros_storage.scan.snapshot import DeviceSpan
 from saros_storage.tsfile.chunk import RawChunk
-from saros_storage.tsfile.encoding_selection import chosen_encoding
+from saros_storage.tsfile.encoding_selection import Choose, choose_by_trial
 from saros_storage.tsfile.pages import full_bitmap
 from saros_storage.tsfile.series import encode_series
 from saros_storage.tsfile.structure import statistics as stats
@@ -100,8 +100,10 @@ class TsFileSummary:
 class TsFileWriter:
     """See the module."""
 
-    def __init__(self, file: File, *, page_rows: int = DEFAULT_PAGE_ROWS) -> None:
+    def __init__(self, file: File, *, page_rows: int = DEFAULT_PAGE_ROWS, choose: Choose = choose_by_trial) -> None:
+        """`choose`: the encoding of each chunk that is not given as an encoded page."""
         assert page_rows > 0
+        self._choose = choose
         self._out = _Output(file)
         self._page_rows = page_rows
         self._devices: dict[str, _Device] = {}
@@ -134,6 +136,42 @@ class TsFileWriter:
         Times that are the array of the call before are not encoded again: arrays must not change.
         """
         assert len(times) == len(values) > 0
+        entry = self._begin(device, measurement, times)
+        encoding = self._choose(device, measurement, encoding, compressor, type_, values, None)
+        pages = []
+        for start, stop in _cut(len(times), self._page_rows, (values,)):
+            part_times, part = _slice(times, values, start, stop)
+            body = self._times_of_page(part_times, start, stop) + encode(encoding, type_, part)
+            pages.append(_Page(stats.of_points(type_, part_times, part), len(body), compress(compressor, body)))
+        header = _Header(measurement, type_, compressor, encoding, 0)
+        chunk = self._write_chunk(entry, header, pages)
+        seen = stats.reader_statistics(type_, chunk)
+        assert seen is not None
+        return seen
+
+    def write_page(
+        self,
+        device: str,
+        measurement: str,
+        type_: DataType,
+        encoding: Encoding,
+        compressor: Compressor,
+        times: Int64Array,
+        values: bytes,
+        statistics: StoredStatistics,
+    ) -> None:
+        """Write one chunk of a non-aligned device that is a page: its values, encoded, and their statistics.
+
+        At most `page_rows` points. For `times` see `write_series`.
+        """
+        assert 0 < len(times) == statistics.count <= self._page_rows
+        entry = self._begin(device, measurement, times)
+        body = self._times_of_page(times, 0, len(times)) + values
+        page = _Page(statistics, len(body), compress(compressor, body))
+        self._write_chunk(entry, _Header(measurement, type_, compressor, encoding, 0), [page])
+
+    def _begin(self, device: str, measurement: str, times: Int64Array) -> _Device:
+        """Begin a chunk of a non-aligned device."""
         if times is not self._times:
             assert _rises(times)
             self._times = times
@@ -142,21 +180,15 @@ class TsFileWriter:
         if self._group is not entry or measurement in self._in_group:
             self._start_group(entry)
         self._in_group.add(measurement)
-        encoding = chosen_encoding(encoding, compressor, type_, values)
-        pages = []
-        for start, stop in _cut(len(times), self._page_rows, (values,)):
-            part_times, part = _slice(times, values, start, stop)
-            head = self._encoded_times.get((start, stop))
-            if head is None:
-                encoded = encode_times(part_times)
-                head = self._encoded_times[start, stop] = uvar(len(encoded)) + encoded
-            body = head + encode(encoding, type_, part)
-            pages.append(_Page(stats.of_points(type_, part_times, part), len(body), compress(compressor, body)))
-        header = _Header(measurement, type_, compressor, encoding, 0)
-        chunk = self._write_chunk(entry, header, pages)
-        seen = stats.reader_statistics(type_, chunk)
-        assert seen is not None
-        return seen
+        return entry
+
+    def _times_of_page(self, times: Int64Array, start: int, stop: int) -> bytes:
+        """What a page begins with: its times, rows [start, stop) of those of the chunk, behind their size."""
+        head = self._encoded_times.get((start, stop))
+        if head is None:
+            encoded = encode_times(times)
+            head = self._encoded_times[start, stop] = uvar(len(encoded)) + encoded
+        return head
 
     def write_aligned(self, device: str, times: Int64Array, columns: Sequence[AlignedColumn]) -> None:
         """Write one chunk group of an aligned device: at least one row and one column."""
@@ -178,7 +210,7 @@ class TsFileWriter:
         for column in columns:
             assert len(column.column) == len(times)
             assert column.column.type is column.type
-            self._write_column(entry, times, column, bounds)
+            self._write_column(entry, device, times, column, bounds)
         for series in entry.missing():
             self._write_chunk(entry, series.header, [])
 
@@ -242,12 +274,14 @@ class TsFileWriter:
                 self._write_chunk(device, header, [])
 
     def _write_column(
-        self, device: _Device, times: Int64Array, column: AlignedColumn, bounds: list[tuple[int, int]]
+        self, device: _Device, path: str, times: Int64Array, column: AlignedColumn, bounds: list[tuple[int, int]]
     ) -> None:
         valid = column.column.valid
         if valid is not None and valid.all():
             valid = None
-        encoding = chosen_encoding(column.encoding, column.compressor, column.type, column.column.values, valid)
+        encoding = self._choose(
+            path, column.measurement, column.encoding, column.compressor, column.type, column.column.values, valid
+        )
         column = replace(column, encoding=encoding)
         pages = [self._value_page(times, column, valid, start, stop) for start, stop in bounds]
         empty = not any(page.statistics.count for page in pages)

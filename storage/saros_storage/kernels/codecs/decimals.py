@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from saros_storage.base.types import Float64Array, Int64Array
-from saros_storage.kernels.jit import kernel
+from saros_storage.kernels.jit import kernel, part
 
 
 def _scale_twin(values: Float64Array, digits_max: int, limit: float, single: bool, out: Int64Array) -> int:
@@ -27,13 +27,8 @@ def _scale_twin(values: Float64Array, digits_max: int, limit: float, single: boo
     return -1
 
 
-@kernel("i64(f64r[], i64, f64, b1, i64[])", twin=_scale_twin)
-def scale_exactly(values: Float64Array, digits_max: int, limit: float, single: bool, out: Int64Array) -> int:
-    """The least m of which each value is out[i] / 10^m, in single precision if `single`; -1: there is none.
-
-    None is beyond `digits_max` (at most 22: a double holds these powers), and no whole number beyond `limit`. -0.0,
-    infinities and what is no number are not such values.
-    """
+@part
+def _scale(values: Float64Array, digits_max: int, limit: float, single: bool, out: Int64Array) -> int:
     power = 1.0
     digits = 0
     done = 0
@@ -53,3 +48,32 @@ def scale_exactly(values: Float64Array, digits_max: int, limit: float, single: b
             digits += 1
             done = 0
     return digits
+
+
+@kernel("i64(f64r[], i64, f64, b1, i64[])", twin=_scale_twin)
+def scale_exactly(values: Float64Array, digits_max: int, limit: float, single: bool, out: Int64Array) -> int:
+    """The least m of which each value is out[i] / 10^m, in single precision if `single`; -1: there is none.
+
+    None is beyond `digits_max` (at most 22: a double holds these powers), and no whole number beyond `limit`. -0.0,
+    infinities and what is no number are not such values.
+    """
+    return _scale(values, digits_max, limit, single, out)
+
+
+def _scale_rows_twin(
+    values: Float64Array, digits_max: int, limit: float, single: bool, out: Int64Array, digits: Int64Array
+) -> None:
+    lines, wholes = values.reshape(len(digits), -1), out.reshape(len(digits), -1)
+    for row in range(len(digits)):
+        digits[row] = _scale_twin(lines[row], digits_max, limit, single, wholes[row])
+
+
+@kernel("void(f64r[], i64, f64, b1, i64[], i64[])", twin=_scale_rows_twin)
+def scale_rows_exactly(
+    values: Float64Array, digits_max: int, limit: float, single: bool, out: Int64Array, digits: Int64Array
+) -> None:
+    """`scale_exactly` for each row of a matrix, given as its rows joined: `digits` gets the m of each row, or -1."""
+    count = len(values) // len(digits)
+    for row in range(len(digits)):
+        start, stop = row * count, (row + 1) * count
+        digits[row] = _scale(values[start:stop], digits_max, limit, single, out[start:stop])

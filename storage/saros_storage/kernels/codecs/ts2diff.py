@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from saros_storage.base.types import ByteArray, Float64Array, Int64Array
+from saros_storage.base.types import BoolArray, ByteArray, Float64Array, Int64Array
 from saros_storage.kernels.codecs.bit_reader import UInt64Array
 from saros_storage.kernels.jit import kernel, part
 from saros_storage.kernels.unaligned import number_8
@@ -269,9 +269,9 @@ def _encode_twin(values: Int64Array, size: int, out: UInt64Array) -> int:
     return len(stream)
 
 
-@kernel("i64(i64r[], i64, u64[])", twin=_encode_twin)
-def ts2diff_encode(values: Int64Array, size: int, out: UInt64Array) -> int:
-    """Encode values of `size` bytes into words of `out`; answers the bytes.
+@part
+def _encode_page(values: Int64Array, size: int, out: UInt64Array, begin: int) -> int:
+    """Encode a page into the words of `out` from `begin` on; answers the bytes.
 
     A full block takes whole words, so every block starts with one; the word under construction stays in a register.
     """
@@ -279,7 +279,7 @@ def ts2diff_encode(values: Int64Array, size: int, out: UInt64Array) -> int:
     shift = 64 - 8 * size
     mask = ~U(0) >> U(shift)
     count = len(values)
-    word = 0
+    word = begin
     spare = U(0)
     for start in range(0, count, BLOCK_DELTAS + 1):
         stop = min(start + BLOCK_DELTAS, count - 1)
@@ -321,4 +321,35 @@ def ts2diff_encode(values: Int64Array, size: int, out: UInt64Array) -> int:
             out[word] = building
             word += 1
             spare = (U(64) - used) >> U(3)
-    return word * 8 - int(np.int64(spare))
+    return (word - begin) * 8 - int(np.int64(spare))
+
+
+@kernel("i64(i64r[], i64, u64[])", twin=_encode_twin)
+def ts2diff_encode(values: Int64Array, size: int, out: UInt64Array) -> int:
+    """Encode values of `size` bytes into words of `out`; answers the bytes."""
+    return _encode_page(values, size, out, 0)
+
+
+def _encode_rows_twin(values: Int64Array, wanted: BoolArray, size: int, out: UInt64Array, sizes: Int64Array) -> int:
+    word = 0
+    for row, line in enumerate(values.reshape(len(wanted), -1)):
+        sizes[row] = _encode_twin(line, size, out[word:]) if wanted[row] else 0
+        word += (int(sizes[row]) + 7) >> 3
+    return word
+
+
+@kernel("i64(i64r[], b1r[], i64, u64[], i64[])", twin=_encode_rows_twin)
+def ts2diff_encode_rows(values: Int64Array, wanted: BoolArray, size: int, out: UInt64Array, sizes: Int64Array) -> int:
+    """Encode the wanted rows of a matrix, a page each, one after the other: each begins with a word of `out`.
+
+    `values` are the rows of the matrix, joined; `sizes` gets the bytes of each page, 0 where it is not wanted. Answers
+    the words.
+    """
+    count = len(values) // len(wanted)
+    word = 0
+    for row in range(len(wanted)):
+        sizes[row] = 0
+        if wanted[row]:
+            sizes[row] = _encode_page(values[row * count : (row + 1) * count], size, out, word)
+            word += (sizes[row] + 7) >> 3
+    return word

@@ -111,7 +111,7 @@ def of_pages(type_: DataType, times: Int64Array, column: Column, counts: Sequenc
         part, end = column.slice(row, row + rows * pages), row + rows * pages
         if part.valid is None and isinstance(part.values, np.ndarray):
             shape = pages, rows
-            found += _of_even_pages(type_, times[row:end].reshape(shape), part.values.reshape(shape))
+            found += of_rows(type_, times[row:end].reshape(shape), part.values.reshape(shape))
         else:
             found += [_of_page(times[r : r + rows], column.slice(r, r + rows)) for r in range(row, end, rows)]
         row = end
@@ -125,8 +125,8 @@ def _of_page(times: Int64Array, column: Column) -> StoredStatistics:
     return of_points(column.type, times, column.values)
 
 
-def _of_even_pages(type_: DataType, times: Int64Array, values: NumericArray) -> Iterator[StoredStatistics]:
-    """Of a page in each row. Each sum is made in the order in which `of_points` makes it."""
+def of_rows(type_: DataType, times: Int64Array, values: NumericArray) -> Iterator[StoredStatistics]:
+    """`of_points` of each row of two matrices of one shape, with at least one column."""
     lows: list[Stored]
     highs: list[Stored]
     if type_ is DataType.BOOLEAN:
