@@ -301,11 +301,20 @@ def test_columns_without_values_are_left_out(tmp_path: Path) -> None:
     assert {"c": [1.0, 2.0]} == values(batch)
 
 
-def test_columns_that_no_series_can_hold_are_named_with_the_way_out(tmp_path: Path) -> None:
-    with pytest.raises(
-        SourceError, match=r"column 'v' is list<.*>, which no series can hold: list the others in --col"
-    ):
-        table(tmp_path, {"time": STAMPS, "v": pa.array([[1], [2]])})
+def test_columns_that_no_series_can_hold_are_left_out_and_named(tmp_path: Path) -> None:
+    odd = {
+        "l": pa.array([[1], [2]], pa.large_list(pa.field("element", pa.int64()))),
+        "f": pa.array([b"ab", b"cd"], pa.binary(2)),
+        "t": pa.array([1, 2], pa.time32("ms")),
+    }
+    odd |= {"d": pa.array([1, 2], pa.duration("s")), "s": pa.array([{"a": 1}, None])}
+    batch = table(tmp_path, {"time": STAMPS, **odd, "v": pa.array([1, 2])})
+    assert {"v": [1, 2]} == values(batch)
+    assert [f"{name} is left out: no series can hold {array.type}" for name, array in odd.items()] == batch.notes
+    with pytest.raises(SourceError, match=r"column 'l' is large_list<.*>, which no series can hold"):
+        table(tmp_path, {"time": STAMPS, "l": odd["l"], "v": pa.array([1, 2])}, only=("l", "v"))
+    with pytest.raises(SourceError, match=r"column 'l' is large_list<.*>, which no series can hold"):
+        table(tmp_path, {"time": STAMPS, "l": odd["l"]})
 
 
 @pytest.mark.parametrize("name", ["when", None])
@@ -449,7 +458,7 @@ def test_quoted_empty_fields_are_empty_texts_and_no_numbers(tmp_path: Path) -> N
 
 
 def test_a_quoted_line_break_may_lie_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saros_server.sources.input_files._BLOCK_BYTES", 100)
+    monkeypatch.setattr("saros_server.sources.csv_files._BLOCK_BYTES", 100)
     texts = [f"line\nbreak {i}" for i in range(100)]
     (tmp_path / "p.csv").write_text("time,s\n" + "".join(f'{i},"{text}"\n' for i, text in enumerate(texts)))
     batches = list(read_source(tmp_path / "p.csv", None, SourceOptions()))
@@ -478,3 +487,53 @@ def test_an_impossible_conversion_is_refused(tmp_path: Path) -> None:
         table(tmp_path, {"time": STAMPS, "v": pa.array([1.5, 2.5])}, types={"v": "BLOB"})
     with pytest.raises(SourceError, match="column 'v' is BOOLEAN, and --type says TIMESTAMP: leave --type out"):
         table(tmp_path, {"time": STAMPS, "v": pa.array([True, False])}, types={"v": "TIMESTAMP"})
+
+
+@pytest.mark.parametrize("mark", ["NA", "N/A", "#N/A", "null", "-", "--", "None", "<NA>"])
+def test_marks_of_no_value_among_numbers_are_none_and_told(tmp_path: Path, mark: str) -> None:
+    batch = read(tmp_path, f"time,n,b,s\n1,{mark},true,{mark}\n2,5,{mark},x\n3,{mark},{mark},{mark}\n")
+    expected = {"n": [None, 5.0, None], "b": [True, None, None], "s": [mark, "x", mark]}
+    assert (expected, []) == (values(batch), batch.bad)
+    assert [
+        f"n is DOUBLE, and {mark!r} in it no value; --type 'n=TEXT' keeps it as text",
+        f"b is BOOLEAN, and {mark!r} in it no value; --type 'b=TEXT' keeps it as text",
+    ] == batch.notes
+    assert [5] == values(read(tmp_path, f"time,n\n1,{mark}\n2,5\n", types={"n": "INT32"}))["n"][1:]
+    assert [mark, "5"] == values(read(tmp_path, f"time,n\n1,{mark}\n2,5\n", types={"n": "TEXT"}))["n"]
+
+
+def test_a_minus_as_typographers_write_it_is_one(tmp_path: Path) -> None:
+    text = "time,x,n\n1,\N{MINUS SIGN}1.5,\N{MINUS SIGN}7\n2,INF,8\n3,-INF,9\n"
+    batch = read(tmp_path, text, types={"n": "INT64"})
+    assert {"x": [-1.5, np.inf, -np.inf], "n": [-7, 8, 9]} == values(batch)
+
+
+@pytest.mark.parametrize("blank", [" ", "\N{NO-BREAK SPACE}", "\N{NARROW NO-BREAK SPACE}"])
+def test_blanks_between_thousands_are_told_and_read_by_an_option(tmp_path: Path, blank: str) -> None:
+    text = f"time;v\n1;1{blank}234.5\n2;-12{blank}345{blank}678\n"
+    (note,) = read(tmp_path, text).notes
+    assert f'v is TEXT, since {f"1{blank}234.5"!r} is no number; --thousands " " reads it as one' == note
+    assert {"v": [1234.5, -12345678.0]} == values(read(tmp_path, text, thousands=" "))
+
+
+@pytest.mark.parametrize("blank", ["", "   ", "\t"])
+def test_blank_lines_are_no_rows(tmp_path: Path, blank: str) -> None:
+    batch = read(tmp_path, f"{blank}\ntime,v\n1,1\n{blank}\nx,2\n3,3\n{blank}\n", time_format="epoch")
+    assert [(5, "time: 'x' is no whole number as a time")] == [(row.number, row.reason) for row in batch.bad]
+    assert [1, 3] == batch.times.to_pylist()
+
+
+def test_rows_that_end_in_a_delimiter_are_told_apart(tmp_path: Path) -> None:
+    batch = read(tmp_path, "time;v\n1;1\n2;2;\n3;3;\n4;4\n")
+    assert [(3, "3 fields where the header has 2"), (4, "3 fields where the header has 2")] == [
+        (row.number, row.reason) for row in batch.bad
+    ]
+    assert ["rows end in ';', and the header does not: add one to the end of the header"] == batch.notes
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "~"])
+def test_the_line_of_excel_gives_the_delimiter(tmp_path: Path, separator: str) -> None:
+    rows = [["time", "a,b"], ["1", "x,y"], ["bad", "z"]]
+    text = f"sep={separator}\n" + "".join(separator.join(row) + "\n" for row in rows)
+    batch = read(tmp_path, text, time_format="epoch")
+    assert ({"a,b": ["x,y"]}, [4]) == (values(batch), [row.number for row in batch.bad])

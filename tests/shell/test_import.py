@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 from datetime import date
 from pathlib import Path
@@ -56,7 +55,7 @@ def test_bad_rows_are_counted_shown_and_kept_apart(tmp_path: Path, capsys: pytes
 def test_bad_rows_behind_the_last_good_one_are_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, good: int
 ) -> None:
-    monkeypatch.setattr("saros_server.sources.input_files._BLOCK_BYTES", 100)
+    monkeypatch.setattr("saros_server.sources.csv_files._BLOCK_BYTES", 100)
     source = tmp_path / "p.csv"
     source.write_text("time,x\n" + "".join(f"{i},{i}\n" for i in range(good)) + "1,2,3\n4\n" * 20)
     assert 1 == run(tmp_path, "--device", "root.a.d", str(source))
@@ -268,23 +267,59 @@ def test_a_device_that_cannot_be_told_is_refused_before_anything_is_read(
     assert not (tmp_path / "data").exists()
 
 
-def test_compressed_files_and_utf_16_are_told_apart_from_latin_1(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = "time,x\n1,2\n"
-    (tmp_path / "p.csv.gz").write_bytes(gzip.compress(text.encode()))
-    (tmp_path / "p.csv").write_bytes(text.encode("utf-16"))
-    for name, told in (("p.csv.gz", "is compressed (gzip): unpack it first"), ("p.csv", "--encoding utf-16")):
-        assert 1 == run(tmp_path, "--device", "root.a.d", str(tmp_path / name))
-        assert told in capsys.readouterr().err
-    assert 0 == run(tmp_path, "--device", "root.a.d", "--encoding", "utf-16", str(tmp_path / "p.csv"))
-
-
-def test_a_tsfile_is_loaded_by_sql(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = tmp_path / "p.tsfile"
-    source.write_bytes(b"TsFile\x04\xd2\xff")
+@pytest.mark.parametrize("way", ["gzip", "zstd", "bz2", "lz4"])
+def test_compressed_files_are_unpacked(tmp_path: Path, way: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "time,x\n" + "".join(f"{i},{i}\n" for i in range(1, 1_001)) + "1001,2,3\n"
+    source = tmp_path / f"pump.csv.{way}"
+    with pa.output_stream(str(source), compression=way) as stream:
+        stream.write(text.encode())
+    source = source.rename(tmp_path / "pump.csv.gz")  # the name says nothing
+    assert 1 == run(tmp_path, "--device", "root.a.{file}", "--batch-rows", "100", str(source))
+    assert "pump.csv.gz, line 1002: 3 fields where the header has 2\n" in capsys.readouterr().err
+    assert [(1_000, 500_500.0)] == rows(tmp_path, "select count(x), sum(x) from root.a.pump")
+    source.write_bytes(source.read_bytes()[:200])
     assert 1 == run(tmp_path, "--device", "root.a.d", str(source))
-    assert f"is a TsFile, which is loaded by SQL: load '{source}'" in capsys.readouterr().err
+    assert f"saros import: {source}: " in capsys.readouterr().err
+
+
+def test_utf_16_is_told_apart_from_latin_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "p.csv"
+    source.write_bytes("time,x\n1,2\n".encode("utf-16"))
+    assert 1 == run(tmp_path, "--device", "root.a.d", str(source))
+    assert "--encoding utf-16" in capsys.readouterr().err
+    assert 0 == run(tmp_path, "--device", "root.a.d", "--encoding", "utf-16", str(source))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"PK\x03\x04....", "is a zip archive, as spreadsheets are: unpack it, or save the sheet as CSV"),
+        (b"ARROW1\x00\x00", "is an Arrow file: write it as Parquet"),
+        (b"SQLite format 3\x00", "is an SQLite database: export its tables as CSV"),
+        (b"time,x\n1,\x00\n", "is no text, and neither Parquet nor TsFile"),
+        (b'[{"time": 1, "v": 2}]\n', "is a JSON array: write one object per line, such as with jq -c '.[]'"),
+        (b'\n{\n  "time": 1,\n  "v": 2\n}\n', "line 2, is no JSON object: JSON lines have one object per line"),
+        (b"<?xml version='1.0'?>\n", "is XML or HTML: import reads CSV, JSON lines, Parquet and TsFiles"),
+    ],
+)
+def test_what_import_does_not_read_is_refused_by_its_content(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, said: str
+) -> None:
+    for name in ("p.csv", "p.json", "p.parquet", "p"):
+        source = tmp_path / name
+        source.write_bytes(content)
+        assert 1 == run(tmp_path, "--device", "root.a.d", str(source))
+        assert said in capsys.readouterr().err
+    assert [] == rows(tmp_path, "show timeseries")
+
+
+def test_the_content_says_what_a_file_is_and_not_its_name(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text('{"time": 1, "x": 1}\n')
+    (tmp_path / "b.json").write_text("time,x\n1,2\n")
+    pq.write_table(pa.table({"time": pa.array([1]), "x": pa.array([3.0])}), tmp_path / "c.csv")
+    files = [str(tmp_path / name) for name in ("a.txt", "b.json", "c.csv")]
+    assert 0 == run(tmp_path, "--device", "root.a.{file}", *files)
+    assert [(1, 1.0, 2.0, 3.0)] == rows(tmp_path, "select a.x, b.x, c.x from root.a")
 
 
 def test_a_value_that_does_not_fit_an_existing_series_is_told_with_line_column_and_type(

@@ -1,7 +1,8 @@
-"""CSV and Parquet files that are imported: their rows as typed columns, and the series that these go to.
+"""Files that are imported: their rows as typed columns, and the series that these go to.
 
-input_files     files as batches of times and typed columns
-source_layout   the columns of a batch, and their types; source_times, source_types, time_column: parts of that
+input_files     files as batches of times and typed columns; csv_files, annotated_csv, json_lines: of these formats
+opened_file     the format of a file, and its bytes, unpacked
+source_layout   the columns of a batch, and their types; source_times, iso_8601, source_types, time_column: its parts
 source_options  how a file is read
 destination     the devices and series of a file's columns
 series_types    the types of series that exist, and those that an import creates

@@ -18,6 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from saros_server.sources.opened_file import COMPRESSED_SUFFIXES
 from saros_server.sources.source_layout import SourceBatch, SourceColumn
 from saros_server.sources.source_options import SourceError
 from saros_storage.base.errors import UserMistake
@@ -48,7 +49,7 @@ class Destination:
         if self._template is None:
             path = value or ""
         else:
-            path = self._template.replace("{file}", quote_node(self._file.stem))
+            path = self._template.replace("{file}", quote_node(_stem(self._file)))
             path = path if value is None else path.replace("{device}", quote_node(value))
         try:
             return join_nodes(split_path(path))
@@ -71,6 +72,11 @@ class Destination:
         except UserMistake as error:
             raise SourceError(f"{self._file}: {error}") from error
         return device, unquote_node(measurement)
+
+
+def _stem(file: Path) -> str:
+    """The name without the format's suffix, nor that of a compression after it."""
+    return file.with_suffix("").stem if file.suffix.lower() in COMPRESSED_SUFFIXES else file.stem
 
 
 @dataclass(frozen=True, slots=True)

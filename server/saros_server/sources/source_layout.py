@@ -28,13 +28,13 @@ from saros_server.sources.source_types import (
     can_cast,
     cast,
     inferred_type,
+    is_no_value,
     is_stored_as,
     is_text,
     parse,
     plain,
     refuse_decimal_commas,
     rounded,
-    without_blank,
 )
 from saros_server.sources.time_column import find_time_column, unnamed_indexes
 from saros_storage.base.arrow import data_type_of
@@ -154,10 +154,20 @@ class _Findings:
 
 
 class Layout:
-    """Which column is what, and how each is converted. `stated`: the types that the file states, by header."""
+    """Which column is what, and how each is converted.
+
+    stated      the types that the file states, by header
+    inferred    those of columns that a whole file was read for
+    """
 
     def __init__(
-        self, header: list[str], stated: Mapping[str, DataType], options: SourceOptions, series: Series, file: str
+        self,
+        header: list[str],
+        stated: Mapping[str, DataType],
+        options: SourceOptions,
+        series: Series,
+        file: str,
+        inferred: Mapping[str, DataType] | None = None,
     ) -> None:
         self._options = options
         self._stated = stated
@@ -173,7 +183,7 @@ class Layout:
         if unknown:
             raise SourceError(f"{file} has no column {unknown[0]!r}; it has {', '.join(header)}")
         self._asked = {name: self._data_type(name, word) for name, word in options.types.items()}
-        self._inferred: dict[str, DataType] = {}
+        self._inferred = dict(inferred or {})
         self._time: tuple[str, ...] = ()
         self._values: list[str] = []
         if set(header) <= {*(options.time_columns or header[:1]), options.device_column}:
@@ -237,28 +247,31 @@ class Layout:
             if name not in apart | wanted:
                 apart.add(name)
                 notes.append(f"{name} is left out: pandas' numbers of the rows; --map {name}=NAME imports it")
-        headers = batch.schema.names
-        self._values = [h for h in headers if h not in apart and (options.only is None or h in options.only)]
-        self._check_types(batch.schema)
+        self._check_times(batch.schema)
+        fields = {f.name: f.type for f in batch.schema if f.name not in apart}
+        for name, type_ in fields.items():
+            if data_type_of(type_) is not None or pa.types.is_null(type_) or not self._is_wanted(name):
+                continue
+            if name in wanted or len(fields) == 1:
+                raise SourceError(f"{self._file}: column {name!r} is {type_}, which no series can hold")
+            apart.add(name)
+            notes.append(f"{name} is left out: no series can hold {type_}")
+        self._values = [name for name in fields if name not in apart and self._is_wanted(name)]
         if not self._values:
             raise self._no_values(self._time)
 
-    def _check_types(self, schema: pa.Schema) -> None:
-        """Raise SourceError for a column of a type that holds no times, or no values of a series."""
+    def _is_wanted(self, name: str) -> bool:
+        return self._options.only is None or name in self._options.only
+
+    def _check_times(self, schema: pa.Schema) -> None:
+        """Raise SourceError for a column of a type that holds no times."""
         for name in self._time:
             type_ = schema.field(name).type
-            t = pa.types
-            if not (t.is_timestamp(type_) or t.is_integer(type_) or t.is_date(type_) or is_text(type_)):
+            if not self._reader.reads(type_):
                 word = self._stated[name].name if name in self._stated else type_
                 raise SourceError(
                     f"{self._file}: column {name!r} is {word}, which is no time: --time-column NAME says which column "
-                    "holds the times"
-                )
-        for name in self._values:
-            type_ = schema.field(name).type
-            if data_type_of(type_) is None and not pa.types.is_null(type_):
-                raise SourceError(
-                    f"{self._file}: column {name!r} is {type_}, which no series can hold: list the others in --columns"
+                    f"holds the times{', --time-format epoch:s that they are seconds' * pa.types.is_floating(type_)}"
                 )
 
     # ------------------------------------------------------------------ times and devices
@@ -382,11 +395,11 @@ class Layout:
     ) -> None:
         lost = pc.and_(pc.is_null(converted), pc.is_valid(values))
         if is_text(values.type) and type_ not in STRING_TYPES:
-            text = pc.utf8_trim_whitespace(values)
-            lost = pc.and_(lost, pc.not_equal(text, ""))
+            absent = is_no_value(values, type_)
+            lost = pc.and_not(lost, absent)
             if type_ in NUMERIC_TYPES and header not in self._asked:
                 fit = len(converted) - converted.null_count
-                present = without_blank(text).drop_null()
+                present = pc.utf8_trim_whitespace(values.filter(pc.invert(absent)))
                 refuse_decimal_commas(f"{self._file}: {header}", present, fit, self._options, "say --decimal ,")
         for index in pc.indices_nonzero(lost).to_pylist():
             found.reasons.setdefault(index, f"{header}: {_stripped(values[index].as_py())!r} is no {type_.name}")

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+#: Blanks between thousands that do not break a line; `--thousands " "` means them, too.
+WIDE_BLANKS = "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}"
+
 
 class SourceError(Exception):
     """A file or an option cannot be used; the message says why and what to do."""
@@ -41,7 +44,9 @@ class SourceOptions:
 
     def plain_numbers(self, text: pa.Array) -> pa.Array:
         """Numbers with a point as decimal mark; with another mark, a text with a point is no number."""
-        if self.thousands:
+        if self.thousands == " ":
+            text = pc.replace_substring_regex(text, f"[ {WIDE_BLANKS}]", "")
+        elif self.thousands:
             text = pc.replace_substring(text, self.thousands, "")
         if self.decimal == ".":
             return text

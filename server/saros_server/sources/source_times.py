@@ -6,10 +6,12 @@ Notes say if the clocks of the zone, or the database's unit, have changed a time
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from saros_server.sources.iso_8601 import NANOSECONDS, WITH_OFFSET, cast_iso, iso_count
 from saros_server.sources.plurals import counted
 from saros_server.sources.source_options import SourceOptions
 from saros_server.sources.source_types import (
@@ -23,13 +25,12 @@ from saros_server.sources.source_types import (
     without_blank,
 )
 
-#: Ends a time that says how far it is from UTC.
-_OFFSET = r"(Z|[+-]\d\d:?\d\d)$"
-ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?$"
-#: Of seconds; ISO 8601 allows a comma.
-_COMMA_FRACTION = r"(:\d\d),(\d)"
 _FRACTION = r"(:\d\d)[.,](?P<fraction>\d{1,9})"
 _EPOCH_UNITS = {"epoch:s": "s", "epoch:ms": "ms", "epoch:us": "us", "epoch:ns": "ns"}
+#: Nanoseconds in a unit.
+_NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+#: A number of seconds since 1970, or of milliseconds, with a fraction.
+_DECIMAL = r"^[+-]?\d{1,18}(\.\d{1,9})?$"
 #: Of time, from coarse to fine.
 _UNITS = ("s", "ms", "us", "ns")
 #: Why a row is bad whose time is written in another way.
@@ -53,7 +54,7 @@ class TimeReader:
             return self._typed(column, notes), NO_TIME
         text = without_blank(pc.utf8_trim_whitespace(column))
         if self._format in _EPOCH_UNITS:
-            return self._ticks(whole_numbers(text, pa.int64())), NO_TICKS
+            return _since_1970(text, _EPOCH_UNITS[self._format]), NO_TICKS
         if self._format == "epoch" or (self._format is None and 2 * matches(text, INTEGER) > len(text)):
             return whole_numbers(text, pa.int64()), NO_TICKS
         if self._format is None:
@@ -61,11 +62,16 @@ class TimeReader:
         parsed = _parsed(text, self._format)  # in UTC if the pattern has %z
         return parsed if parsed.type.tz else self._zoned(parsed, notes), f"does not fit {self._format}"
 
+    def reads(self, type_: pa.DataType) -> bool:
+        """Whether a column of the type may hold times."""
+        of_times = pa.types.is_timestamp(type_) or pa.types.is_integer(type_) or pa.types.is_date(type_)
+        return of_times or is_text(type_) or (pa.types.is_floating(type_) and self._format in _EPOCH_UNITS)
+
     def are_times(self, text: pa.Array) -> bool:
         """Whether most of the texts of a column are times, and no whole numbers."""
         text = without_blank(pc.utf8_trim_whitespace(text)).drop_null()
         if self._format is None:
-            count = matches(pc.replace_substring_regex(text, _COMMA_FRACTION, r"\1.\2"), ISO)
+            count = iso_count(text)
         elif self._format.startswith("epoch"):
             count = 0
         else:
@@ -96,16 +102,14 @@ class TimeReader:
         return numbers if unit is None else numbers.cast(pa.timestamp(unit, tz="UTC"))
 
     def _iso(self, text: pa.Array, notes: list[str]) -> pa.Array:
-        if matches(text, _COMMA_FRACTION):
-            text = pc.replace_substring_regex(text, _COMMA_FRACTION, r"\1.\2")
-        unit = "ns" if matches(text, r"\.\d{7}") else "us"
+        unit = "ns" if matches(text, NANOSECONDS) else "us"
         naive, aware = pa.timestamp(unit), pa.timestamp(unit, tz="UTC")
-        ends = matches(text, _OFFSET)
+        ends = matches(text, WITH_OFFSET)
         if ends == 0:
             return self._zoned(_cast_iso(text, naive), notes)
         if ends == len(text):
             return _cast_iso(text, aware)
-        says = pc.fill_null(pc.match_substring_regex(text, _OFFSET), False)
+        says = pc.fill_null(pc.match_substring_regex(text, WITH_OFFSET), False)
         given = _cast_iso(pc.if_else(says, text, NO_TEXT), aware)
         assumed = self._zoned(_cast_iso(pc.if_else(says, NO_TEXT, text), naive), notes)
         return pc.coalesce(given, assumed.cast(aware))
@@ -114,6 +118,8 @@ class TimeReader:
         """Times that are no texts: in the zone, if they name none."""
         if pa.types.is_integer(column.type):
             return self._ticks(cast_fitting(column, pa.int64()))
+        if pa.types.is_floating(column.type):
+            return _of_floats(column, _EPOCH_UNITS[self._format or ""])
         if pa.types.is_date(column.type):
             column = column.cast(pa.timestamp("ms"))
         return self._zoned(column, notes) if column.type.tz is None else column
@@ -163,11 +169,30 @@ def _first_of(naive: pa.Array, which: pa.Array) -> str:
     return f"{counted(pc.sum(which).as_py(), 'row')} from {first} on"
 
 
+def _since_1970(text: pa.Array, unit: str) -> pa.Array:
+    """Timestamps of numbers of the unit, which may have a fraction; null where a text is no number."""
+    whole = whole_numbers(text, pa.int64())
+    if whole.null_count == text.null_count:
+        return whole.cast(pa.timestamp(unit, "UTC"))
+    found = "ns" if matches(text, NANOSECONDS) or unit != "s" else "us"
+    factor = Decimal(_NANOSECONDS[unit]) / _NANOSECONDS[found]
+    numbers = cast_fitting(matching(text, _DECIMAL), pa.decimal128(27, 9))
+    ticks = pc.floor(pc.multiply(numbers, pa.scalar(factor, pa.decimal128(10, 0))))
+    return cast_fitting(ticks, pa.int64()).cast(pa.timestamp(found, "UTC"))
+
+
+def _of_floats(numbers: pa.Array, unit: str) -> pa.Array:
+    """Timestamps, to the microsecond: finer than that a float of today's seconds is not."""
+    found = "ns" if unit == "ns" else "us"
+    ticks = pc.round(pc.multiply(numbers.cast(pa.float64()), _NANOSECONDS[unit] / _NANOSECONDS[found]))
+    return cast_fitting(ticks, pa.int64()).cast(pa.timestamp(found, "UTC"))
+
+
 def _cast_iso(text: pa.Array, type_: pa.DataType) -> pa.Array:
     try:
         return text.cast(type_)
     except pa.ArrowInvalid:
-        return cast_fitting(matching(text, ISO), type_)
+        return cast_iso(text, type_)
 
 
 def _parsed(text: pa.Array, pattern: str) -> pa.Array:

@@ -2,11 +2,13 @@
 
     text  -> BOOLEAN     true, false in any case, 1, 0
           -> INT32 INT64 digits with a sign; also 5.0, as pandas writes whole numbers beside gaps
-          -> FLOAT DOUBLE decimal or scientific; NaN, inf, Infinity
+          -> FLOAT DOUBLE decimal or scientific; NaN, inf, Infinity; a minus of U+2212, too
           -> DATE        2024-02-29
           -> BLOB        0x and two hexadecimal digits per byte
           -> TEXT STRING the text as it is
     typed -> the same type, or one of `_CASTS`
+
+Marks of no value (`NA_MARKS`) are null in any type but TEXT and STRING.
 
 A value that does not fit becomes null; the caller compares with the source to find it. TIMESTAMP: `source_times.py`.
 Pure: any thread.
@@ -20,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from saros_server.sources.source_options import SourceError, SourceOptions
+from saros_server.sources.source_options import WIDE_BLANKS, SourceError, SourceOptions
 from saros_storage.base.arrow import arrow_type, data_type_of
 from saros_storage.base.types import FLOATING_TYPES, STRING_TYPES, DataType, TimeUnit
 from saros_wire.client_values import arrow_array
@@ -32,9 +34,18 @@ _WHOLE = r"^[+-]?\d+(\.0*)?$"
 _NEEDLESS = r"^\+|\.0*$"
 _BOOLEAN = r"^([tT]rue|[fF]alse|TRUE|FALSE)$"
 _BYTES = r"^0[xX]([0-9a-fA-F]{2})*$"
+#: What loggers, spreadsheets and pandas write for no value.
+NA_MARKS = pa.array(
+    [
+        *("NA", "N/A", "n/a", "na", "#N/A", "#NA", "<NA>", "NULL", "Null", "null", "None", "none", "nil"),
+        *("-", "--", "---", "\N{EN DASH}", "\N{EM DASH}"),
+    ],
+    pa.string(),
+)
+_MINUS = "\N{MINUS SIGN}"
 #: A number with a decimal comma, and maybe marks between its thousands.
-_COMMA_NUMBER = r"^[+-]?\d+([. ']\d{3})*,\d+([eE][+-]?\d+)?$"
-_THOUSANDS = r"^[+-]?\d{1,3}([.,' ])\d{3}(?!\d)"
+_COMMA_NUMBER = rf"^[+-]?\d+([. '{WIDE_BLANKS}]\d{{3}})*,\d+([eE][+-]?\d+)?$"
+_THOUSANDS = rf"^[+-]?\d{{1,3}}([.,' {WIDE_BLANKS}])\d{{3}}"
 #: From here on a DOUBLE does not hold every whole number; numbers from here on have at least so many digits.
 _EXACT_MAX = 2.0**53
 _LONG = r"^[+-]?\d{16,}$"
@@ -97,6 +108,14 @@ def parse(column: pa.Array, type_: DataType, options: SourceOptions) -> pa.Array
     return cast_fitting(without_blank(text), arrow_type(type_, _INSTANT))
 
 
+def is_no_value(text: pa.Array, type_: DataType) -> pa.Array:
+    """Return which of the texts stand for no value where values are of the type."""
+    if type_ in STRING_TYPES:
+        return pc.is_null(text)
+    trimmed = pc.utf8_trim_whitespace(text)
+    return pc.or_kleene(pc.equal(trimmed, ""), pc.is_in(trimmed, NA_MARKS))
+
+
 def without_blank(text: pa.Array) -> pa.Array:
     """The texts with null for empty ones."""
     blank = pc.equal(text, "")
@@ -125,7 +144,12 @@ def whole_numbers(text: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _sorted_out(text: pa.Array, type_: pa.DataType) -> pa.Array:
-    return cast_fitting(pc.replace_substring_regex(matching(text, _WHOLE), _NEEDLESS, ""), type_)
+    whole = matching(_with_plain_minus(text), _WHOLE)
+    return cast_fitting(pc.replace_substring_regex(whole, _NEEDLESS, ""), type_)
+
+
+def _with_plain_minus(text: pa.Array) -> pa.Array:
+    return pc.replace_substring(text, _MINUS, "-")
 
 
 def _floats(text: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -133,7 +157,7 @@ def _floats(text: pa.Array, type_: pa.DataType) -> pa.Array:
     try:
         numbers = text.cast(type_)
     except pa.ArrowInvalid:
-        numbers = cast_fitting(matching(text, NUMBER), type_)
+        numbers = cast_fitting(matching(_with_plain_minus(text), NUMBER), type_)
     infinite = pc.is_inf(numbers)
     if pc.any(infinite).as_py():
         overflows = pc.and_(infinite, pc.invert(pc.match_substring(text, "inf", ignore_case=True)))
@@ -206,15 +230,25 @@ def inferred_type(header: str, column: pa.Array, options: SourceOptions, file: s
     text = without_blank(pc.utf8_trim_whitespace(column)).drop_null()
     if not len(text):
         return None, ""
-    numbers = options.plain_numbers(text)
+    present = text.filter(pc.invert(pc.is_in(text, NA_MARKS)))
+    numbers = _with_plain_minus(options.plain_numbers(present))
     count = matches(numbers, NUMBER)
-    if count == len(text):
-        return _number_type(header, numbers)
-    if matches(text, _BOOLEAN) == len(text):
-        return DataType.BOOLEAN, ""
+    if count == len(present) > 0:
+        type_, note = _number_type(header, numbers)
+        return type_, note or _marks(header, text, type_)
+    if matches(present, _BOOLEAN) == len(present) > 0:
+        return DataType.BOOLEAN, _marks(header, text, DataType.BOOLEAN)
     remedy = f"say --decimal , or, if these are texts, --type '{header}=TEXT'"
     refuse_decimal_commas(f"{file}: {header}", text, count, options, remedy)
-    return DataType.TEXT, _odd_word(header, text, numbers) if 2 * count > len(text) else ""
+    likely = matches(numbers, f"{NUMBER}|{_THOUSANDS}")
+    return DataType.TEXT, _odd_word(header, present, numbers) if 2 * likely > len(present) else ""
+
+
+def _marks(header: str, text: pa.Array, type_: DataType) -> str:
+    marks = text.filter(pc.is_in(text, NA_MARKS))
+    if not len(marks):
+        return ""
+    return f"{header} is {type_.name}, and {marks[0].as_py()!r} in it no value; --type '{header}=TEXT' keeps it as text"
 
 
 def refuse_decimal_commas(where: str, text: pa.Array, numbers: int, options: SourceOptions, remedy: str) -> None:
@@ -243,7 +277,7 @@ def _odd_word(header: str, text: pa.Array, numbers: pa.Array) -> str:
     odd = text.filter(pc.invert(pc.match_substring_regex(numbers, NUMBER)))[0].as_py()
     mark = re.match(_THOUSANDS, odd)
     remedy = (
-        f'--thousands "{mark[1]}" reads it as one'
+        f'--thousands "{" " if mark[1] in WIDE_BLANKS else mark[1]}" reads it as one'
         if mark
         else f"--null '{odd}' is no value then, --type '{header}=DOUBLE' sets such rows aside"
     )

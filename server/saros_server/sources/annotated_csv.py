@@ -1,0 +1,182 @@
+"""InfluxDB's annotated CSV: tables one after the other, each with rows that describe its columns.
+
+    #datatype,string,long,dateTime:RFC3339,double,string,string
+    #group,false,false,false,false,true,true
+    #default,_result,,,,,
+    ,result,table,_time,_value,_field,host
+    ,,0,2024-01-01T00:00:00Z,1.5,temperature,pump1
+
+The time is `_time`. Values of `_value` go to the series that `_field` names; other columns are fields of their own, as
+after pivot(). Columns of the group, `result`, `table`, `_start` and `_stop` are no values unless an option names them.
+Not thread-safe.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from saros_server.sources.csv_files import CsvRows
+from saros_server.sources.opened_file import InputFile
+from saros_server.sources.source_layout import Layout, Series, SourceBatch
+from saros_server.sources.source_options import SourceError, SourceOptions
+from saros_storage.base.types import DataType
+
+_ANNOTATIONS = ("#datatype", "#group", "#default")
+_TYPES = {
+    "boolean": DataType.BOOLEAN,
+    "long": DataType.INT64,
+    "unsignedLong": DataType.INT64,
+    "double": DataType.DOUBLE,
+    "string": DataType.TEXT,
+}
+_TIME, _FIELD, _VALUE = "_time", "_field", "_value"
+#: Columns about a table.
+_ABOUT = frozenset({"", "result", "table", "_start", "_stop", "_measurement", _FIELD})
+
+
+@dataclass(slots=True)
+class _Table:
+    """Tables of the same columns: where they begin and end in the file, and the annotations."""
+
+    start: int
+    #: Lines in front of it.
+    first_line: int
+    stop: int | None = None
+    #: Lines of annotations and blank ones, in front of the header.
+    preamble: int = 0
+    annotations: dict[str, list[str]] = field(default_factory=dict)
+
+
+def is_annotated(file: InputFile, options: SourceOptions) -> bool:
+    """Whether the first line that is not skipped is an annotation."""
+    with file.text(options.encoding, errors="replace") as stream:
+        return next(islice(stream, options.skip_lines, None), "").startswith(_ANNOTATIONS)
+
+
+def read_annotated_csv(file: InputFile, options: SourceOptions, series: Series) -> Iterator[SourceBatch]:
+    """Yield the file's batches. Raises SourceError, OSError, UnicodeDecodeError, pa.ArrowInvalid."""
+    row = 0
+    for table in _tables(file, options):
+        part = replace(file, start=table.start, stop=table.stop)
+        rows = CsvRows(part, replace(options, skip_lines=table.preamble, delimiter=options.delimiter or ","))
+        if "error" in rows.header:
+            raise SourceError(f"{file.name} holds an error of InfluxDB's instead of rows")
+        converter = _Converter(rows.header, table.annotations, options, series, file.name)
+        before = row
+        for batch in rows.converted([f"{place}" for place in range(len(rows.header))], converter.convert):
+            bad = [replace(one, number=one.number + table.first_line) for one in batch.bad]
+            row = before + batch.stop_row
+            yield replace(batch, bad=bad, stop_row=row)
+
+
+def _tables(file: InputFile, options: SourceOptions) -> list[_Table]:
+    """Find the tables of a file."""
+    found: list[_Table] = []
+    position, in_header = 0, False
+    with file.opened() as opened:
+        for number, line in enumerate(_lines(opened.stream)):
+            text = line.decode(options.encoding, errors="replace").lstrip("\ufeff")
+            annotation = number >= options.skip_lines and text.startswith(_ANNOTATIONS)
+            if annotation and not in_header:
+                if found:
+                    found[-1].stop = position
+                found.append(_Table(position, number))
+            if annotation:
+                name, *values = next(csv.reader([text.rstrip("\r\n")]))
+                found[-1].annotations[name] = values
+            if found and (annotation or (in_header and not text.strip())):
+                found[-1].preamble += 1
+            in_header = annotation or (in_header and not text.strip())
+            position += len(line)
+    return found
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    return iter(io.BufferedReader(cast("io.RawIOBase", stream)))
+
+
+class _Converter:
+    """From the texts of a table to batches: one, or one for each name in `_field`."""
+
+    def __init__(
+        self,
+        header: Sequence[str],
+        annotations: Mapping[str, Sequence[str]],
+        options: SourceOptions,
+        series: Series,
+        file: str,
+    ) -> None:
+        def described(annotation: str) -> dict[str, str]:
+            return dict(zip(header[1:], annotations.get(annotation, ()), strict=False))
+
+        grouped = {name for name, flag in described("#group").items() if flag == "true"}
+        asked = {*options.names, *options.types, *(options.only or ()), *options.time_columns, options.device_column}
+        self._kept = [place for place, name in enumerate(header) if name not in (_ABOUT | grouped) - asked]
+        self._field = header.index(_FIELD) if _FIELD in header and _VALUE in header else None
+        self._header = header
+        self._words = described("#datatype")
+        self._defaults = {name: text for name, text in described("#default").items() if text}
+        times = options.time_columns or ((_TIME,) if _TIME in header else ())
+        self._options = replace(options, time_columns=times)
+        self._series = series
+        self._file = file
+        #: By field.
+        self._layouts: dict[str | None, Layout] = {}
+
+    def convert(self, batch: pa.RecordBatch, row: int, position: int) -> list[SourceBatch]:
+        """See `csv_files.Convert`."""
+        if self._field is None and self._options.only is not None and not {*self._options.only} & {*self._names(None)}:
+            return []
+        columns = [self._filled(batch.column(place), self._header[place]) for place in self._kept]
+        if self._field is None:
+            return [self._layout(None).convert(pa.RecordBatch.from_arrays(columns, self._names(None)), row, position)]
+        fields = batch.column(self._field).dictionary_encode()
+        found = []
+        for code, name in enumerate(fields.dictionary.to_pylist()):
+            if self._options.only is not None and name not in self._options.only:
+                continue
+            rows = pc.indices_nonzero(pc.equal(fields.indices, code))
+            part = pa.RecordBatch.from_arrays([column.take(rows) for column in columns], self._names(name))
+            converted = self._layout(name).convert(part, 0, position)
+            bad = [replace(one, number=row + rows[one.number - 1].as_py() + 1) for one in converted.bad]
+            found.append(replace(converted, bad=bad, stop_row=row))
+        return [*found[:-1], *(replace(last, stop_row=row + batch.num_rows) for last in found[-1:])]
+
+    def _filled(self, column: pa.Array, name: str) -> pa.Array:
+        default = self._defaults.get(name)
+        return column if default is None else pc.fill_null(column, default)
+
+    def _names(self, field: str | None) -> list[str]:
+        """The names of the columns; `field` for that of its values."""
+        names = [self._header[place] for place in self._kept]
+        return names if field is None else [field if name == _VALUE else name for name in names]
+
+    def _layout(self, field: str | None) -> Layout:
+        layout = self._layouts.get(field)
+        if layout is None:
+            layout = self._layouts[field] = self._made(field)
+        return layout
+
+    def _made(self, field: str | None) -> Layout:
+        names, options = self._names(field), self._options
+        words = {(field if name == _VALUE and field else name): word for name, word in self._words.items()}
+        stated = {name: _data_type(words[name]) for name in names if name in words}
+        own = replace(  # what is said of columns of other tables says nothing here
+            options,
+            only=options.only and tuple(name for name in options.only if name in names),
+            names={name: new for name, new in options.names.items() if name in names},
+            types={name: type_ for name, type_ in options.types.items() if name in names},
+        )
+        return Layout(names, {n: t for n, t in stated.items() if t is not None}, own, self._series, self._file)
+
+
+def _data_type(word: str) -> DataType | None:
+    return DataType.TIMESTAMP if word.startswith("dateTime") else _TYPES.get(word)

@@ -1,0 +1,215 @@
+"""CSV: a header line, and rows of texts, which `source_layout` makes times and typed values of.
+
+An empty field is no value; a quoted one is an empty text where its column is one of texts, as in PostgreSQL's COPY.
+Blank lines are no rows. A first line `sep=;`, as Excel writes it, gives the delimiter. Not thread-safe.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TextIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+
+from saros_server.sources.iso_8601 import ISO
+from saros_server.sources.opened_file import InputFile
+from saros_server.sources.plurals import counted
+from saros_server.sources.source_layout import BadRow, Layout, Series, SourceBatch
+from saros_server.sources.source_options import SourceError, SourceOptions
+from saros_server.sources.source_types import NUMBER
+from saros_server.sources.time_column import named_time_column
+from saros_storage.base.types import DataType
+
+#: A column's name, and its type after it, as IoTDB's tools write it: root.a.b.c(FLOAT).
+_TITLE = re.compile(rf"(?P<name>.+?)(?:\((?P<type>{'|'.join(DataType.__members__)})\))?")
+_SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
+#: Bytes of CSV that are parsed at once.
+_BLOCK_BYTES = 4 << 20
+#: No field is longer than what is parsed at once.
+_FIELD_CHARACTERS_MAX = _BLOCK_BYTES
+
+#: From the texts of some rows, the number of rows before them and the position in the file, to typed batches.
+Convert = Callable[[pa.RecordBatch, int, int], Sequence[SourceBatch]]
+
+
+def read_csv(file: InputFile, options: SourceOptions, series: Series) -> Iterator[SourceBatch]:
+    """Yield the file's batches. Raises SourceError, OSError, UnicodeDecodeError, pa.ArrowInvalid."""
+    rows = CsvRows(file, options)
+    names, stated = names_and_types(rows.header)
+    layout = Layout(names, stated, options, series, file.name)
+    yield from rows.converted(names, lambda batch, row, position: [layout.convert(batch, row, position)])
+
+
+def names_and_types(header: Sequence[str]) -> tuple[list[str], dict[str, DataType]]:
+    """The names of columns, and the types that stand after some of them."""
+    titles = [_TITLE.fullmatch(name.strip()) for name in header]
+    names = [title["name"] if title else f"column {place}" for place, title in enumerate(titles, 1)]
+    return names, {title["name"]: DataType[title["type"]] for title in titles if title and title["type"]}
+
+
+class CsvRows:
+    """The header and the rows of a CSV. Raises SourceError for a file without a header."""
+
+    def __init__(self, file: InputFile, options: SourceOptions) -> None:
+        self._file = file
+        self._options = _past_preamble(file, options)
+        self._delimiter = self._options.delimiter or _guess_delimiter(file, self._options)
+        self.header = _header(file, self._delimiter, self._options)
+
+    def converted(self, names: Sequence[str], convert: Convert) -> Iterator[SourceBatch]:
+        """Yield batches, with the lines of bad rows. `names`: of the columns."""
+        options = self._options
+        ragged = _Ragged(options.skip_lines, self._delimiter)
+        with (
+            self._file.text(options.encoding, errors="replace") as text,
+            self._file.opened() as opened,
+            self._reader(opened.stream, ragged) as reader,
+        ):
+            lines = _Lines(text, self._delimiter, options.skip_lines)
+            row = 0
+            for piece in reader:
+                for start in range(0, piece.num_rows, options.batch_rows):
+                    batch = piece.slice(start, options.batch_rows)
+                    row += batch.num_rows
+                    named = pa.RecordBatch.from_arrays([_without(c, options.nulls) for c in batch.columns], names)
+                    for found in convert(named, row - batch.num_rows, opened.position):
+                        bad = [*ragged.taken(), *map(ragged.among_all, found.bad)]
+                        yield replace(found, bad=lines.with_line_numbers(bad), notes=[*found.notes, *ragged.notes])
+            if left := ragged.taken():  # after the last good row
+                bad = lines.with_line_numbers(left)
+                none = pa.array([], pa.timestamp("us", "UTC"))
+                yield SourceBatch(none, (), None, bad, row, self._file.size, list(ragged.notes))
+
+    def _reader(self, stream: object, ragged: _Ragged) -> pa_csv.CSVStreamingReader:
+        options = self._options
+        return pa_csv.open_csv(
+            stream,
+            read_options=pa_csv.ReadOptions(
+                use_threads=False, block_size=_BLOCK_BYTES, encoding=options.encoding, skip_rows=options.skip_lines
+            ),
+            parse_options=pa_csv.ParseOptions(
+                delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=ragged.left_out
+            ),
+            convert_options=pa_csv.ConvertOptions(
+                column_types=dict.fromkeys(self.header, pa.string()),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                null_values=[""],
+            ),
+        )
+
+
+@dataclass(slots=True)
+class _Ragged:
+    """Rows with another number of fields than the header, which Arrow's reader leaves out."""
+
+    skipped: int
+    delimiter: str
+    notes: list[str] = field(default_factory=list)
+    #: Those since the last batch, with numbers of rows, as those of `Layout.convert`.
+    _rows: list[BadRow] = field(default_factory=list)
+    #: Of each of all, how many rows before it were none.
+    _before: list[int] = field(default_factory=list)
+
+    def left_out(self, row: pa_csv.InvalidRow) -> str:
+        """Report the row, for Arrow's reader."""
+        number = (row.number or 2) - 1 - self.skipped
+        self._before.append(number - 1 - len(self._before))
+        if not row.text.strip():  # a blank line
+            return "skip"
+        reason = f"{counted(row.actual_columns, 'field')} where the header has {row.expected_columns}"
+        self._rows.append(BadRow(number, reason, (row.text,)))
+        if not self.notes and row.actual_columns == row.expected_columns + 1 and row.text.endswith(self.delimiter):
+            mark = "a tab" if self.delimiter == "\t" else f"{self.delimiter!r}"
+            self.notes.append(f"rows end in {mark}, and the header does not: add one to the end of the header")
+        return "skip"
+
+    def taken(self) -> list[BadRow]:
+        """Those since the last call."""
+        taken, self._rows = self._rows, []
+        return taken
+
+    def among_all(self, bad: BadRow) -> BadRow:
+        """A bad row with its number among all rows."""
+        return replace(bad, number=bad.number + bisect_right(self._before, bad.number - 1))
+
+
+def _without(column: pa.Array, nulls: Sequence[str]) -> pa.Array:
+    """The texts with null for those that mean no value, in quotes or not."""
+    if not nulls:
+        return column
+    return pc.if_else(pc.is_in(column, pa.array(nulls, pa.string())), pa.scalar(None, pa.string()), column)
+
+
+class _Lines:
+    """Which line of a CSV a row begins in: empty lines are no rows, and quoted values may have several lines.
+
+    The file is read once more, as far as there are bad rows.
+    """
+
+    def __init__(self, stream: TextIO, delimiter: str, skipped: int) -> None:
+        csv.field_size_limit(_FIELD_CHARACTERS_MAX)
+        self._reader = csv.reader(islice(stream, skipped, None), delimiter=delimiter)
+        self._skipped = skipped
+        #: The last one that was read; 0 is the header.
+        self._row = -1
+        #: From which rows on the line is by how much more than the row, in this order.
+        self._rows: list[int] = []
+        self._more: list[int] = []
+
+    def with_line_numbers(self, bad: Sequence[BadRow]) -> list[BadRow]:
+        """Bad rows with numbers of lines."""
+        return [replace(one, number=self._of(one.number), unit="line") for one in bad]
+
+    def _of(self, row: int) -> int:
+        before = self._reader.line_num
+        while self._row < row and (fields := next(self._reader, None)) is not None:
+            if fields:
+                self._row += 1
+                self._record(self._skipped + before + 1 - self._row)
+            before = self._reader.line_num
+        return row + self._more[bisect_right(self._rows, row) - 1]
+
+    def _record(self, more: int) -> None:
+        if self._more[-1:] != [more]:
+            self._rows.append(self._row)
+            self._more.append(more)
+
+
+def _past_preamble(file: InputFile, options: SourceOptions) -> SourceOptions:
+    """The options for what begins with the header: after blank lines, and Excel's line with the delimiter."""
+    with file.text(options.encoding, errors="replace") as stream:
+        for line in islice(stream, options.skip_lines, None):
+            separator = _SEPARATOR.fullmatch(line.rstrip("\r\n"))
+            if line.strip() and separator is None:
+                break
+            options = replace(options, skip_lines=options.skip_lines + 1)
+            if separator is not None:
+                return replace(options, delimiter=options.delimiter or separator[1])
+    return options
+
+
+def _guess_delimiter(file: InputFile, options: SourceOptions) -> str:
+    with file.text(options.encoding, errors="replace") as stream:
+        head = next(islice(stream, options.skip_lines, None), "")
+    return max((",", ";", "\t", "|"), key=head.count)
+
+
+def _header(file: InputFile, delimiter: str, options: SourceOptions) -> list[str]:
+    """The names in the first line. Raises SourceError if it is a row, which would be lost: it begins with a time."""
+    with file.text(options.encoding) as stream:
+        names = next(csv.reader(islice(stream, options.skip_lines, None), delimiter=delimiter), None)
+    if not names:
+        raise SourceError(f"{file.name} is empty: a header line is needed")
+    guessed = not options.time_columns and named_time_column(names) is None
+    if guessed and re.match(f"{NUMBER}|{ISO}", names[0]):
+        remedy = f"if that is the name of the column of times, say --time-column {names[0]}"
+        raise SourceError(f"{file.name} begins with {names[0]!r}: a header line is needed; {remedy}")
+    return names
