@@ -217,7 +217,7 @@ ZONE: 'ZONE';
 STRING: '\'' (~'\'' | '\'\'')* '\'' | '"' (~'"' | '""')* '"';
 BLOB: 'X\'' ~'\''* '\'';
 DATETIME: DATE (('T' | ' '+) CLOCK ('Z' | [+\-] DIGIT DIGIT? (':' DIGIT DIGIT)?)?)?;
-DURATION: (DIGIT+ ('Y' | 'MO' | 'W' | 'D' | 'H' | 'M' | 'S' | 'MS' | 'US' | 'NS'))+;
+DURATION: (DIGIT+ ('Y' | 'MO' | 'CW' | 'CD' | 'W' | 'D' | 'H' | 'M' | 'S' | 'MS' | 'US' | 'NS'))+;
 DECIMAL: DIGIT+ '.' DIGIT+ EXPONENT? | DIGIT+ EXPONENT;
 INTEGER: DIGIT+;
 

@@ -43,6 +43,7 @@ from saros_engine.memory.pool import NO_MEMORY, PoolStatus
 from saros_engine.plan.plan import Field, QueryPlan, sources_of
 from saros_engine.planner import plan_select
 from saros_engine.planner.into import source_columns, targets_of
+from saros_engine.planner.window_range import bounds_query, lacks_range, with_range
 from saros_engine.planning.schema_patterns import patterns_of
 from saros_engine.security.authorization import (
     RULES,
@@ -383,15 +384,43 @@ class QueryEngine:
     def _select(self, question: _Question, session: SessionContext) -> Result:
         point = self._queries.read_point(session, question.limits)
         parsed, given = question.parsed, question.given
-
-        def plan() -> QueryPlan:
-            return self._queries.cached_plan(parsed, given, session, lambda: self._filled(parsed, given))
-
+        assert isinstance(parsed.statement, ast.Select)
+        plan: Callable[[], QueryPlan]
+        if lacks_range(parsed.statement):
+            select = self._filled(parsed, given)
+            assert isinstance(select, ast.Select)
+            ranged = self._with_range(select, session, question.text, question.timeout_ms, point)
+            plan = partial(self._queries.plan, ranged, session)
+        else:
+            fill = partial(self._filled, parsed, given)
+            plan = partial(self._queries.cached_plan, parsed, given, session, fill)
         settled = (
             plan() if point.settled else self._queries.consistent_plan(point, self._patterns(parsed), plan, _sources_of)
         )
         self._store.finish_schema_read(point)
         return self._started(settled, question, session, point)
+
+    def _with_range(
+        self, select: ast.Select, session: SessionContext, text: str, timeout_ms: int | None, point: ReadPoint
+    ) -> ast.Select:
+        """The SELECT with the range of its windows of time, for which another query may have to be run."""
+        if not lacks_range(select):
+            return select
+        moment = self._queries.moment(session)
+        bounds = bounds_query(select, moment)
+        if bounds is None:
+            return with_range(select, (), moment)
+        plan = self._queries.consistent_plan(
+            point, patterns_of(bounds), lambda: self._queries.plan(bounds, session), _sources_of
+        )
+        execution = self._queries.start(plan, text, session.asker, timeout_ms, point)
+        found: list[int] = []
+        try:
+            while (block := execution.next_block()) is not None:
+                found += [int(time) for column in block.columns for time in column.numbers[column.present]]
+        finally:
+            execution.close()
+        return with_range(select, found, moment)
 
     def _patterns(self, parsed: ast.Parsed) -> tuple[str, ...]:
         """The same for all statements of a shape."""
@@ -438,6 +467,7 @@ class QueryEngine:
         self, select: ast.Select, session: SessionContext, text: str, timeout_ms: int | None, request: WriteRequest
     ) -> Result:
         point = self._store.read_point(session.consistency, deadline_ns=request.deadline_ns)
+        select = self._with_range(select, session, text, timeout_ms, point)
         logical = self._queries.consistent_plan(
             point,
             patterns_of(select),
@@ -488,8 +518,8 @@ class QueryEngine:
             raise NotSupportedError("EXPLAIN of a statement that is neither a SELECT nor REBALANCE CLUSTER")
         if statement.analyze and statement.statement.into is not None:
             raise NotSupportedError("EXPLAIN ANALYZE of a SELECT INTO, which would have to write: leave INTO out")
-        select = statement.statement
         point = self._queries.read_point(session, question.limits)
+        select = self._with_range(statement.statement, session, question.text, question.timeout_ms, point)
         plan = self._queries.consistent_plan(
             point, patterns_of(select), lambda: self._queries.plan(select, session), _sources_of
         )

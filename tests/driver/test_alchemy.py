@@ -348,6 +348,15 @@ def test_pandas_reads(engine: sa.Engine) -> None:
     assert [1.5, 2.5] == list(pd.read_sql_table("d", engine, schema="root.g", index_col="time")["a"])
 
 
+def test_a_select_without_from_is_one_row(engine: sa.Engine) -> None:
+    with engine.connect() as connection:
+        assert [(1,)] == connection.execute(sa.select(1)).all()
+        row = connection.execute(sa.select(sa.literal("a ? :b"), sa.func.now().label("now"), sa.literal(2) + 3)).one()
+        assert ("a ? :b", True, 5) == (row[0], row.now > FIRST, row[2])
+        assert saros.__version__ == connection.scalar(sa.text("select version()"))
+        assert [] == connection.execute(sa.select(1).where(sa.false())).all()
+
+
 def test_what_there_is_no_word_for_is_refused(engine: sa.Engine) -> None:
     d, odd = reflected(engine), reflected(engine, "`odd name`")
     a = d.c.a
@@ -360,7 +369,6 @@ def test_what_there_is_no_word_for_is_refused(engine: sa.Engine) -> None:
         (sa.union(sa.select(a), sa.select(a)), "UNION"),
         (sa.select(a).where(a == sa.select(a).scalar_subquery()), "subqueries"),
         (sa.select(d.alias().c.a), "aliases"),
-        (sa.select(1), "FROM"),
         (sa.select(d.c.b + "x"), "concat"),
         (sa.select(a).with_for_update(), "FOR UPDATE"),
         (sa.schema.CreateTable(d), "CREATE TABLE"),

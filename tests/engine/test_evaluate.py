@@ -154,10 +154,39 @@ def test_whole_numbers_are_found_among_floating_constants_as_by_python(
     assert expected == run(Membership(InputColumn(0, type_), tuple(items), negated), column(type_, *values))
 
 
-@pytest.mark.parametrize(("type_", "power"), [(FLOAT, 24), (DOUBLE, 53)])
-def test_floating_numbers_take_a_whole_constant_as_one_of_theirs(type_: DataType, power: int) -> None:
-    whole = Operation(Op.EQUAL, InputColumn(0, type_), Constant(2**power + 1, LONG), BOOL)
-    assert [True, False, None] == run(whole, column(type_, 2.0**power, 2.0**power + 2, None))
+@pytest.mark.parametrize("type_", [FLOAT, DOUBLE])
+def test_floating_numbers_take_a_whole_constant_as_a_double(type_: DataType) -> None:
+    whole = Operation(Op.EQUAL, InputColumn(0, type_), Constant(2**53 + 1, LONG), BOOL)
+    assert [True, False, None] == run(whole, column(type_, 2.0**53, 2.0**54, None))
+
+
+#: FLOATs, and doubles at and about them.
+FLOATS = [0.0, 1.0, 2.0**24, 3.4028234663852886e38, 1.401298464324817e-45, math.inf]
+FLOATS = [sign * n for n in FLOATS for sign in (1, -1)]
+BESIDE_FLOATS = [math.nan, 0.1, 1e40, -1e40, 1e-60, -1e-60, 2**24 + 1, 2**63 - 1, *FLOATS]
+BESIDE_FLOATS += [math.nextafter(n, way) for n in FLOATS for way in (math.inf, -math.inf)]
+
+
+@given(
+    st.lists(st.sampled_from(FLOATS) | st.floats(width=32), max_size=5),
+    st.sampled_from(BESIDE_FLOATS) | st.floats(),
+    st.sampled_from(list(EXACT)),
+    st.booleans(),
+)
+def test_floats_and_constants_are_compared_as_doubles(
+    values: list[float], value: float, asked: Op, turned: bool
+) -> None:
+    sides = InputColumn(0, FLOAT), Constant(value, LONG if isinstance(value, int) else DOUBLE)
+    exact, other = EXACT[asked], float(value)
+    expected = [exact(other, n) if turned else exact(n, other) for n in values]
+    comparison = Operation(asked, *(sides[::-1] if turned else sides), BOOL)
+    assert [*expected, None] == run(comparison, column(FLOAT, *values, None))
+
+
+@given(st.lists(st.sampled_from(BESIDE_FLOATS) | st.floats(), min_size=1, max_size=3))
+def test_floats_are_found_among_doubles_as_by_python(items: list[float]) -> None:
+    found = run(Membership(InputColumn(0, FLOAT), tuple(items), negated=False), column(FLOAT, *FLOATS))
+    assert [any(n == float(item) for item in items) for n in FLOATS] == found
 
 
 def test_a_whole_constant_beside_a_floating_one_and_columns_of_both() -> None:
@@ -196,7 +225,7 @@ def compared(operator: Op, left: Bound, right: Bound) -> Operation:
 @pytest.mark.parametrize("operator", list(ORDERED))
 def test_signed_zeros_are_ordered_beside_a_constant(operator: Op, zero: Constant, type_: DataType) -> None:
     numbers, value = column(type_, *NUMBERS), InputColumn(0, type_)
-    if zero.value == 1e-60 and type_ is DOUBLE:
+    if zero.value == 1e-60:
         expected = [operator in (Op.LESS, Op.LESS_EQUAL, Op.NOT_EQUAL)] * 3
         assert expected == run(compared(operator, value, zero), numbers)[:3]
         return

@@ -196,6 +196,8 @@ def test_summaries_count_like_the_rows_they_stand_for(
         (TimeWindows(5, 400 * DAY, 0, 2, 0, 1), DAY),
         (TimeWindows(0, 400 * DAY, 0, 1, 0, 1, False, "America/New_York"), 3_600_000),
         (TimeWindows(0, 400 * DAY, 7 * DAY, 0, 0, 1), DAY),
+        (TimeWindows(0, 400 * DAY, 0, 0, 0, 0, interval_days=7, step_days=1), DAY),
+        (TimeWindows(0, 400 * DAY, 0, 0, 0, 0, False, "America/New_York", 1, 1), 3_600_000),
         (TimeWindows(0, 20 * DAY, 0, 1, 0, 1), None),
         (TimeWindows(0, 400 * DAY, 0, 12, 0, 12), 365 * DAY),
     ],

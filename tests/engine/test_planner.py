@@ -11,7 +11,7 @@ from saros_engine.expressions.times import format_time
 from saros_engine.plan.plan import AggregateScan, DeviceMerge, LastScan, Scan, TimeWindows
 from saros_engine.planner import PlanContext, plan_select
 from saros_engine.planner.windows import rows_of_windows
-from saros_grammar.syntax.ast import Select
+from saros_grammar.syntax.ast import PathExpression, Select, SelectItem
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import TimeUnit
 from saros_storage.scan.reading import BLOCK_ROWS_MAX, TimeRange
@@ -71,7 +71,7 @@ def test_calendar_windows_take_a_zone_by_its_offset() -> None:
     ]
 
 
-def test_a_select_without_from_is_refused() -> None:
+def test_a_series_without_from_is_refused() -> None:
     with pytest.raises(UserMistake, match="needs FROM") as refused:
-        plan_select(Select((), ()), PlanContext(PLANT, MOMENT))
+        plan_select(Select((SelectItem(PathExpression(("s1",))),), ()), PlanContext(PLANT, MOMENT))
     assert 700 == refused.value.code

@@ -33,9 +33,18 @@ def test_durations_add_up(text, months, nanoseconds):
     assert Duration(months, nanoseconds) == duration_of(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"), [("3cd", Duration(0, 0, 3)), ("1Y2CW1cd1d", Duration(12, 86_400 * SECOND, 15))]
+)
+def test_calendar_days_stay_apart_from_fixed_ones(text, expected):
+    assert (expected, False) == (duration_of(text), expected.is_fixed)
+
+
 def test_a_duration_beyond_64_bits_is_refused():
     with pytest.raises(LiteralError, match="too long"):
         duration_of("300000000w")
+    with pytest.raises(LiteralError, match="too long"):
+        duration_of("400000000cw")
 
 
 @settings(max_examples=50)

@@ -66,6 +66,13 @@ def test_rows_come_with_times_and_nulls(client: ThriftClient) -> None:
 def test_results_without_times_say_so(client: ThriftClient, name: str) -> None:
     result = client.execute("select count(i), max_time(t) from root.a.d", name=name)
     assert (True, [(3, 3)]) == (result.answer.ignore_time, result.all())
+    result = client.execute("select 1", name=name)  # as pools of connections ask whether one is alive
+    assert (True, ["1"], ["INT64"], [(1,)]) == (
+        result.answer.ignore_time,
+        result.answer.columns,
+        result.answer.types,
+        result.all(),
+    )
     result = client.execute("show databases ", name=name)  # as JDBC sends it
     assert (True, "Database", "TEXT") == (result.answer.ignore_time, result.answer.columns[0], result.answer.types[0])
     assert [b"root.a"] == [row[0] for row in result.all()]

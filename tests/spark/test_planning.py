@@ -93,7 +93,7 @@ def test_moments(text: str, unit: TimeUnit, ticks: int) -> None:
 def test_durations() -> None:
     assert 5_400_000 == duration("1h30m", MS, "interval")
     assert 300_000_000_000 == duration("5m", NS, "interval")
-    assert duration("1mo", MS, "interval") is None
+    assert [None, None, None] == [duration(text, MS, "interval") for text in ("1mo", "1cd", "2cw12h")]
     for text in ("5 minutes", "", "m", "10us"):
         with pytest.raises(SourceError, match="interval"):
             duration(text, MS, "interval")

@@ -62,6 +62,8 @@ PARTIAL = [
     (f"select avg(x) from root.a.d group by ([0, {END}), 2d, 3d)", 50),
     (f"select avg(x) from root.a.d group by ([0, {END}), 1mo)", 50),
     (f"select count(x), avg(x) from root.a.d where time >= {WEEK} and time < {9 * WEEK} having count(x) > 1", 100),
+    (f"select avg(x) from root.a.d group by ([0, {END}), 1cd)", 50),
+    ("select avg(x) from root.a.d group by (1d)", 50),
     ("select avg(x) from root.a.d, root.b.d group by level = 1", 100),
     ("select count(x), max_value(x) from root.a.d, root.b.d align by device", 100),
     (f"select count(x), sum(y), last_value(z) from root.a.w {DAYS}", 20),
@@ -109,6 +111,24 @@ def test_many_series_are_all_there(cluster: Nodes) -> None:
         assert {4 * WEEK} == {row[0] for row in last}
         ((time, *values),) = cluster.run(number, "select * from root.many.** order by time desc limit 1")
         assert (4 * WEEK, 5 * devices) == (time, len(values))
+
+
+@pytest.mark.parametrize("unit", ["1w", "1cw"])
+def test_windows_without_a_range_are_those_of_all_groups(cluster: Nodes, unit: str) -> None:
+    # Weeks begin on Monday, and 1970 on a Thursday.
+    weeks = np.unique((np.arange(POINTS) * STEP + 3 * DAY) // WEEK, return_counts=True)
+    counts = {int(week) * WEEK - 3 * DAY: int(count) for week, count in zip(*weeks, strict=True)}
+    late = min(time for time in counts if time >= 5 * WEEK)
+    cluster.run(0, f"insert into root.c.d(time, x) values ({late}, 1.0)")
+    for number in range(3):
+        found = cluster.run(number, f"select count(x) from root.a.d, root.c.d group by ({unit}) align by device")
+        expected = [(time, "root.a.d", count) for time, count in counts.items()]
+        assert expected + [(time, "root.c.d", int(time == late)) for time in counts] == found
+        found = cluster.run(number, f"select count(x) from root.c.d group by ({unit})")
+        assert [(late, 1)] == found
+        expected = [(time, counts[time], int(time == late)) for time in counts if time >= late]
+        where = f"where time >= {late}"
+        assert expected == cluster.run(number, f"select count(x) from root.a.d, root.c.d {where} group by ({unit})")
 
 
 def test_results_are_those_of_all_rows(cluster: Nodes) -> None:

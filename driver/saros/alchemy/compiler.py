@@ -145,8 +145,6 @@ class SarosCompiler(compiler.SQLCompiler):
             _unsupported("DISTINCT", "make the rows distinct where they arrive")
         if select_stmt._group_by_clauses:
             _unsupported("GROUP BY a column", "use text() for windows of time: GROUP BY ([start, end), 1h)")
-        if not select_stmt.get_final_froms():
-            _unsupported("SELECT without FROM", "name a device")
         self.labels, self._taken, self._series = [], set(), None
         base: Any = super()
         return str(base.visit_select(select_stmt, *args, **kwargs))
@@ -156,7 +154,7 @@ class SarosCompiler(compiler.SQLCompiler):
     ) -> str:
         """Times alone are those of rows of any series, which a query has to name."""
         base: Any = super()
-        if all(_is_of_time(column) for column in select._all_selected_columns):
+        if select.get_final_froms() and all(_is_of_time(column) for column in select._all_selected_columns):
             inner_columns = [*inner_columns, "*"]
             self.has_more_columns = True
         return str(base._compose_select_body(text, select, compile_state, inner_columns, *args, **kwargs))

@@ -1,14 +1,14 @@
 """Windows over time as sequences of [start, end) in time order, and which rows fall into which.
 
-    sequence = window_sequence(windows, unit)       tumbling, sliding, with gaps; fixed ticks or calendar months
+    sequence = window_sequence(windows, unit)       tumbling, sliding, with gaps; fixed ticks or the calendar's
     sequence.starts(low, high)                      numbered from 0; starts and ends never decrease with the number
     first = sequence.first_ending_after(t)          windows before it are complete once time has reached t
 
 Window k begins `k` steps after the range's start and ends `k` steps and an interval after it, cut off at the range's
 end. Of these the months are counted first, together, from the range's start and in the zone, so that the 31st of a
-month stays the 31st where there is one; days and less are added to where they lead. So windows as long as their step
-never overlap. Sliding windows that overlap are made of *panes*: the spans between neighbouring borders; rows go to
-panes once, and windows merge panes.
+month stays the 31st where there is one; then calendar days, which keep the time of day when summer time begins or ends;
+fixed ticks are added to where these lead. So windows as long as their step never overlap. Sliding windows that overlap
+are made of *panes*: the spans between neighbouring borders; rows go to panes once, and windows merge panes.
 
     windows  |----0----|              panes  |-0-|-1-|-2-|-3-|
                  |----1----|                 window 0 = panes 0 1 2, window 1 = panes 1 2 3
@@ -148,9 +148,10 @@ class ListedSequence:
 
 def window_sequence(windows: TimeWindows, unit: TimeUnit = TimeUnit.MILLISECOND) -> WindowSequence:
     """The windows. Raises UserMistake: 701 (no positive step or interval), 2005 (too many), 2007 (out of range)."""
-    if windows.interval_ticks + windows.interval_months <= 0 or windows.step_ticks + windows.step_months <= 0:
+    interval = windows.interval_ticks + windows.interval_months + windows.interval_days
+    if interval <= 0 or windows.step_ticks + windows.step_months + windows.step_days <= 0:
         raise UserMistake("The second parameter time interval should be a positive integer", code=701)
-    if windows.interval_months or windows.step_months:
+    if windows.by_calendar:
         return _calendar_sequence(windows, unit)
     return _checked(FixedSequence(windows.start, windows.end, windows.interval_ticks, windows.step_ticks))
 
@@ -172,8 +173,8 @@ def _too_many(count: str) -> UserMistake:
 def pane_sequence(windows: TimeWindows, unit: TimeUnit = TimeUnit.MILLISECOND) -> WindowSequence | None:
     """The panes of windows that overlap; None for windows that do not."""
     sequence = window_sequence(windows, unit)
-    # Fixed windows are all alike; months are not.
-    compared = sequence.count if windows.interval_months or windows.step_months else min(sequence.count, 2)
+    # Fixed windows are all alike; those of the calendar are not.
+    compared = sequence.count if windows.by_calendar else min(sequence.count, 2)
     overlap = bool(np.any(sequence.ends(0, compared - 1) > sequence.starts(1, compared))) if compared > 1 else False
     return _panes(windows, unit) if overlap else None
 
@@ -182,7 +183,7 @@ def pane_sequence(windows: TimeWindows, unit: TimeUnit = TimeUnit.MILLISECOND) -
 def _panes(windows: TimeWindows, unit: TimeUnit) -> WindowSequence:
     sequence = window_sequence(windows, unit)
     step, interval = windows.step_ticks, windows.interval_ticks
-    if not windows.step_months and not windows.interval_months and interval % step == 0:
+    if not windows.by_calendar and interval % step == 0:
         last_end = int(sequence.ends(sequence.count - 1, sequence.count)[0])
         return FixedSequence(windows.start, last_end, step, step)
     borders = np.concatenate((sequence.starts(0, sequence.count), sequence.ends(0, sequence.count)))
@@ -194,11 +195,11 @@ def _panes(windows: TimeWindows, unit: TimeUnit) -> WindowSequence:
 def grid(windows: TimeWindows | None, unit: TimeUnit = TimeUnit.MILLISECOND) -> WindowGrid:
     """The widest grid in whose cells statistics may stand for rows: no window begins or ends inside of one.
 
-    Months give days, or hours where the zone changes between summer and winter time.
+    The calendar's give days, or hours where the zone changes between summer and winter time.
     """
     if windows is None:
         return WindowGrid()
-    if windows.interval_months or windows.step_months:
+    if windows.by_calendar:
         return WindowGrid(windows.start, _calendar_step(windows, unit))
     return WindowGrid(windows.start, math.gcd(windows.interval_ticks, windows.step_ticks))
 
@@ -257,13 +258,14 @@ def _calendar_sequence(windows: TimeWindows, unit: TimeUnit) -> WindowSequence:
     while True:
         steps = len(starts)
         behind = steps * windows.step_ticks + shift
-        start = origin.plus(steps * windows.step_months) + behind
+        start = origin.plus(steps * windows.step_months, steps * windows.step_days) + behind
         if start >= windows.end:
             break
         if steps == WINDOWS_MAX:
             raise _too_many(f"more than {WINDOWS_MAX:,}")
         months = steps * windows.step_months + windows.interval_months
-        end = origin.plus(months) + windows.interval_ticks + behind
+        days = steps * windows.step_days + windows.interval_days
+        end = origin.plus(months, days) + windows.interval_ticks + behind
         starts.append(start)
         ends.append(min(end, windows.end))
     return ListedSequence(np.array(starts, np.int64), np.array(ends, np.int64))

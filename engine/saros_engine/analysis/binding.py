@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from importlib.metadata import version
 from typing import Any
 
 from saros_engine.analysis.scope import any_part
@@ -417,7 +418,10 @@ def _retyped(bound: Bound, type_: DataType) -> Bound:
 
 
 def _common_type(types: Sequence[DataType]) -> DataType:
-    """The one type of CASE's results: numbers become DOUBLE, other types do not mix."""
+    """The one type of CASE's results: integers keep their type, mixed ones become INT64; other types do not mix.
+
+    Numbers of which at least one is FLOAT or DOUBLE become DOUBLE.
+    """
     if not types:
         return DataType.TEXT
     for single in (DataType.BOOLEAN, DataType.TEXT):
@@ -427,6 +431,8 @@ def _common_type(types: Sequence[DataType]) -> DataType:
             return single
         if any(inside):
             raise SemanticError(f"CASE expression: {single.name} and other types cannot exist at the same time")
+    if all(t in INTEGER_TYPES for t in types):
+        return types[0] if len(set(types)) == 1 else DataType.INT64
     if all(t in _NUMBERS for t in types):
         return DataType.DOUBLE
     if len(set(types)) > 1:
@@ -446,11 +452,18 @@ _ELSEWHERE = {
 }
 
 
+#: Calls without arguments that have one value in all rows.
+_CONSTANT_CALLS: dict[str, Callable[[TimeContext], Constant]] = {
+    "now": lambda moment: Constant(moment.now, DataType.TIMESTAMP),
+    "version": lambda _: Constant(version("saros"), DataType.TEXT),
+}
+
+
 def is_known(call: Call) -> bool:
     """Whether there is such a function, of any kind."""
     name = call.name.lower()
     found = function_named(call) is not None or aggregate_named(call) is not None
-    return found or name in POINT_FUNCTIONS or name == "now"
+    return found or name in POINT_FUNCTIONS or name in _CONSTANT_CALLS
 
 
 def unknown_function(call: Call) -> SemanticError:
@@ -464,8 +477,8 @@ def unknown_function(call: Call) -> SemanticError:
 
 def _call(expression: Call, columns: Columns) -> Bound:
     name = expression.name.lower()
-    if name == "now" and not expression.arguments:
-        return Constant(columns.moment.now, DataType.TIMESTAMP)
+    if name in _CONSTANT_CALLS and not expression.arguments and type(expression) is Call:
+        return _CONSTANT_CALLS[name](columns.moment)
     function = function_named(expression)
     if function is None and name in POINT_FUNCTIONS:
         raise SemanticError(f"{expression} makes points of its own: it may stand in SELECT only, outside of aggregates")

@@ -159,8 +159,8 @@ def continuous_query(create: CreateContinuousQuery, statement: str, user: str, m
 
 
 def _length(what: str, duration: Duration, moment: TimeContext, *, zero: bool = False) -> int:
-    if duration.months:
-        raise SemanticError(f"CQ: {what} takes fixed lengths of time, and months and years have none")
+    if not duration.is_fixed:
+        raise SemanticError(f"CQ: {what} takes fixed lengths of time; y, mo, cw and cd follow the calendar")
     ticks = duration_ticks(duration, moment.unit)
     if ticks < 0 or (ticks == 0 and not zero):
         raise SemanticError(f"CQ: {what} should be greater than 0")

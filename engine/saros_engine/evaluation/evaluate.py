@@ -6,8 +6,8 @@
 Null logic is three-valued (Kleene): a comparison with null is null, `false AND null` is false. Arithmetic is done in
 double precision and never fails: division by zero gives an infinity or NaN, `%` has the sign of the dividend; but `/`,
 `%` and `-x` of whole numbers are whole (`integer_arithmetic.py`). Integers are compared exactly, with one another and
-with a floating constant (`integer_bounds.py`), but with a FLOAT or DOUBLE column as doubles; a FLOAT column is compared
-with a constant as FLOAT; text by bytes, which is code point order. -0.0 is less than 0.0 where binding says so.
+with a floating constant, and so is a FLOAT with a constant (`exact_bounds.py`), but with a FLOAT or DOUBLE column as
+doubles; text by bytes, which is code point order. -0.0 is less than 0.0 where binding says so.
 
 An expression that can fail (a CAST, arithmetic with integer results) is computed only for the rows that need it, so
 that a condition can guard it. Evaluation is from left to right: the right side of AND or OR only for rows that the left
@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 from saros_engine.expressions.conversion import always_converts, check_conversion, convert
+from saros_engine.expressions.exact_bounds import as_exact_comparison, is_float
 from saros_engine.expressions.integer_arithmetic import divided, negated
-from saros_engine.expressions.integer_bounds import as_integer_comparison
 from saros_engine.expressions.text import check_pattern, compare_text, is_in, match_text, repeat_text
 from saros_engine.functions.function import FunctionKind
 from saros_engine.functions.registry import function_of
@@ -232,7 +232,7 @@ def _double_side(expression: Bound) -> _Side:
 def _comparison(expression: Operation) -> Compiled:
     if expression.left.type.is_text or expression.right.type.is_text:
         return _text_comparison(expression)
-    expression = as_integer_comparison(expression)
+    expression = as_exact_comparison(expression)
     sides = _number_side(expression.left), _number_side(expression.right)
     function: Callable[..., object] = _COMPARISON[expression.operator][0]
     if expression.signed_zeros and _may_be_zero(expression.left) and _may_be_zero(expression.right):
@@ -241,11 +241,8 @@ def _comparison(expression: Operation) -> Compiled:
 
 
 def _may_be_zero(side: Bound) -> bool:
-    """Whether it may be zero: false only for a constant that is not zero, not even as FLOAT."""
-    if not isinstance(side, Constant) or not isinstance(side.value, (int, float)):
-        return True
-    with np.errstate(over="ignore"):
-        return bool(np.float32(side.value) == 0)
+    """Whether it may be zero: false only for a constant that is not zero."""
+    return not isinstance(side, Constant) or side.value == 0
 
 
 def _with_signed_zeros(function: Callable[..., Any]) -> Callable[..., BoolArray]:
@@ -367,9 +364,7 @@ def _member_test(expression: Membership) -> Callable[[Column], BoolArray]:
         texts = [_to_bytes(item) for item in items if isinstance(item, (str, bytes))]
         return lambda column: is_in(column.text, texts)
     dtype = np.dtype(NUMPY_DTYPE[expression.operand.type])
-    kept = [item for item in items if dtype.kind != "i" or _is_integer(item, np.iinfo(dtype))]
-    with np.errstate(over="ignore"):  # what is too large for FLOAT is infinite there, as in `=`
-        wanted = np.array(kept, dtype)
+    wanted = np.array([item for item in items if _can_be(item, dtype)], dtype)
     signs = set(np.signbit(wanted[wanted == 0]).tolist()) if expression.signed_zeros else set()
     if len(signs) != 1:  # no zero is wanted, or both are
         return lambda column: np.isin(column.numbers, wanted)
@@ -383,9 +378,14 @@ def _member_test(expression: Membership) -> Callable[[Column], BoolArray]:
     return found
 
 
-def _is_integer(item: Scalar, bounds: np.iinfo[np.signedinteger[Any]]) -> bool:
-    """Whether an integer column can contain this value; it cannot contain 2.5, nor a value as large as 1e34."""
+def _can_be(item: Scalar, dtype: np.dtype[Any]) -> bool:
+    """Whether a column can contain this value; an integer one cannot contain 2.5 or 1e34, and a FLOAT one not 0.1."""
     assert isinstance(item, (int, float))
+    if dtype == np.float32:
+        return is_float(item)
+    if dtype.kind != "i":
+        return True
+    bounds = np.iinfo(dtype)
     return bounds.min <= item <= bounds.max and item == int(item)
 
 

@@ -26,6 +26,8 @@ from saros_storage.base.types import FLOATING_TYPES, INTEGER_TYPES, NUMPY_DTYPE,
 
 #: Doubles from here on are whole numbers.
 _WHOLE = 2.0**52
+#: Types that hold every integer.
+_WHOLE_64 = frozenset({DataType.INT64, DataType.TIMESTAMP})
 _TARGETS: dict[DataType, frozenset[DataType]] = {
     DataType.BOOLEAN: frozenset({DataType.INT32, DataType.INT64}) | FLOATING_TYPES | STRING_TYPES,
     DataType.INT32: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES | {DataType.BOOLEAN},
@@ -49,6 +51,8 @@ def check_conversion(source: DataType, target: DataType) -> None:
 def always_converts(source: DataType, target: DataType) -> bool:
     """Whether no value of `source` is an error as `target`."""
     if source is target or target in STRING_TYPES:
+        return True
+    if source in INTEGER_TYPES and target in _WHOLE_64:
         return True
     return source not in STRING_TYPES and target in (DataType.DOUBLE, DataType.BOOLEAN)
 

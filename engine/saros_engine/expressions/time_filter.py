@@ -81,13 +81,13 @@ def _constant(expression: Expression, moment: TimeContext) -> int | None:
 
 
 def _shifted(start: int, by: Expression, sign: int, moment: TimeContext) -> int | None:
-    """Earlier or later, as the sign says; months are those of the calendar."""
+    """Earlier or later, as the sign says; months and calendar days are those of the zone's calendar."""
     if not isinstance(by, Literal) or not isinstance(by.value, Duration):
         shift = _constant(by, moment)
         return None if shift is None else start + sign * shift
-    if by.value.months:
-        start = Calendar(start, moment.unit, moment.zone).plus(sign * by.value.months)
-    return start + sign * duration_ticks(replace(by.value, months=0), moment.unit)
+    if not by.value.is_fixed:
+        start = Calendar(start, moment.unit, moment.zone).plus(sign * by.value.months, sign * by.value.days)
+    return start + sign * duration_ticks(replace(by.value, months=0, days=0), moment.unit)
 
 
 def split_time(where: Expression | None, moment: TimeContext) -> tuple[TimeRange, Expression | None]:

@@ -75,9 +75,9 @@ def _not_a_time(text: str) -> SemanticError:
 
 
 def duration_ticks(duration: Duration, unit: TimeUnit) -> int:
-    """Ticks of a duration without months. Raises SemanticError for months, and for what is finer than a tick."""
-    if duration.months:
-        raise SemanticError("months and years have no fixed length: use weeks, days or less here")
+    """Ticks of a fixed duration. Raises SemanticError for calendar units, and for what is finer than a tick."""
+    if not duration.is_fixed:
+        raise SemanticError("y, mo, cw and cd follow the calendar and have no fixed length: use w, d or less here")
     ticks, rest = divmod(duration.nanoseconds * unit.value, _NANOSECONDS)
     if rest:
         raise SemanticError(f"a duration is finer than this instance's unit, {unit.suffix}")
@@ -109,8 +109,11 @@ class Calendar:
         except OverflowError as problem:
             raise _out_of_range(ticks) from problem
 
-    def plus(self, months: int) -> int:
-        """Ticks of the same day of the month and time of day `months` later; the month's last day if it is shorter."""
+    def plus(self, months: int, days: int = 0) -> int:
+        """Ticks of the same day of the month `months` later, then `days` later, at the same time of day.
+
+        A month that lacks the day has its last day instead. A time of day that the zone skips is later by as much.
+        """
         number = self._local.year * 12 + self._local.month - 1 + months
         year, month = divmod(number, 12)
         if not 1 <= year < 9999:
@@ -118,9 +121,13 @@ class Calendar:
         first_of_next = datetime(year + (month + 1) // 12, (month + 1) % 12 + 1, 1, tzinfo=UTC)
         last_day = (first_of_next - timedelta(days=1)).day
         moved = self._local.replace(year=year, month=month + 1, day=min(self._local.day, last_day))
+        try:
+            moved += timedelta(days=days)
+        except OverflowError as problem:
+            raise _out_of_range(days) from problem
         seconds = (moved.astimezone(UTC) - _EPOCH) // timedelta(seconds=1)
         return seconds * self._unit.value + self._fraction
 
 
 def _out_of_range(what: int) -> UserMistake:
-    return UserMistake(f"months are counted from year 1 to 9998 ({what})", code=2007)
+    return UserMistake(f"the calendar is counted from year 1 to 9998 ({what})", code=2007)

@@ -30,7 +30,7 @@ from saros_storage.schema import Catalogue, SchemaChange, SetEntry
 KIND = "function"
 _EXISTS, _MISSING = 2081, 2082
 #: Names that are calls, and in no table.
-_OTHERS = frozenset({"now", "cast", "count_time", "tags"})
+_OTHERS = frozenset({"now", "version", "cast", "count_time", "tags"})
 #: Where IoTDB's library has its classes, whose functions are Saros's own.
 _LIBRARY = "org.apache.iotdb.library."
 

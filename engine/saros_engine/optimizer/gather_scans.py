@@ -65,6 +65,6 @@ def gatherable(scans: tuple[AggregateScan, ...]) -> bool:
 
 def windows_count(windows: TimeWindows) -> int:
     """How many windows there are; 0 of those that overlap or follow the calendar."""
-    if windows.interval_months or windows.step_months or windows.interval_ticks > windows.step_ticks:
+    if windows.by_calendar or windows.interval_ticks > windows.step_ticks:
         return 0
     return -(-(windows.end - windows.start) // windows.step_ticks)

@@ -14,10 +14,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
-
 from saros_engine.evaluation.evaluate import can_fail, parts_of
-from saros_engine.expressions.integer_bounds import TURNED, as_integer_comparison
+from saros_engine.expressions.exact_bounds import TURNED, as_exact_comparison
 from saros_engine.functions.function import FunctionKind
 from saros_engine.functions.registry import function_of
 from saros_engine.optimizer.rewrite import bottom_up
@@ -89,7 +87,7 @@ def _safe_conjuncts(predicate: Bound) -> Iterator[Bound]:
 def _bounds(predicate: Bound) -> Iterator[ValueBound]:
     if not isinstance(predicate, Operation):
         return
-    predicate = as_integer_comparison(predicate)
+    predicate = as_exact_comparison(predicate)
     operator: BinaryOperator = predicate.operator
     left, right = predicate.left, predicate.right
     if isinstance(left, Constant):
@@ -110,9 +108,4 @@ def _as_compared(value: Scalar, type_: DataType) -> int | float | None:
         return None  # statistics of other types have no minimum and maximum
     if isinstance(value, float) and math.isnan(value):
         return None
-    if type_ is DataType.FLOAT:
-        with np.errstate(over="ignore"):
-            return float(np.float32(value))
-    if type_ is DataType.DOUBLE:
-        return float(value)
-    return value
+    return float(value) if type_ is DataType.DOUBLE else value

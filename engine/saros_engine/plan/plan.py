@@ -54,8 +54,8 @@ class TimeWindows:
     """Windows over time: window k covers [start_k, end_k), labelled by its start (left-open forms by its end).
 
     `start` and `end` bound all windows, half-open, already in the instance's time unit; a left-open statement has had 1
-    added to both by analysis and sets `label_end`. Intervals and steps are calendar `months`, counted from `start` in
-    `zone`, and `ticks` from where these lead.
+    added to both by analysis and sets `label_end`. Intervals and steps are `months` and `days` of the calendar, counted
+    from `start` in `zone`, and `ticks` from where these lead.
     """
 
     start: int
@@ -66,6 +66,13 @@ class TimeWindows:
     step_months: int
     label_end: bool = False
     zone: str = "UTC"
+    interval_days: int = 0
+    step_days: int = 0
+
+    @property
+    def by_calendar(self) -> bool:
+        """Whether windows differ in length or distance: they are of months or calendar days."""
+        return bool(self.interval_months or self.step_months or self.interval_days or self.step_days)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,9 @@ by_time      one row per time, a column per series; windows; one row in all
 by_tags      GROUP BY TAGS: a body per group of series, one after the other
 by_device    ALIGN BY DEVICE: a body per device, one after the other
 last         SELECT LAST
+without_from  SELECT without FROM: one row
 query_core   what by_time and by_device share: scans, filter, aggregation, expressions
+window_range      the range of GROUP BY (1h), which the data may have to tell before there is a plan
 post_processing   what comes after: FILL, ORDER BY, LIMIT
 
 Pure, but for what loading user-defined functions imports: any thread.
@@ -26,6 +28,7 @@ from saros_engine.planner.last import LastItem, last_scan, plan_last
 from saros_engine.planner.post_processing import row_count
 from saros_engine.planner.query_core import has_own_points, is_aggregate
 from saros_engine.planner.windows import with_expressions
+from saros_engine.planner.without_from import plan_without_from
 from saros_grammar.syntax.ast import (
     Call,
     Case,
@@ -36,7 +39,6 @@ from saros_grammar.syntax.ast import (
     SortKey,
     TimeReference,
 )
-from saros_storage.base.errors import UserMistake
 from saros_storage.schema import Catalogue
 
 __all__ = ["LastItem", "LogicalPlan", "PlanContext", "last_scan", "plan_select"]
@@ -48,8 +50,6 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
         raise SemanticError("information_schema is read by a SELECT of its own: not by EXPLAIN, INTO or a view")
     select = _with_registered(select, context.schema.catalogue)
     select = replace(select, order_by=_deciding(select.order_by))
-    if not select.from_paths:
-        raise UserMistake("SELECT needs FROM and a path", code=700)
     if select.levels and (select.align_by_device or select.last):
         raise SemanticError("GROUP BY LEVEL goes with neither ALIGN BY DEVICE nor LAST")
     for item in select.items:
@@ -59,6 +59,8 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
             raise SemanticError("__endTime needs GROUP BY with windows")
     _check_row_counts(select)
     _check_limits(select)
+    if not select.from_paths:
+        return plan_without_from(select, context)
     if select.last:
         return plan_last(select, context)
     _check_aliases(select)

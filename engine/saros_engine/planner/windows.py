@@ -102,15 +102,25 @@ def _time_windows(group_by: GroupByTime, moment: TimeContext) -> TimeWindows:
         raise SemanticError(f"the range of GROUP BY does not fit 64 bits in {moment.unit.suffix}: [{start}, {end})")
     if start >= end:
         raise SemanticError("Start time should be smaller than endTime in GroupBy")
-    interval = _step(group_by.interval, "second parameter time interval", moment)
-    step = _step(group_by.step, "third parameter time slidingStep", moment)
+    interval, step = group_by.interval, group_by.step
     shift = int(group_by.left_open)
-    return TimeWindows(start + shift, end + shift, *interval, *step, group_by.left_open, moment.zone)
+    return TimeWindows(
+        start + shift,
+        end + shift,
+        _ticks(interval, "second parameter time interval", moment),
+        interval.months,
+        _ticks(step, "third parameter time slidingStep", moment),
+        step.months,
+        group_by.left_open,
+        moment.zone,
+        interval.days,
+        step.days,
+    )
 
 
-def _step(duration: Duration, what: str, moment: TimeContext) -> tuple[int, int]:
-    """(ticks, months)."""
-    ticks = duration_ticks(replace(duration, months=0), moment.unit)
-    if ticks + duration.months <= 0:
+def _ticks(duration: Duration, what: str, moment: TimeContext) -> int:
+    """The part of a duration that has a fixed length. Raises SemanticError for the duration 0."""
+    ticks = duration_ticks(replace(duration, months=0, days=0), moment.unit)
+    if ticks + duration.months + duration.days <= 0:
         raise SemanticError(f"The {what} should be a positive integer")
-    return ticks, duration.months
+    return ticks

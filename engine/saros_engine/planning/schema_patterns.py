@@ -2,7 +2,7 @@
 
     SELECT a FROM root.x.** WHERE root.y.b > 1     root.x.**, root.y.b      each with everything below it
     SHOW TIMESERIES                                root                     the whole schema
-    SHOW DATABASES, SHOW FUNCTIONS                 none                     the databases and the catalogue only
+    SHOW DATABASES, SHOW FUNCTIONS, SELECT 1       none                     the databases and the catalogue only
 
 Series behind views are added by `catalog.views.with_bases`. Pure: any thread.
 """
@@ -37,6 +37,8 @@ def patterns_of(statement: ast.Statement) -> tuple[str, ...]:
     if not isinstance(statement, _NAMED):
         return _WHOLE
     if isinstance(statement, ast.Show | ast.Count) and statement.kind in _CATALOGUE:
+        return ()
+    if isinstance(statement, ast.Select) and not statement.from_paths and statement.table is None:
         return ()
     looked_at = replace(statement, into=None) if isinstance(statement, ast.Select) else statement
     paths = {str(part) for part in parts_of(looked_at) if isinstance(part, ast.PathExpression) and part.absolute}

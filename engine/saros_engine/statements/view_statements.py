@@ -33,7 +33,7 @@ from saros_storage.schema import SeriesSchema, SetEntry
 
 _METADATA, _EXISTS, _MISSING = 507, 503, 508
 #: Calls whose result depends on more than the values of one row.
-_NEEDS_OTHER_ROWS = frozenset({"now", *(function.name for function in SERIES_FUNCTIONS)})
+_NEEDS_OTHER_ROWS = frozenset({"now", "version", *(function.name for function in SERIES_FUNCTIONS)})
 
 
 def planned_views(statement: CreateView, context: PlanContext) -> list[View]:

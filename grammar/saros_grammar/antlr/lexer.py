@@ -26,7 +26,7 @@ _TOKEN = re.compile(
     |(?P<sign>::|\*\*|==|!=|<>|<=|>=|&&|\|\||[.,;:*()\[\]+\-/%=<>!&|?])
     |(?P<INTEGER>\d+)(?![\w./\-])
     |(?P<DECIMAL>\d+\.\d+)(?![\w./\-])
-    |(?P<DURATION>(?:\d+(?:ns|us|ms|mo|[ywdhms]))+)(?!\w)
+    |(?P<DURATION>(?:\d+(?:ns|us|ms|mo|cw|cd|[ywdhms]))+)(?!\w)
     |(?P<DATETIME>\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?)?)(?![\w.:+\-/]|\ +\d)
     |(?P<STRING>'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*")
     |(?P<QUOTED_NAME>`[^`]+(?:``[^`]*)*`)""",

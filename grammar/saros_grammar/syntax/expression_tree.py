@@ -53,10 +53,16 @@ class LiteralKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """`months` calendar months plus `ticks` in nanoseconds (a month has no fixed length, so they stay apart)."""
+    """`months` and `days` of the calendar plus `nanoseconds` (the former have no fixed length, so they stay apart)."""
 
     months: int = 0
     nanoseconds: int = 0
+    days: int = 0
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it is equally long everywhere: it has neither months nor calendar days."""
+        return not self.months and not self.days
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from saros_grammar.syntax.ast import Duration, Literal, LiteralKind
 #: An int64 has 19 digits and a double 17; a longer text is a mistake, and Python's int() is quadratic in it.
 NUMBER_CHARACTERS_MAX = 400
 
-#: Durations are kept as int64 nanoseconds (292 years) and int32 months.
+#: Durations are kept as int64 nanoseconds (292 years), and int32 months and days.
 _NANOSECONDS_MAX = 2**63 - 1
-_MONTHS_MAX = 2**31 - 1
+_CALENDAR_MAX = 2**31 - 1
 
 _NANOSECONDS = {
     "w": 7 * 86_400_000_000_000,
@@ -30,8 +30,9 @@ _NANOSECONDS = {
     "ns": 1,
 }
 _MONTHS = {"y": 12, "mo": 1}
-_DURATION_PART = re.compile(r"([0-9]+)(mo|ms|us|ns|[ywdhms])", re.IGNORECASE)
-_DURATION = re.compile(r"(?:[0-9]+(?:mo|ms|us|ns|[ywdhms]))+", re.IGNORECASE)
+_DAYS = {"cw": 7, "cd": 1}
+_DURATION_PART = re.compile(r"([0-9]+)(mo|cw|cd|ms|us|ns|[ywdhms])", re.IGNORECASE)
+_DURATION = re.compile(r"(?:[0-9]+(?:mo|cw|cd|ms|us|ns|[ywdhms]))+", re.IGNORECASE)
 
 _PLAIN_NAME = re.compile(r"\w+")
 _NUMBER_LIKE = re.compile(r"\d+(?:[eE]\d+)?")
@@ -51,17 +52,19 @@ class LiteralError(Exception):
 
 
 def duration_of(text: str) -> Duration:
-    """`1d12h` as months and nanoseconds."""
-    months = nanoseconds = 0
+    """`1d12h` as months, calendar days and nanoseconds."""
+    months = days = nanoseconds = 0
     for digits, unit in _DURATION_PART.findall(_short(text)):
         key = unit.lower()
         if key in _MONTHS:
             months += int(digits) * _MONTHS[key]
+        elif key in _DAYS:
+            days += int(digits) * _DAYS[key]
         else:
             nanoseconds += int(digits) * _NANOSECONDS[key]
-    if nanoseconds > _NANOSECONDS_MAX or months > _MONTHS_MAX:
+    if nanoseconds > _NANOSECONDS_MAX or max(months, days) > _CALENDAR_MAX:
         raise LiteralError(f"the duration {text} is too long")
-    return Duration(months, nanoseconds)
+    return Duration(months, nanoseconds, days)
 
 
 def is_duration(text: str) -> bool:

@@ -26,7 +26,7 @@ class SarosLexer(RegexLexer):
             (r"root(?:\.(?:`(?:[^`]|``)*`?|\*\*?|[\w*]+))*\.?", Name.Namespace),
             (r"`(?:[^`]|``)*`?", Name.Variable),
             (r"\d{4}[-/.]\d\d[-/.]\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?", Literal.Date),
-            (r"(?:\d+(?:mo|ms|us|ns|[ywdhms]))+\b", Literal.Date),
+            (r"(?:\d+(?:mo|cw|cd|ms|us|ns|[ywdhms]))+\b", Literal.Date),
             (r"\d+(?:\.\d*)?(?:e[+-]?\d+)?", Number),
             (words(KEYWORDS, prefix=r"(?<![.\w])", suffix=r"\b(?!\s*\.)"), Keyword),
             (words(TYPES, prefix=r"\b", suffix=r"\b"), Keyword.Type),

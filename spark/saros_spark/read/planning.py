@@ -131,11 +131,11 @@ def parse_ticks(text: str, unit: TimeUnit, name: str) -> int:
 
 
 def duration(text: str, unit: TimeUnit, name: str) -> int | None:
-    """A duration such as 1h30m in ticks; None if it has months or years. Raises SourceError."""
-    parts = re.findall(r"(\d+)(mo|ms|us|ns|y|w|d|h|m|s)", text.strip().lower())
+    """A duration such as 1h30m in ticks; None if it follows the calendar: y, mo, cw, cd. Raises SourceError."""
+    parts = re.findall(r"(\d+)(mo|cw|cd|ms|us|ns|y|w|d|h|m|s)", text.strip().lower())
     if not parts or "".join(number + word for number, word in parts) != text.strip().lower():
         raise SourceError(f"{name} is a duration such as 5m, 1h30m or 1mo, not {text!r}")
-    if any(word in ("mo", "y") for _, word in parts):
+    if any(word in ("y", "mo", "cw", "cd") for _, word in parts):
         return None
     ticks = 0
     for number, word in parts:

@@ -247,7 +247,7 @@ class Relation:
             return None
         if start is None:
             if width is None:
-                raise SourceError("windows of months or years need the option startTime: where the first one begins")
+                raise SourceError("windows of the calendar need the option startTime: where the first one begins")
             start = bounds[0] // width * width
         if end is None:
             end = bounds[1] + 1

@@ -57,7 +57,7 @@ def available(options: StreamOptions) -> int | None:
         return None
     delay = duration(options.delay, relation.unit, "delay")
     if delay is None:
-        raise SourceError("option delay has no months or years: they differ in length")
+        raise SourceError("option delay takes no y, mo, cw or cd: they differ in length")
     _, end = _relation(options, None, None).span
     newest = bounds[1] + 1 - delay
     return newest if end is None else min(newest, end)

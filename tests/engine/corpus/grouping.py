@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -262,11 +262,21 @@ def _later(start: datetime, months: int) -> datetime:
     return start.replace(year=year, month=month + 1)
 
 
+#: Where the k-th window of an interval begins.
+_CALENDAR = {
+    "1mo": _later,
+    "3mo": lambda begin, k: _later(begin, 3 * k),
+    "1y": lambda begin, k: _later(begin, 12 * k),
+    "10cd": lambda begin, k: begin + timedelta(days=10 * k),
+    "1cw": lambda begin, k: begin + timedelta(weeks=k),
+}
+
+
 def calendar() -> Corpus:
-    """Months and years from several starts in several zones, beside days and hours."""
+    """Months, years, days and weeks from several starts in several zones."""
     corpus = Corpus(
-        "Windows of calendar months and years count from the start, in the session's zone; a month that is too short\n"
-        "ends a window on its last day."
+        "Windows of the calendar (months, years, days, weeks) count from the start, in the session's zone; a month\n"
+        "that is too short ends a window on its last day."
     )
     corpus.ok("create timeseries root.c.d.v INT64")
     times = [_ticks(datetime(2023, 10, 1, tzinfo=UTC)) + k * 11 * _DAY + k * 3_600_000 for k in range(60)]
@@ -287,10 +297,10 @@ def calendar() -> Corpus:
             ((2023, 11, 15), (2024, 6, 10)),
         ):
             begin, stop = (datetime(*day, tzinfo=zone) for day in (start, end))
-            for months, word in ((1, "1mo"), (3, "3mo"), (12, "1y")):
+            for word, border in _CALENDAR.items():
                 rows, k = [], 0
-                while (low := _later(begin, k * months)) < stop:
-                    high = min(_ticks(_later(begin, (k + 1) * months)), _ticks(stop))
+                while (low := border(begin, k)) < stop:
+                    high = min(_ticks(border(begin, k + 1)), _ticks(stop))
                     inside = [v for t, v in series.items() if _ticks(low) <= t < high]
                     rows.append([_ticks(low), len(inside), float(sum(inside)) if inside else None])
                     k += 1

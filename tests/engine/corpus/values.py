@@ -444,17 +444,13 @@ _CASES: tuple[Expectation, ...] = (
 )  # fmt: skip
 
 
-def _double(value: Any) -> Any:
-    return value if value is None or isinstance(value, str) else float(value)
-
-
 def cases() -> Corpus:
     """CASE, searched and simple; the first WHEN that is true counts, unknown is not true."""
     corpus = _prepared(
-        "CASE: the first WHEN that is true counts; without ELSE the rest is null. Numbers become DOUBLE."
+        "CASE: the first WHEN that is true counts; without ELSE the rest is null. Integers stay integers."
     )
     for sql, function in _CASES:
-        rows = [[time, _double(value)] for time, value in selected(_present(WORLD), [function])]
+        rows = selected(_present(WORLD), [function])
         corpus.query(f"select {sql} as r from {DEVICE}", ["Time", "r"], rows)
         late = [row for row in reversed(rows) if row[0] >= 4]
         corpus.query(f"select {sql} as r from {DEVICE} where time >= 4 order by time desc", ["Time", "r"], late)

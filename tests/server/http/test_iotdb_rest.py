@@ -58,6 +58,8 @@ def test_show_last_and_aggregates(node: HttpNode) -> None:
     count = ask(node, "query", {"sql": "select count(s3), count(s4) from root.sg27"})
     assert (["count(root.sg27.s3)", "count(root.sg27.s4)"], [[2], [1]]) == (count["expressions"], count["values"])
     assert count["timestamps"] is None
+    alive = ask(node, "query", {"sql": "select 1, 'x' as a"})
+    assert (["1", "a"], [[1], ["x"]], None) == (alive["expressions"], alive["values"], alive["timestamps"])
 
 
 def test_version_1_has_other_names(node: HttpNode) -> None:
