@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from saros.api.connection import Connection, connect
 from saros.api.cursor import Cursor
@@ -48,6 +49,9 @@ from saros.types import (
     TimestampFromTicks,
 )
 from saros_wire.read_point import ReadPoint
+
+if TYPE_CHECKING:
+    from saros import aio as aio
 
 __version__ = "0.1.0"
 
@@ -95,7 +99,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    """`saros.aio` is there after `import saros`, and is loaded by who asks for it."""
+    """Load `saros.aio` when it is first used."""
     if name == "aio":
         return import_module("saros.aio")
     raise AttributeError(f"module 'saros' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__", "aio"]

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 #: Failures that a message tells; all are in `failures`.
 _FAILURES_TOLD = 5
 _PARTLY_DONE = 2020
+#: The message of an `InterfaceError` with this code says how the call should be.
+_WRONG_USE = 2003
 
 
 class Warning(Exception):  # noqa: A001 - PEP 249 gives the name
@@ -56,8 +58,13 @@ class Error(Exception):
 class InterfaceError(Error):
     """The driver was used wrongly."""
 
-    def __init__(self, message: str, code: int = 2003) -> None:
+    def __init__(self, message: str, code: int = _WRONG_USE) -> None:
         super().__init__(message, code)
+
+    @property
+    def advice(self) -> str:
+        """What to do about it; empty where the message says so itself."""
+        return "" if self.code == _WRONG_USE else super().advice
 
 
 class DatabaseError(Error):

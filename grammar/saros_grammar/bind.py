@@ -48,7 +48,8 @@ class ParameterBinder:
         """The values as literals, in the order of the statement's `?`. Raises BindError (2003)."""
         count, _ = self._template(statement)
         if len(values) != count:
-            raise BindError(f"the statement has {count} parameters (?), and {len(values)} values were given")
+            marks, given = _counted(count, "parameter"), _counted(len(values), "value")
+            raise BindError(f"the statement has {marks} (?), and {given} {'was' if len(values) == 1 else 'were'} given")
         return [self.literal(value, index) for index, value in enumerate(values)]
 
     def filled(self, statement: Statement, literals: Sequence[Literal]) -> Statement:
@@ -90,6 +91,10 @@ class ParameterBinder:
 
 
 _Convert = Callable[[Any, int], Literal]
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _inherited(value: object) -> _Convert | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from driver.targets import WAYS, target_of
 
 import saros
 from saros import aio
@@ -17,16 +18,11 @@ from saros.aio.threads import THREADS
 from saros_server.server import Server
 
 
-@pytest.fixture(params=["embedded", "served"])
+@pytest.fixture(params=WAYS)
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A folder, and a server."""
-    if request.param == "embedded":
-        yield str(tmp_path / "data")
-        return
-    server = Server(str(tmp_path / "data"), "127.0.0.1", 0)
-    server.start()
-    yield f"saros://{server.address}"
-    server.stop()
+    with target_of(request.param, tmp_path / "data") as target:
+        yield target
 
 
 def test_write_and_read(target: str) -> None:
@@ -42,6 +38,29 @@ def test_write_and_read(target: str) -> None:
             assert 3 == table.num_rows
             with pytest.raises(saros.ProgrammingError):
                 await connection.execute("selec")
+
+    asyncio.run(run())
+
+
+def test_columns_come_as_frames_and_under_short_names(target: str) -> None:
+    async def run() -> None:
+        async with await aio.connect(target, timestamps="epoch") as connection:
+            await connection.insert("root.a.d", [1, 2, 3], {"x": [1.0, 2.0, 3.0]})
+            cursor = connection.cursor()
+            query, names = "select x from root.a.d", ["Time", "x"]
+            assert names == (await (await cursor.execute(query)).fetch_arrow(short_names=True)).column_names
+            assert names == (await (await cursor.execute(query)).fetch_polars(short_names=True)).columns
+            assert names == list(await (await cursor.execute(query)).fetch_numpy(short_names=True))
+            frame = await (await cursor.execute(query)).fetch_pandas(short_names=True, time_index=True)
+            assert ("Time", {"x": [1.0, 2.0, 3.0]}) == (frame.index.name, frame.to_dict("list"))
+            await cursor.execute(query)
+            assert 1.0 == (await cursor.fetchone() or ())[1]
+            batches = [batch async for batch in cursor.fetch_batches(short_names=True)]
+            assert [names] == [batch.schema.names for batch in batches]
+            assert [2.0, 3.0] == batches[0]["x"].to_pylist()
+            assert "<saros.AsyncCursor: Time TIMESTAMP, root.a.d.x DOUBLE>" == repr(await cursor.execute(query))
+            with pytest.raises(saros.InterfaceError, match="no column Time"):
+                await (await cursor.execute("show databases")).fetch_pandas(time_index=True)
 
     asyncio.run(run())
 

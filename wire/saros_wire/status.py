@@ -105,7 +105,7 @@ _ROWS = (
     Status(1402, "CQ_ALREADY_EXIST", ErrorClass.INTEGRITY, "DROP the continuous query first, or choose another name."),
     Status(2001, "INTERNAL_ERROR", ErrorClass.INTERNAL, "This is a bug in Saros: please report it with the message."),
     Status(2002, "NOT_SUPPORTED_YET", ErrorClass.NOT_SUPPORTED, "The statement is not implemented yet."),
-    Status(2003, "INVALID_PARAMETER", ErrorClass.PROGRAMMING, "Correct the named parameter."),
+    Status(2003, "INVALID_PARAMETER", ErrorClass.PROGRAMMING, "Correct the call as the message says."),
     Status(2004, "INVALID_CONFIGURATION", ErrorClass.PROGRAMMING, "Correct the named option."),
     Status(2005, "WINDOW_LIMIT_EXCEEDED", ErrorClass.PROGRAMMING, "Use larger windows or a shorter range."),
     Status(2006, "STATEMENT_TOO_LARGE", ErrorClass.PROGRAMMING, "Split the statement, or use the columnar insert."),

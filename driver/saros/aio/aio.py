@@ -25,9 +25,11 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from saros.api.connection import Options, target_of
 from saros.api.cursor_state import CursorState, Row, failed_row
+from saros.api.embedded import open_embedded
 from saros.api.session import AsyncOutcome, AsyncSession
-from saros.base.column_mapping import as_mapping
 from saros.base.fork_guard import ForkGuard
+from saros.base.frames import pandas_frame, polars_frame, times_and_columns
+from saros.base.short_names import shortened
 from saros.base.target import Target
 from saros.errors import Error, InterfaceError, translated_errors
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     import numpy as np
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
     from saros_wire.read_point import ReadPoint
@@ -72,13 +75,9 @@ async def _remote(where: Target, options: Options) -> AsyncSession:
 
 async def _embedded(folder: str, options: Options, owner: ForkGuard) -> AsyncSession:
     from saros.aio.threads import ThreadSession
-    from saros_server.api.session import open_session
 
-    chosen = dict(options.get("options") or {})
-    with translated_errors():
-        session = await asyncio.to_thread(
-            partial(open_session, folder, time_zone=options.get("time_zone"), options=chosen)
-        )
+    zone, chosen = options.get("time_zone"), options.get("options")
+    session = await asyncio.to_thread(partial(open_embedded, folder, time_zone=zone, options=chosen))
     return ThreadSession(session, owner)
 
 
@@ -90,7 +89,7 @@ class AsyncConnection:
         self._epoch = epoch
         self._timeout = timeout
         #: The process in which the connection is of use.
-        self.owner = owner
+        self._owner = owner
         self._cursors: weakref.WeakSet[AsyncCursor] = weakref.WeakSet()
         self._closed = False
 
@@ -101,7 +100,7 @@ class AsyncConnection:
 
     def cursor(self) -> AsyncCursor:
         """Return a new cursor."""
-        cursor = AsyncCursor(self._open_session(), self.owner, epoch=self._epoch, timeout=self._timeout)
+        cursor = AsyncCursor(self._open_session(), self._owner, epoch=self._epoch, timeout=self._timeout)
         self._cursors.add(cursor)
         return cursor
 
@@ -111,10 +110,13 @@ class AsyncConnection:
         """Return a new cursor that has executed `statement`; `at`: the moment that a SELECT sees."""
         return await self.cursor().execute(statement, parameters, at=at)
 
-    async def insert(self, device: str, times: object, columns: object, *, aligned: bool | None = None) -> int:
+    async def insert(
+        self, device: str, times: object, columns: object | None = None, *, aligned: bool | None = None
+    ) -> int:
         """See `saros.Connection.insert`. A task that is cancelled does not undo it."""
         with translated_errors():
-            return await self._open_session().insert(device, times, as_mapping(device, columns), aligned=aligned)
+            times, named = times_and_columns(device, times, columns)
+            return await self._open_session().insert(device, times, named, aligned=aligned)
 
     async def hold(
         self, lease_s: float = 600.0, *, name: str | None = None, like: ReadPoint | None = None
@@ -133,7 +135,7 @@ class AsyncConnection:
         if self._closed:
             return
         self._closed = True
-        if not self.owner.is_own_process:
+        if not self._owner.is_own_process:
             return
         try:
             for cursor in list(self._cursors):
@@ -152,7 +154,7 @@ class AsyncConnection:
     def _open_session(self) -> AsyncSession:
         if self._closed:
             raise InterfaceError("the connection is closed", 2014)
-        self.owner.check()
+        self._owner.check()
         return self._session
 
 
@@ -222,32 +224,39 @@ class AsyncCursor(CursorState[AsyncOutcome]):
             rows += self._take_rows(None)
         return rows
 
-    async def fetch_arrow(self) -> pa.Table:
+    async def fetch_arrow(self, *, short_names: bool = False) -> pa.Table:
         """See `Cursor.fetch_arrow`."""
         import pyarrow as pa
 
         schema = self._result().schema
-        return pa.Table.from_batches([batch async for batch in self.fetch_batches()], schema=schema)
+        table = pa.Table.from_batches([batch async for batch in self.fetch_batches()], schema=schema)
+        return table.rename_columns(shortened(schema.names)) if short_names else table
 
-    async def fetch_pandas(self) -> pd.DataFrame:
+    async def fetch_pandas(self, *, short_names: bool = False, time_index: bool = False) -> pd.DataFrame:
         """See `Cursor.fetch_pandas`."""
-        frame: pd.DataFrame = (await self.fetch_arrow()).to_pandas()
-        return frame
+        self._check_frame("pandas", time_index=time_index)
+        return pandas_frame(await self.fetch_arrow(short_names=short_names), time_index=time_index)
 
-    async def fetch_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
+    async def fetch_polars(self, *, short_names: bool = False) -> pl.DataFrame:
+        """See `Cursor.fetch_polars`."""
+        self._check_frame("polars")
+        return polars_frame(await self.fetch_arrow(short_names=short_names))
+
+    async def fetch_numpy(self, *, short_names: bool = False) -> dict[str, np.ndarray[Any, Any]]:
         """See `Cursor.fetch_numpy`."""
         from saros.base.columns import numpy_columns
 
-        return numpy_columns(await self.fetch_arrow())
+        return numpy_columns(await self.fetch_arrow(short_names=short_names))
 
-    async def fetch_batches(self) -> AsyncIterator[pa.RecordBatch]:
+    async def fetch_batches(self, *, short_names: bool = False) -> AsyncIterator[pa.RecordBatch]:
         """See `Cursor.fetch_batches`."""
         outcome = self._result()
+        names = shortened(outcome.schema.names) if short_names else None
         rest = self._rest_of_batch()
-        if rest is not None:
-            yield rest
-        while (batch := await self._next_batch(outcome)) is not None:
-            yield batch
+        batch = await self._next_batch(outcome) if rest is None else rest
+        while batch is not None:
+            yield batch if names is None else batch.rename_columns(names)
+            batch = await self._next_batch(outcome)
 
     async def cancel(self) -> None:
         """See `Cursor.cancel`; from any task."""

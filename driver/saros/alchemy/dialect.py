@@ -16,12 +16,13 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import exc
+from sqlalchemy import exc, pool
 from sqlalchemy.engine import URL, Connection, default
 
 import saros
 from saros.alchemy.compiler import SarosCompiler, SarosDDLCompiler, SarosPreparer, SarosTypeCompiler
 from saros.alchemy.reflection import Reflection
+from saros.api.embedded import MEMORY
 
 #: Options of an address that are arguments of `saros.connect`, and how their text is read.
 _ARGUMENTS = {"time_zone": str, "timestamps": str, "timeout": float, "failover_s": float}
@@ -209,6 +210,11 @@ class EmbeddedDialect(SarosDialect):
         if query:
             arguments["options"] = {name: _one(value, name) for name, value in query.items()}
         return [url.database], arguments
+
+    @classmethod
+    def get_pool_class(cls, url: URL) -> type[pool.Pool]:
+        """One connection for all if the database is a temporary one, of which each connection has its own."""
+        return pool.StaticPool if url.database == MEMORY else super().get_pool_class(url)
 
 
 def _arguments(query: dict[str, Any]) -> dict[str, Any]:

@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from saros.api.bulk_queue import POINTS_MAX, Batch, BulkQueue, Part
 from saros.api.session import Session
-from saros.base.column_mapping import as_mapping
 from saros.base.fork_guard import ForkGuard
+from saros.base.frames import times_and_columns
 from saros.errors import BulkError, InterfaceError, translated_errors
 from saros.transport.insert_message import batch_of
 
@@ -104,7 +104,7 @@ class _Rows:
 
 
 class BulkWriter:
-    """See the module. Made by `Connection.bulk_writer`."""
+    """Collects rows into batches per device, and sends several at once. Made by `Connection.bulk_writer`."""
 
     def __init__(
         self,
@@ -144,14 +144,14 @@ class BulkWriter:
         """Whether `close` was called."""
         return self._closed
 
-    def add(self, device: str, times: object, columns: object, *, aligned: bool | None = None) -> None:
-        """Columns of a device, as `Connection.insert` takes them; they are copied. Waits while too much is held.
+    def add(self, device: str, times: object, columns: object | None = None, *, aligned: bool | None = None) -> None:
+        """Columns of a device, or a frame, as for `Connection.insert`; they are copied. Waits while too much is held.
 
         Raises DataError, ProgrammingError (nothing was added), BulkError (too many rows failed).
         """
         self._owner.check()
         with translated_errors():
-            batch = batch_of(times, as_mapping(device, columns))
+            batch = batch_of(*times_and_columns(device, times, columns))
         if not batch.num_rows:
             return
         copied = pa.ipc.read_record_batch(batch.serialize(), batch.schema)

@@ -20,8 +20,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypedDict, Unpack
 
 from saros.api.cursor import Cursor
-from saros.base.column_mapping import as_mapping
+from saros.api.embedded import open_embedded
 from saros.base.fork_guard import ForkGuard
+from saros.base.frames import times_and_columns
 from saros.base.target import Target, parse_target, suggested_target, without_password
 from saros.errors import InterfaceError, NotSupportedError, translated_errors
 
@@ -65,7 +66,8 @@ def connect(
 ) -> Connection:
     """Open the database in folder `target`, which is made if it does not exist, or connect to a server or cluster.
 
-    target      a folder, or saros://[user[:password]@]host[:port][,host[:port]...][/?consistency=...&tls=ca.pem
+    target      a folder; or ":memory:", a temporary database that goes with the connection; or
+                saros://[user[:password]@]host[:port][,host[:port]...][/?consistency=...&tls=ca.pem
                 &partial_results=true]
     user, password, consistency, tls_ca, partial_results   go before what the target says; only with saros://
                 consistency "strong", "mid" or "weak" (default: as the nodes are configured); tls_ca: file of the
@@ -100,10 +102,7 @@ def connect(
 
         session = RemoteSession(where, time_zone=time_zone, failover_s=failover_s, timeout_s=timeout)
     else:
-        from saros_server.api.session import open_session  # the engine is loaded when it is first needed
-
-        with translated_errors():
-            session = open_session(where, time_zone=time_zone, options=dict(options or {}))
+        session = open_embedded(where, time_zone=time_zone, options=options)
     return Connection(session, timestamps=timestamps, timeout=timeout)
 
 
@@ -147,14 +146,14 @@ def _folder_of(text: str, given: Options) -> str:
 
 
 class Connection:
-    """One session; see the module. Made by `connect`."""
+    """A session of a database, to execute statements and insert columns. Made by `connect`; threads may share it."""
 
     def __init__(self, session: Session, *, timestamps: Timestamps, timeout: float | None) -> None:
         self._session = session
         self._timestamps = timestamps
         self._timeout = timeout
         #: Where the connection is of use.
-        self.owner = ForkGuard()
+        self._owner = ForkGuard()
         self._lock = threading.Lock()
         self._cursors: weakref.WeakSet[Cursor] = weakref.WeakSet()
         #: Held until the end: none may vanish with rows in it.
@@ -164,7 +163,7 @@ class Connection:
     def cursor(self) -> Cursor:
         """A new cursor."""
         session = self._open_session()
-        cursor = Cursor(self, session, epoch=self._timestamps == "epoch", timeout=self._timeout)
+        cursor = Cursor(self, session, self._owner, epoch=self._timestamps == "epoch", timeout=self._timeout)
         with self._lock:
             self._cursors.add(cursor)
         return cursor
@@ -190,27 +189,26 @@ class Connection:
         with translated_errors():
             self._open_session().let_go(point)
 
-    def insert(
-        self,
-        device: str,
-        times: object,
-        columns: object,
-        *,
-        aligned: bool | None = None,
-    ) -> int:
+    def insert(self, device: str, times: object, columns: object | None = None, *, aligned: bool | None = None) -> int:
         """Write columns of one device; returns the number of points.
 
-        times    int64 in the database's unit, datetime64, aware datetimes, a pandas index or an Arrow array: shape (n,)
+        times    int64 in the database's unit, datetime64, datetimes, a pandas index or an Arrow array: shape (n,);
+                 naive datetimes are in the session's zone
         columns  {measurement: n values} of NumPy, Arrow, pandas or lists; or a whole DataFrame or Arrow table
         aligned  what a new device becomes (default: not aligned); must agree with an existing one if given
+
+        insert(device, frame) takes the times from the frame: from its column time, in any case, or from the index of a
+        pandas DataFrame. A frame is a DataFrame of pandas or Polars, an Arrow table, or any other object with Arrow's
+        PyCapsule interface.
 
         Missing series are registered with the type of their column. Nulls (Arrow nulls, None, masked values, NaN in a
         DataFrame) are absent points, and columns of nulls only are left out; NaN in a NumPy array is a value. Of equal
         times the later row wins.
-        Raises DataError (type, length, time), ProgrammingError (path), IntegrityError.
+        Raises DataError (type, length, time), ProgrammingError (path), IntegrityError, InterfaceError (not a frame).
         """
         with translated_errors():
-            return self._open_session().insert(device, times, as_mapping(device, columns), aligned=aligned)
+            times, named = times_and_columns(device, times, columns)
+            return self._open_session().insert(device, times, named, aligned=aligned)
 
     def bulk_writer(
         self,
@@ -243,7 +241,7 @@ class Connection:
 
         Bulk writers are closed first, and may raise BulkError. In a process that was forked the parent's stays open.
         """
-        if not self.owner.is_own_process:
+        if not self._owner.is_own_process:
             self._closed = True
             return
         with self._lock:
@@ -279,5 +277,5 @@ class Connection:
     def _open_session(self) -> Session:
         if self._closed:
             raise InterfaceError("the connection is closed", 2014)
-        self.owner.check()
+        self._owner.check()
         return self._session

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from saros.base.fork_guard import ForkGuard
+from saros.base.frames import check_installed, check_time_index
 from saros.errors import InterfaceError, ProgrammingError
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ Row = tuple[Any, ...]
 #: (name, type name, None, None, None, None, whether there can be nulls), as PEP 249 defines it.
 Description = tuple[str, str, None, None, None, None, bool]
 _O = TypeVar("_O", bound="Described")
+#: Columns that a `repr` names.
+_COLUMNS_SHOWN = 5
 
 
 def failed_row(number: int) -> str:
@@ -78,7 +81,21 @@ class CursorState(Generic[_O]):
         """
         return () if self._outcome is None else tuple(self._outcome.missing)
 
+    def __repr__(self) -> str:
+        """The columns of the result. Not the statement, which may hold a password; and nothing is waited for."""
+        return f"<saros.{type(self).__name__}: {self._summary()}>"
+
     # ------------------------------------------------------------------ inside
+
+    def _summary(self) -> str:
+        outcome = self._outcome
+        if self._closed or outcome is None:
+            return "closed" if self._closed else "nothing executed"
+        if outcome.names is None:
+            return f"no rows, rowcount {self.rowcount}"
+        columns = [f"{name} {type_}" for name, type_ in zip(outcome.names, outcome.type_names, strict=True)]
+        more = len(columns) - _COLUMNS_SHOWN
+        return ", ".join([*columns[:_COLUMNS_SHOWN], *([f"and {more:,} columns"] if more > 0 else [])])
 
     def _check_statement(self, statement: object, parameters: object) -> None:
         """Raise ProgrammingError for arguments of `execute` that are none."""
@@ -119,6 +136,12 @@ class CursorState(Generic[_O]):
         if outcome.names is None:
             raise InterfaceError("nothing to fetch: the last statement gives no rows")
         return outcome
+
+    def _check_frame(self, library: str, *, time_index: bool = False) -> None:
+        """Raise InterfaceError, before anything is fetched, if the rows cannot become a frame of a library."""
+        check_installed(library)
+        if time_index:
+            check_time_index(self._result().schema)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -196,9 +196,10 @@ _FROM_NUMPY: dict[str, tuple[DataType, type[np.generic]]] = {
 _FROM_ARROW = {_TYPES[type_]: (type_, NUMPY_DTYPE[type_]) for type_ in NUMERIC_TYPES}
 
 
-def to_column(name: str, values: object, unit: TimeUnit) -> Column:
+def to_column(name: str, values: object, unit: TimeUnit, zone: str = "UTC") -> Column:
     """A client's column (NumPy, Arrow, pandas, list) as ours; one that is ours already stays as it is.
 
+    Naive datetimes are in `zone`, as those of `to_times`.
     Raises UnreadableValues, UserMistake (507 for a type we do not have, 2008 for a value that does not fit): both name
     the column.
     """
@@ -213,7 +214,7 @@ def to_column(name: str, values: object, unit: TimeUnit) -> Column:
         if known is not None and values.ndim == 1:
             return Column(known[0], np.ascontiguousarray(values, known[1]))
     what = f"column {name}"
-    return column_from_arrow(arrow_array(values, what), unit, what)
+    return column_from_arrow(_zoned(arrow_array(values, what), zone), unit, what)
 
 
 def to_times(times: object, unit: TimeUnit, zone: str) -> NumericArray:
@@ -245,10 +246,14 @@ def to_times(times: object, unit: TimeUnit, zone: str) -> NumericArray:
 
 
 def _in_unit(times: pa.Array, unit: TimeUnit, zone: str) -> pa.Array:
+    times = _zoned(times, zone)
+    return times.cast(pa.timestamp(unit.suffix, tz=times.type.tz)) if pa.types.is_timestamp(times.type) else times
+
+
+def _zoned(values: pa.Array, zone: str) -> pa.Array:
+    """Return timestamps without a zone as those of `zone`; other values as they are."""
     import pyarrow.compute as pc
 
-    if not pa.types.is_timestamp(times.type):
-        return times
-    if times.type.tz is None:
-        times = pc.assume_timezone(times, zone, ambiguous="earliest", nonexistent="latest")
-    return times.cast(pa.timestamp(unit.suffix, tz=times.type.tz))
+    if not pa.types.is_timestamp(values.type) or values.type.tz is not None:
+        return values
+    return pc.assume_timezone(values, zone, ambiguous="earliest", nonexistent="latest")

@@ -86,6 +86,7 @@ def open_session(
     files: bool = True,
     host: str | None = None,
     is_shared: bool = False,
+    on_close: Callable[[], None] = lambda: None,
 ) -> EmbeddedSession:
     """A session on the database in `folder`; opens it if this process has not yet.
 
@@ -93,6 +94,7 @@ def open_session(
     `files`: whether LOAD may read whatever this process may; else only what lies in the folders of `load_folders`.
     `host`: where its client is; None: in this process.
     `is_shared`: clients that know nothing of each other use it: none may change its settings.
+    `on_close`: called once, when the session has been closed.
     Raises ConfigurationError (bad option, or options that differ from those of the open node), StorageError (in use,
     something else's folder, corrupt), SemanticError (no such time zone).
     """
@@ -115,7 +117,7 @@ def open_session(
     folders = None if files else listed
     zone = time_zone or configuration.time_zone
     context = SessionContext(zone, consistency, partial, load_folders=folders, host=host, shared=is_shared)
-    return EmbeddedSession(key, shared.node, context)
+    return EmbeddedSession(key, shared.node, context, on_close)
 
 
 def _opened(folder: str, configuration: Configuration) -> Node:
@@ -147,8 +149,9 @@ def _leave(key: str) -> None:
 class EmbeddedSession:
     """Implements the driver's `Session`."""
 
-    def __init__(self, key: str, node: Node, context: SessionContext) -> None:
+    def __init__(self, key: str, node: Node, context: SessionContext, on_close: Callable[[], None]) -> None:
         self._key = key
+        self._on_close = on_close
         self._node = node
         self._unit = TIME_UNITS[node.configuration.time_unit]
         self._context = context
@@ -270,10 +273,10 @@ class EmbeddedSession:
 
     def _as_columns(self, times: object, columns: Mapping[str, object]) -> tuple[Int64Array, dict[str, Column]]:
         """Times and columns as the engine takes them. Raises UserMistake."""
-        unit = self._unit
+        unit, zone = self._unit, self._context.zone
         names = _node_names(tuple(columns))
-        ours = {name: to_column(name, values, unit) for name, values in zip(names, columns.values(), strict=True)}
-        return to_times(times, unit, self._context.zone), ours
+        ours = {name: to_column(name, values, unit, zone) for name, values in zip(names, columns.values(), strict=True)}
+        return to_times(times, unit, zone), ours
 
     def uploads(self) -> Uploads:
         """Where files go that LOAD shall read. Raises NoPermission."""
@@ -349,7 +352,10 @@ class EmbeddedSession:
                 if self._closed:
                     return
                 self._closed = True
-            _leave(self._key)
+            try:
+                _leave(self._key)
+            finally:
+                self._on_close()
 
     def _check_open(self) -> None:
         if self._closed:

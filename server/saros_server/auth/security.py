@@ -19,7 +19,7 @@ from saros_cluster.users.commands import CreateUser, SetPassword
 from saros_cluster.users.directory import FileDirectory
 from saros_server.auth.passwords import Cost, check_password, hash_password, is_outdated, one_time_password
 from saros_server.config.configuration import Configuration, ConfigurationError
-from saros_server.config.data_folder import check_not_foreign
+from saros_server.config.data_folder import check_not_foreign, check_not_memory
 from saros_server.pki.certificate_files import CertificateFiles
 from saros_storage.io.disk import LocalDisk
 from saros_storage.io.folder_lock import FolderLock
@@ -128,6 +128,7 @@ def set_administrator(folder: str, name: str, password: str, cost: Cost, *, must
             " cluster on this machine; in it, an administrator sets the password of another with ALTER USER"
         )
     check_password(name, password)
+    check_not_memory(folder)
     disk.make_folder(folder)
     owner = FolderLock.acquire(folder)
     try:

@@ -26,10 +26,13 @@ _BEFORE_DATA = {
 } | {NODE_FILE + TEMPORARY}
 _CERTIFICATES = (".pem", ".key", ".crt")
 _NO_FOLDER = 2051
+#: The driver's target for a temporary database.
+_MEMORY = ":memory:"
 
 
 def check_not_foreign(folder: str) -> None:
     """Raise UserMistake for a file, for a folder that is something else's, and for one that cannot be read."""
+    check_not_memory(folder)
     if not os.path.lexists(folder):
         return
     try:
@@ -43,6 +46,12 @@ def check_not_foreign(folder: str) -> None:
         raise UserMistake(
             f"{folder} is no data folder, and has {foreign[0]} in it: choose an empty or a new one", code=_NO_FOLDER
         )
+
+
+def check_not_memory(folder: str) -> None:
+    """Raise UserMistake for the name of a temporary database."""
+    if folder == _MEMORY:
+        raise UserMistake(f"{_MEMORY} is a temporary database of one connection: name a folder", code=_NO_FOLDER)
 
 
 def _is_ignorable(name: str) -> bool:

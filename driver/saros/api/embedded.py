@@ -1,0 +1,54 @@
+"""Opening an embedded database: in a folder, or, for the target `:memory:`, in a temporary folder.
+
+A temporary database belongs to one session. Its folder goes when the session is closed, or when the process ends. Of a
+process that was killed it stays until another one opens a temporary database.
+"""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from saros.base.fork_guard import ForkGuard
+from saros.base.temporary_folder import TemporaryFolder
+from saros.errors import translated_errors
+
+if TYPE_CHECKING:
+    from saros.api.session import Session
+
+#: The target of a temporary database, as in SQLite and DuckDB.
+MEMORY = ":memory:"
+
+
+def open_embedded(target: str, *, time_zone: str | None, options: Mapping[str, object] | None) -> Session:
+    """Return a session on the database in a folder, or on a temporary one. Raises as `connect`."""
+    from saros_server.api.session import open_session  # the engine is loaded when it is first needed
+
+    with translated_errors():
+        if target == MEMORY:
+            return _open_temporary(time_zone, options or {})
+        return open_session(target, time_zone=time_zone, options=dict(options or {}))
+
+
+def _open_temporary(time_zone: str | None, options: Mapping[str, object]) -> Session:
+    from saros_server.api.session import open_session
+
+    folder, owner = TemporaryFolder.create(), ForkGuard()
+
+    def end() -> None:
+        if owner.is_own_process:
+            session.close()
+
+    def remove() -> None:
+        atexit.unregister(end)
+        folder.remove()
+
+    chosen = {"durability": "os", **options}
+    try:
+        session = open_session(folder.path, time_zone=time_zone, options=chosen, on_close=remove)
+    except BaseException:
+        folder.remove()
+        raise
+    atexit.register(end)
+    return session

@@ -1,0 +1,72 @@
+"""Folders of temporary databases, below the folder for temporary files (TMPDIR).
+
+A process holds a lock on each of its folders. A folder whose lock is free was left by a process that was killed;
+`create` removes it. Thread-safe; folders belong to the user that created them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+
+_PREFIX = "saros-memory-"
+
+
+class TemporaryFolder:
+    """A folder that is removed by `remove`. Made by `create`."""
+
+    def __init__(self, path: str, fd: int) -> None:
+        """`fd`: the open folder, which is locked."""
+        self.path = path
+        self._fd = fd
+
+    @classmethod
+    def create(cls) -> TemporaryFolder:
+        """Return a new folder, after removing those that were left. Raises OSError."""
+        _remove_abandoned()
+        while True:
+            path = tempfile.mkdtemp(prefix=_PREFIX)
+            fd = _locked(path)
+            if fd is not None:
+                return cls(path, fd)
+            # Another process saw the folder before it was locked, and took it for one that was left.
+
+    def remove(self) -> None:
+        """Remove the folder. Idempotent."""
+        if self._fd >= 0:
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _remove_abandoned() -> None:
+    parent = tempfile.gettempdir()
+    for name in os.listdir(parent):
+        if name.startswith(_PREFIX):
+            path = os.path.join(parent, name)
+            fd = _locked(path)
+            if fd is not None:
+                TemporaryFolder(path, fd).remove()
+
+
+def _locked(path: str) -> int | None:
+    """Open and lock a folder of this user; None: another process has it, or it is not there any more."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    if _lock(fd, path):
+        return fd
+    os.close(fd)
+    return None
+
+
+def _lock(fd: int, path: str) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        found = os.fstat(fd)
+        return found.st_uid == os.geteuid() and os.path.samestat(found, os.lstat(path))
+    except OSError:
+        return False
