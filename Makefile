@@ -17,9 +17,16 @@ help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 .venv/.installed: pyproject.toml
-	@echo "setting up .venv (once) ..." >&2
+	@echo "setting up .venv (once): about 550 MB, one to two minutes ..." >&2
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[dev]" >&2
+	@$(BIN)/python -m pip install --disable-pip-version-check -e . >&2
+	@touch $@
+
+# Dependency groups need pip 25.1; the pip of a new environment may be older.
+.venv/.dev: .venv/.installed
+	@echo "adding the tools of the tests (once): about 800 MB, two minutes ..." >&2
+	@$(BIN)/python -m pip install -q --disable-pip-version-check "pip>=25.1" >&2
+	@$(BIN)/python -m pip install --disable-pip-version-check --group dev >&2
 	@touch $@
 
 run: .venv/.installed ## open the shell on an embedded database in ./data (or run the statements on standard input)
@@ -27,91 +34,91 @@ run: .venv/.installed ## open the shell on an embedded database in ./data (or ru
 
 test: lint types imports unit ## everything that must hold
 
-quick: .venv/.installed ## the tests that take under a second each, without style and types: a first answer in two minutes
+quick: .venv/.dev ## the tests that take under a second each, without style and types: a first answer in two minutes
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 1 -m "not slow and not speed"
 
-check-slow: .venv/.installed ## fail tests over a second that are not marked slow; needs a quiet machine
+check-slow: .venv/.dev ## fail tests over a second that are not marked slow; needs a quiet machine
 	@$(BIN)/python -m pytest --check-slow -m "not slow and not speed"
 
-lint: .venv/.installed ## style
+lint: .venv/.dev ## style
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 
-types: .venv/.installed ## mypy, strict
+types: .venv/.dev ## mypy, strict
 	@$(BIN)/mypy
 
-imports: .venv/.installed ## who may import whom
+imports: .venv/.dev ## who may import whom
 	@$(BIN)/lint-imports
 
 quick unit: export PYTHONDONTWRITEBYTECODE := # the processes that tests start begin as a user's do; rewritten tests are kept
-unit: .venv/.installed ## all tests: WORKERS files at a time, the slowest first; what compares times, alone
+unit: .venv/.dev ## all tests: WORKERS files at a time, the slowest first; what compares times, alone
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 1 -m "not speed" --durations=15
 	@$(BIN)/python -m pytest -m speed
 
-format: .venv/.installed ## rewrite the code as ruff wants it
+format: .venv/.dev ## rewrite the code as ruff wants it
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-parser: .venv/.installed ## regenerate the parser from grammar/*.g4 (needs Java)
+parser: .venv/.dev ## regenerate the parser from grammar/*.g4 (needs Java)
 	@cd grammar && ../$(BIN)/antlr4 -Dlanguage=Python3 -visitor -no-listener -Xexact-output-dir -o saros_grammar/generated SqlLexer.g4 Sql.g4 \
 		&& rm -f saros_grammar/generated/*.interp saros_grammar/generated/*.tokens
 
-proto: .venv/.installed ## regenerate the messages from wire/*.proto
+proto: .venv/.dev ## regenerate the messages from wire/*.proto
 	@$(BIN)/python -m grpc_tools.protoc -I wire --python_out=wire/saros_wire/generated --pyi_out=wire/saros_wire/generated wire/*.proto
 
 console:        ## bundle the console from server/console (needs Node and npm)
 	@cd server/console && npm ci --no-audit --no-fund --ignore-scripts && node build.mjs
 
-bench: .venv/.installed ## the micro-benchmarks
+bench: .venv/.dev ## the micro-benchmarks
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file; done
 
-campaign-kill: .venv/.installed ## kill -9 during ingest, ROUNDS times; nothing acknowledged may be lost
+campaign-kill: .venv/.dev ## kill -9 during ingest, ROUNDS times; nothing acknowledged may be lost
 	@$(BIN)/python benchmarks/campaign_kill.py --rounds $(ROUNDS)
 
-campaign-cluster: .venv/.installed ## kills, stops and partitions of a cluster of NODES processes, CYCLES times
+campaign-cluster: .venv/.dev ## kills, stops and partitions of a cluster of NODES processes, CYCLES times
 	@$(BIN)/python benchmarks/campaign_cluster.py --cycles $(CYCLES) --nodes $(NODES)
 
-campaign-growth: .venv/.installed ## nodes join and leave a cluster of processes under load, and FAULTS befall it; nothing may be lost
+campaign-growth: .venv/.dev ## nodes join and leave a cluster of processes under load, and FAULTS befall it; nothing may be lost
 	@$(BIN)/python benchmarks/campaign_growth.py --faults $(FAULTS)
 
-experiments: .venv/.installed ## the thesis's experiments on growing, in shape: numbers and plots into docs/experiments
+experiments: .venv/.dev ## the thesis's experiments on growing, in shape: numbers and plots into docs/experiments
 	@$(BIN)/python benchmarks/experiments.py
 
-campaign-sim: .venv/.installed ## simulated clusters on new seeds, for MINUTES; nothing bad may happen
+campaign-sim: .venv/.dev ## simulated clusters on new seeds, for MINUTES; nothing bad may happen
 	@$(BIN)/python benchmarks/campaign_sim.py --minutes $(MINUTES)
 
-campaign-mutants: .venv/.installed ## mistakes planted one at a time; the simulated clusters must find each
+campaign-mutants: .venv/.dev ## mistakes planted one at a time; the simulated clusters must find each
 	@$(BIN)/python benchmarks/campaign_sim.py --mutants
 
-explore: .venv/.installed ## the protocol of growing and shrinking, in all interleavings of a small cluster
+explore: .venv/.dev ## the protocol of growing and shrinking, in all interleavings of a small cluster
 	@$(BIN)/python benchmarks/explore_expansion.py
 
-campaign-storage: .venv/.installed ## all crashes of fixed stories; then random ones, failing disks and bad files, for MINUTES; nothing may be lost
+campaign-storage: .venv/.dev ## all crashes of fixed stories; then random ones, failing disks and bad files, for MINUTES; nothing may be lost
 	@$(BIN)/python benchmarks/campaign_storage.py --whole
 	@$(BIN)/python benchmarks/campaign_storage.py --minutes $(MINUTES)
 
-campaign-sql: .venv/.installed ## queries by chance beside a model, and texts that are hardly SQL, for MINUTES; nothing may be wrong
+campaign-sql: .venv/.dev ## queries by chance beside a model, and texts that are hardly SQL, for MINUTES; nothing may be wrong
 	@$(BIN)/python benchmarks/campaign_sql.py --minutes $(MINUTES)
 
-campaign-sync: .venv/.installed ## senders, servers and clusters: crashes and failing disks, random stories over bad lines, for MINUTES
+campaign-sync: .venv/.dev ## senders, servers and clusters: crashes and failing disks, random stories over bad lines, for MINUTES
 	@$(BIN)/python benchmarks/campaign_sync.py --minutes $(MINUTES)
 
-campaign-sync-kill: .venv/.installed ## two instances of 10 million points to three nodes; 100 cuts, 20 kills of all sides; it must be exact
+campaign-sync-kill: .venv/.dev ## two instances of 10 million points to three nodes; 100 cuts, 20 kills of all sides; it must be exact
 	@$(BIN)/python benchmarks/campaign_sync_kills.py
 
-campaign-wire: .venv/.installed ## mutated messages of both client protocols, for MINUTES; the server must serve others all the time
+campaign-wire: .venv/.dev ## mutated messages of both client protocols, for MINUTES; the server must serve others all the time
 	@$(BIN)/python benchmarks/campaign_wire.py --minutes $(MINUTES)
 
-campaign-http: .venv/.installed ## mutated requests on every route of HTTP, for MINUTES; the server must serve others all the time
+campaign-http: .venv/.dev ## mutated requests on every route of HTTP, for MINUTES; the server must serve others all the time
 	@$(BIN)/python benchmarks/campaign_http.py --minutes $(MINUTES)
 
-campaign-streaming: .venv/.installed ## a stream of Spark's from Saros to Saros starts again RESTARTS times; no row may be lost or come twice
+campaign-streaming: .venv/.dev ## a stream of Spark's from Saros to Saros starts again RESTARTS times; no row may be lost or come twice
 	@$(BIN)/python benchmarks/campaign_streaming.py --restarts $(RESTARTS)
 
-simulate-scale: .venv/.installed ## clusters of 50, 200 and 1,000 nodes, simulated: traffic, elections, growth, a lost rack, within limits
+simulate-scale: .venv/.dev ## clusters of 50, 200 and 1,000 nodes, simulated: traffic, elections, growth, a lost rack, within limits
 	@$(BIN)/python benchmarks/simulate_scale.py
 
-mutants: .venv/.installed ## mistakes planted in storage and sync one at a time; their suites must find each
+mutants: .venv/.dev ## mistakes planted in storage and sync one at a time; their suites must find each
 	@$(BIN)/python benchmarks/campaign_storage.py --mutants
 	@$(BIN)/python benchmarks/campaign_sync.py --mutants
 

@@ -16,6 +16,9 @@ settings.load_profile("house")
 # Servers that tests start have no HTTP service unless they ask for it: all would have the same port.
 os.environ.setdefault("SAROS_HTTP_PORT", "0")
 
+# Tests of kernels compare compiled code with its twin: the first call compiles.
+os.environ.setdefault("SAROS_JIT", "eager")
+
 #: A test that takes longer on a quiet machine is marked `slow`; `make quick` leaves it out.
 SLOW_S = 1.0
 

@@ -34,6 +34,7 @@ COMMANDS: dict[str, str] = {
     "verify": "check every checksum and page of a data folder",
     "user": "create an administrator, or set its password",
     "audit": "check that the audit trail is unchanged",
+    "warm-up": "compile all kernels now: for images, and before measurements",
     "config": "print the options in force and their sources",
 }
 
@@ -102,6 +103,8 @@ def _main_of(name: str) -> Callable[[Sequence[str]], int]:  # noqa: C901 - a tab
             from saros_shell.commands.user import main
         case "audit":
             from saros_shell.commands.audit import main
+        case "warm-up":
+            from saros_shell.commands.warm_up import main
         case "config":
             from saros_shell.commands.config import main
         case _:

@@ -15,7 +15,8 @@ Public: the modules that other rooms may import, by package. `*`: all of the pac
     checkpoint    checkpoint, checkpoint_set, fetch, registry
     loading       content, loader, staging
     tsfile        file_outline, reader, verifier, writer
-    kernels       field_columns, jit, line_protocol, merge, prefixed, remote_write, time_gaps, windows
+    kernels       cache, jit, precompile
+    kernels       field_columns, line_protocol, merge, prefixed, remote_write, time_gaps, windows
     cache         chunk_cache
     compaction    compactor
     flush         pacer

@@ -55,7 +55,7 @@ def test_what_is_stopped_takes_no_further_step(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
 def test_a_gentle_one_lowers_the_priority_of_its_own_thread_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     usual, found = os.nice(0), []
-    monkeypatch.setattr(warm_up, "_steps", lambda: iter([lambda: found.append(os.nice(0))]))
+    monkeypatch.setattr(warm_up, "_steps", lambda _stopping: iter([lambda: found.append(os.nice(0))]))
     warming = WarmUp(gently=True)
     warming.start()
     warming._thread.join()

@@ -42,7 +42,7 @@ from saros_storage.base.clock import Clock, SystemClock
 from saros_storage.base.types import TIME_UNITS
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import Disk, LocalDisk
-from saros_storage.kernels.jit import use_cache_folder
+from saros_storage.kernels.cache import use_cache_folder
 from saros_storage.store import Store
 from saros_sync.receiver.synced_store import open_receiver
 

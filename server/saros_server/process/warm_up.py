@@ -1,7 +1,7 @@
 """What a server's first statements would wait for, done beforehand: a thread that loads, compiles, and then ends.
 
-The parser's tables, the kernels that nearly every query needs (numba comes with them), Arrow's functions. An embedded
-database does none of it: its process may need none.
+The parser's tables, Arrow's functions, the kernels (numba comes with them; where they are not compiled yet, another
+process does that, and this thread waits). An embedded database does none of it: its process may need none.
 
 All that is loaded then stays for good, and Python's collector of cycles is told so. Else it looks at these 150,000
 objects whenever a quarter as many have come: nothing else runs for a tenth of a second.
@@ -19,25 +19,10 @@ import time
 from collections.abc import Callable, Iterator
 
 from saros_grammar.parser import warm
-from saros_storage.kernels.jit import Kernel
+from saros_storage.kernels.jit import load_kernels
+from saros_storage.kernels.precompile import all_kernels
 
 logger = logging.getLogger(__name__)
-
-#: Modules of kernels: windows and merging, and the encodings and the compressor that are a default.
-_KERNELS = (
-    "windows",
-    "merge",
-    "codecs.ts2diff",
-    "codecs.gorilla",
-    "codecs.varint",
-    "codecs.lz4",
-    "codecs.points",
-    "prefixed",
-    "line_protocol",
-    "field_columns",
-    "remote_write",
-)
-
 
 #: A tenth of what a thread of usual priority gets beside it.
 _GENTLE_NICE = 10
@@ -74,7 +59,7 @@ class WarmUp:
             lower_priority()
         started = time.monotonic()
         try:
-            for step in _steps():
+            for step in _steps(self._stopping):
                 if self._stopping.is_set():
                     return
                 step()
@@ -92,12 +77,10 @@ def lower_priority() -> None:
         os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + _GENTLE_NICE)
 
 
-def _steps() -> Iterator[Callable[[], object]]:
+def _steps(stopping: threading.Event) -> Iterator[Callable[[], object]]:
     yield warm
     yield lambda: importlib.import_module("pyarrow.compute")
-    for name in _KERNELS:
-        for value in vars(importlib.import_module(f"saros_storage.kernels.{name}")).values():
-            if isinstance(value, Kernel):
-                yield value.compile
+    yield all_kernels
+    yield lambda: load_kernels(stopping)
     yield gc.collect
     yield gc.freeze

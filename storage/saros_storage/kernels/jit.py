@@ -1,4 +1,4 @@
-"""How a kernel is compiled: numba, explicit signature, no GIL, cached on disk; or its twin where numba is absent.
+"""A kernel and its twin: compiled by numba with an explicit signature, no GIL, cached on disk.
 
     @kernel("i64(u8r[], i64[])", twin=_decode_numpy)
     def decode(data, out): ...
@@ -7,27 +7,41 @@
 modules.
 
 Signature letters: i8 i32 i64 u8 u32 u64 f32 f64 b1 are scalars, `x[]` is a contiguous 1-D array, a trailing `r` before
-the brackets means read-only (it accepts writable arrays too). Nothing is imported or compiled before the first call, so
-`import saros` stays fast; compiled code is kept in the folder of `use_cache_folder` (default: the user's cache).
+the brackets means read-only (it accepts writable arrays too). Compiled code is kept in `cache`.
 
-`SAROS_NO_JIT=1` forces the twins: how the tests run both.
+A call does not wait for the compiler. Until a kernel is loaded, its twin serves, which gives the same results:
+
+    first call --> asks `loader` for all kernels, in the background
+    each call  --> the twin, while the time spent in it stays below that of loading or compiling the kernel
+               --> beyond that, the caller loads or compiles this kernel itself: a large input would wait longer
+
+`SAROS_JIT` changes this: `eager` compiles each kernel on its first call (as the tests do), `off` runs the twins alone.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+import pickle
 import re
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 
+import numpy as np
+
+from saros_storage.kernels.cache import default_cache_folder, use_cache_folder
+from saros_storage.kernels.loader import KernelLoader
 from saros_storage.kernels.unaligned import register_intrinsics
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+#: Held while a kernel is loaded or compiled. A fork waits for it, so that a child finds numba as it should be.
 _lock = threading.Lock()
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
 _SCALARS = {
     "i8": "int8",
     "i32": "int32",
@@ -40,31 +54,20 @@ _SCALARS = {
     "b1": "boolean",
     "void": "void",
 }
+#: Raised by numba when its cache cannot be read or written.
+_CACHE_ERRORS = (RuntimeError, OSError, EOFError, pickle.UnpicklingError)
 
-
-def use_cache_folder(fallback: str) -> None:
-    """Keep compiled code in the user's cache, or in `fallback` where that cannot be written.
-
-    To be called before the first kernel runs; later calls change nothing.
-    """
-    folder = default_cache_folder()
-    try:
-        os.makedirs(folder, exist_ok=True)
-        usable = os.access(folder, os.W_OK)
-    except OSError:
-        usable = False
-    os.environ.setdefault("NUMBA_CACHE_DIR", folder if usable else fallback)
-
-
-def default_cache_folder() -> str:
-    """The user's cache folder for compiled kernels."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "saros", "kernels")
+#: Seconds that a twin may take in all: about as long as its kernel takes to load, or to compile.
+_LOADING_S, _COMPILING_S = 0.1, 1.0
+#: Seconds for an element of an array in an unmeasured twin: between NumPy (a tenth) and Python (ten times).
+_ELEMENT_S = 2e-7
 
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: Parts of kernels that no kernel was compiled with yet.
 _parts: list[Callable[..., Any]] = []
+#: All kernels of the modules that are imported.
+_declared: list[Kernel[..., Any]] = []
 
 
 def part(function: F) -> F:
@@ -77,7 +80,7 @@ def part(function: F) -> F:
 
 
 class Kernel(Generic[P, R]):
-    """A function that compiles itself on its first call. `twin` and `source` stay reachable for tests."""
+    """A compiled function, or its twin until it is loaded. `twin` and `source` stay reachable for tests."""
 
     def __init__(self, source: Callable[P, R], signature: str, twin: Callable[P, R]) -> None:
         self.source = source
@@ -85,14 +88,44 @@ class Kernel(Generic[P, R]):
         self.twin = twin
         self.__doc__ = source.__doc__
         self.__name__ = source.__name__
+        #: Its name in the list of kernels in the cache.
+        self.key = f"{source.__module__}.{source.__name__}"
         self._run: Callable[P, R] | None = None
+        #: Seconds spent in the twin, and the elements of the arrays that it was given.
+        self._twin_s = 0.0
+        self._elements = 0
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run, compiled on the first call."""
+        """Run the compiled code, or the twin while it is not loaded."""
         run = self._run
         if run is None:
-            run = self.compile()
+            return self._run_unloaded(*args, **kwargs)
         return run(*args, **kwargs)
+
+    def _run_unloaded(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        elements = sum(len(argument) for argument in args if isinstance(argument, np.ndarray))
+        if not self._twin_serves(elements):
+            return self.compile()(*args, **kwargs)
+        began = time.perf_counter()
+        with np.errstate(all="ignore"):  # compiled code does not warn
+            result = self.twin(*args, **kwargs)
+        self._twin_s += time.perf_counter() - began
+        self._elements += elements
+        return result
+
+    def _twin_serves(self, elements: int) -> bool:
+        """Return whether the twin is to run for this many elements; see the module."""
+        if _is_overridden():
+            return False
+        LOADER.start()
+        element_s = self._twin_s / self._elements if self._elements else _ELEMENT_S
+        limit_s = _LOADING_S if LOADER.is_cached(self.key) else _COMPILING_S
+        return self._twin_s + element_s * elements <= limit_s
+
+    @property
+    def is_loaded(self) -> bool:
+        """Return whether calls run the compiled code."""
+        return self._run is not None
 
     def compile(self) -> Callable[P, R]:
         """Compile (or load from the cache) now; idempotent."""
@@ -101,33 +134,66 @@ class Kernel(Generic[P, R]):
                 self._run = _compile(self.source, self.signature) or self.twin
             return self._run
 
+    def store(self) -> None:
+        """Compile into the cache, unless it is there. Raises ImportError, or one of the errors of a cache."""
+        with _lock:
+            self._run = _jit(self.source, self.signature, cache=True)
+
 
 def kernel(signature: str, *, twin: Callable[P, R]) -> Callable[[Callable[P, R]], Kernel[P, R]]:
     """Declare a kernel: see the module."""
 
     def wrap(source: Callable[P, R]) -> Kernel[P, R]:
-        return Kernel(source, signature, twin)
+        declared = Kernel(source, signature, twin)
+        _declared.append(declared)
+        return declared
 
     return wrap
 
 
+def declared_kernels() -> tuple[Kernel[..., Any], ...]:
+    """Return the kernels of the modules that this process has imported."""
+    return tuple(_declared)
+
+
+#: Loads the kernels of this process.
+LOADER = KernelLoader(declared_kernels)
+
+
+def load_kernels(stopping: threading.Event) -> None:
+    """Load the declared kernels on the calling thread, once they are compiled; end early if `stopping`."""
+    if not _is_overridden():
+        LOADER.run(stopping)
+        return
+    for declared in declared_kernels():
+        if stopping.is_set():
+            return
+        declared.compile()
+
+
+def _is_overridden() -> bool:
+    return os.environ.get("SAROS_JIT") in ("eager", "off")
+
+
 def _compile(source: Callable[P, R], signature: str) -> Callable[P, R] | None:
-    if os.environ.get("SAROS_NO_JIT"):
+    """Return the compiled function; None without numba."""
+    if os.environ.get("SAROS_JIT") == "off":
         return None
-    use_cache_folder(default_cache_folder())
     try:
-        numba: Any = importlib.import_module("numba")
+        return _jit(source, signature, cache=True)
     except ImportError:
         return None
+    except _CACHE_ERRORS:  # a full disk, a torn file, or no folder to write to: this process compiles for itself
+        return _jit(source, signature, cache=False)
+
+
+def _jit(source: Callable[P, R], signature: str, *, cache: bool) -> Callable[P, R]:
+    use_cache_folder(default_cache_folder())
+    numba: Any = importlib.import_module("numba")
     register_intrinsics()
     while _parts:
         importlib.import_module("numba.extending").register_jitable(_parts.pop())
-    compiled: Callable[P, R]
-    declared = _numba_signature(numba, signature)
-    try:
-        compiled = numba.njit(declared, nogil=True, cache=True)(source)
-    except RuntimeError:  # nothing can be written anywhere: compiled by each process anew
-        compiled = numba.njit(declared, nogil=True)(source)
+    compiled: Callable[P, R] = numba.njit(_numba_signature(numba, signature), nogil=True, cache=cache)(source)
     return compiled
 
 

@@ -42,8 +42,12 @@ def _sums_plain(
     for k in range(len(starts)):
         rows = _present(valid, int(starts[k]), int(stops[k]))
         counts[k] = len(rows)
-        # cumsum adds from left to right, as the kernel does; sum would add pairwise.
-        sums[k] = np.cumsum(values[rows])[-1] if len(rows) else 0.0
+        sums[k] = _in_order(values[rows])
+
+
+def _in_order(values: Float64Array) -> float:
+    """Their sum from left to right, as kernels add; NumPy's own sum adds pairwise."""
+    return float(np.cumsum(values)[-1]) + 0.0 if len(values) else 0.0
 
 
 @kernel("void(f64r[], b1r[], i64r[], i64r[], i64[], f64[])", twin=_sums_plain)
@@ -118,10 +122,19 @@ def _moments_plain(
     squares: Float64Array,
 ) -> None:
     for k in range(len(starts)):
-        rows = _present(valid, int(starts[k]), int(stops[k]))
-        counts[k] = len(rows)
-        means[k] = np.mean(values[rows]) if len(rows) else 0.0
-        squares[k] = np.sum((values[rows] - means[k]) ** 2)
+        present = values[_present(valid, int(starts[k]), int(stops[k]))]
+        add = _in_order if len(valid) else _of_four
+        counts[k] = len(present)
+        means[k] = add(present) / len(present) if len(present) else 0.0
+        squares[k] = add((present - means[k]) * (present - means[k]))
+
+
+def _of_four(values: Float64Array) -> float:
+    """Their sum, added as `_total` adds."""
+    whole = len(values) & ~3
+    a, b, c, d = (_in_order(values[first:whole:4]) for first in range(4))
+    a = _in_order(np.concatenate((np.full(1, a), values[whole:])))
+    return (a + b) + (c + d)
 
 
 @kernel("void(f64r[], b1r[], i64r[], i64r[], i64[], f64[], f64[])", twin=_moments_plain)

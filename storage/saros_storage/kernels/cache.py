@@ -1,0 +1,109 @@
+"""The folder of compiled kernels: numba's files, a list of the kernels that they hold, and the lock of the compiler.
+
+To ask numba takes its import, longer than many statements; the list answers at once. It belongs to this installation
+and processor: its name is a digest of all that numba's files depend on, so an upgrade begins a new, empty list.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import sys
+from contextlib import suppress
+from importlib.util import find_spec
+
+_LOCK = "compiling.lock"
+#: Bytes of /proc/cpuinfo that describe the first processor.
+_PROCESSOR_BYTES = 4096
+
+
+def use_cache_folder(fallback: str) -> None:
+    """Keep compiled code in the user's cache, or in `fallback` where that cannot be written.
+
+    To be called before the first kernel runs; later calls change nothing.
+    """
+    folder = default_cache_folder()
+    try:
+        os.makedirs(folder, exist_ok=True)
+        usable = os.access(folder, os.W_OK)
+    except OSError:
+        usable = False
+    os.environ.setdefault("NUMBA_CACHE_DIR", folder if usable else fallback)
+
+
+def default_cache_folder() -> str:
+    """The user's cache folder for compiled kernels."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "saros", "kernels")
+
+
+class KernelCache:
+    """The compiled kernels of one folder. Any thread, any number of processes."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self._list = os.path.join(folder, f"compiled-{_fingerprint()}")
+
+    @staticmethod
+    def open() -> KernelCache:
+        """Open the folder that `use_cache_folder` chose."""
+        use_cache_folder(default_cache_folder())
+        return KernelCache(os.environ["NUMBA_CACHE_DIR"])
+
+    def compiled(self) -> frozenset[str]:
+        """Return the keys of the kernels that can be loaded."""
+        try:
+            with open(self._list, encoding="utf-8") as file:
+                return frozenset(file.read().splitlines())
+        except OSError:
+            return frozenset()
+
+    def add(self, key: str) -> None:
+        """Enter a kernel that numba has stored. Raises OSError."""
+        with open(self._list, "a", encoding="utf-8") as file:
+            file.write(f"{key}\n")
+
+    def lock(self, *, wait: bool) -> int | None:
+        """Take the lock of the one process that compiles; None: another has it. Raises OSError (no such folder, full).
+
+        The result is a file that is to be closed.
+        """
+        os.makedirs(self.folder, exist_ok=True)
+        file = os.open(os.path.join(self.folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            os.close(file)
+            return None
+        return file
+
+
+def _fingerprint() -> str:
+    """Digest of Python, numba, the sources of the kernels, and the processor."""
+    digest = hashlib.sha256(repr((sys.implementation.cache_tag, sorted(_numba_settings()), _processor())).encode())
+    here = os.path.dirname(os.path.abspath(__file__))
+    for folder in (here, os.path.join(here, "codecs")):
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+            if entry.name.endswith(".py"):
+                digest.update(repr((entry.path, entry.stat().st_mtime_ns, entry.stat().st_size)).encode())
+    for package in ("numba", "llvmlite"):
+        found = find_spec(package)
+        if found is not None and found.origin is not None:
+            state = os.stat(found.origin)
+            digest.update(repr((found.origin, state.st_mtime_ns, state.st_size)).encode())
+    return digest.hexdigest()[:16]
+
+
+def _numba_settings() -> list[tuple[str, str]]:
+    return [(name, value) for name, value in os.environ.items() if name.startswith("NUMBA_CPU")]
+
+
+def _processor() -> bytes:
+    """The model and features of the first processor, as far as the system tells."""
+    with suppress(OSError), open("/proc/cpuinfo", "rb") as file:
+        lines = file.read(_PROCESSOR_BYTES).splitlines()
+        return b"\n".join(
+            line for line in lines if line.startswith((b"model name", b"flags", b"Features", b"CPU part"))
+        )
+    return repr(os.uname()[3:]).encode()

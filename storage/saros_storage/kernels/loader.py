@@ -1,0 +1,207 @@
+"""Loading of kernels in the background, so that no call waits for numba or its compiler.
+
+    start --(list of the cache)--> all compiled ----------------------------> load --> end
+                 |                                                              ^
+                 +--> some missing: start `precompile`, if no process compiles  | as the list grows
+                                    wait --------------------------------------+
+
+Compiling takes half a minute of processor time, so a process of the lowest priority does it, one for each cache: it
+outlives this process, and other processes load its kernels too. If it fails, nothing more is tried: kernels are then
+compiled by the callers whose inputs are large.
+
+Loading takes half a second, most of it for numba itself, in a thread of this process. It begins after a moment: a
+program that is short needs no kernels.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from saros_storage.kernels.cache import KernelCache
+
+logger = logging.getLogger(__name__)
+
+#: Seconds before numba is loaded, and between looks at what is compiled.
+_DELAY_S, _LOOK_S = 0.3, 0.5
+#: Processes that end well and leave kernels uncompiled: something removes their files.
+_PROCESSES_MAX = 3
+
+
+class Loadable(Protocol):
+    """A kernel, as the loader sees it."""
+
+    key: str
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether there is nothing to do."""
+        ...
+
+    def compile(self) -> object:
+        """Load from the cache, or compile."""
+        ...
+
+
+class KernelLoader:
+    """Loads all that `declared` returns. Any thread. A forked child begins again."""
+
+    def __init__(
+        self,
+        declared: Callable[[], Sequence[Loadable]],
+        start_compiler: Callable[[], subprocess.Popen[bytes]] | None = None,
+    ) -> None:
+        """`start_compiler` raises OSError if it cannot; default: as a process of `precompile`."""
+        self._declared = declared
+        self._start_compiler = start_compiler or _start_compiler
+        self._reset()
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _reset(self) -> None:
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        #: The thread of `start`.
+        self._thread: threading.Thread | None = None
+        #: A thread is in `run`.
+        self._is_running = False
+        #: Keys of the kernels that can be loaded, as of the last look.
+        self._compiled: frozenset[str] = frozenset()
+        self._compiler: subprocess.Popen[bytes] | None = None
+        self._compilers = 0
+        #: Set after a failure: this process starts no compiler and loads nothing in the background.
+        self._gave_up = False
+
+    def _forget(self) -> None:
+        """Begin again in a forked child, where no thread runs."""
+        self._leave_compiler()
+        self._reset()
+
+    def start(self) -> None:
+        """Load on a thread of its own, unless one is at work, or the loader has given up.
+
+        The compiler is started before this returns, so that its message does not come in the middle of a prompt.
+        """
+        if self._gave_up or not self._begins():
+            return
+        atexit.unregister(self.stop)
+        atexit.register(self.stop)  # before the interpreter is torn down
+        arguments = (self._open(), self._stopping)
+        self._thread = threading.Thread(target=self._run, args=arguments, name="saros-kernels", daemon=True)
+        self._thread.start()
+
+    def run(self, stopping: threading.Event) -> None:
+        """Load on the calling thread until all is loaded, or `stopping`; not while another thread does."""
+        if self._begins():
+            self._run(self._open(), stopping)
+
+    def _begins(self) -> bool:
+        """Return whether the calling thread is the one to load."""
+        with self._lock:
+            begins, self._is_running = not self._is_running, True
+            return begins
+
+    def _open(self) -> KernelCache | None:
+        """Open the cache and look for the first time; None if that fails."""
+        try:
+            cache = KernelCache.open()
+            self._ready(cache)
+        except Exception:
+            self._gave_up = True
+            logger.exception("kernels could not be loaded in the background")
+            return None
+        return cache
+
+    def _run(self, cache: KernelCache | None, stopping: threading.Event) -> None:
+        try:
+            stopping.wait(_DELAY_S)
+            while cache is not None and not self._gave_up and not stopping.is_set() and self._pending():
+                for kernel in self._ready(cache):
+                    kernel.compile()
+                    if stopping.is_set():
+                        return
+                if self._pending():
+                    stopping.wait(_LOOK_S)
+        except Exception:
+            self._gave_up = True
+            logger.exception("kernels could not be loaded in the background")
+        finally:
+            self._is_running = False
+
+    def _pending(self) -> list[Loadable]:
+        return [kernel for kernel in self._declared() if not kernel.is_loaded]
+
+    def _ready(self, cache: KernelCache) -> list[Loadable]:
+        """Return what can be loaded; if that is not all, see to it that the rest is compiled."""
+        pending, self._compiled = self._pending(), cache.compiled()
+        ready = [kernel for kernel in pending if kernel.key in self._compiled]
+        if len(ready) < len(pending):
+            self._see_to_compiler(cache)
+        return ready
+
+    def is_cached(self, key: str) -> bool:
+        """Return whether a kernel only needs to be loaded."""
+        return key in self._compiled
+
+    @property
+    def is_compiling(self) -> bool:
+        """Whether a process compiles that this one has started."""
+        compiler = self._compiler
+        return compiler is not None and compiler.poll() is None
+
+    def stop(self) -> None:
+        """End at the next step. A process that compiles goes on: others will need the kernels too."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._leave_compiler()
+
+    def _leave_compiler(self) -> None:
+        if self._compiler is not None and self._compiler.poll() is None:
+            self._compiler.returncode = 0  # it is left on purpose: no warning
+
+    def _see_to_compiler(self, cache: KernelCache) -> None:
+        if self.is_compiling:
+            return
+        if self._compiler is not None and (self._compiler.returncode != 0 or self._compilers == _PROCESSES_MAX):
+            self._gave_up = True
+            logger.warning("kernels could not be compiled in the background", extra={"folder": cache.folder})
+            return
+        try:
+            lock = cache.lock(wait=False)
+            if lock is None:
+                return  # another process compiles
+            os.close(lock)
+            self._compiler = self._start_compiler()
+        except OSError as error:
+            self._gave_up = True
+            logger.warning("kernels cannot be compiled in the background", extra={"reason": str(error)})
+            return
+        self._compilers += 1
+        atexit.unregister(self._leave_compiler)
+        atexit.register(self._leave_compiler)
+        logger.warning(
+            "compiling kernels in the background, once on this machine; until then large queries take longer"
+        )
+
+
+def _start_compiler() -> subprocess.Popen[bytes]:
+    """Start `precompile` in a session of its own, out of reach of the terminal's Ctrl-C. Raises OSError."""
+    if not sys.executable:
+        raise OSError("this program does not say which Python it runs")
+    room = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+    path = os.pathsep.join(filter(None, (room, os.environ.get("PYTHONPATH"))))
+    return subprocess.Popen(
+        [sys.executable, "-c", "from saros_storage.kernels.precompile import main; main()"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env={**os.environ, "PYTHONPATH": path},
+        start_new_session=True,
+    )

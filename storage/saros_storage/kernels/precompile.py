@@ -1,0 +1,69 @@
+"""Compile all kernels into the cache: `saros warm-up`, and the process that `loader` starts."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import saros_storage.kernels
+from saros_storage.kernels.cache import KernelCache
+from saros_storage.kernels.jit import Kernel, declared_kernels
+
+#: Modules of the kernels that nearly every statement needs: first.
+_FIRST = ("windows", "merge", "codecs.points", "codecs.ts2diff", "codecs")
+
+
+def precompile(cache: KernelCache, report: Callable[[str], object] = lambda _key: None, *, wait: bool = True) -> int:
+    """Compile the kernels that the cache lacks; return their number.
+
+    With `wait`, wait for another process that compiles; without, leave the work to it. Raises
+    OSError and numba's RuntimeError (full, read-only), ImportError (no numba).
+    """
+    lock = cache.lock(wait=wait)
+    if lock is None:
+        return 0
+    try:
+        missing = [kernel for kernel in all_kernels() if kernel.key not in cache.compiled()]
+        for kernel in missing:
+            kernel.store()
+            cache.add(kernel.key)
+            report(kernel.key)
+        return len(missing)
+    finally:
+        os.close(lock)
+
+
+def all_kernels() -> tuple[Kernel[..., object], ...]:
+    """Import all modules of kernels, and return their kernels."""
+    for name in sorted(_modules(), key=_order):
+        importlib.import_module(name)
+    return declared_kernels()
+
+
+def _modules() -> Iterator[str]:
+    prefix = f"{saros_storage.kernels.__name__}."
+    return (found.name for found in pkgutil.walk_packages(saros_storage.kernels.__path__, prefix))
+
+
+def _order(module: str) -> int:
+    names = [f"{saros_storage.kernels.__name__}.{name}" for name in _FIRST]
+    return next((place for place, name in enumerate(names) if module.startswith(name)), len(names))
+
+
+def lower_priority() -> None:
+    """Let this process run only while no other wants the processor, as far as the system can do that."""
+    with suppress(OSError):
+        os.nice(19)
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
+def main() -> None:
+    """Run as the process that `loader` starts."""
+    lower_priority()
+    precompile(KernelCache.open(), wait=False)
