@@ -6,8 +6,11 @@ Each sub-command is a module with `main(arguments) -> exit code`, loaded only wh
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Callable, Sequence
+from io import TextIOWrapper
 
 from saros_server.config.arguments import did_you_mean
 from saros_server.process.terminal_log import write_lines
@@ -39,6 +42,10 @@ COMMANDS: dict[str, str] = {
 }
 
 
+#: Errors of a file without a name, such as standard output: a full disk, and a pipe that its reader has closed.
+_OUTPUT_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE})
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the `saros` script."""
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -56,10 +63,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     silence_grpc_log()
     write_lines()
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # characters that the encoding of the terminal lacks
     try:
-        return _main_of(words[0])(words[1:])
+        code = _main_of(words[0])(words[1:])
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
+    except OSError as error:
+        if error.errno not in _OUTPUT_ERRNOS or error.filename is not None:
+            raise
+        return _output_failed(words[0], error)
+    return code
+
+
+def _output_failed(command: str, error: OSError) -> int:
+    """Return the exit code after a failed write to standard output, which is discarded from now on."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if error.errno == errno.EPIPE:  # the reader has seen enough
+        return 0
+    sys.stderr.write(f"saros {command}: cannot write standard output: {error.strerror}\n")
+    return 1
 
 
 def _main_of(name: str) -> Callable[[Sequence[str]], int]:  # noqa: C901 - a table of imports

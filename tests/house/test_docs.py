@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from saros_server.config.configuration import describe, load
+from saros_shell.repl.shell_config import describe_options
 from saros_wire.status import STATUS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -23,3 +24,9 @@ def test_an_option_is_documented_as_saros_config_tells_it(option: str, default: 
     told = f" `{default}`" if default else ""
     rows = (DOCS / "configuration.md").read_text(encoding="utf-8").splitlines()
     assert f"| `{option}` |{told} | {meaning} |" in rows
+
+
+@pytest.mark.parametrize(("option", "default", "meaning"), list(describe_options()))
+def test_an_option_of_the_shell_is_documented(option: str, default: str, meaning: str) -> None:
+    rows = (DOCS / "commands.md").read_text(encoding="utf-8").splitlines()
+    assert f"| `{option}` | `{default}` | {meaning} |" in rows

@@ -4,7 +4,8 @@ import json
 
 import pyarrow as pa
 
-from saros_shell.output.render import RENDERERS, display_width, iso_times, render_fitting
+from saros_shell.output.render import RENDERERS, display_width, iso_times, render_fitting, render_table, render_vertical
+from saros_shell.repl.shell_config import FORMATS
 
 
 def batch() -> pa.RecordBatch:
@@ -82,12 +83,20 @@ def test_wide_characters_take_two_cells() -> None:
     assert (3, 4) == (display_width("abc"), display_width("温度"))
 
 
+def test_combined_characters_take_the_cells_of_one() -> None:
+    texts = ["e\u0301", "\U0001f469\u200d\U0001f52c", "\u2764\ufe0f", "ab"]
+    assert [1, 2, 2, 2] == [display_width(text) for text in texts]
+    made = pa.record_batch({"n": texts, "m": texts})
+    columns = {display_width(line.partition(" | ")[0]) for line in list(RENDERERS["table"](made.schema, [made]))[2:6]}
+    assert {2} == columns
+
+
 def test_what_stands_in_a_value_does_not_command_the_terminal() -> None:
     schema = pa.schema([("n", pa.string())])
     batch = pa.RecordBatch.from_pydict({"n": ["a\nb\tc", "\x1b[31mred\x07", "日本 \u200d é"]}, schema=schema)
-    assert ["a\nb\\tc", "\\x1b[31mred\\x07", "日本 \u200d é"] == list(RENDERERS["table"](schema, [batch]))[2:5]
+    assert ["a\\nb\\tc", "\\x1b[31mred\\x07", "日本 \u200d é"] == list(RENDERERS["table"](schema, [batch]))[2:5]
     vertical = list(RENDERERS["vertical"](schema, [batch]))
-    assert ["n | a\nb\\tc", "n | \\x1b[31mred\\x07"] == [vertical[1], vertical[3]]
+    assert ["n | a", "  | b\\tc", "n | \\x1b[31mred\\x07"] == [vertical[1], vertical[2], vertical[4]]
     assert '"a\nb\tc"' == list(RENDERERS["csv"](schema, [batch]))[1][:7]  # as it is: files are for programs
 
 
@@ -102,5 +111,16 @@ def test_a_table_wider_than_the_screen_is_shown_as_blocks_if_these_fit() -> None
 
 def test_a_plan_is_no_block_for_each_line() -> None:
     made = pa.record_batch({"plan": ["Query", "  Scan of much that is far too long for the screen"]})
-    expected = list(RENDERERS["table"](made.schema, [made]))
-    assert expected == list(render_fitting(made.schema, [made], 20, 24))
+    name, _, *rows = RENDERERS["table"](made.schema, [made])
+    assert [name, "-" * 20, *rows] == list(render_fitting(made.schema, [made], 20, 24))
+
+
+def test_null_is_shown_as_the_user_wants() -> None:
+    made = pa.record_batch({"n": pa.array([None, 1.5])})
+    assert ["  -", "1.5"] == list(render_table(made.schema, [made], "-"))[2:4]
+    assert "n | -" == list(render_vertical(made.schema, [made], "-"))[1]
+    assert ["  -", "1.5"] == list(render_fitting(made.schema, [made], 80, 24, "-"))[2:4]
+
+
+def test_every_format_has_a_renderer() -> None:
+    assert FORMATS == tuple(RENDERERS)

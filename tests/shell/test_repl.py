@@ -57,13 +57,17 @@ class Terminal:
 @pytest.fixture
 def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("VISUAL", "true")
+    (tmp_path / "config" / "saros").mkdir(parents=True)
+    (tmp_path / "config" / "saros" / "config.toml").write_text("colors = false", encoding="utf-8")
     data = tmp_path / "data"
     with saros.connect(data) as connection:
         connection.insert("root.plant.pump1", [1, 2, 3], {f"column{i}": [i] * 3 for i in range(9)})
     made = Terminal(str(data))
     try:
-        made.until("saros>")
+        made.until("data>")
         yield made
         made.type("\\q\r")
         assert 0 == made.process.wait(PATIENCE_S)
@@ -83,6 +87,14 @@ def banner(folder: Path) -> str:
         os.close(made.end)
 
 
+def one_command(terminal: Terminal, text: str, words: str) -> str:
+    """Type a line; return what is shown up to the words, and wait for the next prompt."""
+    terminal.type(text + "\r")
+    shown = terminal.until(words)
+    terminal.until("data>")
+    return shown
+
+
 def test_a_database_that_is_new_is_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert f"on {tmp_path / 'dta'}, a new database." in banner(tmp_path / "dta")
@@ -96,16 +108,16 @@ def test_a_table_wider_than_the_terminal_is_cut_and_can_be_moved(terminal: Termi
     assert "root.plant.pump1.column0" in cut
     assert "root.plant.pump1.column8" not in cut
     terminal.type("q")
-    terminal.until("saros>")
+    terminal.until("data>")
     terminal.type("select column0 from root.plant.pump1;\r")
     assert "arrow keys" not in terminal.until("(3 rows)")
-    terminal.until("saros>")
+    terminal.until("data>")
     terminal.type("\\pager off\r")
     terminal.until("pager is off")
-    terminal.until("saros>")
+    terminal.until("data>")
     terminal.type("select * from root.plant.pump1;\r")
     assert "column8" in terminal.until("(3 rows)")
-    terminal.until("saros>")
+    terminal.until("data>")
 
 
 def test_a_short_table_wider_than_the_terminal_is_shown_as_blocks(terminal: Terminal) -> None:
@@ -113,7 +125,7 @@ def test_a_short_table_wider_than_the_terminal_is_shown_as_blocks(terminal: Term
     shown = terminal.until("(1 row)")
     assert "arrow keys" not in shown
     assert "root.plant.pump1.column8 | 8" in shown
-    terminal.until("saros>")
+    terminal.until("data>")
 
 
 @pytest.mark.skipif(shutil.which("less") is None, reason="there is no less")
@@ -122,7 +134,91 @@ def test_ctrl_c_in_the_pager_leaves_the_terminal_to_it(terminal: Terminal) -> No
     terminal.until("arrow keys move")
     os.kill(terminal.process.pid, signal.SIGINT)
     terminal.type("q")
-    assert "cancelled" not in terminal.until("saros>")
+    assert "cancelled" not in terminal.until("data>")
     terminal.type("select count(column0) from root.plant.pump1;\r")
     terminal.until("(1 row)")
-    terminal.until("saros>")
+    terminal.until("data>")
+
+
+def test_the_banner_tells_the_zone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    (tmp_path / "saros").mkdir()
+    (tmp_path / "saros" / "config.toml").write_text(
+        'vi_mod = true\nzone = "Europe/Berlin"\nprompt = "[{target}] "\n', encoding="utf-8"
+    )
+    made = Terminal(str(tmp_path / "data"))
+    try:
+        assert "line 1: unknown option vi_mod; did you mean vi_mode?" in made.until("Statements end with")
+        assert "Times are in Europe/Berlin; " in made.until("changes that.")
+        made.until("[data]")
+        made.type("\\q\r")
+        assert 0 == made.process.wait(PATIENCE_S)
+    finally:
+        made.process.kill()
+        made.process.wait()
+        os.close(made.end)
+
+
+def test_a_statement_goes_on_after_a_command(terminal: Terminal) -> None:
+    terminal.type("select column0\r")
+    terminal.until("->")
+    terminal.type("\\dn root.plant\r")
+    terminal.until("(1 row)")
+    terminal.until("data>")
+    terminal.type("from root.plant.pump1;\r")
+    assert "root.plant.pump1.column0" in terminal.until("(3 rows)")
+    terminal.until("data>")
+    terminal.type("\x1b[A\x1b[A\x1b[A")  # the statement has two lines
+    terminal.until("\\dn root.plant")
+    terminal.type("\r")
+    terminal.until("(1 row)")
+    terminal.until("data>")
+
+
+def test_a_deletion_with_a_wildcard_is_confirmed(terminal: Terminal) -> None:
+    terminal.type("delete from root.plant.**;\r")
+    terminal.until("This deletes from 9 series. Continue? [y/N]")
+    terminal.type("n\r")
+    terminal.until("not run")
+    terminal.until("data>")
+    terminal.type("delete from root.plant.**;\r")
+    terminal.until("[y/N]")
+    terminal.type("y\r")
+    terminal.until("done, in 9 series")
+    terminal.until("data>")
+
+
+def test_a_statement_is_edited_in_an_editor(terminal: Terminal, tmp_path: Path) -> None:
+    (tmp_path / "mine.sql").write_text("select count(column1) from root.plant.pump1;", encoding="utf-8")
+    terminal.type(f"\\e {tmp_path / 'mine.sql'}\r")
+    terminal.until("select count(column1) from root.plant.pump1;")
+    terminal.type("\r")
+    terminal.until("(1 row)")
+    terminal.until("data>")
+
+
+def test_the_rest_of_an_earlier_statement_is_suggested(terminal: Terminal) -> None:
+    one_command(terminal, "select column3 from root.plant.pump1;", "(3 rows)")
+    terminal.type("select col")
+    terminal.until("umn3 from root.plant.pump1;")
+    terminal.type("\x1b[C\r")
+    terminal.until("(3 rows)")
+    terminal.until("data>")
+
+
+def test_watching_tells_the_time_and_ends(terminal: Terminal) -> None:
+    terminal.type("\\watch 600 select count(column0) from root.plant.pump1\r")
+    assert "-" in terminal.until(", every 600 s (Ctrl-C stops)")
+    terminal.until("(1 row)")
+    os.kill(terminal.process.pid, signal.SIGINT)
+    terminal.until("stopped watching")
+    terminal.until("data>")
+
+
+def test_tab_completes_a_path(terminal: Terminal) -> None:
+    terminal.type("select count(column8) from root.pl\t")
+    terminal.until("ant")
+    terminal.type(".pump1;\r")
+    terminal.until("(1 row)")
+    terminal.until("data>")

@@ -45,9 +45,10 @@ def test_what_was_not_run_behind_a_mistake_is_counted(piped) -> None:
     text = f"{INSERT}\nselct 1;\n{INSERT}\n-- a comment;\n\\l\nselect x from root.a.d;"
     code, out, err = piped(text)
     assert (1, ["done, 2 points"]) == (code, out)
-    assert "note: what stands behind it was not run: 3 statements" == err[-1]
-    assert "note: what stands behind it was not run" not in "".join(piped(text, "--continue")[2])
-    assert "note: what stands behind it was not run" not in "".join(piped(f"{INSERT}\nselct 1;")[2])
+    assert "note: 3 statements after it were not run" == err[-1]
+    assert "note: 1 statement after it was not run" == piped(f"selct 1;\n{INSERT}")[2][-1]
+    assert "after it" not in "".join(piped(text, "--continue")[2])
+    assert "after it" not in "".join(piped(f"{INSERT}\nselct 1;")[2])
 
 
 def test_rows_for_programs_are_not_mixed_with_notes(piped) -> None:
@@ -113,7 +114,7 @@ def test_an_option_that_cannot_be_is_refused_before_anything_runs(piped, wrong: 
     assert wrong[1] in err[0]
 
 
-@pytest.mark.parametrize("word", ["\\help", "\\h", "\\?"])
+@pytest.mark.parametrize("word", ["\\help", "help", "\\?"])
 def test_help_is_found(piped, word: str) -> None:
     code, out, _ = piped(f"{word}\n")
     assert (0, True) == (code, any("list databases" in line for line in out))
@@ -154,3 +155,114 @@ def test_series_are_listed_with_what_some_of_them_have(piped) -> None:
     assert ["Compression", "Alias", "Tags"] == [name.strip() for name in out[1].split("|")][3:]
     _, out, _ = piped("\\d", "--format", "csv")
     assert out[0].startswith("Timeseries,Alias,Database,")
+
+
+def test_quiet_prints_rows_and_errors_only(piped) -> None:
+    code, out, err = piped(f"{INSERT}\n\\timing on\nselect x from root.a.d where time = 1;", "--quiet")
+    assert (0, "root.a.d.x", "(1 row)") == (code, out[0].split("|")[1].strip(), out[-1])
+    assert 1 == len(err)  # the time that was asked for
+
+
+def test_a_list_of_databases_is_short(piped) -> None:
+    _, out, _ = piped(f"{INSERT}\n\\l")
+    assert ["Database", "root.a"] == [line.strip() for line in (out[1], out[3])]
+
+
+@pytest.mark.parametrize("name", ["my rows.csv", "rows.csv"])
+def test_rows_go_to_a_file_until_they_go_to_the_screen_again(piped, name: str) -> None:
+    script = f"{INSERT}\n\\format csv\n\\o '{name}'\nselect x from root.a.d;\n\\o\nselect count(x) from root.a.d;"
+    code, out, err = piped(script)
+    assert (0, [], ["count(root.a.d.x)", "2"]) == (code, err, out[-2:])
+    rows = ["1970-01-01T00:00:00.001Z,1.5", "1970-01-01T00:00:00.002Z,2.5"]
+    assert ["Time,root.a.d.x", *rows] == Path(name).read_text(encoding="utf-8").splitlines()
+
+
+def test_a_file_for_rows_that_cannot_be_written_is_named(piped) -> None:
+    code, _, err = piped(f"{INSERT}\n\\o gone/rows.csv")
+    assert (1, True) == (code, "cannot write gone/rows.csv: No such file or directory" in err[0])
+    code, out, err = piped("\\o /dev/full\nselect x from root.a.d;\nselect count(x) from root.a.d;", "--continue")
+    assert (1, True) == (code, "cannot write /dev/full: No space left on device" in err[0])
+    assert "count(root.a.d.x)" in out
+
+
+def test_a_result_goes_to_a_file_whose_name_is_in_quotes(piped) -> None:
+    for quote in "'\"":
+        code, _, err = piped(f"{INSERT}\n\\copy (select x from root.a.d) to {quote}my out.csv{quote}")
+        assert (0, []) == (code, err)
+        assert "Time,root.a.d.x" == Path("my out.csv").read_text(encoding="utf-8").splitlines()[0]
+        Path("my out.csv").unlink()
+
+
+def test_another_database_is_connected_to(piped) -> None:
+    other = "insert into root.b.d(time, y) values (1, 7);\nselect y from root.b.d;"
+    code, out, err = piped(f"{INSERT}\n\\c other\n{other}\n\\conninfo\n\\c data\nselect count(x) from root.a.d;")
+    assert (0, []) == (code, err)
+    assert "connected to other" in out
+    assert f"folder    {Path('other').absolute()}, in this process" in out
+    assert "time zone UTC" in out
+    assert "2" == out[-2].strip()
+
+
+def test_a_connection_that_fails_leaves_the_one_before(piped) -> None:
+    Path("full").mkdir()
+    Path("full/something").touch()
+    code, out, err = piped(f"{INSERT}\n\\c full\nselect count(x) from root.a.d;", "--continue")
+    assert (1, "2") == (code, out[-2].strip())
+    assert "full" in err[0]
+
+
+def test_a_named_query_is_saved_listed_run_and_deleted(piped, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(Path.cwd()))
+    saved = "select x from root.a.d where x > $1"
+    code, out, err = piped(f"{INSERT}\n\\ns hot {saved};\n\\n\n\\n hot 2")
+    assert (0, []) == (code, err)
+    assert ["saved hot", f"hot: {saved}"] == out[1:3]
+    assert "(1 row)" == out[-1]
+    assert f"{saved}\n" == Path("saros/queries/hot.sql").read_text(encoding="utf-8")
+    for wrong, complaint in (
+        ("\\n hot", f"hot takes 1 parameters, not 0: {saved}"),
+        ("\\n hot 'a", "cannot read the parameters: No closing quotation"),
+        ("\\n cold", "there is no query named cold; \\n lists those that there are"),
+        ("\\nd cold", "there is no query named cold; \\n lists those that there are"),
+        ("\\ns a/b select 1", "cannot save the query: a name consists of letters, digits, - and _, not 'a/b'"),
+        ("\\ns hot", "\\ns needs a name and a statement: \\ns hot select last * from root.plant.**"),
+    ):
+        assert (1, [f"<stdin>:1: {complaint}"]) == piped(wrong)[::2]
+    assert (0, ["deleted hot"], []) == piped("\\nd hot\n\\n")
+
+
+@pytest.mark.parametrize("words", ["\\h explain", "help explain;", "HELP Explain"])
+def test_the_syntax_of_a_statement_is_shown(piped, words: str) -> None:
+    assert (0, ["EXPLAIN [ANALYZE [VERBOSE]] statement"], []) == piped(words)
+
+
+def test_a_word_that_begins_no_statement_is_named(piped) -> None:
+    assert (
+        "<stdin>:1: no statement begins with selct; did you mean SELECT?; \\h lists the first words"
+        in piped("\\h selct")[2]
+    )
+    assert "insert" in piped("\\h")[1][0]
+
+
+def test_a_result_is_plotted(piped) -> None:
+    code, out, err = piped(f"{INSERT}\n\\plot select x from root.a.d")
+    assert (0, []) == (code, err)
+    assert "root.a.d.x" == out[1]
+    assert "2.5 │" in out[2]
+    assert "1970-01-01 00:00:00.001" in out[-1]
+    for wrong, complaint in (
+        ("\\plot", "\\plot needs a query"),
+        ("\\plot flush", "\\plot needs a query that gives rows"),
+        ("\\plot select count(x) from root.a.d", "nothing to plot: there is no column of times"),
+        ("\\plot select x from root.a.d where time > 5", "nothing to plot: there are no numbers"),
+    ):
+        assert complaint in piped(wrong)[2][0]
+
+
+def test_nothing_is_asked_where_nobody_can_answer(piped) -> None:
+    code, out, _ = piped(f"{INSERT}\ndelete from root.a.**;\ndrop database root.a;")
+    assert (0, ["done, in 1 series", "done"]) == (code, out[1:])
+
+
+def test_an_editor_needs_a_terminal(piped) -> None:
+    assert (1, ["<stdin>:1: \\e needs a terminal"]) == piped("\\e")[::2]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from saros_shell.repl.statements import is_complete, numbered_statements, trailing_command
+from saros_shell.repl.statements import is_complete, numbered_statements, trailing_command, unfinished_statement
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,8 @@ def test_a_statement_has_the_line_of_its_first_word(text: str, lines: list[int])
         ("/* open ;", False),
         ("help", True),
         (" Exit ", True),
-        ("help me", False),
+        ("help select", True),
+        ("helping", False),
     ],
 )
 def test_enter_runs_complete_statements_only(text: str, complete: bool) -> None:
@@ -79,7 +80,12 @@ def test_enter_runs_complete_statements_only(text: str, complete: bool) -> None:
         ("select a \\\nq", None),
     ],
 )
-def test_a_command_ends_a_statement_that_has_not_ended(text: str, command: str | None) -> None:
+def test_a_command_may_interrupt_a_statement_that_has_not_ended(text: str, command: str | None) -> None:
     """Who typed something that wants a semicolon can leave, or ask for help."""
     assert command == trailing_command(text)
     assert is_complete(text) is (command is not None or text == "\\q")
+
+
+def test_an_unfinished_statement_begins_after_the_last_semicolon() -> None:
+    assert " select ';' from" == unfinished_statement("flush; select ';' from")
+    assert "" == unfinished_statement("flush;")

@@ -55,6 +55,10 @@ _KEYWORD_CHARACTERS_MAX = 20
 _PART_CHARACTERS_MIN = 6
 #: Words for units of time elsewhere.
 _UNIT = re.compile(r"\d*(milliseconds?|sec(ond)?s?|min(ute)?s?|hours?|days?|weeks?|months?|years?)", re.IGNORECASE)
+#: What a path does not contain outside back-quotes.
+_PATH_ENDS = re.compile(r"[\s,;()'\"`=<>]")
+_PLAIN_NODE = re.compile(r"[\w*]+")
+_WINDOWS = frozenset({"variation", "condition", "session", "count", "tags"})
 _QUOTES = {"'": "string", '"': "string", "`": "name"}
 
 
@@ -81,7 +85,36 @@ class MistakeListener(ErrorListener):  # type: ignore[misc]  # the runtime has n
             offendingSymbol = before  # noqa: N806  # it was taken for a column's other name
         if before is not None and before.type == Sql.SEMICOLON:
             raise error_at(self._text, offendingSymbol.start, "one statement at a time: this is a second one", expected)
+        grouping = _grouped_column(recognizer)
+        if grouping is not None:
+            windows = f"GROUP BY ([start, end), 1h), GROUP BY variation({grouping.text}) or GROUP BY LEVEL = 1"
+            message = f"GROUP BY takes windows or levels, not the column {grouping.text}: {windows}"
+            raise error_at(self._text, grouping.start, message, expected)
+        quoted = _quoted_path(self._text, offendingSymbol.start)
+        if quoted is not None:
+            message = f"unexpected {offendingSymbol.text!r}; in back-quotes, a name may have any characters: {quoted}"
+            raise error_at(self._text, offendingSymbol.start, message, expected)
         raise _mistake(self._text, offendingSymbol, expected)
+
+
+def _grouped_column(parser: Any) -> Any:
+    """The token of a column in GROUP BY, where a parenthesis is missing after the name of a window; None: of none."""
+    context = parser._ctx  # noqa: SLF001  # the runtime's way to the rule in progress
+    if context.getRuleIndex() != Sql.RULE_grouping or context.kind is None or context.LEFT_PARENTHESIS() is not None:
+        return None
+    return context.kind.start if context.kind.start.text.lower() not in _WINDOWS else None
+
+
+def _quoted_path(text: str, offset: int) -> str | None:
+    """The path around `offset` with back-quotes where its names need them; None: there is no such path."""
+    begin = max((found.end() for found in _PATH_ENDS.finditer(text, 0, offset)), default=0)
+    end = _PATH_ENDS.search(text, offset)
+    path = text[begin : end.start() if end else len(text)]
+    nodes = path.rstrip(".").split(".")
+    unusual = [node for node in nodes if not _PLAIN_NODE.fullmatch(node)]
+    if begin == offset or nodes[0].lower() != "root" or not unusual or any("*" in node or not node for node in unusual):
+        return None
+    return ".".join(f"`{node}`" if node in unusual else node for node in nodes)
 
 
 def _mistake(text: str, token: Any, expected: tuple[str, ...]) -> ParseError:

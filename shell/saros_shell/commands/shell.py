@@ -14,37 +14,42 @@ from io import TextIOWrapper
 from typing import TextIO
 
 import saros
-from saros.base.target import SCHEME, without_password
+from saros.base.target import SCHEME
 from saros_server.config.arguments import CommandParser
 from saros_shell.output.login import password_of
+from saros_shell.repl.shell_config import FORMATS, ShellConfig, config_folder, load_config
 from saros_storage.folder.layout import NODE_FILE
 
 #: Of a folder that was not there: it may be a slip.
 NEW = ", a new database"
+Connect = Callable[[str], saros.Connection]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the shell; returns the exit code."""
     options = parser().parse_args(arguments)
     new = not options.target.startswith(SCHEME) and not os.path.exists(os.path.join(options.target, NODE_FILE))
-    try:
-        overrides = dict(_pair(text) for text in options.overrides)
-        connection = saros.connect(
-            options.target,
-            password=password_of(options.target),
+    interactive = not (options.execute or options.file) and sys.stdin.isatty()
+    config, mistakes = load_config(config_folder() / "config.toml") if interactive else (ShellConfig(), [])
+    sys.stderr.writelines(f"saros shell: {mistake}\n" for mistake in mistakes)
+
+    def connect(target: str) -> saros.Connection:
+        return saros.connect(
+            target,
+            password=password_of(target),
             timeout=options.timeout,
-            time_zone=options.zone,
-            options=overrides or None,
+            time_zone=options.zone or config.zone or None,
+            options=dict(_pair(text) for text in options.overrides) or None,
         )
+
+    try:
+        connection = connect(options.target)
     except saros.Error as error:
         sys.stderr.write(f"saros shell: {error}\n")
         return 1 if isinstance(error, saros.OperationalError) else 2
-    with connection:
-        if options.execute or options.file or not sys.stdin.isatty():
-            return run_script(connection, options)
-        from saros_shell.repl.repl import Shell  # prompt_toolkit is for people only
-
-        return Shell(connection, f"{without_password(options.target)}{NEW if new else ''}").run()
+    if not interactive:
+        return run_script(connection, connect, options)
+    return _run_terminal(connection, connect, options, config, NEW if new else "")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -53,43 +58,57 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("target", nargs="?", default="./data", help="data folder (default ./data), or saros://host:port")
     made.add_argument("-e", "--execute", action="append", default=[], metavar="SQL", help="run it and exit")
     made.add_argument("-f", "--file", metavar="FILE", help="run the statements of a file and exit")
-    made.add_argument("--format", default="table", choices=("table", "csv", "json", "vertical"))
+    made.add_argument("--format", choices=FORMATS, help="output format (default table)")
     made.add_argument("--timeout", type=float, metavar="SECONDS", help="time limit per statement")
     made.add_argument("--zone", metavar="NAME", help="time zone of the session")
     made.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="set an option")
     made.add_argument("--continue", dest="go_on", action="store_true", help="continue after a failed statement")
+    made.add_argument("-q", "--quiet", action="store_true", help="print rows and errors only")
+    made.add_argument("-y", "--yes", action="store_true", help="on a terminal, delete without asking")
     return made
 
 
-def run_script(connection: saros.Connection, options: argparse.Namespace) -> int:
+def _run_terminal(
+    connection: saros.Connection, connect: Connect, options: argparse.Namespace, config: ShellConfig, note: str
+) -> int:
+    from saros_shell.repl.repl import Shell  # prompt_toolkit is for people only
+    from saros_shell.repl.runner import Settings
+
+    settings = Settings(options.format or config.format, config.timing, not options.quiet, config.null_text)
+    confirm = config.confirm and not options.yes
+    shell = Shell(connection, options.target, config=config, settings=settings, connect=connect, confirm=confirm)
+    try:
+        return shell.run(note)
+    finally:
+        shell.session.close()
+
+
+def run_script(connection: saros.Connection, connect: Connect, options: argparse.Namespace) -> int:
     """Run what -e, -f or standard input holds."""
-    from saros_shell.repl.backslash_commands import NOT_UTF8
+    from saros_shell.repl.backslash_commands import ScriptError
     from saros_shell.repl.runner import Settings, StatementRunner
     from saros_shell.repl.session import Session
 
-    settings = Settings(format=options.format, chatty=options.format == "table")
-    session = Session(StatementRunner(connection, _printer(sys.stdout), _printer(sys.stderr), settings))
+    settings = Settings(options.format or "table", chatty=options.format in (None, "table") and not options.quiet)
+    runner = StatementRunner(connection, _printer(sys.stdout), _printer(sys.stderr), settings)
+    session = Session(runner, options.target, connect)
     good = True
     try:
         for script, text in _texts(options):
             good = session.run(text, script, go_on=options.go_on) and good
             if session.leaving or not (good or options.go_on):
                 break
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing to say to it
-    except OSError as error:
-        sys.stderr.write(f"saros shell: cannot read {options.file}: {error.strerror}\n")
+    except ScriptError as error:
+        sys.stderr.write(f"saros shell: {error}\n")
         return 2
-    except UnicodeDecodeError as error:
-        name = options.file or "standard input"
-        sys.stderr.write(f"saros shell: cannot read {name}: {NOT_UTF8.format(error.start)}\n")
-        return 2
+    finally:
+        session.close()
     return 0 if good else 1
 
 
 def _texts(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """What is to be run, and the name of the file that it is from."""
-    from saros_shell.repl.backslash_commands import script_text
+    from saros_shell.repl.backslash_commands import NOT_UTF8, ScriptError, script_text
 
     if options.execute:
         yield from (("", text) for text in options.execute)
@@ -98,7 +117,11 @@ def _texts(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     else:
         if isinstance(sys.stdin, TextIOWrapper):
             sys.stdin.reconfigure(newline="")  # line ends in values are what they are
-        yield "<stdin>", sys.stdin.read()
+        try:
+            text = sys.stdin.read()
+        except UnicodeDecodeError as error:
+            raise ScriptError(f"cannot read standard input: {NOT_UTF8.format(error.start)}") from error
+        yield "<stdin>", text
 
 
 def _printer(stream: TextIO) -> Callable[[Iterable[str]], None]:

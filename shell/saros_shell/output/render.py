@@ -4,8 +4,8 @@ A renderer takes Arrow record batches and yields lines as they can be printed, s
 table looks ahead, at its first `WIDTH_ROWS` rows, to choose column widths (a wider value later pushes its row out).
 Times print as ISO 8601 in the session's zone, numbers right-aligned, null as an empty CSV field (an empty text is ""),
 JSON null, or `null`.
-For a person (table, vertical) control characters but line ends are written as escapes: data must not command the
-terminal.
+For a person (table, vertical) control characters are written as escapes, since data must not command the terminal;
+line breaks of a value continue it on the next line of a block, and are escapes in a table.
 
 Pure: no terminal, no files.
 """
@@ -17,27 +17,28 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
-from unicodedata import east_asian_width
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from wcwidth import wcswidth
 
 #: Rows looked at before a table's widths are fixed.
 WIDTH_ROWS = 1_000
 NULL = "null"
-_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+#: Also line separators, and marks that change the direction of the text after them.
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 #: Fields that a CSV has in quotes: an empty one without is null.
 _CSV_QUOTED = r'[",\r\n]|^$'
 _SPECIAL = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 Batches = Iterable[pa.RecordBatch]
 
 
-def render_table(schema: pa.Schema, batches: Batches) -> Iterator[str]:
+def render_table(schema: pa.Schema, batches: Batches, null: str = NULL) -> Iterator[str]:
     """psql-like: header, rule, rows, and a line that counts them."""
     right = [_is_number(t) for t in schema.types]
     names = [_printable(name) for name in schema.names]
-    rows = (tuple(map(_printable, row)) for batch in batches for row in text_rows(batch, null=NULL))
+    rows = (tuple(map(_printable, row)) for batch in batches for row in text_rows(batch, null=null))
     ahead = list(islice(rows, WIDTH_ROWS))
     widths = [max([display_width(n), *(display_width(r[i]) for r in ahead)]) for i, n in enumerate(names)]
     yield _table_line(names, widths, right)
@@ -82,40 +83,44 @@ def render_json(schema: pa.Schema, batches: Batches) -> Iterator[str]:
             yield json.dumps(dict(zip(schema.names, row, strict=True)), ensure_ascii=False)
 
 
-def render_vertical(schema: pa.Schema, batches: Batches) -> Iterator[str]:
+def render_vertical(schema: pa.Schema, batches: Batches, null: str = NULL) -> Iterator[str]:
     """One block per row, one line per column: for wide results."""
-    width = max((display_width(n) for n in schema.names), default=0)
+    names = [_printable(name) for name in schema.names]
+    width = max(map(display_width, names), default=0)
     count = 0
     for batch in batches:
-        for row in text_rows(batch, null=NULL):
+        for row in text_rows(batch, null=null):
             count += 1
             yield f"-[ row {count} ]".ljust(width + 12, "-")
-            yield from (
-                f"{_pad(n, width, right=False)} | {_printable(v)}" for n, v in zip(schema.names, row, strict=True)
-            )
+            for name, value in zip(names, row, strict=True):
+                first, *more = value.split("\n")
+                yield f"{_pad(name, width, right=False)} | {_printable(first)}"
+                yield from (f"{' ' * width} | {_printable(line)}" for line in more)
     yield f"({count} row{'' if count == 1 else 's'})"
 
 
-def render_fitting(schema: pa.Schema, batches: Batches, columns: int, lines: int) -> Iterator[str]:
+def render_fitting(schema: pa.Schema, batches: Batches, columns: int, lines: int, null: str = NULL) -> Iterator[str]:
     """A table; one that is wider than so many columns as blocks, if these are no more than so many lines.
 
-    A table of one column stays one.
+    A table of one column stays one; the rule below its name is no longer than the screen is wide.
     """
     if len(schema.names) == 1:
-        return render_table(schema, batches)
+        return (line if n != 1 else line[:columns] for n, line in enumerate(render_table(schema, batches, null)))
     remaining = iter(batches)
     ahead: list[pa.RecordBatch] = []
     rows_max = lines // (len(schema.names) + 1)
     while sum(batch.num_rows for batch in ahead) <= rows_max:
         batch = next(remaining, None)
         if batch is None:
-            table = list(render_table(schema, ahead))
+            table = list(render_table(schema, ahead, null))
             wide = any(display_width(line) > columns for line in table)
-            return render_vertical(schema, ahead) if wide else iter(table)
+            return render_vertical(schema, ahead, null) if wide else iter(table)
         ahead.append(batch)
-    return render_table(schema, chain(ahead, remaining))
+    return render_table(schema, chain(ahead, remaining), null)
 
 
+#: Formats for people, which show nulls as a text of the caller's choice.
+TABULAR = {"table": render_table, "vertical": render_vertical}
 RENDERERS: dict[str, Callable[[pa.Schema, Batches], Iterator[str]]] = {
     "table": render_table,
     "csv": render_csv,
@@ -221,8 +226,8 @@ def _is_number(type_: pa.DataType) -> bool:
 
 
 def display_width(text: str) -> int:
-    """Terminal cells that `text` takes: wide East Asian characters count two."""
-    return len(text) if text.isascii() else sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
+    """Terminal cells that a printable `text` takes: wide characters count two, combining marks none."""
+    return len(text) if text.isascii() else max(wcswidth(text), 0)
 
 
 def _pad(text: str, width: int, *, right: bool) -> str:

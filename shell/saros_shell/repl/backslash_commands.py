@@ -5,17 +5,27 @@ Each takes the session and the words after its name. `\?` prints the table, whic
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 import saros
+from saros.base.target import SCHEME, parse_target, without_password
+from saros_grammar.syntax_help import syntax_of, topics
 from saros_server.config.arguments import did_you_mean
+from saros_shell.output.plot import NotPlottableError, plot
 from saros_shell.output.render import RENDERERS
+from saros_shell.repl import named_queries
 from saros_shell.repl.copy import copy_command
 
 if TYPE_CHECKING:
@@ -38,15 +48,24 @@ class MetaCommand:
     action: Action
 
 
+class ScriptError(Exception):
+    """A file of statements cannot be read; the message says why."""
+
+
 COMMANDS: dict[str, MetaCommand] = {}
 NOT_UTF8 = "it is no text in UTF-8 (at byte {})"
-_ALSO = {r"\help": r"\?", r"\h": r"\?"}
+_ALSO = {r"\help": r"\?"}
 
 
 def script_text(name: str) -> str:
-    """A file of statements, as it is: line ends in values are what the file has. Raises OSError, UnicodeDecodeError."""
-    with Path(name).expanduser().open(encoding="utf-8-sig", newline="") as file:
-        return file.read()
+    """A file of statements, as it is: line ends in values are what the file has. Raises ScriptError."""
+    try:
+        with Path(name).expanduser().open(encoding="utf-8-sig", newline="") as file:
+            return file.read()
+    except OSError as error:
+        raise ScriptError(f"cannot read {name}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ScriptError(f"cannot read {name}: {NOT_UTF8.format(error.start)}") from error
 
 
 def command(usage: str, what: str) -> Callable[[Action], Action]:
@@ -75,6 +94,19 @@ def _help(session: Session, _: str) -> bool:
     return True
 
 
+@command(r"\h [TOPIC]", "show the syntax of statements, such as select or create timeseries (also: help TOPIC)")
+def _syntax(session: Session, topic: str) -> bool:
+    if not topic:
+        session.runner.out([rf"\h shows the syntax of: {', '.join(map(str.lower, topics()))}; \? lists commands"])
+        return True
+    lines = syntax_of(topic)
+    if not lines:
+        begin = topic.split(maxsplit=1)[0].upper()
+        raise MetaError(rf"no statement begins with {topic}{did_you_mean(begin, topics())}; \h lists the first words")
+    session.runner.out(lines)
+    return True
+
+
 @command(r"\q", "leave (also Ctrl-D, exit, quit)")
 def _quit(session: Session, _: str) -> bool:
     session.leaving = True
@@ -83,7 +115,7 @@ def _quit(session: Session, _: str) -> bool:
 
 @command(r"\l", "list databases")
 def _databases(session: Session, _: str) -> bool:
-    return session.runner.run("show databases")
+    return session.runner.run("show databases", lambda databases: databases.select(["Database"]))
 
 
 @command(r"\d [PATTERN]", "list series: of a path pattern, or all below a path")
@@ -136,7 +168,7 @@ def _timing(session: Session, word: str) -> bool:
     return True
 
 
-@command(r"\format NAME", "print results as table, csv, json or vertical")
+@command(rf"\format {'|'.join(RENDERERS)}", "print results as table, csv, json or vertical")
 def _format(session: Session, name: str) -> bool:
     if name not in RENDERERS:
         raise MetaError(rf"\format takes one of {', '.join(RENDERERS)}")
@@ -159,19 +191,20 @@ def _pager(session: Session, word: str) -> bool:
     return True
 
 
-@command(r"\zone [NAME]", "show or set the session's time zone")
+@command(r"\zone [ZONE]", "show or set the session's time zone")
 def _zone(session: Session, name: str) -> bool:
     return session.runner.run(f"set time zone to '{name}'" if name else "show time zone")
 
 
 @command(r"\i FILE", "run the statements and commands of a file")
 def _include(session: Session, name: str) -> bool:
+    if not name:
+        raise MetaError(r"\i needs a file: \i statements.sql")
+    name = _unquoted(name)
     try:
         text = script_text(name)
-    except OSError as error:
-        raise MetaError(f"cannot read {name or 'nothing'}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise MetaError(f"cannot read {name}: {NOT_UTF8.format(error.start)}") from error
+    except ScriptError as error:
+        raise MetaError(str(error)) from error
     return session.run(text, name)
 
 
@@ -183,12 +216,16 @@ def _watch(session: Session, rest: str) -> bool:
     if not statement.strip():
         raise MetaError(r"\watch needs a statement: \watch 5 select last * from root.plant.pump1")
     try:
-        while session.runner.run(statement):
+        while True:
+            session.runner.say(
+                f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S %Z}, every {seconds:g} s (Ctrl-C stops)"
+            )
+            if not session.runner.attempt(statement):
+                return False
             time.sleep(seconds)
     except KeyboardInterrupt:
         session.runner.error(["stopped watching"])
         return True
-    return False
 
 
 @command(r"\copy (SELECT ...) TO FILE", "write a result to .csv, .json or .parquet")
@@ -197,7 +234,124 @@ def _copy(session: Session, rest: str) -> bool:
     return True
 
 
+@command(r"\o [FILE]", "write rows to a file instead of the screen; without a file, to the screen again")
+def _output(session: Session, name: str) -> bool:
+    session.runner.redirect(_unquoted(name))
+    session.runner.say(f"rows go to {_unquoted(name) or 'the screen'}")
+    return True
+
+
+@command(r"\plot SELECT ...", "draw the numbers of a result over time")
+def _plot(session: Session, statement: str) -> bool:
+    if not statement:
+        raise MetaError(r"\plot needs a query: \plot select temperature from root.plant.pump1")
+    with session.runner.connection.execute(statement) as cursor:
+        if cursor.description is None:
+            raise MetaError(r"\plot needs a query that gives rows")
+        table = cursor.fetch_arrow()
+    size = shutil.get_terminal_size()
+    try:
+        session.runner.show(plot(table, size.columns, size.lines))
+    except NotPlottableError as error:
+        raise MetaError(f"nothing to plot: {error}") from error
+    return True
+
+
+@command(r"\e [FILE]", "edit a file, or the statement before the cursor or else the last one, in $EDITOR")
+def _edit(session: Session, name: str) -> bool:
+    if session.ask is None:
+        raise MetaError(r"\e needs a terminal")
+    if name:
+        file = Path(_unquoted(name)).expanduser()
+        _run_editor(file)
+        session.draft = script_text(str(file)).rstrip() if file.exists() else ""
+        return True
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "statement.sql"
+        file.write_text(session.draft.rstrip() or session.last_statement, encoding="utf-8")
+        _run_editor(file)
+        session.draft = script_text(str(file)).rstrip()
+    return True
+
+
+def _run_editor(file: Path) -> None:
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        code = subprocess.run([*shlex.split(editor), str(file)], check=False).returncode  # noqa: S603 - the user's own
+    except (OSError, ValueError) as error:
+        raise MetaError(f"cannot run the editor {editor}: {error}; set EDITOR") from error
+    if code:
+        raise MetaError(f"the editor {editor} ended with exit code {code}")
+
+
+@command(r"\c TARGET", "connect to another folder or server")
+def _connect(session: Session, target: str) -> bool:
+    if not target:
+        return _connection_info(session, "")
+    connection = session.connect(_unquoted(target))
+    session.runner.connection.close()
+    session.runner.connection, session.target = connection, _unquoted(target)
+    session.runner.say(f"connected to {without_password(session.target)}")
+    return True
+
+
+@command(r"\conninfo", "show the target of the connection, its user, and its time zone")
+def _connection_info(session: Session, _: str) -> bool:
+    zone = session.runner.connection.execute("show time zone").fetchone()
+    assert zone is not None
+    where = [f"folder    {os.path.abspath(session.target)}, in this process"]
+    if session.target.startswith(SCHEME):
+        target = parse_target(session.target)
+        where = [
+            f"server    {', '.join(target.addresses)}",
+            f"user      {target.user or 'none'}",
+            f"TLS       {target.tls_ca or 'no'}",
+        ]
+    session.runner.out([*where, f"time zone {zone[0]}"])
+    return True
+
+
+@command(r"\n [QUERY [PARAMETER ...]]", "run a named query, with words for $1, $2 ...; without a name, list all")
+def _named_query(session: Session, rest: str) -> bool:
+    name, _, arguments = rest.partition(" ")
+    try:
+        if name:
+            return session.run(named_queries.text_of(name, arguments))
+        session.runner.out([f"{name}: {named_queries.stored_text(name)}" for name in named_queries.names()])
+    except named_queries.NamedQueryError as error:
+        raise MetaError(str(error)) from error
+    return True
+
+
+@command(r"\ns QUERY STATEMENT", "save a statement as a named query")
+def _save_query(session: Session, rest: str) -> bool:
+    name, _, text = rest.partition(" ")
+    if not text.strip():
+        raise MetaError(r"\ns needs a name and a statement: \ns hot select last * from root.plant.**")
+    try:
+        named_queries.save(name, text)
+    except (named_queries.NamedQueryError, OSError) as error:
+        raise MetaError(f"cannot save the query: {error}") from error
+    session.runner.say(f"saved {name}")
+    return True
+
+
+@command(r"\nd QUERY", "delete a named query")
+def _delete_query(session: Session, name: str) -> bool:
+    try:
+        named_queries.delete(name)
+    except named_queries.NamedQueryError as error:
+        raise MetaError(str(error)) from error
+    session.runner.say(f"deleted {name}")
+    return True
+
+
+def _unquoted(name: str) -> str:
+    """A file's name, which may be in quotes."""
+    return name[1:-1] if len(name) > 1 and name[0] == name[-1] and name[0] in "'\"" else name
+
+
 def _switch(word: str, *, current: bool) -> bool:
     if word not in ("", "on", "off"):
-        raise MetaError("say on or off")
+        raise MetaError(f"on or off, not {word!r}")
     return not current if not word else word == "on"

@@ -1,89 +1,210 @@
-r"""Completion: what kind of word stands before the cursor (pure), and the words of that kind (from the database).
+"""Completion for prompt_toolkit: the words of the grammar, of the database, and of commands' arguments.
 
-"sel"                      -> word "sel": keywords, functions
-"select * from root.pl"    -> path "root.", "pl": child nodes of root
-"\ti"                     -> command
+A word must begin with the text before the cursor, in any case; a name in back-quotes also without them.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from zoneinfo import available_timezones
 
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
 
+import saros
+from saros_grammar.antlr.expected_tokens import Expected, expected_after
+from saros_grammar.syntax_help import topics
+from saros_shell.repl import named_queries
+from saros_shell.repl.completion_context import (
+    ArgumentAt,
+    CommandAt,
+    PathAt,
+    Place,
+    WordAt,
+    cursor_context,
+    sources_of,
+    statement_context,
+)
 from saros_shell.repl.keywords import CONSTANTS, KEYWORDS, TYPES
+from saros_storage.base.types import Compressor, Encoding
+
+#: More are not looked up for one list.
+NAMES_MAX = 1_000
+#: Windows other than those of time: GROUP BY variation(...).
+_GROUPINGS = ("condition(", "count(", "session(", "tags(", "variation(")
+_VALUES = {
+    "datatype": TYPES,
+    "encoding": tuple(encoding.name for encoding in Encoding),
+    "compressor": tuple(compressor.name for compressor in Compressor),
+    "compression": tuple(compressor.name for compressor in Compressor),
+}
+_KEYS = ("compressor=", "datatype=", "encoding=")
+_PROPERTY = re.compile(r"(\w+)\s*=\s*$")
+_WHERE = re.compile(r"\bwhere\b(?!.*\b(?:group|having|order)\b)", re.IGNORECASE | re.DOTALL)
+_COPY_TARGET = re.compile(r".*\)\s*to\s+(\S*)", re.IGNORECASE | re.DOTALL)
+Words = Iterable[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class WordAt:
-    """A keyword or function is being typed."""
+@dataclass(slots=True)
+class DatabaseNames:
+    """Names in the database; a look-up that fails finds none, since completion must never disturb typing."""
 
-    text: str
+    connection: Callable[[], saros.Connection]
+    #: Functions of the connection that they were looked up with.
+    _functions: tuple[saros.Connection | None, Sequence[tuple[str, str]]] = (None, ())
 
+    def children(self, path: str) -> Words:
+        """The nodes below a path."""
+        return [(row[0], "node") for row in self._rows(f"show child nodes {path}")]
 
-@dataclass(frozen=True, slots=True)
-class PathAt:
-    """A node below `parent` is being typed."""
+    def series(self, pattern: str) -> list[tuple[str, str]]:
+        """Paths and types of series."""
+        return [(row[0], row[3].lower()) for row in self._rows(f"show timeseries {pattern} limit {NAMES_MAX}")]
 
-    parent: str
-    text: str
+    def functions(self) -> Sequence[tuple[str, str]]:
+        """Names and kinds (aggregate, scalar, series) of functions."""
+        known_by, functions = self._functions
+        if known_by is not self.connection():
+            rows = self._rows("show functions")
+            functions = [(row[0].lower(), re.sub(r"built-in | function", "", row[1])) for row in rows]
+            self._functions = self.connection(), functions
+        return functions
 
-
-@dataclass(frozen=True, slots=True)
-class CommandAt:
-    """A backslash command is being typed."""
-
-    text: str
-
-
-Place = WordAt | PathAt | CommandAt | None
-
-_NODE = r"(?:`(?:[^`]|``)*`|[\w*]+)"
-_PATH = re.compile(rf"(?P<parent>\broot(?:\.{_NODE})*)\.(?P<text>`?[\w*]*)$")
-
-
-def cursor_context(before: str) -> Place:
-    """What stands before the cursor; None inside a string or a number."""
-    if before.startswith("\\"):
-        return CommandAt(before) if " " not in before else cursor_context(before.partition(" ")[2])
-    if before.count("'") % 2 or before.count('"') % 2:
-        return None
-    path = _PATH.search(before)
-    if path:
-        return PathAt(path["parent"], path["text"])
-    word = re.search(r"(?<![\w.`])[^\W\d]\w*$", before)
-    return WordAt(word.group()) if word else None
+    def _rows(self, statement: str) -> list[tuple[str, ...]]:
+        try:
+            with self.connection().execute(statement) as cursor:
+                return [tuple(map(str, row)) for row in cursor.fetchmany(NAMES_MAX)]
+        except saros.Error:
+            return []
 
 
 class SarosCompleter(Completer):
-    """Completes from the live database; a look-up that fails completes nothing."""
+    """Completes statements and commands."""
 
-    def __init__(
-        self, children: Callable[[str], Iterable[str]], functions: Callable[[], Iterable[str]], commands: Iterable[str]
-    ) -> None:
-        self._children = children
-        self._functions = functions
-        self._commands = sorted(commands)
+    def __init__(self, names: DatabaseNames, usages: Mapping[str, str]) -> None:
+        r"""`usages`: each command's name, and how it is typed, such as `\i FILE`."""
+        self._names = names
+        self._usages = usages
+        self._files = PathCompleter(expanduser=True)
+        self._folders = PathCompleter(expanduser=True, only_directories=True)
 
-    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:  # noqa: ARG002
-        """See prompt_toolkit."""
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        """Yield completions of the word before the cursor."""
         place = cursor_context(document.text_before_cursor)
+        if isinstance(place, ArgumentAt):
+            yield from self._argument(place, complete_event)
+        else:
+            yield from self._completions(place, document.text)
+
+    async def get_completions_async(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> AsyncGenerator[Completion, None]:
+        """Yield them from a thread, since a server may be slow.
+
+        prompt_toolkit's own thread for completion waits for a reader: a prompt that ends meanwhile would never return.
+        """
+
+        def look_up() -> list[Completion]:
+            return list(self.get_completions(document, complete_event))
+
+        for completion in await asyncio.get_running_loop().run_in_executor(None, look_up):
+            yield completion
+
+    def _completions(self, place: Place, text: str) -> Iterator[Completion]:
         if isinstance(place, CommandAt):
-            yield from _matching(self._commands, place.text, "command")
+            yield from _matching(((name, "command") for name in sorted(self._usages)), place.text)
         elif isinstance(place, PathAt):
-            yield from _matching(self._children(place.parent), place.text, "node")
+            yield from _matching(self._names.children(place.parent), place.text)
         elif isinstance(place, WordAt):
-            upper = place.text.isupper()
-            words = [*KEYWORDS, *TYPES, *CONSTANTS]
-            yield from _matching((w if upper else w.lower() for w in words), place.text, "keyword")
-            yield from _matching(self._functions(), place.text, "function")
-            yield from _matching(["root."], place.text, "path")
+            yield from _matching(self._statement_words(place, text), place.text)
+
+    def _statement_words(self, place: WordAt, text: str) -> Iterator[tuple[str, str]]:
+        """The words that the grammar allows, the most likely first."""
+        expected = expected_after(place.head)
+        upper = place.text.isupper() or (not place.text and place.head.isupper())
+        yield from self._named(expected, place, text)
+        keywords = [word for word in expected.keywords if word != "ROOT"]
+        if not (keywords or expected.names or "ROOT" in expected.keywords) and place.text:
+            keywords = [*KEYWORDS, *TYPES, *CONSTANTS]  # the statement is wrong already
+        yield from ((word if upper else word.lower(), "keyword") for word in keywords)
+        if "ROOT" in expected.keywords:
+            yield "root.", "path"
+
+    def _named(self, expected: Expected, place: WordAt, text: str) -> Iterator[tuple[str, str]]:
+        """Words for names, by the rules of the grammar that they may come in."""
+        if expected.names & {"expressionNode", "insertColumn"}:
+            yield from self._series(sources_of(text))
+        if "reference" in expected.names:
+            aggregates = not _WHERE.search(place.head)
+            functions = self._names.functions()
+            spelled = str.upper if place.text.isupper() else str
+            yield from ((spelled(n) + "(", kind) for n, kind in functions if aggregates or kind != "aggregate")
+        if "grouping" in expected.names:
+            yield from ((word, "window") for word in _GROUPINGS)
+        if "zone" in expected.names:
+            yield from ((f"'{zone}'", "zone") for zone in sorted(available_timezones()))
+        found = _PROPERTY.search(place.head)
+        if "typeName" in expected.names:
+            yield from ((word, "value") for word in _VALUES.get(found[1].lower() if found else "datatype", ()))
+        if "key" in expected.names:
+            yield from ((word, "property") for word in _KEYS)
+
+    def _series(self, sources: Sequence[str]) -> Words:
+        """Series as a SELECT from these paths names them; without any, the names of all."""
+        found: dict[str, str] = {}
+        for source in sources or ("root.**",):
+            if "*" not in source:
+                paths = self._names.series(f"{source}.**")
+                found |= {path.removeprefix(source + "."): type_ for path, type_ in paths}
+            else:
+                paths = self._names.series(source if source.endswith("**") else f"{source}.*")
+                found |= {_last_node(path): type_ for path, type_ in paths}
+        return sorted(found.items())
+
+    def _argument(self, place: ArgumentAt, event: CompleteEvent) -> Iterator[Completion]:
+        """Complete the argument of a command, as its usage says."""
+        usage = self._usages.get(place.command, "").partition(" ")[2].strip("[]")
+        copied = _COPY_TARGET.fullmatch(place.text) if usage.endswith("TO FILE") else None
+        if copied or usage in ("FILE", "TARGET"):
+            completer = self._folders if usage == "TARGET" else self._files
+            name = (copied[1] if copied else place.text).lstrip("'\"")
+            yield from completer.get_completions(Document(name), event)
+        elif "SELECT" in usage or "STATEMENT" in usage:
+            text = re.sub(r"^[\d.]+ |^\(", "", place.text)
+            yield from self._completions(statement_context(text), text)
+        elif usage in ("PATTERN", "PATH"):
+            at = statement_context(place.text)
+            yield from (
+                self._completions(at, "") if isinstance(at, PathAt) else _matching([("root.", "path")], place.text)
+            )
+        else:
+            yield from _matching(_argument_words(usage), place.text)
 
 
-def _matching(words: Iterable[str], text: str, kind: str) -> Iterator[Completion]:
-    for word in words:
-        if word.lower().startswith(text.lower()):
+def _argument_words(usage: str) -> Words:
+    if usage == "ZONE":
+        return [(zone, "zone") for zone in sorted(available_timezones())]
+    if usage == "TOPIC":
+        return [(topic.lower(), "statement") for topic in topics()]
+    if usage.startswith("QUERY"):
+        return [(name, "query") for name in named_queries.names()]
+    return [(word, "") for word in usage.split("|")] if "|" in usage else []
+
+
+def _last_node(path: str) -> str:
+    found = re.search(r"(?:`(?:[^`]|``)*`|[^.`]+)$", path)
+    return found.group() if found else path
+
+
+def _matching(words: Words, text: str) -> Iterator[Completion]:
+    begin = text.lower().replace("`", "")
+    seen = set()
+    for word, kind in words:
+        if word not in seen and (
+            word.lower().startswith(text.lower()) or word.lower().replace("`", "").startswith(begin)
+        ):
+            seen.add(word)
             yield Completion(word, start_position=-len(text), display_meta=kind)

@@ -16,7 +16,9 @@ from saros_server.sources.plurals import counted
 from saros_shell.output.render import RENDERERS
 from saros_storage.io.disk import FULL_ERRNOS
 
-_FORM = re.compile(r"\(?(?P<statement>select\b.*?)\)?\s+to\s+(?P<file>'[^']+'|\S+)\s*;?", re.DOTALL | re.IGNORECASE)
+_FORM = re.compile(
+    r"\(?(?P<statement>select\b.*?)\)?\s+to\s+(?P<file>'[^']+'|\"[^\"]+\"|\S+)\s*;?", re.DOTALL | re.IGNORECASE
+)
 
 
 def copy_command(connection: saros.Connection, text: str) -> str:
@@ -24,7 +26,7 @@ def copy_command(connection: saros.Connection, text: str) -> str:
     match = _FORM.fullmatch(text.strip())
     if match is None:
         raise saros.InterfaceError(r"use \copy (SELECT ...) TO FILE, the file ending in .csv, .json or .parquet")
-    target = Path(match["file"].strip("'")).expanduser()
+    target = Path(match["file"].strip("'\"")).expanduser()
     with connection.execute(match["statement"]) as cursor:
         if cursor.description is None:
             raise saros.InterfaceError(r"\copy needs a query that gives rows")

@@ -4,6 +4,7 @@
                                     qualifies. It is found by asking for it, with the rights of who asks
     SELECT ... WHERE state = null   neither true nor false, whatever the state is
     SHOW TIMESERIES root.a.d        the path of a device, where one of series is wanted
+    SELECT LAST nosuch FROM ...     its columns are the same for series that there are and for others
 
 One thread.
 """
@@ -28,6 +29,7 @@ from saros_grammar.syntax.expression_tree import (
     PathExpression,
 )
 
+NO_SERIES = r"note: the SELECT finds no series; \d [PATTERN] lists those that there are"
 #: So many are asked for.
 _PATHS_MAX = 8
 _EQUALITIES = (BinaryOperator.EQUAL, BinaryOperator.NOT_EQUAL)
@@ -48,6 +50,8 @@ def hints_for(connection: saros.Connection, statement: str) -> list[str]:
 
     with suppress(ParseError, saros.Error):
         asked = parse(statement).statement
+        if isinstance(asked, Select) and asked.last and not _finds_series(connection, asked):
+            return [NO_SERIES]
         if isinstance(asked, Select) and asked.where is not None:
             paths = list(dict.fromkeys(paths_of(asked.where)))[:_PATHS_MAX]
             missing = [_hint(path) for path in paths if not _has_series(connection, path, asked.from_paths)]
@@ -55,6 +59,13 @@ def hints_for(connection: saros.Connection, statement: str) -> list[str]:
         if isinstance(asked, Show) and asked.kind in _OF_PATTERNS and asked.path and not asked.path.has_wildcard:
             return [f"note: {asked.path} is a pattern here, which means just that path: below it is {asked.path}.**"]
     return []
+
+
+def _finds_series(connection: saros.Connection, asked: Select) -> bool:
+    from saros_engine.analysis.scope import paths_of
+
+    paths = [path for item in asked.items for path in paths_of(item.expression)][:_PATHS_MAX]
+    return any(_has_series(connection, path, asked.from_paths) for path in paths)
 
 
 def _null_notes(where: Expression) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """What the shell remembers of what was typed: all but texts that may hold a password, which it forgets at once.
 
 Whether a text may is decided generously, and without understanding it: a mistake in it must not give the password away.
+A command in the middle of a statement is remembered alone; the statement is, once it has ended.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import re
 from pathlib import Path
 
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+
+from saros_shell.repl.statements import trailing_command
 
 _SECRET = re.compile(r"\bpassword\b|\buser\b.*['\"]", re.IGNORECASE | re.DOTALL)
 
@@ -22,13 +25,13 @@ def may_hold_password(text: str) -> bool:
 class _Kept(FileHistory):
     def append_string(self, string: str) -> None:
         if not may_hold_password(string):
-            super().append_string(string)
+            super().append_string(trailing_command(string) or string)
 
 
 class _KeptInMemory(InMemoryHistory):
     def append_string(self, string: str) -> None:
         if not may_hold_password(string):
-            super().append_string(string)
+            super().append_string(trailing_command(string) or string)
 
 
 def open_history() -> History:

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
 
 import pyarrow as pa
 
 import saros
-from saros_shell.output.render import RENDERERS, render_fitting
-from saros_shell.repl.hints import hints_for, is_empty_result
+from saros_shell.output.render import NULL, RENDERERS, TABULAR, render_fitting
+from saros_shell.repl.copy import cannot_write
+from saros_shell.repl.hints import NO_SERIES, hints_for, is_empty_result
 
 Printer = Callable[[Iterable[str]], None]
 Brief = Callable[[pa.Table], pa.Table]
 
 
-NO_SERIES = r"note: the SELECT finds no series; \d [PATTERN] lists those that there are"
 NOTHING_DELETED = "nothing is deleted: no series are meant (those of a device are root.plant.pump1.*)"
 #: Of a session that was open: only that makes the driver log in again, with what it was given.
 LOG_IN_ANEW = r"The session has ended, as it does when its user's password is set: leave (\q), and log in anew."
@@ -41,6 +44,8 @@ class Settings:
     timing: bool = False
     #: Say what is not a row: "done" after statements without rows, what a command has changed.
     chatty: bool = True
+    #: The text for null in tables and blocks.
+    null: str = NULL
 
 
 @dataclass(slots=True)
@@ -55,12 +60,22 @@ class StatementRunner:
     where: str = ""
     #: Columns and lines of the terminal, on which a table is shown as blocks if these fit and it does not.
     screen: Callable[[], tuple[int, int]] | None = None
+    #: The file that rows go to instead.
+    output: TextIO | None = None
 
     def run(self, statement: str, in_brief: Brief | None = None) -> bool:
         """Execute and print; False if it failed or was cancelled (the reason has been printed).
 
         in_brief  what a table shows of the rows
         """
+        try:
+            return self.attempt(statement, in_brief)
+        except KeyboardInterrupt:
+            self.complain(["cancelled"])
+            return False
+
+    def attempt(self, statement: str, in_brief: Brief | None = None) -> bool:
+        """Do the same; raises KeyboardInterrupt once the statement is cancelled."""
         started = time.perf_counter()
         cursor = self.connection.cursor()
         try:
@@ -71,8 +86,7 @@ class StatementRunner:
             return False
         except KeyboardInterrupt:
             cursor.cancel()
-            self.complain(["cancelled"])
-            return False
+            raise
         finally:
             cursor.close()
         if self.settings.timing:
@@ -88,6 +102,33 @@ class StatementRunner:
         if self.settings.chatty:
             self.out([line])
 
+    def redirect(self, name: str) -> None:
+        """Write rows to the file `name` from now on, instead of the one before; "": print them. Raises saros.Error."""
+        output = None
+        if name:
+            target = Path(name).expanduser()
+            try:
+                output = target.open("w", encoding="utf-8", newline="")
+            except OSError as error:
+                raise cannot_write(target, error) from error
+        if self.output is not None:
+            self.output.close()
+        self.output = output
+
+    def show(self, lines: Iterable[str]) -> None:
+        """Print rows, or write them to the file that they go to. Raises saros.Error."""
+        if self.output is None:
+            self.out(lines)
+            return
+        try:
+            self.output.writelines(line + "\n" for line in lines)
+            self.output.flush()
+        except OSError as error:
+            failed, self.output = self.output, None
+            with suppress(OSError):
+                failed.close()
+            raise cannot_write(Path(failed.name), error) from error
+
     def _print(self, cursor: saros.Cursor, statement: str, in_brief: Brief | None) -> None:
         if cursor.description is None:
             self.say(done_line(statement, cursor.rowcount))
@@ -97,7 +138,7 @@ class StatementRunner:
             table = in_brief(pa.Table.from_batches(batches, schema))
             schema, batches = table.schema, iter(table.to_batches())
         begin: list[pa.RecordBatch] = []
-        self.out(self._rendered(schema, _noting(batches, begin)))
+        self.show(self._rendered(schema, _noting(batches, begin)))
         if cursor.missing or cursor.stale:
             self.error([*map(MISSING.format, cursor.missing), *([STALE] if cursor.stale else [])])
         elif not self.settings.chatty:
@@ -108,9 +149,10 @@ class StatementRunner:
             self.error(notes)
 
     def _rendered(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
-        if self.screen is not None and self.settings.format == "table":
-            return render_fitting(schema, batches, *self.screen())
-        return RENDERERS[self.settings.format](schema, batches)
+        name, null = self.settings.format, self.settings.null
+        if self.screen is not None and self.output is None and name == "table":
+            return render_fitting(schema, batches, *self.screen(), null)
+        return TABULAR[name](schema, batches, null) if name in TABULAR else RENDERERS[name](schema, batches)
 
 
 def _noting(batches: Iterable[pa.RecordBatch], begin: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

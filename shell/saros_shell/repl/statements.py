@@ -21,19 +21,35 @@ _WORDS = {"help": r"\?", "exit": r"\q", "quit": r"\q"}
 
 def command_of(piece: str) -> str | None:
     r"""The `\` command that a piece is, also if it is written as a word; None: it is a statement."""
-    return piece if piece.startswith("\\") else _WORDS.get(piece.strip().rstrip(";").lower())
+    if piece.startswith("\\"):
+        return piece
+    word, _, topic = piece.strip().rstrip(";").rstrip().partition(" ")
+    if topic:
+        return rf"\h {topic.strip()}" if word.lower() == "help" else None
+    return _WORDS.get(word.lower())
 
 
 def trailing_command(text: str) -> str | None:
-    r"""The `\` command in the last line of a statement that has not ended, and is given up with it; None: none is.
+    r"""The `\` command in the last line of a statement that has not ended, which goes on after it; None: none is.
 
     Who types a word to leave, or for help, means the command.
     """
     head, _, last = text.rpartition("\n")
     command = _COMMAND.fullmatch(_WORDS.get(last.strip().lower(), last))
-    if command is None or not head.strip() or any(_is_open(match.group()) for match in _PIECES.finditer(head)):
+    if command is None or not head.strip() or is_quote_open(head):
         return None
     return command.group(1).strip()
+
+
+def is_quote_open(text: str) -> bool:
+    """Return whether the text ends in a quote or a comment."""
+    return any(_is_open(match.group()) for match in _PIECES.finditer(text))
+
+
+def unfinished_statement(text: str) -> str:
+    """The part of a text after the last semicolon outside quotes."""
+    ends = [match.end() for match in _PIECES.finditer(text) if match.group() == ";"]
+    return text[ends[-1] :] if ends else text
 
 
 def numbered_statements(text: str) -> Iterator[tuple[int, str]]:

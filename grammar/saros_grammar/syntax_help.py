@@ -1,0 +1,158 @@
+"""The syntax of statements for people, out of the grammar file itself.
+
+    deleteData: DELETE FROM path (COMMA path)* (WHERE expression)?;    ->    DELETE FROM path[, ...] [WHERE expression]
+
+`[x]` is optional, `{x | y}` a choice, `[, ...]` and `[...]` repeat the item before them. A rule that a statement uses
+is explained below it, except the few that everybody knows, such as `path` and `expression`.
+
+Pure but for reading the grammar file, once. Any thread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from saros_grammar.generated.Sql import Sql
+
+_COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/|#\s*\w+", re.DOTALL)
+_RULE = re.compile(r"^(\w+)\s*:(.*?);", re.DOTALL | re.MULTILINE)
+_SYMBOL = re.compile(r"(?:\w+\s*\+?=\s*)?(\w+|\()|([|)])|([*+?]\??)")
+#: Rules that are shown by their name only.
+_OPAQUE = {"expression": "expression", "path": "path", "exactPath": "path", "name": "name", "key": "name"}
+_OPAQUE |= {"principal": "name", "typeName": "type", "patternNode": "node", "constant": "value", "value": "value"}
+_TOKENS = {"STRING": "'text'", "INTEGER": "number", "DECIMAL": "number", "DURATION": "duration", "DATETIME": "date"}
+_TOKENS |= {"NAME": "name", "QUOTED_NAME": "`name`", "TARGET_NAME": "${number}", "PARAMETER": "?", "BLOB": "X'00ff'"}
+_TOKENS |= {"ROOT": "root", "EQUAL": "="}
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A symbol, or the alternatives of a group, and how often it comes: "", "?", "*" or "+"."""
+
+    content: str | tuple[tuple[_Item, ...], ...]
+    repeat: str = ""
+
+
+def topics() -> list[str]:
+    """First words of all statements."""
+    return sorted({word for line, _ in _statements() for word in _first_words(line)})
+
+
+def syntax_of(topic: str) -> list[str]:
+    """Lines on the statements that begin with the words of `topic`, in any case; none if there are none."""
+    words = topic.upper().split()
+    found = [(line, rule) for line, rule in _statements() if _is_about(line, words)]
+    used: dict[str, None] = {}
+    for _, alternative in found:
+        _collect(alternative, used)
+    explained = [line for rule in used for line in _explained(rule)]
+    return [line for line, _ in found] + (["", "where", *explained] if explained else [])
+
+
+def _is_about(line: str, words: Sequence[str]) -> bool:
+    """Whether the words come in the line in this order, the first of them at its beginning."""
+    rest = iter(re.findall(r"\w+", line))
+    return bool(words) and words[0] in _first_words(line) and all(word in rest for word in words)
+
+
+def _first_words(line: str) -> list[str]:
+    """The words that a statement may begin with: `{DELETE | DROP} ...`, `[FULL] MERGE ...`."""
+    begin = re.match(r"(?:\[\w+\] )?(?:\{[^}]*\}|\w+)", line)
+    return re.findall(r"[A-Z_]+", begin.group()) if begin else []
+
+
+@cache
+def _rules() -> dict[str, tuple[tuple[_Item, ...], ...]]:
+    text = _COMMENTS.sub("", _grammar_file().read_text(encoding="utf-8"))
+    return {name: _alternatives(iter(_SYMBOL.findall(body))) for name, body in _RULE.findall(text)}
+
+
+def _grammar_file() -> Path:
+    """In the package if it was installed from a wheel, else in the folder of this room."""
+    packaged = Path(__file__).with_name("Sql.g4")
+    return packaged if packaged.exists() else packaged.parents[1] / packaged.name
+
+
+def _alternatives(symbols: Iterator[tuple[str, str, str]]) -> tuple[tuple[_Item, ...], ...]:
+    """Read up to the end of a group, or of the rule."""
+    found: list[list[_Item]] = [[]]
+    for symbol, mark, repeat in symbols:
+        if repeat:
+            found[-1][-1] = _Item(found[-1][-1].content, repeat[0])
+        elif symbol == "(":
+            found[-1].append(_Item(_alternatives(symbols)))
+        elif symbol:
+            found[-1].append(_Item(symbol))
+        elif mark == "|":
+            found.append([])
+        else:
+            break
+    return tuple(map(tuple, found))
+
+
+@cache
+def _statements() -> list[tuple[str, tuple[_Item, ...]]]:
+    """Each form of each statement: its line, and its symbols."""
+    rules = (items[0].content for items in _rules()["statement"])
+    return [(_sequence(form), form) for rule in rules for form in _rules()[str(rule)]]
+
+
+def _collect(items: Sequence[_Item], used: dict[str, None]) -> None:
+    """Add the rules that need an explanation, in the order in which a reader meets them."""
+    for item in items:
+        if not isinstance(item.content, str):
+            for alternative in item.content:
+                _collect(alternative, used)
+        elif item.content in _rules() and not _is_known(item.content) and item.content not in used:
+            used[item.content] = None
+            for alternative in _rules()[item.content]:
+                _collect(alternative, used)
+
+
+def _is_known(rule: str) -> bool:
+    return rule in _OPAQUE or rule == "statement" or rule.endswith("Word")
+
+
+def _explained(rule: str) -> list[str]:
+    first, *more = map(_sequence, _rules()[rule])
+    name = f"  {_spelled(rule)} is "
+    return [f"{name}one of", *(f"    {form}" for form in (first, *more))] if more else [name + first]
+
+
+def _sequence(items: Sequence[_Item]) -> str:
+    words: list[str] = []
+    for item in items:
+        before = words[-1] if words else ""
+        text = _item(item)
+        if before and text in (f"[, {before} ...]", f"[[,] {before} ...]"):
+            words[-1] = f"{before}[, ...]"
+        elif text:
+            words.append(text)
+    line = " ".join(words)
+    return re.sub(r"(?<=[(\[.]) | (?=[)\],.](?!\.))", "", line)
+
+
+def _item(item: _Item) -> str:
+    if isinstance(item.content, str):
+        text, alone = _spelled(item.content), True
+    else:
+        choice = " | ".join(map(_sequence, item.content))
+        alone = len(item.content) == 1
+        text = choice if alone or item.repeat in ("?", "*") else f"{{{choice}}}"
+    repeats = {"": text, "?": f"[{text}]", "*": f"[{text} ...]", "+": f"{text} [...]"}
+    return repeats[item.repeat] if text else ""
+
+
+def _spelled(symbol: str) -> str:
+    """A token as it is typed; a rule as a placeholder."""
+    if symbol.endswith("Word"):
+        return _sequence(_rules()[symbol][0])
+    if not symbol.isupper():
+        return _OPAQUE.get(symbol) or re.sub(r"(?<!^)([A-Z])", r"_\1", symbol).lower()
+    kind = Sql.symbolicNames.index(symbol) if symbol in Sql.symbolicNames else 0
+    literal = Sql.literalNames[kind] if kind < len(Sql.literalNames) else "<INVALID>"
+    return _TOKENS.get(symbol) or (symbol if literal == "<INVALID>" else literal.strip("'"))

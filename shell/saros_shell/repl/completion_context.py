@@ -1,0 +1,89 @@
+r"""The kind of word before the cursor, from the text alone.
+
+    "sel"                      the beginning of a statement
+    "select * from root.pl"    a node below root
+    "select pump1.te"          a series, or anything else that the grammar allows there
+    "\ti"                      a command
+    "\i fi"                    the argument of a command
+
+Pure functions.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from saros_shell.repl.statements import is_quote_open, unfinished_statement
+
+
+@dataclass(frozen=True, slots=True)
+class WordAt:
+    """A keyword, function or series is being typed after `head`, the statement so far."""
+
+    head: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PathAt:
+    """A node below `parent` is being typed."""
+
+    parent: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommandAt:
+    """The name of a backslash command is being typed."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentAt:
+    """The argument of a backslash command is being typed."""
+
+    command: str
+    text: str
+
+
+Place = WordAt | PathAt | CommandAt | ArgumentAt | None
+
+NODE = r"(?:`(?:[^`]|``)*`|[\w*]+)"
+_PATH = re.compile(rf"(?P<parent>\broot(?:\.{NODE})*)\.(?P<text>`[^`]*|[\w*]*)$")
+#: A name, perhaps with nodes before it; empty after a blank or a sign. A word that begins with a digit is a number.
+_WORD = re.compile(rf"(?<![\w.`*])(?!\d)(?:{NODE}\.)*(?:`[^`]*|(?!\d)\w*)$")
+_SOURCES = re.compile(rf"\b(?:from|into)\s+(root(?:\.{NODE})*(?:\s*,\s*root(?:\.{NODE})*)*)", re.IGNORECASE)
+
+
+def cursor_context(before: str) -> Place:
+    """Return the kind of word before the cursor; None inside a string or a number."""
+    line = before.rpartition("\n")[2].lstrip()
+    if line.startswith("\\") and not is_quote_open(before.removesuffix(line)):
+        name, blank, argument = line.partition(" ")
+        return ArgumentAt(name, argument.lstrip()) if blank else CommandAt(name)
+    return statement_context(unfinished_statement(before))
+
+
+def statement_context(before: str) -> Place:
+    """Do the same within a statement."""
+    path = _PATH.search(before)
+    head = before[: path.start()] if path else before.removesuffix(_word_before(before) or "")
+    if is_quote_open(head):
+        return None
+    if path:
+        return PathAt(path["parent"], path["text"])
+    word = _word_before(before)
+    return None if word is None else WordAt(head, word)
+
+
+def sources_of(statement: str) -> list[str]:
+    """The paths of the FROM clause, wherever it is, or of INSERT INTO."""
+    found = _SOURCES.search(statement)
+    return re.split(r"\s*,\s*", found[1]) if found else []
+
+
+def _word_before(text: str) -> str | None:
+    found = _WORD.search(text)
+    return found.group() if found else None

@@ -1,0 +1,71 @@
+r"""Named queries: a file per query in the folder of the user's configuration, which any editor can change.
+
+\ns hot select last * from root.plant.** where temperature > $1
+\n hot 90
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+from saros_shell.repl.shell_config import config_folder
+
+_NAME = re.compile(r"\w[\w-]*")
+_PARAMETER = re.compile(r"\$([1-9]\d*)")
+
+
+class NamedQueryError(Exception):
+    """The message says what is wrong with a name or its parameters."""
+
+
+def names() -> list[str]:
+    """All names, in order."""
+    return sorted(path.stem for path in _folder().glob("*.sql"))
+
+
+def text_of(name: str, arguments: str = "") -> str:
+    """Return a query with words, or texts in quotes, in place of its $1, $2 ... Raises NamedQueryError."""
+    text = stored_text(name)
+    try:
+        given = shlex.split(arguments)
+    except ValueError as error:
+        raise NamedQueryError(f"cannot read the parameters: {error}") from None
+    wanted = max((int(number) for number in _PARAMETER.findall(text)), default=0)
+    if wanted != len(given):
+        raise NamedQueryError(f"{name} takes {wanted} parameters, not {len(given)}: {text}")
+    return _PARAMETER.sub(lambda match: given[int(match[1]) - 1], text)
+
+
+def stored_text(name: str) -> str:
+    """Return a query as it was saved. Raises NamedQueryError."""
+    try:
+        return _file_of(name).read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        raise NamedQueryError(rf"there is no query named {name}; \n lists those that there are") from None
+
+
+def save(name: str, text: str) -> None:
+    """Keep a query; one of the same name is replaced. Raises NamedQueryError, OSError."""
+    file = _file_of(name)
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file.write_text(text.strip() + "\n", encoding="utf-8")
+
+
+def delete(name: str) -> None:
+    """Forget a query. Raises NamedQueryError."""
+    try:
+        _file_of(name).unlink()
+    except FileNotFoundError:
+        raise NamedQueryError(rf"there is no query named {name}; \n lists those that there are") from None
+
+
+def _file_of(name: str) -> Path:
+    if not _NAME.fullmatch(name):
+        raise NamedQueryError(f"a name consists of letters, digits, - and _, not {name!r}")
+    return _folder() / f"{name}.sql"
+
+
+def _folder() -> Path:
+    return config_folder() / "queries"
