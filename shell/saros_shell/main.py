@@ -39,6 +39,7 @@ COMMANDS: dict[str, str] = {
     "audit": "check that the audit trail is unchanged",
     "warm-up": "compile all kernels now: for images, and before measurements",
     "config": "print the options in force and their sources",
+    "completion": "print the completion script of bash, zsh or fish",
 }
 
 
@@ -131,6 +132,8 @@ def _main_of(name: str) -> Callable[[Sequence[str]], int]:  # noqa: C901 - a tab
             from saros_shell.commands.warm_up import main
         case "config":
             from saros_shell.commands.config import main
+        case "completion":
+            from saros_shell.help.completion import main
         case _:
             raise AssertionError(name)
     return main

@@ -106,7 +106,7 @@ class _FolderCheck:
     def _check_node_file(self) -> None:
         path = os.path.join(self._folder, NODE_FILE)
         if not self._disk.exists(path):
-            raise CorruptFile(path, 0, "missing: this is no data folder")
+            raise CorruptFile(path, 0, "missing: this is not a data folder")
         try:
             self._interval = int(str(read_node_file(self._folder, self._disk)["time_partition_interval"]))
         except (ValueError, KeyError) as error:

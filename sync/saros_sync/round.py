@@ -184,7 +184,7 @@ def _content_to_json(content: Content) -> list[object]:
 
 def _items(words: object, count: int | None = None) -> list[object]:
     if not isinstance(words, list) or (count is not None and len(words) != count):
-        raise TypeError("not a list of what belongs there")
+        raise TypeError("not a list of the expected values")
     return words
 
 

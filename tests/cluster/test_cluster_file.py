@@ -98,8 +98,8 @@ NODES = WORDS["nodes"]
         ({"administrator": {"name": "root"}}, "key administrator.hash is missing"),
         ({"administrator": {**ROOT, "roles": []}}, "unknown key administrator.roles"),
         ({"administrator": {**ROOT, "must_change": 1}}, "administrator.must_change is 1: expected true or false"),
-        ({"administrator": {**ROOT, "name": "a b"}}, "administrator.name: 'a b' is no name for a user"),
-        ({"administrator": {**ROOT, "hash": "in the clear"}}, "administrator.hash is no hash of a password: make one"),
+        ({"administrator": {**ROOT, "name": "a b"}}, "administrator.name: 'a b' is not a valid name for a user"),
+        ({"administrator": {**ROOT, "hash": "in the clear"}}, "administrator.hash is not a password hash; make one"),
         ({"format": 0}, "format is 0: expected 1"),
     ],
 )

@@ -79,9 +79,9 @@ def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "plant.csv"
     file.write_text("time,x\n")
     for target, said in (
-        (file, f"{file} is a file, and a data folder is wanted"),
+        (file, f"{file} is a file, not a data folder"),
         (file / "data", f"cannot open {file / 'data'} as a data folder: {file} is a file"),
-        (tmp_path, f"{tmp_path} is no data folder, and has plant.csv in it: choose an empty or a new one"),
+        (tmp_path, f"{tmp_path} is not a data folder: it contains plant.csv; choose an empty or a new folder"),
     ):
         with pytest.raises(saros.ProgrammingError) as caught:
             saros.connect(target)

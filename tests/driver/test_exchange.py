@@ -60,7 +60,8 @@ def test_the_first_request_of_a_connection_greets_the_node() -> None:
     [
         ("127.0.0.1:6667", Endpoint("127.0.0.1", 6667)),
         ("[::1]:6667", Endpoint("::1", 6667)),
-        ("unix-abstract:saros-1", Endpoint("", 0, "saros-1")),
+        ("unix-abstract:saros-1", Endpoint("", 0, "\0saros-1")),
+        ("unix:/tmp/saros-1/port", Endpoint("", 0, "/tmp/saros-1/port")),
     ],
 )
 def test_the_parts_of_an_address(address: str, expected: Endpoint) -> None:

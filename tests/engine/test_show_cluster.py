@@ -43,7 +43,7 @@ REGIONS = (
 )
 
 
-CHANGE = ChangeRow(17, "moving", (ONE, TWO), (), 6, 3, 2, 1, 2_500, 9_000_000, 6_000_000, 1_500_000, 4, 0)
+CHANGE = ChangeRow(17, "moving", (ONE, TWO), (), 6, 3, 2, 1, 2_500, 1_200, 9_000_000, 6_000_000, 1_500_000, 4, 0)
 
 
 class TwoNodes:
@@ -80,9 +80,9 @@ def clustered(alone: Engine) -> Engine:
 
 
 def test_the_change_under_way_is_one_row_and_none_without(alone: Engine, clustered: Engine) -> None:
-    header = ["Change", "Stage", "Joining", "Leaving", "Moves", "Opened", "Arrived", "Dropped", "Slots"]
+    header = ["Change", "Stage", "Joining", "Leaving", "Moves", "Opened", "Arrived", "Dropped", "Slots", "SlotsArrived"]
     header += ["Bytes", "BytesArrived", "BytesPerSecond", "Regroups", "Regrouped"]
-    row = [17, "moving", "1, 2", "", 6, 3, 2, 1, 2_500, 9_000_000, 6_000_000, 1_500_000, 4, 0]
+    row = [17, "moving", "1, 2", "", 6, 3, 2, 1, 2_500, 1_200, 9_000_000, 6_000_000, 1_500_000, 4, 0]
     assert (header, [row]) == clustered.ask("show cluster change")
 
 

@@ -23,8 +23,8 @@ from saros_shell.main import main
         ("import a.csv --batch-rows 0", "saros import: error: argument --batch-rows: 0 is too small: at least 1"),
         ("bench --clients 0", "saros bench: error: argument --clients: 0 is too small: at least 1"),
         ("bench --points many", "saros bench: error: argument --points: 'many' is not a whole number"),
-        ("bench --late 10", "saros bench: error: argument --late: 10 is no share: from 0 to 1, such as 0.1"),
-        ("bench --late often", "saros bench: error: argument --late: often is no share: from 0 to 1, such as 0.1"),
+        ("bench --late 10", "saros bench: error: argument --late: 10 is not a fraction from 0 to 1, such as 0.1"),
+        ("bench --late often", "saros bench: error: argument --late: often is not a fraction from 0 to 1, such as 0.1"),
         ("user", "saros user: error: the following arguments are required: VERB"),
         ("pipeline", "saros pipeline: error: the following arguments are required: VERB"),
         (

@@ -82,7 +82,7 @@ def test_a_one_time_password_is_shown_and_kept_nowhere(directory: Path) -> None:
     assert verify_password(shown, found[0].hash)
     assert [] == [path for path in directory.rglob("*") if path.is_file() and shown.encode() in path.read_bytes()]
     assert 0 == (directory / "node1" / "cluster.json").stat().st_mode & 0o077
-    assert "nothing ran, and nothing was started: saros cluster up" in done.stdout
+    assert "no node was running, and none was started; start them with saros cluster up" in done.stdout
 
 
 @pytest.mark.parametrize("written", range(3))
@@ -124,7 +124,7 @@ def test_a_call_that_goes_on_keeps_the_administrator_that_it_began_with(director
     finally:
         call("down", "--dir", str(directory))
     assert 0 == done.returncode, done.stderr
-    assert "an interrupted call goes on, with the administrator and the password of then" in done.stderr
+    assert "resuming an interrupted call: the administrator and password are those of that call" in done.stderr
     assert [first, first] == [file_of(directory, node).administrator for node in (ONE, TWO)]
 
 

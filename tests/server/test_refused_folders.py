@@ -159,7 +159,7 @@ def test_a_disk_that_is_only_read_is_called_so() -> None:
 
 def test_a_folder_that_is_not_there_is_served_by_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 3 == main(["status", "--data", str(tmp_path / "typo")])
-    assert f"nobody serves {tmp_path / 'typo'}: there is no such folder\n" == capsys.readouterr().out
+    assert f"no server is running for {tmp_path / 'typo'}: the folder does not exist\n" == capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -78,8 +78,8 @@ def test_a_sender_with_a_wrong_password_is_told_so_each_time(secured: Secured) -
 #: What a session that may do everything is told about an empty request.
 EMPTY = {
     Call.READ_CHECKPOINT: "the capture is not here",
-    Call.UPLOAD: "is no name of a job",
-    Call.DISCARD_UPLOADS: "is no name of a job",
+    Call.UPLOAD: "is not a valid name of a job",
+    Call.DISCARD_UPLOADS: "is not a valid name of a job",
     Call.SYNC_BEGIN: "is no sender's id",
     Call.SYNC_CHUNK: "is no sender's id",
     Call.SYNC_COMMIT: "is no sender's id",
@@ -500,7 +500,7 @@ def test_a_certificate_that_does_not_fit_its_key_is_named_when_the_server_starts
 
 def test_a_key_that_others_may_read_is_refused(tmp_path: Path, certificate: CertificateFiles) -> None:
     Path(certificate.key).chmod(0o640)
-    with pytest.raises(ConfigurationError, match="others may read the key"):
+    with pytest.raises(ConfigurationError, match="other users can read the key"):
         Server(str(tmp_path / "data"), "127.0.0.1", 0, security=Security(tls=certificate))
     saros.connect(str(tmp_path / "data")).close()
 

@@ -97,7 +97,7 @@ def test_a_folder_of_something_else_is_refused_and_left_as_it_was(tmp_path: Path
     (tmp_path / "plant.csv").write_text("time,x\n")
     started = run("start", "--data", str(tmp_path), "--port", "0")
     assert (1, "") == (started.returncode, started.stdout)
-    assert f"saros start: {tmp_path} is no data folder, and has plant.csv in it: choose" in started.stderr
+    assert f"saros start: {tmp_path} is not a data folder: it contains plant.csv; choose" in started.stderr
     assert ["plant.csv"] == os.listdir(tmp_path)
 
 

@@ -78,9 +78,9 @@ def test_a_damaged_chunk_and_a_file_that_lacks_something_are_refused(uploads: Up
 @pytest.mark.parametrize("name", ["", "..", "a/b", "/etc/passwd", "a" * 101, "a.tsfile", "a\n"])
 def test_names_that_could_be_other_paths_are_refused(uploads: Uploads, name: str) -> None:
     for job, file in (("job", name), (name, "file")):
-        with pytest.raises(UploadRefused, match="is no name"):
+        with pytest.raises(UploadRefused, match="is not a valid name"):
             uploads.receive(job, file, 0, 0, b"")
-    with pytest.raises(UploadRefused, match="is no name"):
+    with pytest.raises(UploadRefused, match="is not a valid name"):
         uploads.discard(name)
 
 

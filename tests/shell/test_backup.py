@@ -40,9 +40,12 @@ def test_backups_lie_in_a_folder_outside_of_the_data(tmp_path: Path, capsys: pyt
     file.write_text("")
     for place in (data, data / "backups"):
         assert 1 == back_up("--data", data, "--to", place)
-        assert f"{place} lies in {data}, and would be lost with it: back up elsewhere" in capsys.readouterr().err
+        assert (
+            f"{place} lies inside {data}, and would be lost with it; back up to another folder"
+            in capsys.readouterr().err
+        )
     assert 1 == back_up("--data", data, "--to", file)
-    assert f"{file} is a file, and a folder for backups is wanted" in capsys.readouterr().err
+    assert f"{file} is a file; backups need a folder: pass another one with --to" in capsys.readouterr().err
     assert not (data / "backups").exists()
 
 
@@ -66,7 +69,8 @@ def test_a_folder_is_backed_up_and_restored(tmp_path: Path, capsys: pytest.Captu
     assert "backup 2 in" in out
     assert "2 backups" in out
     assert "all is well" in out
-    index = next(line.split()[8] for line in out.splitlines() if line.split()[:1] == ["1"])
+    time, index = next(line.split()[5:7] for line in out.splitlines() if line.split()[:1] == ["1"])
+    assert 0 == restore("--from", backups, "--data", tmp_path / "of_that_time", "--at", time)
     assert 0 == restore("--from", backups, "--data", tmp_path / "restored", "--at", index)
     with saros.connect(str(tmp_path / "restored")) as connection:
         assert before == connection.execute("select * from root.a.d").fetchall()
@@ -80,11 +84,11 @@ def test_mistakes_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     with saros.connect(str(data), options={"durability": "os"}) as connection:
         connection.execute("insert into root.a.d(time, x) values (1, 1.5)")
     for words, said in (
-        (["--data", tmp_path, "--to", backups], "no data folder"),
+        (["--data", tmp_path, "--to", backups], "is not a data folder"),
         (["list", tmp_path], "holds no backup"),
         (["verify", tmp_path], "holds no backup"),
         (["--url", "saros://127.0.0.1:1", "--to", backups], "no Saros node answers"),
-        (["--data", data, "--to", tmp_path], "no folder of backups"),
+        (["--data", data, "--to", tmp_path], "is not a folder of backups"),
     ):
         assert 1 == back_up(*words)
         assert said in capsys.readouterr().err

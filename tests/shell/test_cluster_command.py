@@ -451,7 +451,7 @@ def test_a_cluster_that_was_not_made_leaves_no_directory(tmp_path: Path, capsys:
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
     saros.connect(str(tmp_path / "node2")).close()
     assert find(str(tmp_path), DISK) is None
-    with pytest.raises(UserMistake, match="node2 holds something already, and no cluster"):
+    with pytest.raises(UserMistake, match="node2 is not empty, and holds no cluster"):
         make(str(tmp_path), 3, 3, base_port(), DISK)
     assert ["node2"] == [path.name for path in tmp_path.iterdir()]
 
@@ -547,7 +547,7 @@ def test_init_writes_one_nodes_file_once(tmp_path: Path) -> None:
     assert 0 == init(folder).returncode
     done = init(folder, node="1")
     assert 2 == done.returncode
-    assert "cluster.json is there already, and says something else" in done.stderr
+    assert "cluster.json exists already with other content" in done.stderr
     assert file == load(str(folder), DISK)
 
 
@@ -650,7 +650,7 @@ def test_a_database_of_its_own_does_not_become_a_node(tmp_path: Path) -> None:
     saros.connect(str(tmp_path)).close()
     done = init(tmp_path)
     assert 2 == done.returncode
-    assert "holds something already" in done.stderr
+    assert "is not empty, and has no cluster.json; choose another folder" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -56,9 +56,9 @@ def test_a_group_without_a_leader_is_found() -> None:
 
 def test_silent_nodes_are_named_as_the_reason_why_groups_have_no_leader() -> None:
     nodes, led = [node(1), node(2, "Unknown"), node(3, "Unknown")], [replica(3, 1, "Leader")]
-    assert "group 2 has no leader: node 2, 3 does not answer h:1" == waits_for("h:1", ClusterReport(nodes, REGIONS))
-    assert "group 2 has no leader: h:1 knows of none" == waits_for("h:1", ClusterReport(nodes[:1], REGIONS))
-    assert "node 2, 3 does not answer h:1" == waits_for("h:1", ClusterReport(nodes, led))
+    assert "group 2 without a leader (nodes 2, 3 not answering h:1)" == waits_for("h:1", ClusterReport(nodes, REGIONS))
+    assert "group 2 without a leader (as seen by h:1)" == waits_for("h:1", ClusterReport(nodes[:1], REGIONS))
+    assert "nodes 2, 3 not answering h:1" == waits_for("h:1", ClusterReport(nodes, led))
     assert waits_for("h:1", ClusterReport(nodes[:1], led)) is None
 
 
@@ -110,13 +110,15 @@ def test_a_table_is_aligned_and_does_not_count() -> None:
 
 def test_a_change_is_told_in_one_line() -> None:
     row: dict[str, object] = {"Change": 17, "Stage": "moving", "Joining": "4, 5", "Leaving": "2"}
-    row |= {"Moves": 6, "Opened": 3, "Arrived": 2, "Dropped": 1, "Slots": 2_500, "Regroups": 4, "Regrouped": 0}
+    row |= {"Moves": 6, "Opened": 3, "Arrived": 2, "Dropped": 1, "Slots": 2_500, "SlotsArrived": 1_200}
+    row |= {"Regroups": 4, "Regrouped": 1}
     nothing_yet = row | {"Bytes": 0, "BytesArrived": 0, "BytesPerSecond": 0.0}
-    known = "change 17 (joining: 4, 5; leaving: 2): moving; 2500 slots in 6 moves: 3 open, 2 arrived, 1 done;"
-    assert f"{known} 0 of 4 groups have their new members" == change_line([nothing_yet])
+    known = "adding node 4, 5, removing node 2: moving data, 1,200 of 2,500 slots,"
+    assert f"{known} 1 of 4 groups done" == change_line([nothing_yet])
     coming = row | {"Bytes": 9_000_000, "BytesArrived": 6_000_000, "BytesPerSecond": 1.5e6}
-    fetched = "6.0 of 9.0 MB fetched, 1.5 MB/s, 2 s to go;"
-    assert f"{known} {fetched} 0 of 4 groups have their new members" == change_line([coming])
+    assert f"{known} 6.0 of 9.0 MB (1.5 MB/s, 2 s left), 1 of 4 groups done" == change_line([coming])
+    spread = nothing_yet | {"Joining": "", "Leaving": "", "Stage": "preparing", "Slots": 0, "Regroups": 0}
+    assert "rebalancing: preparing" == change_line([spread])
 
 
 def test_a_node_that_waits_is_joining_and_missed_by_nobody() -> None:

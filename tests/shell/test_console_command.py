@@ -57,4 +57,4 @@ def test_a_folder_is_served_until_the_process_is_told_to_end(tmp_path: Path) -> 
 def test_a_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("x")
     assert 1 == console.main([str(tmp_path / "file"), "--no-browser"])
-    assert "is a file, and a data folder is wanted" in capsys.readouterr().err
+    assert "is a file, not a data folder" in capsys.readouterr().err

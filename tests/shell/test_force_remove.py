@@ -18,18 +18,18 @@ REGIONS: list[dict[str, object]] = [
 
 def test_it_says_what_becomes_of_each_group() -> None:
     said = warning([NodeId(3), NodeId(2)], REGIONS).splitlines()
-    assert "These nodes are taken for lost for good: 2 3." == said[0]
+    assert "These nodes are treated as lost for good: 2 3." == said[0]
     assert [
-        "  the meta group: goes on with what node 1 or 4 has: all that was acknowledged.",
-        "  group 1: goes on with what node 1 has: all that was acknowledged.",
-        "  group 2: nobody is left. All its data is LOST; its slots begin with nothing.",
-        "  group 3: goes on with what node 4 has: all that was acknowledged.",
+        "  the meta group: continues with the data of node 1 or 4, which has every acknowledged write.",
+        "  group 1: continues with the data of node 1, which has every acknowledged write.",
+        "  group 2: no replica is left. All its data is LOST; its slots start empty.",
+        "  group 3: continues with the data of node 4, which has every acknowledged write.",
     ] == said[2:]
 
 
 def test_it_says_what_may_be_lost_if_less_than_half_is_left() -> None:
     said = warning([NodeId(1), NodeId(2)], REGIONS)
-    assert "  group 4: goes on with what node 4 has. What only the lost ones had acknowledged is LOST." in said
+    assert "  group 4: continues with the data of node 4. Writes acknowledged only by the lost nodes are LOST." in said
 
 
 def test_without_a_terminal_it_has_to_be_told(monkeypatch: pytest.MonkeyPatch) -> None:

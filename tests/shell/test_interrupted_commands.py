@@ -52,7 +52,7 @@ def test_a_status_that_is_watched(tmp_path: Path) -> None:
     )
     assert process.stdout is not None
     told = [process.stdout.readline() for _ in range(4)]
-    assert [f"nobody serves {tmp_path}\n", "\n"] * 2 == told
+    assert [f"no server is running for {tmp_path}\n", "\n"] * 2 == told
     assert (130, "") == interrupted(process)
 
 

@@ -11,8 +11,7 @@ from saros_shell.output import progress
 from saros_shell.output.progress import Progress, Rate
 
 CHANGE = (
-    "change 3 (joining: 4): fetching; 120 slots in 24 moves: 3 open, 2 arrived, 1 done; 1034.5 of 20345.6 MB fetched,"
-    " 93.2 MB/s, 207 s to go; 0 of 12 groups have their new members"
+    "adding node 4: copying files, 20 of 120 slots, 1,034.5 of 20,345.6 MB (93.2 MB/s, 207 s left), 0 of 12 groups done"
 )
 
 

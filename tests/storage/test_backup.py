@@ -362,7 +362,7 @@ def test_a_folder_that_is_not_empty_is_left_alone(plant: Plant) -> None:
         assert before == sorted((plant.folder / name).rglob("*"))
     (plant.folder / "empty").mkdir()
     assert {1: 1} == plant.restore("empty")["root.a.d"]
-    with pytest.raises(UserMistake, match="no folder of backups"):
+    with pytest.raises(UserMistake, match="is not a folder of backups"):
         BackupRun(
             Repository(str(plant.folder / "data"), LocalDisk()), LocalSource(plant.store), plant.clock, incremental=True
         ).run()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from storage.crash_disk import CrashDisk
 
-from saros_storage.io import disk as disk_module
+from saros_storage.io import platform
 from saros_storage.io.disk import LocalDisk
 
 
@@ -96,14 +96,14 @@ def test_many_files_are_synced_with_their_file_system_and_few_one_by_one(
     for path in (*few, *many):
         path.write_bytes(b"x")
     systems: list[str] = []
-    monkeypatch.setattr(disk_module, "_sync_file_system", systems.append)
+    monkeypatch.setattr(platform, "sync_file_system", systems.append)
     disk = Watched()
     disk.sync_all([*map(str, few), str(tmp_path)])
     assert (disk.synced, systems) == ([*map(str, few), str(tmp_path)], [])
     disk.synced.clear()
     disk.sync_all(list(map(str, many)))
     assert (disk.synced, systems) == ([], [str(many[0])])
-    monkeypatch.setattr(disk_module, "_sync_file_system", None)  # as where it would not tell of a lost write
+    monkeypatch.setattr(platform, "sync_file_system", None)  # as where it would not tell of a lost write
     disk.sync_all(list(map(str, many)))
     assert disk.synced == list(map(str, many))
 

@@ -173,4 +173,4 @@ def test_a_folder_of_a_newer_format_is_a_problem(folder: Path) -> None:
 
 def test_what_is_no_data_folder_is_said_to_be_none(tmp_path: Path) -> None:
     (problem,) = check(tmp_path).problems
-    assert "no data folder" in str(problem)
+    assert "not a data folder" in str(problem)

@@ -117,12 +117,12 @@ def test_the_command_as_its_user_sees_it(centre: Server, tmp_path: Path, capsys:
         said = capsys.readouterr()
         return code, said.out, said.err
 
-    assert run("once", "--data", edge) == (1, "", f"saros sync: {edge} is no data folder: it has no node.json\n")
+    assert run("once", "--data", edge) == (1, "", f"saros sync: {edge} is not a data folder: it has no node.json\n")
     for folder in (edge, other):
         fill(Path(folder), "edge")
         code, out, _ = run("add-receiver", f"saros://{centre.address}", "--data", folder, "--name", Path(folder).name)
         assert (0, f"receiver {name}") == (code, out.partition(";")[0])
-    told = f"saros sync: {centre.address} is no address of a server: write saros://host:port\n"
+    told = f"saros sync: {centre.address} is not the address of a server; write saros://host:port\n"
     assert run("add-receiver", centre.address, "--data", edge) == (1, "", told)
     lock = FolderLock.acquire(str(tmp_path / "edge" / "sync-sender" / name))
     told = f"{name}: process {os.getpid()} sends to it: saros sync status shows how far that is\n"
@@ -136,13 +136,15 @@ def test_the_command_as_its_user_sees_it(centre: Server, tmp_path: Path, capsys:
     assert "root.plant.edge.pump is refused: it is of sender edge (" in out
     code, out, _ = run("status", "--data", other)
     assert code == 3
-    assert "it shows what was sealed" in out
+    assert "up to date with what was flushed" in out
     assert "refused   1 device\n" in out
     assert not [line for line in out.splitlines() if line != line.rstrip()]
     code, out, _ = run("status", "--data", other, "--json")
     assert 1 == json.loads(out)["receivers"][name]["conflicts"]
     assert (1, "") == run("once", "nobody", "--data", edge)[:2]
-    assert (1, "", f"saros sync: nobody sends what {edge} has\n") == run("stop", "--data", edge)
+    assert (1, "", f"saros sync: no sender is running for {edge}; start one with saros sync start\n") == run(
+        "stop", "--data", edge
+    )
     assert 0 == run("drop-receiver", name, "--data", edge)[0]
     code, _, err = run("once", "--data", edge)
     assert code == 1

@@ -457,7 +457,7 @@ def test_keys_are_nobody_elses_and_certificates_are_made_once(tmp_path: Path) ->
     assert [f"saros://{cluster}/node/2"] == names.get_values_for_type(x509.UniformResourceIdentifier)
     assert [f"node-2.{cluster}.saros"] == names.get_values_for_type(x509.DNSName)
     assert [ip_address("192.0.2.7")] == names.get_values_for_type(x509.IPAddress)
-    with pytest.raises(UserMistake, match="no name or address of a host"):
+    with pytest.raises(UserMistake, match="not a host name or an IP address"):
         make_certificates(str(tmp_path / "out"), cluster, {NodeId(3): "a,DNS:b"})
     (tmp_path / "out" / "ca.key").write_bytes((tmp_path / "out" / "node1.key").read_bytes())
     with pytest.raises(UserMistake, match=r"ca\.key is not the key of .*ca\.pem"):
@@ -480,7 +480,7 @@ def test_the_three_files_go_together_and_the_key_is_nobody_elses(tmp_path: Path)
         peer_credentials(load(overrides=options).values, SystemClock(), file)
     make_certificates(str(out), file.cluster, {NodeId(1): "a"})
     (out / "node1.key").chmod(0o640)
-    with pytest.raises(ConfigurationError, match="others may read the key"):
+    with pytest.raises(ConfigurationError, match="other users can read the key"):
         peer_credentials(load(overrides=options).values, SystemClock(), file)
     (out / "node1.key").chmod(0o600)
     files = peer_credentials(load(overrides=options).values, SystemClock(), file)

@@ -233,7 +233,7 @@ def _check_address(found: NodeAddress, key: str) -> None:
 
 def _check_administrator(found: Administrator) -> None:
     if _PHC.fullmatch(found.hash) is None:  # which is not for everybody's eyes
-        raise UserMistake("administrator.hash is no hash of a password: make one with saros user hash", code=2004)
+        raise UserMistake("administrator.hash is not a password hash; make one with saros user hash", code=2004)
     try:
         Users().apply(CreateUser(found.name, found.hash))
     except UserMistake as error:

@@ -318,8 +318,8 @@ class Users:
 def _check_name(name: str) -> None:
     if _NAME.fullmatch(name) is None or unicodedata.normalize("NFKC", name) != name or name.startswith(_RESERVED):
         raise UserMistake(
-            f"{name!r} is no name for a user, a role or a token: it has 1 to 64 letters, digits, or _ . @ + -, and does"
-            f" not begin with {_RESERVED}"
+            f"{name!r} is not a valid name for a user, a role or a token: it has 1 to 64 letters, digits, or _ . @ + -,"
+            f" and does not begin with {_RESERVED}"
         )
 
 

@@ -210,20 +210,22 @@ PING_FRAME = frames.encode_header(Kind.PING, 0)
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The parts of an address: `host:port`, or `unix-abstract:name`."""
+    """The parts of an address: `host:port`, `unix-abstract:name`, or `unix:path`."""
 
     host: str
     port: int
-    #: Name of an abstract Unix socket; empty: the address is host and port.
+    #: A Unix socket's path, or its abstract name after a NUL; empty: the address is host and port.
     socket_name: str = ""
 
 
-_ABSTRACT = "unix-abstract:"
+#: Prefixes of addresses of Unix sockets, and of their names for the system.
+_UNIX = {"unix-abstract:": "\0", "unix:": ""}
 
 
 def endpoint_of(address: str) -> Endpoint:
     """Return the parts of an address."""
-    if address.startswith(_ABSTRACT):
-        return Endpoint("", 0, address.removeprefix(_ABSTRACT))
+    for prefix, marker in _UNIX.items():
+        if address.startswith(prefix):
+            return Endpoint("", 0, marker + address.removeprefix(prefix))
     host, _, port = address.rpartition(":")
     return Endpoint(host.strip("[]"), int(port))

@@ -1,7 +1,8 @@
-"""Blocking sockets to nodes: TCP, TLS, and abstract Unix sockets.
+"""Blocking sockets to nodes: TCP, TLS, and Unix sockets.
 
     Socket      receive and send with a time-out for each; how long the node has been silent is the caller's to count
     plain       the kernel keeps the time-outs (SO_RCVTIMEO): one system call to send, one to receive
+    portable    the same where sockets have neither `sendmsg` nor such time-outs (Windows): it waits by `select`
     TLS         a lock guards OpenSSL's state, as another thread may send a CANCEL; nothing waits with the lock held
 
 One thread receives; any may send small frames (see `NodeConnection`).
@@ -96,6 +97,47 @@ class PlainSocket:
         self._socket.close()
 
 
+class PortableSocket:
+    """A socket without TLS, by calls that all systems have. Implements `Socket`."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        connected.setblocking(False)
+        self._socket = connected
+        self._readable, self._writable = _poll_of(connected), _poll_of(connected, write=True)
+        self._timeout_ms = 0
+
+    def receive(self, view: memoryview) -> int:
+        """See `Socket.receive`."""
+        while True:
+            try:
+                return self._socket.recv_into(view)
+            except BlockingIOError:
+                if not self._readable.poll(self._timeout_ms):
+                    raise TimeoutError from None
+
+    def send(self, buffers: Sequence[Buffer], total: int) -> None:  # noqa: ARG002 - as the interface has it
+        """See `Socket.send`."""
+        left = memoryview(b"".join(buffers))
+        while left:
+            try:
+                left = left[self._socket.send(left) :]
+            except BlockingIOError:
+                if not self._writable.poll(SILENT_S * 1e3):
+                    raise TimeoutError from None
+
+    def set_timeout(self, seconds: float) -> None:
+        """See `Socket.set_timeout`."""
+        self._timeout_ms = max(round(seconds * 1e3), 1)
+
+    def is_quiet(self) -> bool:
+        """See `Socket.is_quiet`."""
+        return not self._readable.poll(0)
+
+    def close(self) -> None:
+        """See `Socket.close`."""
+        self._socket.close()
+
+
 class TlsSocket:
     """A socket with TLS. Implements `Socket`."""
 
@@ -105,8 +147,7 @@ class TlsSocket:
         #: Held while OpenSSL is called. A signal handler that cancels may interrupt the thread that holds it.
         self._lock = threading.RLock()
         self._readable = _poll_of(connected)
-        self._writable = select.poll()
-        self._writable.register(connected, select.POLLOUT)
+        self._writable = _poll_of(connected, write=True)
         self._timeout_ms = 0
 
     def receive(self, view: memoryview) -> int:
@@ -162,7 +203,7 @@ def open_socket(endpoint: Endpoint, tls: ssl.SSLContext | None, timeout_s: float
     try:
         connected = _connected(endpoint, timeout_s)
         if tls is None:
-            return PlainSocket(connected)
+            return PlainSocket(connected) if hasattr(connected, "sendmsg") else PortableSocket(connected)
         return TlsSocket(_with_tls(connected, tls, endpoint.host))
     except TimeoutError:
         raise CallFailed(Fate.NOT_SENT, "the attempt to connect timed out", silent_s=timeout_s) from None
@@ -175,7 +216,7 @@ def _connected(endpoint: Endpoint, timeout_s: float) -> socket.socket:
         made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             made.settimeout(timeout_s)
-            made.connect(f"\0{endpoint.socket_name}")
+            made.connect(endpoint.socket_name)
         except BaseException:
             made.close()
             raise
@@ -227,9 +268,31 @@ def _without(buffers: Sequence[memoryview], count: int) -> list[memoryview]:
     return []
 
 
-def _poll_of(connected: socket.socket) -> select.poll:
+class Poll(Protocol):
+    """A wait for one event of a socket."""
+
+    def poll(self, timeout: float | None = None, /) -> Sequence[object]:
+        """Return something once it has come; nothing after `timeout` milliseconds."""
+        ...
+
+
+class SelectPoll:
+    """A `Poll` by `select`, where there is no `select.poll`."""
+
+    def __init__(self, connected: socket.socket, *, write: bool) -> None:
+        self._read, self._write = ([], [connected]) if write else ([connected], [])
+
+    def poll(self, timeout: float | None = None, /) -> Sequence[object]:
+        """See `Poll.poll`."""
+        found = select.select(self._read, self._write, [], None if timeout is None else timeout / 1e3)
+        return found[0] or found[1]
+
+
+def _poll_of(connected: socket.socket, *, write: bool = False) -> Poll:
+    if not hasattr(select, "poll"):
+        return SelectPoll(connected, write=write)
     made = select.poll()
-    made.register(connected, select.POLLIN)
+    made.register(connected, select.POLLOUT if write else select.POLLIN)
     return made
 
 

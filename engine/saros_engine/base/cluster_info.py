@@ -116,8 +116,9 @@ class ChangeRow:
     opened: int
     arrived: int
     dropped: int
-    #: Slots that all moves are about.
+    #: Slots of all moves, and of those moves whose data has arrived.
     slots: int
+    arrived_slots: int
     #: Of files that nodes get from others: as far as is known, and until now; each node's mean while it gets some.
     expected_bytes: int
     came_bytes: int

@@ -132,7 +132,7 @@ def _check_mixture(select: Select) -> None:
         if raw or (not timed and _names_raw(expression, TimeReference)):
             raise SemanticError("Raw data and aggregation hybrid query is not supported.")
     if having is not None and (not any_part(having, is_aggregate) or (not timed and _names_raw(having, TimeReference))):
-        raise SemanticError("Expression of HAVING clause must to be an Aggregation")
+        raise SemanticError("Expression of HAVING clause must be an Aggregation")
 
 
 def _names_raw(expression: Expression, kind: type[PathExpression | TimeReference]) -> bool:

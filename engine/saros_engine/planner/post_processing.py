@@ -71,7 +71,7 @@ def filled(node: Node, fill: Fill | None, moment: TimeContext, *, descending: bo
     if fill is None:
         return node
     if fill.bound is not None and fill.method is not FillMethod.PREVIOUS:
-        raise SemanticError("Only FILL(PREVIOUS) support specifying the time duration threshold.")
+        raise SemanticError("Only FILL(PREVIOUS) supports a time duration threshold.")
     bound = None if fill.bound is None else duration_ticks(fill.bound, moment.unit)
     values: tuple[Scalar, ...] = ()
     if fill.method is FillMethod.VALUE:

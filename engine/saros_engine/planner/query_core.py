@@ -352,7 +352,7 @@ def _calls(expression: Expression) -> Iterator[Call]:
     if isinstance(expression, Call) and is_aggregate(expression):
         nested = [argument for argument in expression.arguments if not isinstance(argument, PathExpression)]
         if any(any_part(argument, is_aggregate) for argument in nested):
-            raise SemanticError(f"Aggregation results cannot be as input of the aggregation function: {expression}")
+            raise SemanticError(f"Aggregation results cannot be the input of an aggregation function: {expression}")
         yield expression
         return
     for child in children_of(expression):

@@ -75,6 +75,7 @@ _CHANGE_FIELDS = (
     Field("Arrived", _INT32),
     Field("Dropped", _INT32),
     Field("Slots", _INT32),
+    Field("SlotsArrived", _INT32),
     Field("Bytes", _INT64),
     Field("BytesArrived", _INT64),
     Field("BytesPerSecond", _INT64),
@@ -166,7 +167,7 @@ def _show_change(row: ChangeRow | None) -> RowSet:
     if row is None:
         return RowSet(_CHANGE_FIELDS, [])
     nodes = (", ".join(map(str, row.joining)), ", ".join(map(str, row.leaving)))
-    moves = (row.moves, row.opened, row.arrived, row.dropped, row.slots)
+    moves = (row.moves, row.opened, row.arrived, row.dropped, row.slots, row.arrived_slots)
     came = (row.expected_bytes, row.came_bytes, row.bytes_per_second)
     return RowSet(_CHANGE_FIELDS, [(row.change, row.stage, *nodes, *moves, *came, row.regroups, row.regrouped)])
 

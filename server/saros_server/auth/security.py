@@ -98,7 +98,7 @@ def warning(host: str, security: Security, *, authenticated: bool, clustered: bo
 def check_folder(folder: str) -> None:
     """Raise ConfigurationError for a data folder in which anybody may write, UserMistake for what is none at all."""
     if os.path.isdir(folder) and os.stat(folder).st_mode & stat.S_IWOTH:
-        raise ConfigurationError(f"anybody on this machine may write in {folder}: chmod o-w it")
+        raise ConfigurationError(f"every user of this machine can write to {folder}; run chmod o-w {folder}")
     check_not_foreign(folder)
 
 
@@ -135,7 +135,7 @@ def set_administrator(folder: str, name: str, password: str, cost: Cost, *, must
         directory = FileDirectory(folder, disk)
         known = directory.users().users.get(name)
         if known is not None and not known.administrator:
-            raise ConfigurationError(f"{name} is a user, and no administrator: choose another name")
+            raise ConfigurationError(f"{name} is a user without administrator rights; choose another name")
         phc = hash_password(password, cost)
         if known is None:
             directory.change(CreateUser(name, phc, administrator=True, must_change=must_change))

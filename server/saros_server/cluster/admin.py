@@ -46,11 +46,11 @@ class Administration:
         """See `ClusterAdmin.admit`."""
         for address in (peer, client):
             if not is_address(address):
-                raise UserMistake(f"{address!r} is no address: expected host:port", code=NO_SUCH_NODE)
+                raise UserMistake(f"{address!r} is not an address; write host:port", code=NO_SUCH_NODE)
         if peer == client:
             raise UserMistake(f"{peer} cannot be for nodes and for clients: give two addresses", code=NO_SUCH_NODE)
         if rack and not is_rack(rack):
-            raise UserMistake(f"{rack!r} is no name of a rack: letters, digits and ._- only", code=NO_SUCH_NODE)
+            raise UserMistake(f"{rack!r} is not a valid rack name; use letters, digits, and ._-", code=NO_SUCH_NODE)
         self._database.grow(Admit(peer, client, token, rack))
         node = _admitted(self._routes.now.topology, peer, token)
         found = self._routes.now.topology.nodes[node]

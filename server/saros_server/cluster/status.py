@@ -412,6 +412,7 @@ class ClusterStatus:
             arrived=sum(move.arrived for move in change.moves),
             dropped=sum(move.dropped for move in change.moves),
             slots=sum(len(move.slots) for move in change.moves),
+            arrived_slots=sum(len(move.slots) for move in change.moves if move.arrived),
             expected_bytes=sum(each.expected_bytes for each in came),
             came_bytes=sum(each.bytes for each in came),
             bytes_per_second=int(sum(each.bytes / each.seconds for each in came if each.seconds)),

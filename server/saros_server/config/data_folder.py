@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-import pwd
 from pathlib import Path
 
 from saros_storage.base.errors import UserMistake
 from saros_storage.folder.layout import NODE_FILE, TEMPORARY
+from saros_storage.io.platform import require_local_folders, user_name
 
 #: What a folder may have that is to be a data folder: what a start that was cut short left, and an operator's part
 #: (hidden files, such as a .gitkeep, too).
@@ -31,20 +31,21 @@ _MEMORY = ":memory:"
 
 
 def check_not_foreign(folder: str) -> None:
-    """Raise UserMistake for a file, for a folder that is something else's, and for one that cannot be read."""
+    """Raise UserMistake for a file, a foreign folder, one that cannot be read, and on systems without data folders."""
     check_not_memory(folder)
+    require_local_folders()
     if not os.path.lexists(folder):
         return
     try:
         names = sorted(os.listdir(folder))
     except NotADirectoryError:
-        raise UserMistake(f"{folder} is a file, and a data folder is wanted", code=_NO_FOLDER) from None
+        raise UserMistake(f"{folder} is a file, not a data folder", code=_NO_FOLDER) from None
     except OSError as error:
         raise cannot_open(folder, error) from error
     foreign = [name for name in names if not _is_ignorable(name)]
     if NODE_FILE not in names and foreign:
         raise UserMistake(
-            f"{folder} is no data folder, and has {foreign[0]} in it: choose an empty or a new one", code=_NO_FOLDER
+            f"{folder} is not a data folder: it contains {foreign[0]}; choose an empty or a new folder", code=_NO_FOLDER
         )
 
 
@@ -81,14 +82,7 @@ def _owner_hint(path: str | bytes | None) -> str:
     seen = Path(os.path.realpath(os.fsdecode(path)))
     while seen != seen.parent:
         try:
-            return f" ({seen} is {_name(seen.stat().st_uid)}'s, this process {_name(os.geteuid())}'s)"
+            return f" ({seen} is {user_name(seen.stat().st_uid)}'s, this process {user_name(os.geteuid())}'s)"
         except OSError:
             seen = seen.parent
     return ""
-
-
-def _name(user: int) -> str:
-    try:
-        return pwd.getpwuid(user).pw_name
-    except KeyError:
-        return f"user {user}"

@@ -168,7 +168,7 @@ def make(
     for node in _node_folders(directory, disk):
         folder = node_folder(directory, node)
         if not _is_unused(folder, disk):
-            raise UserMistake(f"{folder} holds something already, and no cluster: choose another directory", code=2004)
+            raise UserMistake(f"{folder} is not empty, and holds no cluster; choose another directory", code=2004)
         disk.remove_tree(folder)
     for node in _removed(directory, disk):
         disk.remove(_note_path(directory, node))
@@ -201,7 +201,7 @@ def add_admitted_node(cluster: LocalCluster, text: str, disk: Disk) -> LocalClus
     assert file.joined is not None
     folder = cluster.folder(file.node)
     if disk.list(folder):
-        raise UserMistake(f"{folder} holds something already: move it away, and dismiss node {file.node}", code=2004)
+        raise UserMistake(f"{folder} is not empty; move it away and run DISMISS NODE {file.node}", code=2004)
     disk.make_folder(folder)
     save(folder, file, disk)
     return replace(cluster, joined={**cluster.joined, file.node: file.joined})
@@ -241,7 +241,7 @@ def _free_ports(base: int, count: int, taken: Collection[int] = ()) -> list[int]
         if port not in taken and _is_port_free(port):
             found.append(port)
     if len(found) < count:
-        raise UserMistake(f"base port is {base}: from there on fewer than {count} ports are free", code=2004)
+        raise UserMistake(f"fewer than {count} ports are free from port {base} on; pass a lower --base-port", code=2004)
     return found
 
 
@@ -298,7 +298,7 @@ def start(
         if waiting:
             say(f"starting {_named(waiting)}")
             time.sleep(_POLL_SECONDS)
-    late = f"it does not serve after {timeout_s:g} s: "
+    late = f"it is not ready after {timeout_s:g} s: "
     return {**failures, **{node: late + last_log_line(cluster.folder(node)) for node in waiting}}
 
 

@@ -176,4 +176,4 @@ class Uploads:
     def _check_name(name: str) -> None:
         """Names become paths."""
         if not _NAME.fullmatch(name):
-            raise UploadRefused(f"{name[:100]!r} is no name of a job or a file of one")
+            raise UploadRefused(f"{name[:100]!r} is not a valid name of a job or of a file of one")

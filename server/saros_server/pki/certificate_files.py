@@ -156,7 +156,7 @@ def _check_key(path: str) -> None:
     except OSError as error:
         raise _unreadable(error) from error
     if mode & _OTHERS:
-        raise ConfigurationError(f"others may read the key {path}: chmod 600 it")
+        raise ConfigurationError(f"other users can read the key {path}; run chmod 600 {path}")
 
 
 def _check_pair(certificate: str, key: str) -> None:

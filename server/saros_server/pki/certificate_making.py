@@ -57,7 +57,7 @@ def _names(identity: Identity, host: str) -> list[x509.GeneralName]:
         own: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(host.strip("[]")))
     except ValueError:
         if _HOST.fullmatch(host) is None:
-            raise UserMistake(f"{host!r} is no name or address of a host", code=2004) from None
+            raise UserMistake(f"{host!r} is not a host name or an IP address", code=2004) from None
         own = x509.DNSName(host)
     return [x509.UniformResourceIdentifier(identity.uri), x509.DNSName(identity.host_name), own]
 

@@ -12,8 +12,6 @@ The monitor ticks while short calls keep coming, and sleeps otherwise. Thread-sa
 from __future__ import annotations
 
 import logging
-import os
-import select
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +19,7 @@ from contextlib import suppress
 from types import TracebackType
 
 from saros_server.port.connection import Connection, ConnectionClosed, Watch
+from saros_server.port.event_poll import EDGE, GONE, READABLE, EventPoll, Waker
 
 logger = logging.getLogger(__name__)
 
@@ -28,18 +27,17 @@ logger = logging.getLogger(__name__)
 LONG_CALL_SECONDS = 0.01
 #: The monitor sleeps after this time without new calls.
 _QUIET_SECONDS = 1.0
-_GONE = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 #: Events come once for each arrival: a callback need not take all bytes.
-_EVENTS = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
+_EVENTS = READABLE | GONE | EDGE
 
 
 class CallMonitor:
     """The thread and the watches of calls in progress."""
 
     def __init__(self) -> None:
-        self._epoll = select.epoll()
-        self._waker = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._epoll.register(self._waker, select.EPOLLIN)
+        self._epoll = EventPoll()
+        self._waker = Waker()
+        self._epoll.register(self._waker.fd, READABLE)
         #: Watches of calls in progress.
         self._watches: set[_Watch] = set()
         #: Those whose socket is in the epoll, by descriptor.
@@ -60,17 +58,17 @@ class CallMonitor:
     def close(self) -> None:
         """End the thread. No call is in progress any more."""
         self._is_closed = True
-        self._wake()
+        self._waker.wake()
         if self._thread.ident is not None:
             self._thread.join()
         self._epoll.close()
-        os.close(self._waker)
+        self._waker.close()
 
     def add(self, watch: _Watch) -> None:
         """Watch a call that begins."""
         self._watches.add(watch)
         if self._is_asleep:
-            self._wake()
+            self._waker.wake()
 
     def remove(self, watch: _Watch) -> None:
         """End the watch of a call; its lock is held."""
@@ -79,9 +77,6 @@ class CallMonitor:
             self._registered.pop(watch.fd, None)
             with suppress(OSError):  # the socket is closed
                 self._epoll.unregister(watch.fd)
-
-    def _wake(self) -> None:
-        os.eventfd_write(self._waker, 1)
 
     def _run(self) -> None:
         busy_at = time.monotonic()
@@ -112,12 +107,12 @@ class CallMonitor:
         self._epoll.register(watch.fd, _EVENTS)
 
     def _on_events(self, fd: int, events: int) -> None:
-        if fd == self._waker:
-            os.eventfd_read(self._waker)
+        if fd == self._waker.fd:
+            self._waker.drain()
             return
         watch = self._registered.get(fd)
         if watch is not None:
-            watch.on_events(is_closed=bool(events & _GONE))
+            watch.on_events(is_closed=bool(events & GONE))
 
 
 class _Watch:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from dataclasses import dataclass
 
 from saros_server.api.client_api import CALLS_MAX
@@ -23,10 +22,3 @@ class Limits:
     #: A connection that was ended is closed when its client has closed it, or after this: closing it with unread bytes
     #: would destroy the answer.
     linger_s: float = 2.0
-
-
-def raise_descriptors_limit() -> None:
-    """Let this process have as many open files as the system allows it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -9,9 +9,13 @@ With a certificate, clients speak TLS; then there is also a socket without, whic
 
 from __future__ import annotations
 
+import atexit
 import logging
+import os
 import secrets
+import shutil
 import socket
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -26,12 +30,13 @@ from saros_server.port.call_monitor import CallMonitor
 from saros_server.port.client import UNKNOWN, Client
 from saros_server.port.connection import Connection
 from saros_server.port.counters import ProtocolCounters, snapshot
-from saros_server.port.limits import Limits, raise_descriptors_limit
+from saros_server.port.limits import Limits
 from saros_server.port.poller import Poller
 from saros_server.port.protocol_detection import ProtocolDetector
 from saros_server.port.protocols import Protocol
 from saros_server.port.tls import ServerTls
 from saros_server.port.worker_pool import WorkerPool
+from saros_storage.io.platform import HAS_ABSTRACT_SOCKETS, raise_descriptors_limit
 from saros_wire.port_check import check_address
 
 logger = logging.getLogger(__name__)
@@ -68,9 +73,8 @@ class PortListener:
         self.local_address = ""
         local = []
         if tls is not None:
-            name = f"saros-{secrets.token_hex(16)}"
-            self.local_address = f"unix-abstract:{name}"
-            local.append(_bind_local(name))
+            made, self.local_address = _bind_local()
+            local.append(made)
         self._is_tls = tls is not None
         self._monitor = CallMonitor()
         self._poller = Poller([*self._bound, *local], self._on_accept, self._on_ready)
@@ -193,19 +197,35 @@ def _listening(family: int, address: tuple[str, int]) -> socket.socket:
     return made
 
 
-def _bind_local(name: str) -> socket.socket:
-    """Return a socket in the abstract namespace of this machine."""
+def _bind_local() -> tuple[socket.socket, str]:
+    """Return a socket that only this machine can reach, and its address.
+
+    Its name is abstract, or in a folder of this user's own, which the process removes at its end.
+    """
     made = socket.socket(socket.AF_UNIX)
-    made.bind(f"\0{name}")
+    if HAS_ABSTRACT_SOCKETS:
+        name = f"saros-{secrets.token_hex(16)}"
+        made.bind(f"\0{name}")
+        address = f"unix-abstract:{name}"
+    else:
+        folder = tempfile.mkdtemp(prefix="saros-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        path = os.path.join(folder, "port")
+        made.bind(path)
+        address = f"unix:{path}"
     made.listen(_BACKLOG)
     made.setblocking(False)
-    return made
+    return made, address
+
+
+#: The option for `_KEEPALIVE_IDLE`: that of Linux, or of macOS.
+_KEEPALIVE_IDLE_OPTION: int = vars(socket).get("TCP_KEEPIDLE") or vars(socket)["TCP_KEEPALIVE"]
 
 
 def _set_options(accepted: socket.socket) -> None:
     accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_IDLE)
+    accepted.setsockopt(socket.IPPROTO_TCP, _KEEPALIVE_IDLE_OPTION, _KEEPALIVE_IDLE)
     accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_INTERVAL)
     accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _KEEPALIVE_COUNT)
 

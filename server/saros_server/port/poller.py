@@ -9,8 +9,6 @@ A parked client belongs to the poller until `on_ready`, or `close`. Each waits f
 from __future__ import annotations
 
 import logging
-import os
-import select
 import socket
 import threading
 import time
@@ -20,10 +18,11 @@ from heapq import heappop, heappush
 from typing import Any
 
 from saros_server.port.client import Client
+from saros_server.port.event_poll import GONE, ONCE, READABLE, EventPoll, Waker
 
 logger = logging.getLogger(__name__)
 
-_EVENTS = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLONESHOT
+_EVENTS = READABLE | GONE | ONCE
 #: Connections that are accepted before parked clients have their turn.
 _ACCEPTED_MAX = 100
 #: How long no client is accepted after the system refused to, for lack of descriptors or memory.
@@ -47,8 +46,8 @@ class Poller:
         """
         self._listening = {found.fileno(): found for found in listening}
         self._on_accept, self._on_ready = on_accept, on_ready
-        self._epoll = select.epoll()
-        self._waker = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._epoll = EventPoll()
+        self._waker = Waker()
         #: Guards the next two, and `_is_closed`.
         self._lock = threading.Lock()
         #: The thread that takes a client out of it has the client.
@@ -64,7 +63,7 @@ class Poller:
 
     def start(self) -> None:
         """Accept clients."""
-        self._epoll.register(self._waker, select.EPOLLIN)
+        self._epoll.register(self._waker.fd, READABLE)
         self._accept_again()
         self._thread.start()
 
@@ -79,7 +78,7 @@ class Poller:
             if client.deadline is not None:
                 heappush(self._deadlines, (client.deadline, id(client), client))
         if client.deadline is not None and threading.current_thread() is not self._thread:
-            self._wake()
+            self._waker.wake()
         self._arm(fd)
         return True
 
@@ -91,7 +90,7 @@ class Poller:
         """Accept no more, and end the thread; return the clients that were parked."""
         with self._lock:
             self._is_closed = True
-        self._wake()
+        self._waker.wake()
         if self._thread.ident is not None:
             self._thread.join()
         for listening in self._listening.values():
@@ -102,7 +101,7 @@ class Poller:
     def release(self) -> None:
         """Free the descriptors, when no client is left."""
         self._epoll.close()
-        os.close(self._waker)
+        self._waker.close()
 
     def _take(self, fd: int, wanted: Client | None = None) -> Client | None:
         """Take a client out; None: none is parked there, or another one than is wanted."""
@@ -113,9 +112,6 @@ class Poller:
             del self._parked[fd]
             client.is_parked = False
             return client
-
-    def _wake(self) -> None:
-        os.eventfd_write(self._waker, 1)
 
     def _arm(self, fd: int) -> None:
         with suppress(OSError):  # the client was taken out by its event and has been closed
@@ -132,8 +128,8 @@ class Poller:
             self._expire()
 
     def _on_event(self, fd: int) -> None:
-        if fd == self._waker:
-            os.eventfd_read(self._waker)
+        if fd == self._waker.fd:
+            self._waker.drain()
         elif fd in self._listening:
             self._accept(self._listening[fd])
         elif (client := self._take(fd)) is not None:
@@ -161,7 +157,7 @@ class Poller:
     def _accept_again(self) -> None:
         self._paused_until = 0.0
         for fd in self._listening:
-            self._epoll.register(fd, select.EPOLLIN)
+            self._epoll.register(fd, READABLE)
 
     def _patience(self) -> float | None:
         """Return the seconds until the next deadline; None without one."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 import threading
 from collections.abc import Sequence
 
 from saros_server.config.configuration import ConfigurationError
 from saros_server.pki.certificate_files import WatchedFiles
+from saros_storage.io.platform import memory_file
 
 #: Clients of gRPC insist on it; they are told what to do instead.
 _GRPC = "h2"
@@ -43,11 +43,6 @@ def _context_of(files: WatchedFiles, protocols: list[str]) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
     context.set_alpn_protocols(protocols)
-    descriptor = os.memfd_create("saros-certificate", os.MFD_CLOEXEC)
-    try:
-        with open(descriptor, "wb", closefd=False) as memory:
-            memory.write(certificate + b"\n" + key)
-        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password="")
-    finally:
-        os.close(descriptor)
+    with memory_file(certificate + b"\n" + key) as path:
+        context.load_cert_chain(path, password="")
     return context

@@ -8,7 +8,6 @@ folder once the first has ended. A server in the foreground holds no such lock.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from saros_storage.base.errors import FolderInUse
+from saros_storage.io import platform
 from saros_storage.io.folder_lock import is_free, is_held
 
 _LOG = "server.log"
@@ -51,7 +51,7 @@ def _private(path: str, flags: int) -> int:
 def _lock(stream: BinaryIO, folder: str) -> None:
     for _ in range(_TRIES):
         try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            platform.lock(stream.fileno())
         except BlockingIOError:
             time.sleep(_TRY_SECONDS)
         else:

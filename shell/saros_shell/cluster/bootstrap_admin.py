@@ -28,10 +28,10 @@ def secure(cluster: LocalCluster, options: argparse.Namespace, disk: Disk, say: 
         administrator = _new_administrator(options)
         ran = [node for node in cluster.nodes if cluster.is_started(node)]
     else:
-        say("an interrupted call goes on, with the administrator and the password of then")
+        say("resuming an interrupted call: the administrator and password are those of that call")
     left = local_cluster.stop(cluster, [node for node in cluster.nodes if cluster.is_started(node)], say)
     if left:
-        return dict.fromkeys(left, "it has not ended yet, and nothing was changed: call this again")
+        return dict.fromkeys(left, "it has not ended yet, and nothing was changed; run the command again")
     bootstrap_admin.secure(cluster, administrator, disk)
     secured = local_cluster.find(options.dir, disk)
     assert secured is not None
@@ -40,7 +40,9 @@ def secure(cluster: LocalCluster, options: argparse.Namespace, disk: Disk, say: 
     targets = ",".join(secured.address(node) for node in secured.nodes)
     sys.stdout.write(f"clients must log in from now on: saros shell saros://{administrator.name}:PASSWORD@{targets}\n")
     if not ran:
-        sys.stdout.write(f"nothing ran, and nothing was started: saros cluster up --dir {options.dir}\n")
+        sys.stdout.write(
+            f"no node was running, and none was started; start them with saros cluster up --dir {options.dir}\n"
+        )
     return failures
 
 

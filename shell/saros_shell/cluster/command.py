@@ -144,7 +144,7 @@ def _up(options: argparse.Namespace) -> int:
     user = "" if cluster.file.administrator is None else f"{cluster.file.administrator.name}:PASSWORD@"
     sys.stdout.write(f"\nconnect with: saros shell saros://{user}{targets}\n")
     if waiting is not None:
-        sys.stderr.write(f"saros cluster up: after {options.timeout:.0f} s {waiting}; the logs are node*/server.log\n")
+        sys.stderr.write(f"saros cluster up: after {options.timeout:.0f} s: {waiting}; the logs are node*/server.log\n")
     return 0 if waiting is None else 1
 
 
@@ -293,7 +293,7 @@ def _status(options: argparse.Namespace) -> int:
             cluster_growing.wait_for_change(connection, Progress().say)
     well = _print_tables(cluster, login)
     if not running:
-        sys.stdout.write(f"\nnothing runs: saros cluster up --dir {options.dir}\n")
+        sys.stdout.write(f"\nno node is running; start them with saros cluster up --dir {options.dir}\n")
         return _NOTHING_RUNS
     return 0 if well else 1
 
@@ -376,7 +376,7 @@ def _add_nodes(options: argparse.Namespace) -> int:
     waiting = _wait_for_leaders(cluster, login, options.timeout)
     _print_tables(cluster, login)
     if waiting is not None:
-        sys.stderr.write(f"saros cluster add-node: after {options.timeout:.0f} s {waiting}\n")
+        sys.stderr.write(f"saros cluster add-node: after {options.timeout:.0f} s: {waiting}\n")
     return 0 if waiting is None else 1
 
 
@@ -483,7 +483,7 @@ def _start_options(made: argparse.ArgumentParser) -> None:
 def _found(directory: str) -> LocalCluster:
     cluster = local_cluster.find(directory, LocalDisk())
     if cluster is None:
-        raise UserMistake(f"there is no cluster in {directory}: make one with saros cluster up --dir {directory}")
+        raise UserMistake(f"there is no cluster in {directory}; create one with saros cluster up --dir {directory}")
     return cluster
 
 

@@ -26,8 +26,8 @@ def named(nodes: Collection[NodeId]) -> str:
 def warning(nodes: Collection[NodeId], regions: Sequence[Row]) -> str:
     """What is about to happen, and what may be lost; `regions`: the rows of SHOW REGIONS."""
     lines = [
-        f"These nodes are taken for lost for good: {named(nodes)}.",
-        "Be sure that their processes have ended, and never start them again: what they took would not be seen.",
+        f"These nodes are treated as lost for good: {named(nodes)}.",
+        "Make sure that their processes have ended, and never start them again: writes that they accept would be lost.",
     ]
     for number, rows in groupby(regions, itemgetter("RegionId")):
         lines += _recovery_outlook(nodes, int(str(number)), list(rows))
@@ -41,10 +41,12 @@ def _recovery_outlook(nodes: Collection[NodeId], number: int, rows: Sequence[Row
     if 2 * len(left) > len(members):
         return []
     if not left:
-        return [f"  {name}: nobody is left. All its data is LOST; its slots begin with nothing."]
+        return [f"  {name}: no replica is left. All its data is LOST; its slots start empty."]
     if 2 * len(left) == len(members):  # a majority had one of those who are left
-        return [f"  {name}: goes on with what node {_or(left)} has: all that was acknowledged."]
-    return [f"  {name}: goes on with what node {_or(left)} has. What only the lost ones had acknowledged is LOST."]
+        return [f"  {name}: continues with the data of node {_or(left)}, which has every acknowledged write."]
+    return [
+        f"  {name}: continues with the data of node {_or(left)}. Writes acknowledged only by the lost nodes are LOST."
+    ]
 
 
 def _or(nodes: Sequence[object]) -> str:
@@ -54,7 +56,7 @@ def _or(nodes: Sequence[object]) -> str:
 def confirmed(nodes: Collection[NodeId]) -> bool:
     """Ask whether to go on: the nodes have to be typed. Raises UserMistake if there is no terminal."""
     if not sys.stdin.isatty():
-        raise UserMistake("nobody is there to confirm it: say --yes")
+        raise UserMistake("confirmation needs a terminal; pass --yes")
     sys.stderr.write(f"To go on, type their ids ({named(nodes)}): ")
     sys.stderr.flush()
     return sys.stdin.readline().split() == named(nodes).split()

@@ -103,10 +103,10 @@ def init(options: argparse.Namespace) -> int:
         meta_voters=meta_voters,
     )
     if found is None and disk.list(options.data):
-        raise UserMistake(f"{options.data} holds something already, and no {CLUSTER_FILE}: choose another folder")
+        raise UserMistake(f"{options.data} is not empty, and has no {CLUSTER_FILE}; choose another folder")
     if found not in (None, file):
         path = os.path.join(options.data, CLUSTER_FILE)
-        raise UserMistake(f"{path} is there already, and says something else: choose another folder")
+        raise UserMistake(f"{path} exists already with other content; choose another folder")
     if found is None:
         disk.make_folder(options.data)
         save(options.data, file, disk)
@@ -158,7 +158,7 @@ def certificates_options(made: argparse.ArgumentParser) -> None:
 def certificates(options: argparse.Namespace) -> int:
     """Make what is not there."""
     if not is_uuid(options.cluster):
-        raise UserMistake(f"--cluster: {options.cluster!r} is no UUID")
+        raise UserMistake(f"--cluster: {options.cluster!r} is not a UUID")
     hosts: dict[NodeId, str] = {}
     for part in options.nodes.split(","):
         key, _, host = part.partition("=")
@@ -222,7 +222,7 @@ def _admitted(connection: saros.Connection, options: argparse.Namespace) -> Clus
     found = load(options.data, disk)
     if found is None:
         if any(name != "saros.toml" for name in disk.list(options.data)):
-            raise UserMistake(f"{options.data} holds something already, and no {CLUSTER_FILE}: choose another folder")
+            raise UserMistake(f"{options.data} is not empty, and has no {CLUSTER_FILE}; choose another folder")
         rack = f" rack '{options.rack}'" if options.rack else ""
         statement = f"admit node '{options.peer}' client '{options.client}'{rack}"
         (row,) = rows_of(connection, f"{statement} as '{options.peer} {options.client}'")

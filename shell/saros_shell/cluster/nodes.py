@@ -114,7 +114,7 @@ def remove_lost(cluster: LocalCluster, login: Login, nodes: Sequence[NodeId], sa
         listed = ", ".join(map(str, left))
         connection.execute(f"give up node {listed}")
         wait_for_change(connection, say)
-        say("letting groups go on with what is left")
+        say("restoring the groups from their remaining replicas")
         try:
             connection.execute(f"remove node {listed}")
         except saros.Error as error:

@@ -1,6 +1,6 @@
 """`saros backup` and `saros restore`.
 
-    saros backup --data FOLDER --to DIR [--incremental]      a folder that nobody serves
+    saros backup --data FOLDER --to DIR [--incremental]      a folder that no process has open
     saros backup --url saros://... --to DIR                  a running server, or a node of a cluster
     saros backup list DIR      saros backup verify DIR
     saros restore --from DIR --data NEWFOLDER [--at INDEX|TIME]
@@ -34,7 +34,7 @@ from saros_shell.output.progress import Progress, amount
 from saros_storage.backup import making
 from saros_storage.backup.catalog import Catalog
 from saros_storage.backup.making import BackupRun
-from saros_storage.backup.points import AtIndex, AtTime
+from saros_storage.backup.points import AtIndex, AtTime, taken_time
 from saros_storage.backup.repository import Repository
 from saros_storage.backup.restoring import Restore
 from saros_storage.backup.source import LocalSource, Source
@@ -80,7 +80,7 @@ def parser() -> argparse.ArgumentParser:
         description="Back up a folder or a server.",
         epilog="See also: saros backup list DIR, saros backup verify DIR.",
     )
-    made.add_argument("--data", metavar="FOLDER", help="data folder that nobody serves")
+    made.add_argument("--data", metavar="FOLDER", help="data folder that no process has open")
     made.add_argument("--url", metavar="TARGET", help="saros://[user:password@]host:port of a running server")
     made.add_argument("--to", required=True, metavar="DIR", help="folder of backups; created if missing")
     made.add_argument("--incremental", action="store_true", help="copy only what earlier backups lack")
@@ -133,7 +133,7 @@ def _back_up(options: argparse.Namespace) -> int:
     disk = LocalDisk()
     with _source(options) as source:
         if os.path.isfile(options.to):
-            raise UserMistake(f"{options.to} is a file, and a folder for backups is wanted", code=2003)
+            raise UserMistake(f"{options.to} is a file; backups need a folder: pass another one with --to", code=2003)
         disk.make_folder(options.to)
         owner = FolderLock.acquire(options.to)
         try:
@@ -180,14 +180,15 @@ def _source(options: argparse.Namespace) -> Iterator[Source]:
         return
     there = os.listdir(options.data)
     if NODE_FILE not in there:
-        raise UserMistake(f"{options.data} is no data folder: it has no {NODE_FILE}", code=2003)
+        raise UserMistake(f"{options.data} is not a data folder: it has no {NODE_FILE}", code=2003)
     if Path(options.to).resolve().is_relative_to(Path(options.data).resolve()):
         raise UserMistake(
-            f"{options.to} lies in {options.data}, and would be lost with it: back up elsewhere", code=2003
+            f"{options.to} lies inside {options.data}, and would be lost with it; back up to another folder", code=2003
         )
     if CLUSTER_FILE in there:
         raise UserMistake(
-            f"{options.data} is of a cluster's node: start it, and back it up with --url saros://host:port", code=2003
+            f"{options.data} belongs to a node of a cluster; start the node and back it up with --url saros://host:port",
+            code=2003,
         )
     with ExitStack() as until:
         try:
@@ -251,27 +252,36 @@ def _restore(options: argparse.Namespace) -> int:
 
 def _list(options: argparse.Namespace) -> int:
     catalogs = Repository(options.folder, LocalDisk()).catalogs()
-    rows: list[tuple[str, ...]] = [("backup", "taken", "kind", "files", "bytes", "entries that it can be restored at")]
-    rows += [_row(catalog) for catalog in catalogs]
-    widths = [max(len(row[n]) for row in rows) for n in range(5)]
+    rows: list[tuple[str, ...]] = [("backup", "kind", "files", "bytes", "restore --at (time)", "or --at (log entry)")]
+    first: Catalog | None = None
+    for catalog in catalogs:
+        first = catalog if first is None or not catalog.continues else first
+        rows.append(_row(catalog, first))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [
-            cell.rjust(width) if n != 2 else cell.ljust(width)
-            for n, (cell, width) in enumerate(zip(row[:5], widths, strict=True))
+            cell.rjust(width) if n in _NUMBERS else cell.ljust(width)
+            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
-        sys.stdout.write("  ".join([*cells, row[5]]) + "\n")
+        sys.stdout.write("  ".join(cells).rstrip() + "\n")
     return 0
 
 
-def _row(catalog: Catalog) -> tuple[str, ...]:
-    taken = datetime.fromtimestamp(catalog.taken_ns // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+#: Columns of `backup list` that are aligned to the right.
+_NUMBERS = (0, 2, 3)
+
+
+def _row(catalog: Catalog, first: Catalog) -> tuple[str, ...]:
+    """A line of `backup list`. `first`: the oldest backup whose log leads to this one without a gap."""
     kind = "incremental" if catalog.incremental else "full"
     files = sum(len(objects) for objects in catalog.objects)
-    points = "this moment only: a cluster's node"
-    if catalog.exact:
-        points = f"{catalog.floor} to {catalog.reached}"
-        points += ", and all from the backup before" if catalog.continues else ""
-    return str(catalog.number), taken, kind, str(files), amount(catalog.size), points
+    times = _span(taken_time(first), taken_time(catalog))
+    entries = _span(str(first.floor), str(catalog.reached)) if catalog.exact else "-"
+    return str(catalog.number), kind, str(files), amount(catalog.size), times, entries
+
+
+def _span(first: str, last: str) -> str:
+    return first if first == last else f"{first} to {last}"
 
 
 def _verify(options: argparse.Namespace) -> int:

@@ -142,7 +142,7 @@ def _fraction(text: str) -> float:
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is no share: from 0 to 1, such as 0.1")
+        raise argparse.ArgumentTypeError(f"{text} is not a fraction from 0 to 1, such as 0.1")
     return share
 
 

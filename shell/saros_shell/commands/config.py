@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
 
@@ -11,13 +12,7 @@ from saros_server.config.configuration import ConfigurationError, configuration_
 
 def main(arguments: Sequence[str]) -> int:
     """Print the table; 2 for a bad option."""
-    parser = CommandParser(prog="saros config", description="Print the options in force.")
-    parser.add_argument("folder", nargs="?", default="./data", help="data folder with the saros.toml (default ./data)")
-    parser.add_argument("--config", metavar="FILE", help="another configuration file")
-    parser.add_argument(
-        "--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="override an option"
-    )
-    options = parser.parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
         pairs = dict(text.split("=", 1) if "=" in text else (text, "") for text in options.overrides)
         loaded = load(folder=options.folder, file=options.config or configuration_file(options.folder), overrides=pairs)
@@ -27,3 +22,14 @@ def main(arguments: Sequence[str]) -> int:
     for key, value, source, meaning in describe(loaded):
         sys.stdout.write(f"{key} = {value}\n    {meaning} [{source}]\n")
     return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of `saros config`."""
+    made = CommandParser(prog="saros config", description="Print the options in force.")
+    made.add_argument("folder", nargs="?", default="./data", help="data folder with the saros.toml (default ./data)")
+    made.add_argument("--config", metavar="FILE", help="another configuration file")
+    made.add_argument(
+        "--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="override an option"
+    )
+    return made

@@ -30,7 +30,7 @@ _HOST = re.compile(r"(\[[0-9a-fA-F:]+\]|[\w.-]+)(:\d+)?")
 
 def main(arguments: Sequence[str]) -> int:
     """Open a console; return the exit code."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     url = _url_of(options.target)
     if url is not None:
         return _show(f"{url}/console/", options)
@@ -45,7 +45,8 @@ def main(arguments: Sequence[str]) -> int:
     return _show(f"{found.http}/console/", options)
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of `saros console`."""
     made = CommandParser(prog="saros console", description="The console of a folder or a node, in the browser.")
     made.add_argument(
         "target",

@@ -1,10 +1,11 @@
 """`saros stop`, `saros status`: the server of a folder, as others see it. Nothing of the database is loaded for it.
 
-Exit codes: 0 done, 1 it did not work, 2 wrong use; `status` answers 3 if nobody serves the folder.
+Exit codes: 0 done, 1 it did not work, 2 wrong use; `status` answers 3 if no server runs for the folder.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
@@ -30,7 +31,7 @@ _NOT_RUNNING = 3
 
 def stop(arguments: Sequence[str]) -> int:
     """`saros stop`."""
-    options = data_parser("stop", "Stop the server of a folder once running calls end.").parse_args(arguments)
+    options = stop_parser().parse_args(arguments)
     found = serving(options.data)
     if found is None:
         sys.stderr.write(f"saros stop: {_why_not_served(options.data)[0]}\n")
@@ -62,11 +63,7 @@ def _await_end(pid: int) -> None:
 
 def status(arguments: Sequence[str]) -> int:
     """`saros status`."""
-    parser = data_parser("status", "Show the server of a folder and its condition.")
-    parser.add_argument(
-        "--watch", nargs="?", type=float, const=_WATCH_SECONDS, metavar="SECONDS", help="repeat until Ctrl-C"
-    )
-    options = parser.parse_args(arguments)
+    options = status_parser().parse_args(arguments)
     while True:
         code = _status(options.data)
         if options.watch is None:
@@ -74,6 +71,20 @@ def status(arguments: Sequence[str]) -> int:
         sys.stdout.write("\n")
         sys.stdout.flush()
         time.sleep(max(options.watch, _POLL_SECONDS))
+
+
+def stop_parser() -> argparse.ArgumentParser:
+    """Return the parser of `saros stop`."""
+    return data_parser("stop", "Stop the server of a folder once running calls end.")
+
+
+def status_parser() -> argparse.ArgumentParser:
+    """Return the parser of `saros status`."""
+    made = data_parser("status", "Show the server of a folder and its condition.")
+    made.add_argument(
+        "--watch", nargs="?", type=float, const=_WATCH_SECONDS, metavar="SECONDS", help="repeat until Ctrl-C"
+    )
+    return made
 
 
 def _status(folder: str) -> int:
@@ -86,16 +97,16 @@ def _status(folder: str) -> int:
 
 
 def _why_not_served(folder: str) -> tuple[str, bool]:
-    """What to say of a folder of which no server is found, and whether it is sure that nobody serves it."""
+    """Say why a folder has no server, and return whether it is certain that none runs."""
     try:
         os.listdir(folder)
     except FileNotFoundError:
-        return f"nobody serves {folder}: there is no such folder", True
+        return f"no server is running for {folder}: the folder does not exist", True
     except OSError as error:
-        return f"cannot look into {reason(error)}", False
+        return f"cannot read the folder {reason(error)}", False
     if is_launched(folder):
-        return f"the server of {folder} is starting: try again", False
-    return f"nobody serves {folder}", True
+        return f"the server of {folder} is still starting; try again in a few seconds", False
+    return f"no server is running for {folder}", True
 
 
 def _print_status(found: Serving) -> int:

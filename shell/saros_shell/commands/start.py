@@ -27,7 +27,9 @@ def main(arguments: Sequence[str]) -> int:
         return serve(options)
     found = serving(options.data)
     if found is not None:
-        sys.stderr.write(f"saros start: process {found.pid} serves {options.data} already, at {found.address}\n")
+        sys.stderr.write(
+            f"saros start: a server is already running for {options.data}: process {found.pid} at saros://{found.address}\n"
+        )
         return 1
     try:
         prepared = prepare(options)

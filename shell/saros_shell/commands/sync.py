@@ -107,7 +107,8 @@ def _positive(text: str) -> float:
 def _folder(options: argparse.Namespace) -> SenderFolder:
     if os.path.exists(os.path.join(options.data, CLUSTER_FILE)):
         raise UserMistake(
-            f"{options.data} is of a cluster's node, which has a part of the data: send from what feeds the cluster",
+            f"{options.data} belongs to a node of a cluster, which holds only part of the data;"
+            " send from the folders that feed the cluster",
             code=2002,
         )
     LiveFolder(options.data, LocalDisk())
@@ -119,10 +120,12 @@ def _folder(options: argparse.Namespace) -> SenderFolder:
 
 def _add(options: argparse.Namespace) -> int:
     if not options.target.startswith(SCHEME):
-        raise UserMistake(f"{options.target} is no address of a server: write saros://host:port", code=2003)
+        raise UserMistake(f"{options.target} is not the address of a server; write saros://host:port", code=2003)
     target = parse_target(options.target)
     if not 1_000 <= options.chunk_bytes <= CHUNK_BYTES_MAX or options.retries < 0 or options.bytes_per_second < 0:
-        raise UserMistake(f"chunks have 1000 to {CHUNK_BYTES_MAX} bytes, and nothing is below 0", code=2003)
+        raise UserMistake(
+            f"--chunk-bytes takes 1000 to {CHUNK_BYTES_MAX}; --retries and --bytes-per-second take 0 or more", code=2003
+        )
     made = ReceiverOptions(
         options.target,
         options.every,
@@ -225,7 +228,7 @@ def _start(options: argparse.Namespace) -> int:
         return _run(folder, path)
     pid = _sender(options.data)
     if pid:
-        raise UserMistake(f"process {pid} sends what {options.data} has already", code=2012)
+        raise UserMistake(f"a sender is already running for {options.data}: process {pid}", code=2012)
     log = Path(path, _LOG)
     with log.open("ab") as stream:
         child = subprocess.Popen(  # noqa: S603 (our own command)
@@ -275,7 +278,7 @@ def _sender(data: str) -> int:
 def _stop(options: argparse.Namespace) -> int:
     pid = _sender(options.data)
     if not pid:
-        sys.stderr.write(f"saros sync: nobody sends what {options.data} has\n")
+        sys.stderr.write(f"saros sync: no sender is running for {options.data}; start one with saros sync start\n")
         return 1
     os.kill(pid, signal.SIGTERM)
     limit = time.monotonic() + _WAIT_SECONDS
@@ -319,9 +322,9 @@ def _rows(name: str, target: str, status: Status) -> list[tuple[str, str]]:
     rows += [("round", f"{status.round}{progress if status.files else ''}")] if status.round else []
     rows += [("rate", f"{amount(int(status.bytes_per_second))}/s")] if status.bytes_per_second else []
     lag = (
-        f"it shows what was sealed {_ago(status.shown_ns)}"
+        f"up to date with what was flushed {_ago(status.shown_ns)}"
         if status.shown_ns
-        else "it shows nothing of this folder yet"
+        else "nothing of this folder has arrived yet"
     )
     rows.append(("lag", lag))
     rows += [("error", f"{_ago(status.error_ns)}: {status.error}")] if status.error else []

@@ -1,4 +1,4 @@
-"""`saros user init`: the first administrator of a folder that nobody serves, or a new password for one.
+"""`saros user init`: the first administrator of a folder that no process has open, or a new password for one.
 
 `saros user hash` prints the hash of a password, for `saros cluster init`: a cluster's nodes must begin with the same.
 

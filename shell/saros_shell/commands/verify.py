@@ -25,7 +25,7 @@ def main(arguments: Sequence[str]) -> int:
     """Check a folder."""
     options = parser().parse_args(arguments)
     if not os.path.isdir(options.folder):
-        sys.stderr.write(f"saros verify: {options.folder} is no folder\n")
+        sys.stderr.write(f"saros verify: {options.folder} is not a folder\n")
         return 2
     try:
         with hold(options.folder, "saros verify"):
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     """What the command takes."""
     made = CommandParser(prog="saros verify", description="Check every checksum and page of a data folder.")
-    made.add_argument("folder", metavar="DIR", help="data folder that nobody serves")
+    made.add_argument("folder", metavar="DIR", help="data folder that no process has open")
     made.add_argument("--json", action="store_true", help="one JSON object")
     made.add_argument("--quiet", action="store_true", help="do not print the files being read")
     return made

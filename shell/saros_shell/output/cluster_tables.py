@@ -43,11 +43,15 @@ def unreachable(nodes: Sequence[Row]) -> list[str]:
 
 def waits_for(address: str, told: ClusterReport) -> str | None:
     """What the node at `address` still waits for; None if all is well. Nodes that do not answer may be the reason."""
-    groups, nodes = ", ".join(leaderless(told.regions)), ", ".join(unreachable(told.nodes))
-    silent = f"node {nodes} does not answer {address}"
+    groups, nodes = leaderless(told.regions), unreachable(told.nodes)
+    silent = f"{_named('node', nodes)} not answering {address}"
     if groups:
-        return f"group {groups} has no leader: {silent if nodes else f'{address} knows of none'}"
+        return f"{_named('group', groups)} without a leader ({silent if nodes else f'as seen by {address}'})"
     return silent if nodes else None
+
+
+def _named(word: str, ids: Sequence[str]) -> str:
+    return f"{word}{'' if len(ids) == 1 else 's'} {', '.join(ids)}"
 
 
 def waiting(nodes: Sequence[Row]) -> list[str]:
@@ -56,23 +60,42 @@ def waiting(nodes: Sequence[Row]) -> list[str]:
 
 
 def change_line(rows: Sequence[Row]) -> str:
-    """How far the change of the cluster is, of which SHOW CLUSTER CHANGE told."""
+    """Progress of a cluster change, from the row of SHOW CLUSTER CHANGE.
+
+    `adding node 4: moving data, 1,200 of 2,500 slots, 6.0 of 9.0 MB (1.5 MB/s, 2 s left), 3 of 5 groups done`
+    """
     (row,) = rows
-    nodes = [f"{name.lower()}: {row[name]}" for name in ("Joining", "Leaving") if row[name]]
-    return (
-        f"change {row['Change']} ({'; '.join(nodes) or 'slots are spread'}): {row['Stage']};"
-        f" {row['Slots']} slots in {row['Moves']} moves: {row['Opened']} open, {row['Arrived']} arrived,"
-        f" {row['Dropped']} done; {_fetched(row)}{row['Regrouped']} of {row['Regroups']} groups have their new members"
-    )
+    verbs = (("Joining", "adding node"), ("Leaving", "removing node"))
+    nodes = [f"{verb} {row[name]}" for name, verb in verbs if row[name]]
+    parts = [_STAGES.get(str(row["Stage"]), str(row["Stage"])), _slots(row), _fetched(row), _regrouped(row)]
+    return f"{', '.join(nodes) or 'rebalancing'}: {', '.join(filter(None, parts))}"
+
+
+#: The stages of a change (`saros_cluster.topology.change`), in words of an operator.
+_STAGES = {
+    "preparing": "preparing",
+    "moving": "moving data",
+    "loading": "copying files",
+    "regrouping": "changing the replicas of groups",
+    "aborting": "undoing the change",
+}
+
+
+def _slots(row: Row) -> str:
+    return f"{row['SlotsArrived']:,} of {row['Slots']:,} slots" if row["Slots"] else ""
+
+
+def _regrouped(row: Row) -> str:
+    return f"{row['Regrouped']} of {row['Regroups']} groups done" if row["Regroups"] else ""
 
 
 def _fetched(row: Row) -> str:
-    """What files nodes get, and when they may have them; empty if there are none."""
+    """Files that nodes fetch from others, and the time left; empty if there are none."""
     expected, came, rate = (float(str(row[name])) for name in ("Bytes", "BytesArrived", "BytesPerSecond"))
     if not expected:
         return ""
-    left = f", {(expected - came) / rate:.0f} s to go" if rate and came < expected else ""
-    return f"{came / 1e6:.1f} of {expected / 1e6:.1f} MB fetched, {rate / 1e6:.1f} MB/s{left}; "
+    left = f", {(expected - came) / rate:.0f} s left" if rate and came < expected else ""
+    return f"{came / 1e6:,.1f} of {expected / 1e6:,.1f} MB ({rate / 1e6:.1f} MB/s{left})"
 
 
 def node_rows(addresses: Mapping[NodeId, str], pids: Mapping[NodeId, int], told: ClusterReport | None) -> list[Row]:

@@ -7,19 +7,21 @@
 
 A backup's files and its log lead to every point from its `floor` to the end of the log: its own log, followed by the
 logs of later backups for as long as each continues where the one before it ended. The newest backup that leads to the
-point is chosen. Moments are resolved by the clock marks in the log, to a second. Pure.
+point is chosen. Moments are resolved by the clock marks in the log, to a second; the millisecond in which a backup
+was taken leads to the backup. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from saros_storage.backup.catalog import Catalog
 from saros_storage.backup.repository import NO_BACKUP
 from saros_storage.base.errors import UserMistake
 
+_MILLISECOND = 1_000_000
 #: (nanoseconds since the epoch, log index) of a catalog's marks of time, oldest first.
 Marks = Callable[[Catalog], Sequence[tuple[int, int]]]
 
@@ -57,13 +59,17 @@ def find_point(catalogs: Sequence[Catalog], at: AtIndex | AtTime | None, marks: 
         if index is not None:
             return Point(chain, index)
     taken = (
-        f"they were taken from {_second(catalogs[0])} to {_second(catalogs[-1])}; " if isinstance(at, AtTime) else ""
+        f"they were taken from {taken_time(catalogs[0])} to {taken_time(catalogs[-1])}; "
+        if isinstance(at, AtTime)
+        else ""
     )
     raise UserMistake(f"no backup leads there: {taken}{_ways(catalogs)}", code=NO_BACKUP)
 
 
-def _second(catalog: Catalog) -> str:
-    return f"{datetime.fromtimestamp(catalog.taken_ns // 1_000_000_000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+def taken_time(catalog: Catalog) -> str:
+    """When a backup was taken, in UTC: `2026-11-21T18:00:00.250Z`. A time that leads to it."""
+    taken = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=catalog.taken_ns // _MILLISECOND)
+    return taken.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _chain(catalogs: Sequence[Catalog], place: int) -> tuple[Catalog, ...]:
@@ -75,18 +81,19 @@ def _chain(catalogs: Sequence[Catalog], place: int) -> tuple[Catalog, ...]:
 
 def _index_in(chain: Sequence[Catalog], at: AtIndex | AtTime, marks: Marks) -> int | None:
     first, last = chain[0], chain[-1]
+    taken_ns = first.taken_ns // _MILLISECOND * _MILLISECOND
     if isinstance(at, AtIndex):
         return at.index if first.exact and first.floor <= at.index <= last.reached else None
     if not first.exact:
-        return first.reached if first.taken_ns <= at.time_ns else None
+        return first.reached if taken_ns <= at.time_ns else None
     if at.time_ns > last.taken_ns:
         return None  # nobody knows what came then
     found = [mark for catalog in chain for mark in marks(catalog)]
-    if at.time_ns < first.taken_ns and not any(time_ns <= at.time_ns for time_ns, _ in found):
+    if at.time_ns < taken_ns and not any(time_ns <= at.time_ns for time_ns, _ in found):
         return None
     later = [index for time_ns, index in found if time_ns > at.time_ns]
     index = min(later) - 1 if later else last.reached
-    if at.time_ns >= first.taken_ns:
+    if at.time_ns >= taken_ns:
         index = max(index, first.reached)
     return index if first.floor <= index <= last.reached else None
 

@@ -83,7 +83,7 @@ class Repository:
         """Get ready; what a backup that came to no end has copied. Raises UserMistake 2052 for another folder."""
         strangers = set(self.disk.list(self._folder)) - {_CATALOGS, _OBJECTS, _PARTIAL, _NEW, "LOCK"}
         if strangers and not self.disk.exists(os.path.join(self._folder, _CATALOGS)):
-            raise UserMistake(f"{self._folder} is no folder of backups: choose an empty one", code=NO_BACKUP)
+            raise UserMistake(f"{self._folder} is not a folder of backups; choose an empty one", code=NO_BACKUP)
         self.disk.make_folder(os.path.join(self._folder, _CATALOGS))
         copied = self._partial()
         wanted = {stored.sha256 for catalog in catalogs for objects in catalog.objects for stored in objects}

@@ -70,7 +70,7 @@ def check_node_file(folder: str, options: StoreOptions, disk: Disk) -> None:
     for key in ("time_unit", "time_partition_interval"):
         if theirs.get(key) != ours[key]:
             message = f"data folder {folder} was made with {key} = {theirs.get(key)}, not {ours[key]}"
-            raise StorageError(f"{message}: it cannot be changed, and need not be said", code=_MISMATCH)
+            raise StorageError(f"{message}: this cannot be changed; leave the option out", code=_MISMATCH)
 
 
 def _has_data(folder: str, disk: Disk) -> bool:

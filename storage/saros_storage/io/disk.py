@@ -12,16 +12,15 @@ when that `sync` returns, everything written before it began is durable.
 
 from __future__ import annotations
 
-import ctypes
 import errno
-import fcntl
 import mmap
 import os
-import re
 import shutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Protocol
+
+from saros_storage.io import platform
 
 #: What a full disk answers, a quota that is used up, and a limit of the size of files: there may be room again later.
 FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -172,7 +171,7 @@ class LocalFile:
 
     def sync(self) -> None:
         """See `File.sync`."""
-        os.fdatasync(self._fd)
+        platform.sync_contents(self._fd)
 
     def close(self) -> None:
         """See `File.close`."""
@@ -190,7 +189,7 @@ class UnreadFile(LocalFile):
         self._buffer = mmap.mmap(-1, _BUFFER_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._waiting = 0
         with suppress(OSError):
-            self._set_direct_io(os.O_DIRECT)
+            platform.set_direct_io(self._fd, direct=True)
 
     @property
     def size(self) -> int:
@@ -216,17 +215,11 @@ class UnreadFile(LocalFile):
                 try:
                     written = os.write(self._fd, data[at:end])
                 except OSError as error:
-                    if error.errno != errno.EINVAL or not self._set_direct_io(0):
+                    if error.errno != errno.EINVAL or not platform.set_direct_io(self._fd, direct=False):
                         raise
                     continue  # only whole blocks may go past the cache
                 at += written
                 self._size += written
-
-    def _set_direct_io(self, flag: int) -> bool:
-        """Whether that is a change. Raises OSError: the file system cannot."""
-        flags = fcntl.fcntl(self._fd, fcntl.F_GETFL)
-        fcntl.fcntl(self._fd, fcntl.F_SETFL, flags & ~os.O_DIRECT | flag)
-        return flags & os.O_DIRECT != flag
 
     def reserve(self, count: int) -> None:
         """See `File.reserve`: nothing is, since the file is synced once."""
@@ -251,33 +244,10 @@ _BUFFER_BYTES = 4 << 20
 _CANNOT_SYNC = {errno.EACCES, errno.EPERM, errno.EINVAL, errno.EROFS, errno.ENOTSUP}
 #: So many files are synced together.
 _MANY = 16
-#: The Linux that has `syncfs` tell of lost writes.
-_SYNCFS_TELLS = (5, 8)
 #: Folders that this process has made durable, or found and made durable, as absolute paths.
 _durable_folders: set[str] = set()
 #: Then they are forgotten, and synced once more.
 _DURABLE_FOLDERS_MAX = 100_000
-
-
-def _find_sync_file_system() -> Callable[[str], None] | None:
-    """What makes all of the file system durable that a path is in; None where that may fail without saying so."""
-    found = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
-    if found is None or tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < _SYNCFS_TELLS:
-        return None
-
-    def sync(path: str) -> None:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            if found(fd):
-                number = ctypes.get_errno()
-                raise OSError(number, os.strerror(number), path)
-        finally:
-            os.close(fd)
-
-    return sync
-
-
-_sync_file_system = _find_sync_file_system()
 
 
 class LocalDisk:
@@ -312,7 +282,7 @@ class LocalDisk:
         fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         try:
             os.ftruncate(fd, size)
-            os.fsync(fd)
+            platform.sync_file(fd)
         finally:
             os.close(fd)
 
@@ -364,7 +334,7 @@ class LocalDisk:
         """See `Disk.sync_folder`."""
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            os.fsync(fd)
+            platform.sync_file(fd)
         finally:
             os.close(fd)
 
@@ -374,8 +344,8 @@ class LocalDisk:
         for path in paths:
             by_device.setdefault(os.stat(path).st_dev, []).append(path)
         for there in by_device.values():
-            if len(there) >= _MANY and _sync_file_system is not None:
-                _sync_file_system(there[0])
+            if len(there) >= _MANY and platform.sync_file_system is not None:
+                platform.sync_file_system(there[0])
             else:
                 for path in there:
                     self.sync_folder(path)

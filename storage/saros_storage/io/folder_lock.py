@@ -5,12 +5,12 @@ The lock belongs to the open file, so it is released when the process ends, in w
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from pathlib import Path
 
 from saros_storage.base.errors import FolderInUse
+from saros_storage.io import platform
 
 LOCK_FILE = "LOCK"
 #: Whoever looks has the lock too, for some microseconds.
@@ -26,7 +26,8 @@ class FolderLock:
 
     @staticmethod
     def acquire(folder: str) -> FolderLock:
-        """Take the lock of an existing folder. Raises FolderInUse."""
+        """Take the lock of an existing folder. Raises FolderInUse, UserMistake (no locks on this system)."""
+        platform.require_local_folders()
         fd = os.open(os.path.join(folder, LOCK_FILE), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if not _is_locked(fd):
             owner = _named(fd)
@@ -46,7 +47,7 @@ class FolderLock:
             fd = os.open(os.path.join(folder, LOCK_FILE), os.O_RDONLY | os.O_CLOEXEC)
         except (FileNotFoundError, PermissionError):
             return None
-        if not _is_locked(fd, fcntl.LOCK_SH):
+        if not _is_locked(fd, shared=True):
             owner = _named(fd)
             os.close(fd)
             raise FolderInUse(folder, owner)
@@ -59,11 +60,11 @@ class FolderLock:
             self._fd = -1
 
 
-def _is_locked(fd: int, kind: int = fcntl.LOCK_EX) -> bool:
+def _is_locked(fd: int, *, shared: bool = False) -> bool:
     """Lock the file."""
     for _ in range(_TRIES):
         try:
-            fcntl.flock(fd, kind | fcntl.LOCK_NB)
+            platform.lock(fd, shared=shared)
         except BlockingIOError:
             time.sleep(_TRY_SECONDS)
         else:
@@ -81,7 +82,7 @@ def owner_of(folder: str) -> int | None:
     try:
         with Path(folder, LOCK_FILE).open("rb") as stream:
             try:
-                fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                platform.lock(stream.fileno(), shared=True)
             except BlockingIOError:
                 return _named(stream.fileno())
     except FileNotFoundError:
@@ -98,7 +99,7 @@ def is_held(file: Path) -> bool:
     """Whether a process has a lock on the file; nobody has one on a file that does not exist. Raises OSError."""
     try:
         with file.open("rb") as stream:
-            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            platform.lock(stream.fileno(), shared=True)
     except BlockingIOError:
         return True
     except FileNotFoundError:

@@ -383,7 +383,7 @@ class ReplicaStore:
         while lacking := [name for name in self._contents.missing(sender, round_.document) if name not in lost]:
             left = self._fetch(sender, lacking[:_NAMES_MAX], folder)
             if left is None:
-                raise Unreachable("a node does not answer that may have it")
+                raise Unreachable("a node that may have the file does not answer")
             lost.update(left)
         return bool(lost)
 

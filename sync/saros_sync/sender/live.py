@@ -71,7 +71,7 @@ class LiveFolder:
         self.disk = disk
         path = os.path.join(folder, NODE_FILE)
         if not disk.exists(path):
-            raise UserMistake(f"{folder} is no data folder: it has no {NODE_FILE}", code=_NO_FOLDER)
+            raise UserMistake(f"{folder} is not a data folder: it has no {NODE_FILE}", code=_NO_FOLDER)
         try:
             words = json.loads(bytes(disk.map(path)))
             self.unit = next(unit for unit in TimeUnit if unit.suffix == words["time_unit"])

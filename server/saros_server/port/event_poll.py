@@ -1,0 +1,153 @@
+"""Waiting for events of sockets: `select.epoll` with an eventfd, or on other systems `select.poll` with a pipe.
+
+`EventPoll` has the methods of `select.epoll` that a port uses: a thread waits in `poll` while others register sockets.
+A `Waker` is a descriptor that becomes readable by `wake`. The portable classes cost time in proportion to the number
+of sockets, which is enough for development. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+
+#: Bytes, or the end, can be read.
+READABLE: int = select.POLLIN
+#: The other side has closed the connection, or its direction.
+GONE: int = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
+#: One event, after which the socket is silent until `modify`; flags of `select.epoll`.
+ONCE: int = getattr(select, "EPOLLONESHOT", 1 << 30)
+#: An event for each arrival of bytes.
+EDGE: int = getattr(select, "EPOLLET", 1 << 31)
+_FLAGS = ONCE | EDGE
+#: Where edges cannot be had, a socket with unread bytes has an event this often.
+_EDGE_SECONDS = 0.05
+
+
+class PortablePoll:
+    """The methods of `select.epoll` by `select.poll`."""
+
+    def __init__(self) -> None:
+        self._waker = PortableWaker()
+        #: Guards the next two.
+        self._lock = threading.Lock()
+        #: Events wanted of each descriptor, with flags.
+        self._wanted: dict[int, int] = {}
+        #: Descriptors with `EDGE` after an event, and the time at which they are looked at again.
+        self._resting: dict[int, float] = {}
+
+    def register(self, fd: int, eventmask: int) -> None:
+        """Wait for events of a descriptor. One that was closed may still have an entry, which is replaced."""
+        with self._lock:
+            self._wanted[fd] = eventmask
+            self._resting.pop(fd, None)
+        self._waker.wake()
+
+    def modify(self, fd: int, eventmask: int) -> None:
+        """Wait for other events, or once more."""
+        self.register(fd, eventmask)
+
+    def unregister(self, fd: int) -> None:
+        """Stop waiting. Raises OSError if the descriptor is unknown."""
+        with self._lock:
+            self._resting.pop(fd, None)
+            if self._wanted.pop(fd, None) is None:
+                raise FileNotFoundError(fd)
+
+    def poll(self, timeout: float | None = None) -> list[tuple[int, int]]:
+        """Return descriptors with their events; none after `timeout` seconds."""
+        limit = None if timeout is None else time.monotonic() + timeout
+        while True:
+            now = time.monotonic()
+            poll, ends = self._poll_of_now(now, limit)
+            raw = poll.poll(None if ends is None else max(ends - now, 0.0) * 1_000)
+            found = self._taken(raw)
+            if found or (limit is not None and time.monotonic() >= limit):
+                return found
+
+    def close(self) -> None:
+        """Free the descriptors of its own."""
+        self._waker.close()
+
+    def _poll_of_now(self, now: float, limit: float | None) -> tuple[select.poll, float | None]:
+        """Return what to wait for, and until when."""
+        poll = select.poll()
+        poll.register(self._waker.fd, READABLE)
+        with self._lock:
+            for fd in [fd for fd, until in self._resting.items() if until <= now]:
+                del self._resting[fd]
+            for fd, wanted in self._wanted.items():
+                if wanted & ~_FLAGS and fd not in self._resting:
+                    poll.register(fd, wanted & ~_FLAGS)
+            moments = [*self._resting.values(), *([] if limit is None else [limit])]
+        return poll, min(moments, default=None)
+
+    def _taken(self, raw: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        found = []
+        with self._lock:
+            for fd, events in raw:
+                wanted = self._wanted.get(fd)
+                if fd == self._waker.fd:
+                    self._waker.drain()
+                elif wanted is not None and events & select.POLLNVAL:
+                    del self._wanted[fd]  # it was closed
+                elif wanted is not None:
+                    found.append((fd, events))
+                    if wanted & ONCE:
+                        self._wanted[fd] = 0
+                    elif wanted & EDGE:
+                        self._resting[fd] = time.monotonic() + _EDGE_SECONDS
+        return found
+
+
+class PortableWaker:
+    """A pipe."""
+
+    def __init__(self) -> None:
+        self.fd, self._end = os.pipe()
+        os.set_blocking(self.fd, False)
+        os.set_blocking(self._end, False)
+
+    def wake(self) -> None:
+        """Make the descriptor readable."""
+        try:
+            os.write(self._end, b"\0")
+        except BlockingIOError:
+            return  # it is full, so readable
+
+    def drain(self) -> None:
+        """Make it unreadable."""
+        try:
+            while os.read(self.fd, 4_096):
+                pass
+        except BlockingIOError:
+            return
+
+    def close(self) -> None:
+        """Free the descriptors."""
+        os.close(self.fd)
+        os.close(self._end)
+
+
+class EventfdWaker:
+    """An eventfd of Linux."""
+
+    def __init__(self) -> None:
+        self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+
+    def wake(self) -> None:
+        """Make the descriptor readable."""
+        os.eventfd_write(self.fd, 1)
+
+    def drain(self) -> None:
+        """Make it unreadable."""
+        os.eventfd_read(self.fd)
+
+    def close(self) -> None:
+        """Free the descriptor."""
+        os.close(self.fd)
+
+
+EventPoll = select.epoll if hasattr(select, "epoll") else PortablePoll
+Waker = EventfdWaker if hasattr(os, "eventfd") else PortableWaker

@@ -1,0 +1,65 @@
+"""The wheel works in an environment of its own, outside of the repository."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+#: Of pip, when it cannot download what builds the wheel.
+OFFLINE = ("No matching distribution found for hatchling", "Could not find a version that satisfies", "Connection")
+STATEMENTS = "insert into root.a.d(time, x) values (1, 1.5), (2, 2.5); select avg(x) from root.a.d;"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the wheel; its libraries are those of the tests."""
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
+    built = subprocess.run(
+        [*pip, "wheel", "--no-deps", "-w", str(folder), str(ROOT)], check=False, capture_output=True, text=True
+    )
+    if built.returncode and any(words in built.stderr for words in OFFLINE):
+        pytest.skip("the wheel cannot be built without a network")
+    assert 0 == built.returncode, built.stderr
+    (wheel,) = folder.glob("saros-*.whl")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "env")], check=True)
+    (site,) = (folder / "env" / "lib").glob("python3*/site-packages")
+    install = ["--python", str(folder / "env" / "bin" / "python"), "install", "--no-deps", "--no-index", str(wheel)]
+    subprocess.run([*pip, *install], check=True)
+    # Its .pth files are not read, so the repository is not among the folders.
+    (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return folder / "env"
+
+
+def run(folder: Path, *words: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert 0 == done.returncode, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_command_of_a_wheel_runs_statements(installed: Path, tmp_path: Path) -> None:
+    saros = str(installed / "bin" / "saros")
+    assert run(tmp_path, saros, "shell", "data", "--format", "csv", "-e", STATEMENTS).endswith("\n2.0\n")
+    module = (str(installed / "bin" / "python"), "-m", "saros")
+    assert run(tmp_path, saros, "--version") == run(tmp_path, *module, "--version")
+    where = run(tmp_path, *module[:1], "-c", "import saros_server, saros_spark; print(saros_server.__file__)")
+    assert Path(where).is_relative_to(installed)
+
+
+@pytest.mark.slow
+def test_a_wheel_has_the_console_the_licenses_and_the_completion_scripts(installed: Path) -> None:
+    share = installed / "share"
+    assert (share / "man" / "man1" / "saros.1").read_text().startswith(".TH SAROS")
+    assert (share / "bash-completion" / "completions" / "saros").exists()
+    (site,) = (installed / "lib").glob("python3*/site-packages")
+    assert (site / "saros_server" / "console" / "static" / "console.js").exists()
+    (information,) = site.glob("saros-*.dist-info")
+    assert ["LICENSE", "NOTICE"] == sorted(os.listdir(information / "licenses"))
