@@ -25,6 +25,8 @@ from pyspark.sql.types import StructType
 from saros_spark.base.errors import SourceError
 from saros_spark.base.options import FileOptions, FileWriteOptions, file_options, file_write_options
 from saros_spark.base.types import from_spark, to_spark
+from saros_spark.base.worker_errors import plain_errors
+from saros_spark.messages import Failed, refuse_failed
 from saros_spark.read.tsfiles import Folder, Part, read_part
 from saros_spark.write.rows import shape_of, split_rows
 from saros_spark.write.tsfile_output import Sealer, Unknown
@@ -48,6 +50,7 @@ class FileReader(DataSourceReader):
         self._options = options
         self._schema = schema
 
+    @plain_errors()
     def partitions(self) -> Sequence[InputPartition]:
         """Parts of files that the statistics in their indexes do not rule out."""
         return [FilePartition(part) for part in Folder(self._options).parts()]
@@ -55,7 +58,8 @@ class FileReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """A part's rows."""
         if isinstance(partition, FilePartition):
-            yield from read_part(partition.part, self._options, from_spark(self._schema))
+            with plain_errors():
+                yield from read_part(partition.part, self._options, from_spark(self._schema))
 
 
 @dataclass
@@ -84,7 +88,7 @@ class FileWriter(DataSourceArrowWriter):
         return Path(self._options.path) / f"_temporary-{self._job}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """A task's rows."""
+        """A task's rows. Those that cannot be written fail the job when it commits."""
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -93,16 +97,27 @@ class FileWriter(DataSourceArrowWriter):
         options = self._options
         known = Unknown(TIME_UNITS[options.time_unit], aligned=bool(options.rows.aligned))
         sealer = Sealer(known, self._temporary, name, points_max=options.rows.bulk_points)
-        shape = shape_of(from_spark(self._schema, void=True), options.rows)
+        try:
+            self._add_rows(sealer, iterator)
+        except SourceError as error:
+            return Failed(str(error))
+        return FilesWritten(tuple(sealer.finish()))
+
+    def _add_rows(self, sealer: Sealer, batches: Iterator[pa.RecordBatch]) -> None:
+        shape = shape_of(from_spark(self._schema, void=True), self._options.rows)
         row = 0
-        for batch in iterator:
+        for batch in batches:
             for rows in split_rows(batch, shape, row):
                 sealer.add(rows)
             row += batch.num_rows
-        return FilesWritten(tuple(sealer.finish()))
 
+    @plain_errors()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Files of the attempts that count come to their places; then those that they replace go."""
+        """Files of the attempts that count come to their places; then those that they replace go.
+
+        Raises SourceError if a task failed for good.
+        """
+        refuse_failed(messages)
         folder = Path(self._options.path)
         old = list(folder.rglob("*.tsfile")) if self._overwrite else []
         old = [file for file in old if self._temporary not in file.parents]
@@ -133,14 +148,17 @@ class TsFileSource(DataSource):
         """The format's name."""
         return "tsfile"
 
+    @plain_errors()
     def schema(self) -> StructType:
         """From the files' indexes."""
         return to_spark(Folder(file_options(self.options)).schema)
 
+    @plain_errors()
     def reader(self, schema: StructType) -> DataSourceReader:
         """`schema` may be one that the user gave: columns that are not in it are not decoded."""
         return FileReader(file_options(self.options), schema)
 
+    @plain_errors()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Modes append and overwrite (of the folder's TsFiles)."""
         return FileWriter(file_write_options(self.options), schema, overwrite=overwrite)

@@ -2,34 +2,66 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-#: Sessions that know the formats: Spark warns of those that are registered again.
-_registered: WeakSet[SparkSession] = WeakSet()
+#: Sessions that know the formats, with the options that they gave: Spark warns of formats that are registered again.
+_registered: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
 
 
 def register(spark: SparkSession) -> None:
-    """Make the formats `saros` and `tsfile` known to the session. Idempotent."""
-    if spark in _registered:
-        return
-    from saros_spark.file_source import TsFileSource
-    from saros_spark.source import SarosSource
+    """Make the formats `saros` and `tsfile` known to the session. Idempotent.
 
-    spark.dataSource.register(SarosSource)
-    spark.dataSource.register(TsFileSource)
-    _registered.add(spark)
+    Settings of the session such as `spark.saros.url`, `spark.saros.user` and `spark.saros.passwordFile` become the
+    options of relations that give no url; call again after changing them. The workers of a local session run this
+    Python, unless PYSPARK_PYTHON or spark.pyspark.python names another.
+    """
+    options = _session_options(spark)
+    if _registered.get(spark) == options:
+        return
+    from pyspark.sql.utils import is_remote
+
+    from saros_spark.file_source import TsFileSource
+    from saros_spark.source import source_for
+
+    _run_this_python(spark)
+    if spark not in _registered and not is_remote():
+        spark.createDataFrame([], "nothing int")  # makes it the active session, whose formats are the ones that count
+    spark.dataSource.register(source_for(options))
+    if spark not in _registered:
+        spark.dataSource.register(TsFileSource)
+    _registered[spark] = options
+
+
+def _session_options(spark: SparkSession) -> dict[str, str]:
+    from saros_spark.base.options import SESSION
+
+    found = {name: spark.conf.get(f"spark.saros.{name}", None) for name in SESSION}
+    return {name.lower(): value for name, value in found.items() if value}
+
+
+def _run_this_python(spark: SparkSession) -> None:
+    """Let Spark start workers of local sessions with this interpreter, which has Saros; by default, it is `python3`."""
+    from pyspark.sql.utils import is_remote
+
+    if is_remote() or "PYSPARK_PYTHON" in os.environ or spark.conf.get("spark.pyspark.python", None):
+        return
+    context = spark.sparkContext
+    if (context.master or "").startswith("local"):
+        context.pythonExec = sys.executable
 
 
 def scan(
     spark: SparkSession,
-    url: str,
+    url: str | None = None,
     devices: str | Sequence[str] = (),
     *,
     columns: Sequence[str] = (),
@@ -44,7 +76,7 @@ def scan(
 ) -> DataFrame:
     """A DataFrame of a relation, all of which the server cuts down before anything travels.
 
-    url      saros://..., or the folder of a running server
+    url      saros://..., or the folder of a running server; None: the session's spark.saros.url
     devices  patterns such as root.plant.**
     columns  measurements (default: all)
     start, end   times: [start, end); datetimes, ISO dates, or integers in the database's unit
@@ -56,7 +88,10 @@ def scan(
 
     Each call is a relation of its own: make a new one to see devices that are new. Raises SourceError (options).
     """
-    given = scan_options(
+    from saros_spark.base.options import scan_options as check_scan
+    from saros_spark.base.options import with_session
+
+    given = _texts(
         url=url,
         devices=",".join([devices] if isinstance(devices, str) else devices),
         columns=",".join(columns),
@@ -69,17 +104,22 @@ def scan(
         layout=layout,
         **options,
     )
+    check_scan(with_session({name.lower(): value for name, value in given.items()}, _session_options(spark)))
     register(spark)
     return spark.read.format("saros").options(**given).load()
 
 
 def scan_options(**options: object) -> dict[str, str]:
     """Options as texts, checked, without those that are None or empty. Raises SourceError."""
-    from saros_spark.base.options import scan_options as check
+    from saros_spark.base.options import scan_options as check_scan
 
-    given = {name: _text(value) for name, value in options.items() if value is not None and value not in ("", ())}
-    check(given)
+    given = _texts(**options)
+    check_scan(given)
     return given
+
+
+def _texts(**options: object) -> dict[str, str]:
+    return {name: _text(value) for name, value in options.items() if value is not None and value not in ("", ())}
 
 
 def _text(value: object) -> str:

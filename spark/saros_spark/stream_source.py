@@ -26,7 +26,8 @@ from pyspark.sql.types import StructType
 from saros_spark.base.errors import SourceError
 from saros_spark.base.options import StreamOptions, WriteOptions
 from saros_spark.base.types import from_spark
-from saros_spark.messages import TaskPartition, Written
+from saros_spark.base.worker_errors import plain_errors
+from saros_spark.messages import Failed, TaskPartition, Written, refuse_failed
 from saros_spark.read.scanning import read_task
 from saros_spark.read.streaming import available, batch_tasks, first_offset, is_written, next_offset, note_written
 from saros_spark.write.rows import shape_of
@@ -73,7 +74,8 @@ class SarosStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """A slice's rows."""
         if isinstance(partition, TaskPartition):
-            yield from read_task(partition.task, self._options.scan, from_spark(self._schema))
+            with plain_errors():
+                yield from read_task(partition.task, self._options.scan, from_spark(self._schema))
 
 
 class SarosStreamWriter(DataSourceStreamArrowWriter):
@@ -98,10 +100,16 @@ class SarosStreamWriter(DataSourceStreamArrowWriter):
         options = self._options
         if options.progress is not None and is_written(options.connecting, options.progress, batch):
             return Written(Receipt(attempt, 0))
-        return Written(write_rows(iterator, from_spark(self._schema, void=True), options, attempt, Job(attempt.job)))
+        schema = from_spark(self._schema, void=True)
+        try:
+            return Written(write_rows(iterator, schema, options, attempt, Job(attempt.job)))
+        except SourceError as error:
+            return Failed(str(error))
 
+    @plain_errors()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """All tasks of the batch are done."""
+        """All tasks of the batch are done. Raises SourceError if one failed for good."""
+        refuse_failed(messages)
         options = self._options
         if options.progress is None or is_written(options.connecting, options.progress, batchId):
             return

@@ -6,13 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from pyspark.sql.datasource import DataSource
 
-import saros_spark
 from saros_spark.base import options as faces
 from saros_spark.base.connecting import address_of
 from saros_spark.base.errors import SourceError
-from saros_spark.base.options import scan_options, split_list, stream_options, write_options
+from saros_spark.base.options import scan_options, split_list, stream_options, with_session, write_options
 
 URL = {"url": "saros://h"}
 
@@ -41,6 +39,13 @@ def test_options_of_a_scan_are_typed() -> None:
         ({**URL, "path": "root.a", "maxPartitions": "0"}, "maxPartitions is at least 1, not 0"),
         ({**URL, "path": "root.a", "maxPartitions": "many"}, "maxPartitions is a number, not 'many'"),
         ({**URL, "sql": "select 1", "where": "x > 1"}, "where cannot be given with it"),
+        (
+            {**URL, "sql": "select 1", "path": "root.a"},
+            r"load\(\.\.\.\) cannot be given with it; write load\(\) without",
+        ),
+        ({**URL, "path": "root.a", "startTime": "yesterday"}, "option startTime is a date .* not 'yesterday'"),
+        ({**URL, "path": "root.a", "endTime": "5m"}, "option endTime is a date .* not '5m'"),
+        ({**URL, "path": "root.a", "aggregate": "avg(x)", "interval": "often"}, "option interval is a duration"),
         ({**URL, "path": "root.a", "interval": "5m"}, "give aggregate, too"),
         ({**URL, "path": "root.a", "aggregate": "avg(x)", "layout": "narrow"}, "leave out columns and layout"),
         ({**URL, "path": "root.a", "password": "a", "passwordFile": "b"}, "not both"),
@@ -59,6 +64,12 @@ def test_options_of_other_directions_are_not_taken() -> None:
         write_options({**URL, "where": "x"})
     with pytest.raises(SourceError, match="aggregate is for batch reads"):
         stream_options({**URL, "path": "root.a", "aggregate": "avg(x)"})
+
+
+def test_an_option_url_replaces_all_options_of_the_session() -> None:
+    session = {"url": "saros://a", "user": "u", "password": "secret"}
+    assert {**session, "path": "root.a"} == with_session({"path": "root.a"}, session)
+    assert {"url": "saros://b"} == with_session({"url": "saros://b"}, session)
 
 
 def test_no_repr_shows_a_password(tmp_path: Path) -> None:
@@ -105,20 +116,3 @@ def test_every_option_is_documented_and_nothing_else(section: str) -> None:
 
     assert set() == known - described(section) - before
     assert set() == described(section) - known
-
-
-def test_a_session_learns_the_formats_once() -> None:
-    """Spark warns of each that is registered again, and every scan asks for it."""
-
-    class Session:
-        def __init__(self) -> None:
-            self.registered: list[str] = []
-            self.dataSource = self
-
-        def register(self, source: type[DataSource]) -> None:
-            self.registered.append(source.name())
-
-    session = Session()
-    for _ in range(2):
-        saros_spark.register(session)  # type: ignore[arg-type]
-    assert ["saros", "tsfile"] == session.registered

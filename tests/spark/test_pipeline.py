@@ -12,7 +12,7 @@ import pytest
 import saros
 from saros_spark.base.errors import SourceError
 from saros_spark.pipeline import command, load, run
-from saros_spark.pipeline.definition import Import, Rollup, parse
+from saros_spark.pipeline.definition import Export, Import, Rollup, parse
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ def test_the_example_is_a_pipeline() -> None:
         ("steps: []", "the file has no database"),
         ("database: d\nsteps: []", "steps is a list of steps"),
         ("database: d\nstep: []", "the file has no key step: did you mean steps?"),
-        ("database: d\nsteps: [{imprt: {}}]", "steps[0] has no key imprt: did you mean import?"),
+        ("database: d\nsteps: [{imprt: {}}]", "line 2: steps[0] has no key imprt: did you mean import?"),
         ("database: d\nsteps: [{export: {devices: root.a}}]", "steps[0].export has no to"),
         ("database: d\nsteps: [{import: {files: x.csv}}]", "steps[0].import.files is a list, not 'x.csv'"),
         ("database: d\nsteps: [{import: {files: [a], time: {zon: UTC}}}]", "time has no key zon: did you mean zone?"),
@@ -40,6 +40,17 @@ def test_the_example_is_a_pipeline() -> None:
             "is year, month, day, none, not 'week'",
         ),
         ("database: d\nsteps: [{report: {devices: a, to: b, outlier: x}}]", "outlier is a number, not 'x'"),
+        (
+            (
+                "database: d\nsteps:\n  - export: {devices: a, to: b}\n"
+                "  - import:\n      files: [a]\n      time:\n        zon: UTC"
+            ),
+            "line 7: steps[1].import.time has no key zon: did you mean zone?",
+        ),
+        (
+            "database: d\nsteps:\n  - import:\n      files:\n        - a\n        - {b: c}",
+            "line 6: steps[0].import.files[1] is a text, not {'b': 'c'}",
+        ),
         ("database: {a: b", "no YAML"),
         ("# nothing yet", "the file is empty: it names a database, and steps"),
         (
@@ -53,12 +64,28 @@ def test_what_a_file_may_not_say_is_named(text: str, said: str) -> None:
         parse(text, Path())
 
 
+def test_scalars_are_of_the_types_that_keys_have() -> None:
+    """A date, a column called `no`, digits and numbers, as they are written."""
+    made = parse(
+        "database: d\nuser: 007\nspark: {conf: {spark.sql.shuffle.partitions: 8}}\nsteps:\n"
+        "  - import: {files: [a], rejected: null, rejected_max: 1e-2}\n"
+        "  - export: {devices: root.a, to: out, start: 2024-01-01, columns: [no, 5]}\n",
+        Path(),
+    )
+    imported, exported = made.steps
+    assert isinstance(imported, Import)
+    assert isinstance(exported, Export)
+    assert ("007", {"spark.sql.shuffle.partitions": "8"}) == (made.user, made.spark.conf)
+    assert (None, 0.01) == (imported.rejected, imported.rejected_max)
+    assert ("2024-01-01", ["no", "5"]) == (exported.start, exported.columns)
+
+
 def test_the_command_checks_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == command.pipeline(["check", str(ROOT / "examples" / "skab.yaml")])
     assert "4 steps" in capsys.readouterr().out
     (tmp_path / "bad.yaml").write_text("steps: 5")
     assert 2 == command.pipeline(["run", str(tmp_path / "bad.yaml")])
-    assert "saros pipeline: the file has no database" in capsys.readouterr().err
+    assert "saros pipeline: line 1: the file has no database" in capsys.readouterr().err
 
 
 def test_a_pipeline_imports_rolls_up_exports_and_reports(spark: Any, url: str, tmp_path: Path) -> None:

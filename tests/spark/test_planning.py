@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saros_spark.base.errors import SourceError
+from saros_spark.base.times import duration, parse_ticks
 from saros_spark.read.catalogue import Catalogue, Extent
-from saros_spark.read.planning import Sizes, Slice, duration, parse_ticks, plan_devices, plan_times, windows
+from saros_spark.read.planning import Sizes, Slice, plan_devices, plan_times, windows
 from saros_storage.base.types import DataType, TimeUnit
 
 MS, US, NS = TimeUnit.MILLISECOND, TimeUnit.MICROSECOND, TimeUnit.NANOSECOND

@@ -75,6 +75,29 @@ def test_modes_that_cannot_be_and_rows_that_do_not_fit_say_so(spark: Any, url: s
         writer(spark.sql("select 7L time, 'root.typed.d' device, array(1) i"), url).mode("append").save()
 
 
+@pytest.mark.parametrize("method", ["tablet", "bulk", "tsfile"])
+def test_rows_that_cannot_be_written_fail_the_job_at_their_first_attempt(
+    spark: Any, url: str, tmp_path: Path, method: str
+) -> None:
+    """The error is its reason, and task 1 of 3, which has many more rows, runs once."""
+    attempts = spark.sparkContext.accumulator(0)
+
+    def counted(batches: Any) -> Any:
+        attempts.add(1)
+        yield from batches
+
+    rows = spark.range(0, 90_000, 1, 3).selectExpr(
+        "id time", f"if(id = 30005, 'rot.d', 'root.once_{method}.d') device", "id x"
+    )
+    frame = spark.createDataFrame(rows.rdd.mapPartitions(counted), rows.schema)
+    written = frame.write.format("tsfile") if method == "tsfile" else writer(frame, url, method=method)
+    with pytest.raises(Exception, match=r"SourceError: device 'rot.d': .* does not begin with root") as refused:
+        written.mode("append").save(*([str(tmp_path / "out")] if method == "tsfile" else []))
+    assert 3 == attempts.value
+    assert "Traceback" not in str(refused.value)
+    assert [] == [*tmp_path.glob("out/*")]
+
+
 @pytest.mark.parametrize("method", ["tablet", "bulk"])
 def test_columns_of_nulls_are_absent(spark: Any, url: str, method: str) -> None:
     with saros.connect(url) as connection:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pyspark.sql.datasource import DataSource, DataSourceRegistration
 
 import saros
 import saros_spark
@@ -88,6 +89,88 @@ def test_a_view_keeps_its_options(spark: Any, plant: str) -> None:
     assert 3 == spark.sql("select count(*) from late").first()[0]
 
 
+def test_a_table_of_the_catalog_keeps_its_options(spark: Any, plant: str) -> None:
+    """Read, appended to and overwritten in statements of their own, each of which plans again."""
+    with saros.connect(plant) as connection:
+        connection.insert("root.table.d", np.arange(10), {"x": np.arange(10.0)})
+    options = f"url '{plant}', devices 'root.table.d', startTime '2'"
+    spark.sql(
+        f"create table kept using saros options ({options}) comment 'of a plant' tblproperties (owner_team = 'a')"
+    )
+    try:
+        assert (8, 44.0) == tuple(spark.sql("select count(*), sum(x) from kept").first())
+        spark.sql("insert into kept select timestamp_millis(10), 'root.table.d', 100.0D")
+        assert (9, 144.0) == tuple(spark.sql("select count(*), sum(x) from kept").first())
+        spark.sql("insert overwrite kept select timestamp_millis(5), 'root.table.d', 7.0D")
+        assert [7.0] == [row.x for row in spark.table("kept").collect()]
+        assert [(0.0,), (1.0,), (7.0,)] == [
+            row[1:] for row in saros.connect(plant).execute("select x from root.table.d").fetchall()
+        ]
+    finally:
+        spark.sql("drop table kept")
+
+
+def test_a_table_without_options_says_how_to_make_one(spark: Any, plant: str) -> None:
+    frame = spark.sql("select 1L time, 'root.saved.d' device, 1.0D x")
+    frame.write.format("saros").option("url", plant).saveAsTable("saved")
+    try:
+        with pytest.raises(Exception, match="CREATE TABLE name USING saros OPTIONS"):
+            spark.table("saved").count()
+        with pytest.raises(Exception, match="CREATE TABLE name USING saros OPTIONS"):
+            spark.sql(f"create table selected using saros options (url '{plant}') as select * from saved")
+        with pytest.raises(Exception, match="give passwordFile instead"):
+            spark.sql(f"create table secret using saros options (url '{plant}', devices 'root.ten.d', password 'x')")
+    finally:
+        spark.sql("drop table saved")
+
+
+def test_settings_of_a_session_are_options_of_relations_without_a_url(spark: Any, plant: str) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.saros.url", plant)
+    saros_spark.register(session)
+    assert 10 == saros_spark.scan(session, devices="root.ten.d").count()
+    assert 10 == session.read.format("saros").load("root.ten.d").count()
+    session.sql("select 1L time, 'root.of_session.d' device, 1.0D x").write.format("saros").mode("append").save()
+    session.sql("create temporary view written using saros options (devices 'root.of_session.d')")
+    assert [1.0] == [row.x for row in session.table("written").collect()]
+    with pytest.raises(Exception, match=r"127\.0\.0\.1:1"):
+        saros_spark.scan(session, "saros://127.0.0.1:1", "root.ten.d")
+
+
+def test_a_session_learns_the_formats_once_and_again_if_its_settings_change(
+    spark: Any, plant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark warns of each that is registered again, and every scan asks for it."""
+    registered = []
+    register = DataSourceRegistration.register
+
+    def noted(self: DataSourceRegistration, source: type[DataSource]) -> None:
+        registered.append(source.name())
+        register(self, source)
+
+    monkeypatch.setattr(DataSourceRegistration, "register", noted)
+    session = spark.newSession()
+    saros_spark.register(session)
+    saros_spark.register(session)
+    assert ["saros", "tsfile"] == registered
+    session.conf.set("spark.saros.url", plant)
+    saros_spark.register(session)
+    assert ["saros", "tsfile", "saros"] == registered
+
+
+def test_local_workers_run_the_python_that_registers(spark: Any, plant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/nowhere/python3")
+    session = spark.newSession()
+    saros_spark.register(session)
+    assert 10 == saros_spark.scan(session, plant, "root.ten.d").count()
+
+
+def test_rows_are_counted_by_the_server(spark: Any, plant: str) -> None:
+    counted = saros_spark.scan(spark, plant, "root.ten.d", start=3, aggregate="count_time(*)").first()
+    assert ("root.ten.d", 7) == tuple(counted)
+
+
 def test_a_later_action_and_a_task_that_runs_again_see_what_the_first_one_saw(spark: Any, url: str) -> None:
     with saros.connect(url) as connection:
         connection.insert("root.grows.d", np.arange(100), {"x": np.arange(100.0)})
@@ -121,6 +204,9 @@ def test_errors_are_sentences(spark: Any, plant: str) -> None:
         spark.read.format("saros").option("url", plant).option("startTme", "5").load("root.p.a")
     with pytest.raises(Exception, match="has no series"):
         spark.read.format("saros").option("url", plant).load("root.nowhere")
+    with pytest.raises(Exception, match=r"is a date such as.*not 'yesterday'") as refused:
+        spark.read.format("saros").options(url=plant, startTime="yesterday").load("root.p.a")
+    assert "Traceback" not in str(refused.value)
     for option in ({"columns": "zzz"}, {"where": "zzz > 3"}):
         with pytest.raises(Exception, match=r"no device of root\.p\.a has zzz"):
             spark.read.format("saros").options(url=plant, **option).load("root.p.a")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeVar, cast, get_args
 
 from saros_spark.base.errors import SourceError
+from saros_spark.base.times import parse_duration, parse_time
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, split_path
 
@@ -26,6 +27,8 @@ T = TypeVar("T")
 _CONNECT = ("url", "user", "password", "passwordFile", "tlsCa", "consistency", "timeout")
 _WHAT = ("path", "paths", "devices", "columns", "startTime", "endTime", "where", "aggregate", "interval", "sql")
 _RELATION = (*_CONNECT, *_WHAT, "layout", "timeType", "valueType", "pointsPerPartition", "maxPartitions")
+#: Options that `spark.saros.*` settings of a session stand in for.
+SESSION = _CONNECT
 #: What each face of the formats takes.
 READ = (*_RELATION, "snapshot", "snapshotLease")
 WRITE = (
@@ -154,6 +157,31 @@ class StreamOptions:
     rows_per_trigger: int | None = None
 
 
+def created_table(options: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the options of a CREATE TABLE, or None if `options` are not those of one.
+
+    Spark mixes them with properties of the table (provider, owner, location), and repeats them as `option.*`.
+    Raises SourceError: a catalog is no place for a password.
+    """
+    if "provider" not in options:
+        return None
+    given = {name.removeprefix("option."): value for name, value in options.items() if name.startswith("option.")}
+    if "password" in given:
+        raise SourceError("a table would keep the password in Spark's catalog: give passwordFile instead")
+    return given
+
+
+def writable(options: Mapping[str, str]) -> dict[str, str]:
+    """Return those of a table's options that apply to writing it."""
+    known = {name.lower() for name in WRITE}
+    return {name: value for name, value in options.items() if name in known}
+
+
+def with_session(given: Mapping[str, str], session: Mapping[str, str]) -> dict[str, str]:
+    """Return the options with the session's; an option url replaces all of those, so that no login goes elsewhere."""
+    return dict(given) if "url" in given else {**session, **given}
+
+
 def scan_options(options: Mapping[str, str]) -> ScanOptions:
     """Of a batch read. Raises SourceError."""
     return _scan(_RawOptions(options, READ))
@@ -171,7 +199,7 @@ def stream_options(options: Mapping[str, str]) -> StreamOptions:
     for name, value in (("sql", scan.sql), ("aggregate", scan.aggregate)):
         if value is not None:
             raise SourceError(f"option {name} is for batch reads: aggregate the stream in Spark, or read a batch")
-    return StreamOptions(scan, given.text("delay") or "0s", given.number("maxRowsPerTrigger", int, 1))
+    return StreamOptions(scan, given.duration("delay") or "0s", given.number("maxRowsPerTrigger", int, 1))
 
 
 def write_options(options: Mapping[str, str], *, streaming: bool = False) -> WriteOptions:
@@ -187,8 +215,8 @@ def write_options(options: Mapping[str, str], *, streaming: bool = False) -> Wri
         bulk_folder=given.text("bulkFolder"),
         bulk_points=given.number("bulkPoints", int, 1) or _BULK_POINTS,
         devices=_devices(given),
-        start=given.text("startTime"),
-        end=given.text("endTime"),
+        start=given.time("startTime"),
+        end=given.time("endTime"),
         progress=_progress(given) if streaming else None,
     )
 
@@ -210,8 +238,8 @@ def file_options(options: Mapping[str, str]) -> FileOptions:
         glob=given.text("pathGlobFilter"),
         devices=given.text_list("devices"),
         columns=given.text_list("columns"),
-        start=given.text("startTime"),
-        end=given.text("endTime"),
+        start=given.time("startTime"),
+        end=given.time("endTime"),
         layout=given.choice("layout", Layout, "by_device"),
         time_unit=given.choice("timeUnit", Unit, "ms"),
         time_type=given.choice("timeType", TimeType, "auto"),
@@ -247,11 +275,11 @@ def _scan(given: _RawOptions) -> ScanOptions:
         connecting=_connecting(given),
         devices=_devices(given),
         columns=given.text_list("columns"),
-        start=given.text("startTime"),
-        end=given.text("endTime"),
+        start=given.time("startTime"),
+        end=given.time("endTime"),
         where=given.text("where"),
         aggregate=given.text("aggregate"),
-        interval=given.text("interval"),
+        interval=given.duration("interval"),
         sql=given.text("sql"),
         layout=given.choice("layout", Layout, "by_device"),
         time_type=given.choice("timeType", TimeType, "auto"),
@@ -269,7 +297,10 @@ def _check_scan(made: ScanOptions, given: _RawOptions) -> None:
     if made.sql is not None:
         others = [name for name in (*_WHAT, "layout") if name != "sql" and given.text(name) is not None]
         if others:
-            raise SourceError(f"option sql is a whole query: {', '.join(others)} cannot be given with it")
+            shown = ", ".join("load(...)" if name in ("path", "paths") else name for name in others)
+            raise SourceError(
+                f"option sql is a whole query: {shown} cannot be given with it; write load() without a path"
+            )
         _check_sql(made.sql)
         return
     if not made.devices:
@@ -360,6 +391,18 @@ class _RawOptions:
 
     def text_list(self, name: str) -> tuple[str, ...]:
         return split_list(self.text(name) or "")
+
+    def time(self, name: str) -> str | None:
+        value = self.text(name)
+        if value is not None:
+            parse_time(value, name)
+        return value
+
+    def duration(self, name: str) -> str | None:
+        value = self.text(name)
+        if value is not None:
+            parse_duration(value, name)
+        return value
 
     def choice(self, name: str, type_: object, default: T) -> T:
         value = self.text(name)

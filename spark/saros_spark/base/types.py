@@ -10,6 +10,7 @@ DOUBLE double, TEXT and STRING string. Pure but for Spark's own types, which are
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ from saros_storage.base.types import DataType, TimeUnit
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+#: Key of a column's metadata: the options of the table that it is of, as JSON.
+_OPTIONS = "saros.options"
 INSTANT = pa.timestamp("us", tz="UTC")
 _WIDER: dict[frozenset[DataType], DataType] = {
     frozenset({DataType.INT32, DataType.INT64}): DataType.INT64,
@@ -85,6 +88,21 @@ def to_spark(schema: pa.Schema) -> StructType:
         metadata = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
         fields.append(spark.StructField(field.name, simple[field.type], True, metadata))
     return spark.StructType(fields)
+
+
+def keep_options(schema: StructType, options: Mapping[str, str]) -> StructType:
+    """Return the schema of a table with its options, which Spark's catalog would not hand on, as metadata."""
+    from pyspark.sql import types as spark
+
+    first, *others = schema.fields
+    metadata = {**first.metadata, _OPTIONS: json.dumps(dict(options))}
+    return spark.StructType([spark.StructField(first.name, first.dataType, first.nullable, metadata), *others])
+
+
+def kept_options(schema: StructType) -> dict[str, str]:
+    """Return the options that `keep_options` put into the schema, or none."""
+    texts = (field.metadata.get(_OPTIONS) for field in schema.fields)
+    return next((json.loads(text) for text in texts if text is not None), {})
 
 
 def from_spark(schema: StructType, *, void: bool = False) -> pa.Schema:

@@ -22,7 +22,7 @@ _DAEMON = "pyspark.daemon"
 
 def collect_garbage() -> None:
     """Collect and freeze garbage after a piece of work; cheap but for the first time."""
-    if _is_daemons():
+    if in_worker():
         _collect_and_freeze()
 
 
@@ -34,7 +34,7 @@ def _collect_and_freeze() -> None:
 
 
 @lru_cache(1)
-def _is_daemons() -> bool:
-    """Whether the process was forked by Spark's daemon."""
+def in_worker() -> bool:
+    """Return whether the process was forked by Spark's daemon."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     return spec is not None and spec.name == _DAEMON

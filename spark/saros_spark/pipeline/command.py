@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import code
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -65,8 +66,8 @@ def _run(made: object) -> int:
 def said(error: Exception) -> str:
     """What a user is told: of what happened in one of Spark's processes, the last sentence that is ours."""
     lines = str(error).splitlines()
-    ours = [line for line in lines if line.strip().startswith(("saros_spark.base.errors.", "saros.errors."))]
-    return ours[-1].strip().partition(": ")[2] if ours else (lines[0] if lines else type(error).__name__)
+    ours = re.findall(r"(?:saros_spark\.base\.errors|saros\.errors)\.\w+: (.*)", str(error))
+    return ours[-1] if ours else (lines[0] if lines else type(error).__name__)
 
 
 def _no_extra(error: ImportError) -> int:

@@ -1,6 +1,6 @@
 """A pipeline's file: YAML to values, strictly.
 
-A key that is not known, or a value of another kind, is named with its place.
+A key that is not known, or a value of another kind, is named with its line and its place.
 
     database: ./data                    a folder (served while the pipeline runs) or saros://...
     user, password_file, tls_ca
@@ -147,83 +147,138 @@ def load(path: str | Path) -> Pipeline:
 
 
 def parse(text: str, folder: Path) -> Pipeline:
-    """The pipeline of YAML text. Raises SourceError."""
+    """The pipeline of YAML text. Raises SourceError, which names the line and the key."""
     import yaml
 
+    loader = _text_loader()(text)
     try:
-        document = yaml.safe_load(text)
+        node = loader.get_single_node()
+        if node is None:
+            raise SourceError("the file is empty: it names a database, and steps")
+        return _pipeline(loader.construct_document(node), folder)
     except yaml.YAMLError as error:
         raise SourceError(f"no YAML: {error}") from error
+    except _Invalid as error:
+        raise SourceError(f"line {_line(node, error.key)}: {error}") from error
+    finally:
+        loader.dispose()
+
+
+_Key = tuple[str | int, ...]
+
+
+class _Invalid(Exception):
+    """A value or key that the file may not have. `key`: the one whose line to name, if not that of the value."""
+
+    def __init__(self, where: _Key, said: str, key: _Key | None = None) -> None:
+        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)
+        super().__init__(f"{path.lstrip('.') or 'the file'} {said}")
+        self.key = where if key is None else key
+
+
+def _text_loader() -> Any:
+    """Return a YAML loader that leaves scalars as texts, but for null: types are those of the values' dataclasses.
+
+    So a start of 2024-01-01 is no date, a column `no` is not false, and a password_file of digits is no number.
+    """
+    import yaml
+
+    class TextLoader(yaml.SafeLoader):
+        """See `_text_loader`."""
+
+    kept = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
+    TextLoader.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag in kept]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    return TextLoader
+
+
+def _line(node: Any, key: _Key) -> int:
+    """Return the line of a key of the document, or of the last part of it that there is."""
+    line = node.start_mark.line
+    for part in key:
+        if isinstance(part, int):
+            node = node.value[part]
+            line = node.start_mark.line
+            continue
+        found = next(((name, value) for name, value in node.value if name.value == part), None)
+        if found is None:  # came by a merge key
+            break
+        line, node = found[0].start_mark.line, found[1]
+    return int(line) + 1
+
+
+def _pipeline(document: object, folder: Path) -> Pipeline:
     known = {"database", "user", "password_file", "tls_ca", "spark", "steps"}
-    if document is None:
-        raise SourceError("the file is empty: it names a database, and steps")
-    values = _mapping(document, "the file", known)
+    values = _mapping(document, (), known)
     for name in ("database", "steps"):
         if name not in values:
-            raise SourceError(f"the file has no {name}")
+            raise _Invalid((), f"has no {name}")
     if not isinstance(values["steps"], list) or not values["steps"]:
-        raise SourceError("steps is a list of steps")
-    steps = tuple(_step(value, f"steps[{number}]") for number, value in enumerate(values["steps"]))
-    texts = {n: _value(values.get(n), str | None, n) for n in ("user", "password_file", "tls_ca")}
-    spark = _made(SparkSettings, values.get("spark") or {}, "spark")
-    return Pipeline(folder, _value(values["database"], str, "database"), steps, spark, **texts)
+        raise _Invalid(("steps",), "is a list of steps")
+    steps = tuple(_step(value, ("steps", number)) for number, value in enumerate(values["steps"]))
+    texts = {n: _value(values.get(n), str | None, (n,)) for n in ("user", "password_file", "tls_ca")}
+    spark = _made(SparkSettings, values.get("spark") or {}, ("spark",))
+    return Pipeline(folder, _value(values["database"], str, ("database",)), steps, spark, **texts)
 
 
-def _step(value: object, where: str) -> Step:
+def _step(value: object, where: _Key) -> Step:
     step = _mapping(value, where, set(_STEPS))
     if len(step) != 1:
-        raise SourceError(f"{where} is one of {', '.join(_STEPS)}, with its settings")
+        raise _Invalid(where, f"is one of {', '.join(_STEPS)}, with its settings")
     ((name, settings),) = step.items()
-    made: Step = _made(_STEPS[name], settings, f"{where}.{name}")
+    made: Step = _made(_STEPS[name], settings, (*where, name))
     if isinstance(made, Rollup) and not _DURATION.fullmatch(made.interval):
-        raise SourceError(f"{where}.{name}.interval is a duration such as 1m, 1h or 1d, not {made.interval!r}")
+        raise _Invalid((*where, name, "interval"), f"is a duration such as 1m, 1h or 1d, not {made.interval!r}")
     return made
 
 
-def _mapping(value: object, where: str, known: set[str]) -> Mapping[str, Any]:
+def _mapping(value: object, where: _Key, known: set[str]) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise SourceError(f"{where} has keys and values, and is {value!r}")
+        raise _Invalid(where, f"has keys and values, and is {value!r}")
     for key in value:
         if key not in known:
             near = difflib.get_close_matches(str(key), known, 1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
-            raise SourceError(f"{where} has no key {key}: {hint}")
+            raise _Invalid(where, f"has no key {key}: {hint}", (*where, key))
     return value
 
 
-def _made(type_: type[Any], value: object, where: str) -> Any:
+def _made(type_: type[Any], value: object, where: _Key) -> Any:
     """The dataclass of a mapping."""
     hints = get_type_hints(type_)
     given = _mapping(value, where, set(hints))
     for one in fields(type_):
         if one.name not in given and one.default is MISSING and one.default_factory is MISSING:
-            raise SourceError(f"{where} has no {one.name}")
-    return type_(**{name: _value(item, hints[name], f"{where}.{name}") for name, item in given.items()})
+            raise _Invalid(where, f"has no {one.name}")
+    return type_(**{name: _value(item, hints[name], (*where, name)) for name, item in given.items()})
 
 
-def _value(value: object, hint: Any, where: str) -> Any:
-    """The value as the hint says."""
+def _value(value: object, hint: Any, where: _Key) -> Any:
+    """The value, of texts, as the hint says."""
     if isinstance(hint, type) and hint in (TimeColumn, Rule):
         return _made(hint, value, where)
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is list:
         if not isinstance(value, list):
-            raise SourceError(f"{where} is a list, not {value!r}")
-        return [_value(item, arguments[0], f"{where}[{number}]") for number, item in enumerate(value)]
+            raise _Invalid(where, f"is a list, not {value!r}")
+        return [_value(item, arguments[0], (*where, number)) for number, item in enumerate(value)]
     if origin is dict:
         if not isinstance(value, dict):
-            raise SourceError(f"{where} has keys and values, and is {value!r}")
-        return {str(key): _value(item, arguments[1], f"{where}.{key}") for key, item in value.items()}
+            raise _Invalid(where, f"has keys and values, and is {value!r}")
+        return {str(key): _value(item, arguments[1], (*where, key)) for key, item in value.items()}
     if origin is Literal:
         if value not in arguments:
-            raise SourceError(f"{where} is {', '.join(map(str, arguments))}, not {value!r}")
+            raise _Invalid(where, f"is {', '.join(map(str, arguments))}, not {value!r}")
         return value
     if arguments:  # X | None
         return None if value is None else _value(value, arguments[0], where)
-    if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
+    if not isinstance(value, str):
+        raise _Invalid(where, f"is {'a text' if hint is str else 'a number'}, not {value!r}")
+    if hint is str:
+        return value
+    try:
         return float(value)
-    if hint is str and isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
-    if not isinstance(value, hint):
-        raise SourceError(f"{where} is {'a text' if hint is str else 'a number'}, not {value!r}")
-    return value
+    except ValueError:
+        raise _Invalid(where, f"is a number, not {value!r}") from None

@@ -10,20 +10,13 @@ types of their series, so that one statement reads them. Pure.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
-from saros_spark.base.errors import SourceError
 from saros_spark.read.catalogue import DEVICES_PER_STATEMENT, Catalogue, Extent, by_signature
-from saros_storage.base.types import TIME_MAX, TIME_MIN, TimeUnit
 
 #: Windows of a statement; the server's own limit is twice this.
 _WINDOWS_MAX = 500_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SECONDS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
-_FRACTIONS = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,40 +102,3 @@ def windows(span: tuple[int, int], width: int | None, devices: int) -> list[tupl
         return [span]
     step = width * max(_WINDOWS_MAX // max(devices, 1), 1)
     return [(at, min(at + step, end)) for at in range(start, end, step)]
-
-
-def parse_ticks(text: str, unit: TimeUnit, name: str) -> int:
-    """A time as ticks: an integer in the database's unit, or a date as ISO 8601 writes it, UTC if it has no offset."""
-    if re.fullmatch(r"[+-]?\d+", text.strip()):
-        ticks = int(text)
-    else:
-        try:
-            date = datetime.fromisoformat(text.strip())
-        except ValueError:
-            raise SourceError(
-                f"{name} is a date such as 2024-01-01T08:00:00+00:00, or an integer in the database's unit"
-                f" ({unit.suffix}), not {text!r}"
-            ) from None
-        since = (date if date.tzinfo else date.replace(tzinfo=UTC)) - _EPOCH
-        ticks = since // timedelta(microseconds=1) * unit.value // 1_000_000
-    if not TIME_MIN <= ticks < TIME_MAX:
-        raise SourceError(f"{name} {text} is out of the range of times")
-    return ticks
-
-
-def duration(text: str, unit: TimeUnit, name: str) -> int | None:
-    """A duration such as 1h30m in ticks; None if it follows the calendar: y, mo, cw, cd. Raises SourceError."""
-    parts = re.findall(r"(\d+)(mo|cw|cd|ms|us|ns|y|w|d|h|m|s)", text.strip().lower())
-    if not parts or "".join(number + word for number, word in parts) != text.strip().lower():
-        raise SourceError(f"{name} is a duration such as 5m, 1h30m or 1mo, not {text!r}")
-    if any(word in ("y", "mo", "cw", "cd") for _, word in parts):
-        return None
-    ticks = 0
-    for number, word in parts:
-        if word in _SECONDS:
-            ticks += int(number) * _SECONDS[word] * unit.value
-        else:
-            ticks += int(number) * unit.value // _FRACTIONS[word]
-    if ticks == 0 and any(int(number) for number, _ in parts):
-        raise SourceError(f"{name} {text} is shorter than a tick of the database, which is 1 {unit.suffix}")
-    return ticks

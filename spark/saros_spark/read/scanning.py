@@ -26,6 +26,7 @@ import pyarrow as pa
 from saros_spark.base.connecting import ELSEWHERE_S, addresses_of, connection_of, refuses
 from saros_spark.base.errors import SourceError
 from saros_spark.base.options import ScanOptions
+from saros_spark.base.times import duration, parse_ticks
 from saros_spark.base.types import common_type, field_of, instant_type, named_type
 from saros_spark.base.worker_gc import collect_garbage
 from saros_spark.read.batches import conform, melt
@@ -39,7 +40,7 @@ from saros_spark.read.catalogue import (
     unit_of,
 )
 from saros_spark.read.dropped_series_check import DroppedSeriesCheck, refuse
-from saros_spark.read.planning import Sizes, Slice, duration, parse_ticks, plan_devices, plan_times, windows
+from saros_spark.read.planning import Sizes, Slice, plan_devices, plan_times, windows
 from saros_storage.base.arrow import arrow_type
 from saros_storage.base.paths import unquote_node
 from saros_storage.base.types import TimeUnit

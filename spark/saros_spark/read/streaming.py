@@ -14,7 +14,7 @@ from dataclasses import replace
 from saros_spark.base.connecting import connect, connection_of
 from saros_spark.base.errors import SourceError
 from saros_spark.base.options import Connecting, StreamOptions
-from saros_spark.read.planning import duration
+from saros_spark.base.times import duration
 from saros_spark.read.scanning import Relation, Task
 from saros_storage.base.types import TIME_MIN
 

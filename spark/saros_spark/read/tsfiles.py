@@ -23,10 +23,11 @@ import pyarrow as pa
 from saros_server.api.arrow import arrow_schema, to_arrow
 from saros_spark.base.errors import SourceError
 from saros_spark.base.options import FileOptions
+from saros_spark.base.times import parse_ticks
 from saros_spark.base.types import common_type, field_of, instant_type, named_type
 from saros_spark.read.batches import conform, melt
 from saros_spark.read.catalogue import Catalogue, canonical
-from saros_spark.read.planning import cut, parse_ticks
+from saros_spark.read.planning import cut
 from saros_storage.base.arrow import arrow_type
 from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import StorageError, UserMistake

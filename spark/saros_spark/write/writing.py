@@ -28,9 +28,9 @@ import pyarrow.compute as pc
 from saros_spark.base.connecting import at_node, connect, repeatable, uploads_to
 from saros_spark.base.errors import SourceError
 from saros_spark.base.options import Connecting, WriteOptions
+from saros_spark.base.times import parse_ticks
 from saros_spark.base.worker_gc import collect_garbage
 from saros_spark.read.catalogue import read_series, unit_of
-from saros_spark.read.planning import parse_ticks
 from saros_spark.write.rows import Rows, Shape, describe_misfit, shape_of, split_rows
 from saros_spark.write.tsfile_output import DatabaseSchema, Sealer
 from saros_storage.base.errors import UserMistake
@@ -197,12 +197,17 @@ class _Task:
             self._rows += batch.num_rows
 
     def _explained(self, error: saros.BulkError) -> Exception:
-        """The error with the row that it is about, if that is to be found out."""
+        """The error with the row that it is about, if that is to be found out; SourceError: no retry would help."""
+        import saros
+
         failure = error.failures[0]
         types = read_series(self._connection, [failure.device]).get(failure.device, {})
         times, columns = pa.array(failure.times), {name: _as_array(values) for name, values in failure.columns.items()}
         said = describe_misfit(failure.device, times, columns, types, unit_of(self._connection).suffix)
-        return error if said is None else SourceError(f"{said}; {len(error.failures)} batches were refused")
+        if said is not None:
+            return SourceError(f"{said}; {len(error.failures)} batches were refused")
+        refused = isinstance(failure.error, saros.ProgrammingError | saros.DataError | saros.NotSupportedError)
+        return SourceError(str(error)) if refused else error
 
 
 def _as_array(values: object) -> pa.Array:

@@ -1,0 +1,45 @@
+"""Errors of Spark's workers: which of them need no traceback, and what a worker that nobody reads prints."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import os, sys
+from importlib.machinery import ModuleSpec
+if sys.argv[1] == "worker":
+    sys.modules["__main__"].__spec__ = ModuleSpec("pyspark.daemon", None)
+from saros_spark.base.errors import SourceError
+from saros_spark.base.worker_errors import plain_errors
+
+@plain_errors()
+def fail(error):
+    raise error
+
+for error in (ValueError("a bug"), SourceError("a reason")):
+    try:
+        fail(error)
+    except Exception:
+        print(type(error).__name__, "SPARK_HIDE_TRACEBACK" in os.environ)
+
+def rows():
+    with plain_errors():
+        yield from range(10)
+
+reading = rows()
+next(reading)
+reading.close()
+print("broken pipe", file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("process", "hidden", "stderr"), [("worker", "True", ""), ("user's own", "False", "broken pipe\n")]
+)
+def test_a_worker_reports_reasons_alone_and_is_silent_once_nobody_reads(process: str, hidden: str, stderr: str) -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM, process], capture_output=True, text=True, check=True)
+    assert f"ValueError False\nSourceError {hidden}\n" == done.stdout
+    assert stderr == done.stderr
