@@ -22,7 +22,7 @@ from saros_storage.encoding import (
     encodings_for,
 )
 from saros_storage.kernels.codecs.bit_reader import Stream, bytes_of, to_words
-from saros_storage.kernels.codecs.chimp import chimp_decode, chimp_encode
+from saros_storage.kernels.codecs.chimp import RING_SIZE, TABLE_SIZE, chimp_decode, chimp_encode
 from saros_storage.kernels.codecs.gorilla import gorilla_decode, gorilla_encode
 from saros_storage.kernels.codecs.rle import rle_bytes_max, rle_decode, rle_encode
 from saros_storage.kernels.codecs.ts2diff import ts2diff_decode, ts2diff_encode, ts2diff_encode_rows
@@ -186,14 +186,15 @@ def test_chimp_kernels_do_what_their_twins_do(values: np.ndarray, wide: bool, sm
     width = 64 if wide else 32
     values = values % 9 << np.uint64(20) if smooth else values & np.uint64((1 << width) - 1)
     words = [np.zeros(len(values) * 2 + 3, np.uint64) for _ in range(2)]
-    bits = [f(values, width, w) for f, w in zip((chimp_encode, chimp_encode.twin), words, strict=True)]
+    table, ring = np.empty(TABLE_SIZE, np.int32), np.empty(RING_SIZE, np.uint64)
+    bits = [f(values, width, table, w) for f, w in zip((chimp_encode, chimp_encode.twin), words, strict=True)]
     assert bits[0] == bits[1]
     assert words[0].tolist() == words[1].tolist()
     page = np.frombuffer(bytes_of(words[0], bits[0] // 8 + 1), np.uint8)
     zero, end, count = np.zeros(1, np.int64), np.array([len(page)]), np.array([len(values)])
     for decoder in (chimp_decode, chimp_decode.twin):
         out = np.zeros(len(values), np.uint64)
-        assert len(values) == decoder(to_words(page), zero, end, count, width, out)
+        assert len(values) == decoder(to_words(page), zero, end, count, width, ring, out)
         assert values.tolist() == out.tolist()
 
 

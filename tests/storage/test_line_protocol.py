@@ -90,6 +90,7 @@ class Tokens:
         self.fields = all_fields.reshape(-1, FIELD_WORDS)[: state[lines_.FIELDS]]
         self.series = series[: 2 * state[lines_.SERIES_COUNT]]
         self.names = names[: 2 * state[lines_.NAMES_COUNT]]
+        self.has_long_doubles = state[lines_.LONG_DOUBLES] != 0
 
     def listed(self) -> list[object]:
         """All that is to be the same; of a faulty line, only its place and its fault."""
@@ -125,8 +126,10 @@ def test_a_double_is_the_nearest_one(text: bytes) -> None:
     field = found.fields[0]
     if field[lines_.KIND] == lines_.DOUBLE:
         assert struct.pack("<d", float(text)) == field[lines_.NUMBER].tobytes()
+        assert not found.has_long_doubles
     else:
         assert lines_.LONG_DOUBLE == field[lines_.KIND]
+        assert found.has_long_doubles
 
 
 def test_short_numbers_are_read_at_once() -> None:

@@ -20,12 +20,12 @@ from starlette.datastructures import Headers, QueryParams
 
 from saros_server.api.calls import Peer
 from saros_server.api.client_api import ClientApi
-from saros_server.http.connection import ABORT
+from saros_server.http.connection import ABORT, WRITE
 from saros_server.http.credentials import ANONYMOUS, Credentials, credentials_of, unauthorized
 from saros_server.http.errors import BUSY, NOT_LOGGED_IN, HttpError, failure_of
 from saros_server.http.origin import check_local_name, check_origin
 from saros_server.http.request import HttpRequest
-from saros_server.http.response import Response, error_response
+from saros_server.http.response import Chunk, Response, buffers_of, error_response
 from saros_server.http.routes import Policy, Route, RouteTable
 from saros_server.http.session import CSRF_HEADER, CookieSessions, HttpSession
 from saros_server.http.session_cache import SessionCache
@@ -290,12 +290,15 @@ class _Exchange:
         self.is_started = True
         await self._send({"type": "http.response.start", "status": response.status, "headers": raw})
 
-    async def send_chunk(self, chunk: bytes | memoryview) -> None:
+    async def send_chunk(self, chunk: Chunk) -> None:
         """Send a part of the body; waits while the client does not take what it was sent. Raises ClientGone."""
         if self.is_gone:
             raise ClientGone
-        self._counters.bytes_out += len(chunk)
-        await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+        buffers = buffers_of(chunk)
+        size = sum(map(len, buffers))
+        if size and self.scope["method"] != "HEAD":
+            self._counters.bytes_out += size
+            await self.scope["state"][WRITE]((b"%x\r\n" % size, *buffers, b"\r\n"))
 
     async def end(self) -> None:
         """End a body of chunks."""

@@ -9,15 +9,20 @@ Used on the event loop only.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from saros_server.http.limits import HttpLimits
+from saros_server.http.response import Buffer
 from saros_server.port.counters import ProtocolCounters
 
-#: Key of a function in the state of an ASGI scope: ends the connection without sending what is buffered.
-ABORT = "abort"
+#: Keys of functions in the state of an ASGI scope: to end the connection without sending what is buffered, and to write
+#: buffers as they are, after what ASGI has sent.
+ABORT, WRITE = "abort", "write"
+#: Bytes that are written at a time: what the socket does not take at once, the transport copies.
+_PIECE_BYTES = 1 << 18
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain\r\nconnection: close\r\n"
     b"content-length: 44\r\n\r\nthe request line and the headers are too big"
@@ -65,7 +70,7 @@ class LimitedConnection(HttpToolsProtocol):
         """Begin a request."""
         super().on_message_begin()
         self.counters.requests += 1
-        self.scope["state"][ABORT] = self.transport.abort
+        self.scope["state"] |= {ABORT: self.transport.abort, WRITE: self._write}
         if self._header_timer is None:
             self._header_timer = self.loop.call_later(self.limits.header_s, self.transport.abort)
 
@@ -92,12 +97,35 @@ class LimitedConnection(HttpToolsProtocol):
         _cancel(self._write_timer)
         super().resume_writing()
 
+    async def _write(self, buffers: Iterable[Buffer]) -> None:
+        """Write buffers; waits while the client does not take what it was sent."""
+        for piece in _pieces(buffers):
+            await self.flow.drain()
+            if self.transport.is_closing():
+                return
+            self.transport.write(piece)
+
     def _refuse_headers(self) -> None:
         """Refuse headers that are too large, unless a response is on its way."""
         if not self.transport.is_closing():
             if self.cycle is None or self.cycle.response_complete:
                 self.transport.write(_TOO_LARGE)
             self.transport.close()
+
+
+def _pieces(buffers: Iterable[Buffer]) -> Iterator[Buffer]:
+    """Yield the bytes of buffers, at most `_PIECE_BYTES` at a time: small buffers together, views of large ones."""
+    small, size = list[Buffer](), 0
+    for buffer in buffers:
+        if size + len(buffer) > _PIECE_BYTES:
+            yield b"".join(small)
+            small, size = [], 0
+        if len(buffer) > _PIECE_BYTES:
+            yield from (memoryview(buffer)[at : at + _PIECE_BYTES] for at in range(0, len(buffer), _PIECE_BYTES))
+        else:
+            small.append(buffer)
+            size += len(buffer)
+    yield b"".join(small)
 
 
 def _cancel(timer: asyncio.TimerHandle | None) -> None:

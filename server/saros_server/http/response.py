@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
 JSON, TEXT = "application/json", "text/plain; charset=utf-8"
+
+Buffer: TypeAlias = bytes | memoryview
+#: A part of a body: a buffer, or several that follow each other. They are not copied on their way to the client.
+Chunk: TypeAlias = Buffer | Sequence[Buffer]
+
+
+def buffers_of(chunk: Chunk) -> Sequence[Buffer]:
+    """Return the buffers of a chunk; items of one byte."""
+    return (chunk,) if isinstance(chunk, bytes | memoryview) else chunk
 
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
     """A body that is produced while the client takes it."""
 
-    chunks: Iterator[bytes | memoryview]
+    chunks: Iterator[Chunk]
     #: Releases what the chunks are made of; called in any case, also before the first one.
     close: Callable[[], object]
 

@@ -32,6 +32,7 @@ LINES_MAX, FIELDS_MAX = 65_536, 262_144
 _QUOTED_MAX = 60
 #: Keys the hashes of this process: clients cannot make names that collide.
 _MULTIPLIER = np.uint64(secrets.randbits(64) | 1)
+_NEWLINE, _EQUALS = b"\n="
 _ESCAPED = re.compile(r"\\([,= ])")
 _NOT_UTF8, _BAD_DOUBLE, _BAD_SERIES = 100, 101, 102
 _REASONS = {
@@ -86,12 +87,22 @@ class Refusal:
 class Chunk:
     """Consecutive lines of a body. `series`, then `inserts`, then `refusals`."""
 
-    def __init__(self, raw: bytes, lines: Int64Array, fields: Int64Array, spans: Int64Array, names: Int64Array) -> None:
+    def __init__(
+        self,
+        raw: bytes,
+        lines: Int64Array,
+        fields: Int64Array,
+        spans: Int64Array,
+        names: Int64Array,
+        *,
+        has_long_doubles: bool,
+    ) -> None:
         """`lines`, `fields`: records of `line_protocol`; `spans`, `names`: where series keys and names stand."""
         self._raw = raw
         self._data = np.frombuffer(raw, np.uint8)
         self._lines, self._fields = lines, fields
         self._spans, self._names = spans, names
+        self._has_long_doubles = has_long_doubles
 
     # ------------------------------------------------------------------------------------------ series
 
@@ -115,7 +126,8 @@ class Chunk:
         if not len(self._lines):
             return []
         self._check_text()
-        self._read_doubles()
+        if self._has_long_doubles:
+            self._read_doubles()
         self._scale_times(scale)
         self._refuse_series()
         paths = {
@@ -133,8 +145,11 @@ class Chunk:
     def _check_text(self) -> None:
         """Refuse lines that are not UTF-8."""
         lines = self._lines
+        text = self._raw[int(lines[0, lines_.START]) : int(lines[-1, lines_.END])]
+        if text.isascii():
+            return
         try:
-            self._raw[int(lines[0, lines_.START]) : int(lines[-1, lines_.END])].decode()
+            text.decode()
         except UnicodeDecodeError:
             for number, (start, end) in enumerate(lines[:, [lines_.START, lines_.END]].tolist()):
                 try:
@@ -146,8 +161,6 @@ class Chunk:
         """Read the doubles that the kernel has left."""
         fields = self._fields
         long = np.flatnonzero(fields[:, lines_.KIND] == lines_.LONG_DOUBLE)
-        if not len(long):
-            return
         texts = _texts(self._data, fields[long, lines_.VALUE_START], fields[long, lines_.VALUE_END])
         buffers = [None, pa.py_buffer(texts.offsets), pa.py_buffer(texts.data)]
         doubles = pa.StringArray.from_buffers(len(long), buffers[1], buffers[2]).cast(pa.float64()).to_numpy()
@@ -284,8 +297,8 @@ def chunks(body: bytes) -> Iterator[Chunk]:
     """Yield the lines of a body."""
     raw = body + b"\n"
     data = np.frombuffer(raw, np.uint8)
-    lines_max = min(LINES_MAX, raw.count(b"\n"))
-    fields_max = min(FIELDS_MAX, raw.count(b"=") + 1)
+    lines_max = min(LINES_MAX, int(np.count_nonzero(data == _NEWLINE)))
+    fields_max = min(FIELDS_MAX, int(np.count_nonzero(data == _EQUALS)) + 1)
     tables = np.empty(2 * _table_size(max(lines_max, fields_max)), np.int64)
     at = 0
     while at < len(raw):
@@ -300,6 +313,7 @@ def chunks(body: bytes) -> Iterator[Chunk]:
             fields.reshape(-1, FIELD_WORDS)[: found[lines_.FIELDS]],
             spans[: 2 * found[lines_.SERIES_COUNT]],
             names[: 2 * found[lines_.NAMES_COUNT]],
+            has_long_doubles=bool(found[lines_.LONG_DOUBLES]),
         )
 
 

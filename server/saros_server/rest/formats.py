@@ -23,6 +23,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from saros_server.http.errors import HttpError
+from saros_server.http.response import Chunk
 from saros_server.rest.results import Result, iso_times, json_column
 
 #: The end of a stream of Arrow IPC: a continuation mark and a length of 0.
@@ -32,7 +33,7 @@ _ROW_GROUP_BYTES = 16 << 20
 #: Rows whose JSON is made at a time.
 _JSON_ROWS = 10_000
 
-EncodedResult = Iterator[bytes | memoryview]
+EncodedResult = Iterator[Chunk]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Format:
 def _arrow(result: Result) -> EncodedResult:
     """Yield the engine's messages as they are."""
     yield result.head.schema
-    yield from (message.joined() for message in result.messages)
+    yield from (message.buffers for message in result.messages)
     yield _END_OF_STREAM
 
 

@@ -10,6 +10,7 @@ are streamed: no more is read from the engine than the client takes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, cast
 
 from starlette.datastructures import QueryParams
@@ -18,7 +19,7 @@ from saros_engine.base.errors import StatementNotAllowed
 from saros_server.api.executions import ResultHead, Statement
 from saros_server.http.errors import HttpError
 from saros_server.http.request import HttpRequest
-from saros_server.http.response import JSON, Chunks, Response, json_response
+from saros_server.http.response import JSON, Chunks, Response, buffers_of, json_response
 from saros_server.http.routes import Description, Policy, Route
 from saros_server.http.session import HttpSession
 from saros_server.influx import routes as influx
@@ -81,7 +82,7 @@ def _run(request: HttpRequest, session: HttpSession, format_: Format) -> Respons
         return _written(head)
     chunks = format_.encode(result)
     if result.stream is None:
-        return Response(b"".join(chunks), content_type=format_.content_type)
+        return Response(b"".join(chain.from_iterable(map(buffers_of, chunks))), content_type=format_.content_type)
     return Response(Chunks(chunks, result.close), content_type=format_.content_type)
 
 

@@ -37,7 +37,7 @@ def parse_time(text: str, name: str) -> int | timedelta:
 
 
 def duration(text: str, unit: TimeUnit, name: str) -> int | None:
-    """Return a duration such as 1h30m in ticks, or None if it follows the calendar: y, mo, cw, cd. Raises SourceError."""
+    """Return a duration such as 1h30m in ticks, None if it follows the calendar: y, mo, cw, cd. Raises SourceError."""
     ticks = 0
     parts = parse_duration(text, name)
     if any(word in ("y", "mo", "cw", "cd") for _, word in parts):

@@ -24,7 +24,7 @@ from saros_storage.encoding.errors import DecodeError, UnsupportedEncoding
 from saros_storage.encoding.primitives import PageDecoder, read_rle, read_uvar, read_varints, uvar
 from saros_storage.encoding.scaled import EXACT_POWERS, scaled, scaled_rows
 from saros_storage.kernels.codecs.bit_reader import Stream, UInt64Array, bytes_of
-from saros_storage.kernels.codecs.chimp import chimp_decode, chimp_encode
+from saros_storage.kernels.codecs.chimp import RING_SIZE, TABLE_SIZE, chimp_decode, chimp_encode
 from saros_storage.kernels.codecs.gorilla import gorilla_decode, gorilla_encode
 from saros_storage.kernels.codecs.points import plain_decode
 from saros_storage.kernels.codecs.rle import rle_bytes_max, rle_encode
@@ -187,7 +187,7 @@ def _encode_xor(encoding: Encoding, type_: DataType, values: NumericArray) -> by
     patterns[-1] = _SENTINELS[type_]
     out = np.empty(len(patterns) * (width + 24) // 64 + 3, np.uint64)
     if encoding is Encoding.CHIMP:
-        bits = chimp_encode(patterns, width, out)
+        bits = chimp_encode(patterns, width, np.empty(TABLE_SIZE, np.int32), out)
     else:
         bits = gorilla_encode(patterns, width, 5 if width == 32 else 6, out)
     return bytes_of(out, bits // 8 + 1)  # one more byte, always: Apache's readers look at it
@@ -284,7 +284,8 @@ def _decode_xor(
     patterns: UInt64Array = out.view(np.uint64) if wide else np.empty(len(out), np.uint64)
     width, field_bits = (64, 6) if wide else (32, 5)
     if encoding is Encoding.CHIMP:
-        done = chimp_decode(stream.words, starts, ends, counts, width, patterns)
+        ring = np.empty(RING_SIZE, np.uint64)
+        done = chimp_decode(stream.words, starts, ends, counts, width, ring, patterns)
     else:
         done = gorilla_decode(stream.words, starts, ends, counts, width, field_bits, patterns)
     if done < 0:

@@ -7,7 +7,8 @@
 modules.
 
 Signature letters: i8 i32 i64 u8 u32 u64 f32 f64 b1 are scalars, `x[]` is a contiguous 1-D array, a trailing `r` before
-the brackets means read-only (it accepts writable arrays too). Compiled code is kept in `cache`.
+the brackets means read-only (it accepts writable arrays too). Kernels make no arrays, and are compiled without counts
+of references (`_nrt`), whose atomic operations would take longer than most parts do. Compiled code is kept in `cache`.
 
 A call does not wait for the compiler. Until a kernel is loaded, its twin serves, which gives the same results:
 
@@ -193,7 +194,8 @@ def _jit(source: Callable[P, R], signature: str, *, cache: bool) -> Callable[P, 
     register_intrinsics()
     while _parts:
         importlib.import_module("numba.extending").register_jitable(_parts.pop())
-    compiled: Callable[P, R] = numba.njit(_numba_signature(numba, signature), nogil=True, cache=cache)(source)
+    declared = _numba_signature(numba, signature)
+    compiled: Callable[P, R] = numba.njit(declared, nogil=True, _nrt=False, cache=cache)(source)
     return compiled
 
 

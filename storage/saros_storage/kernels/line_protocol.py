@@ -38,10 +38,10 @@ BOOLEAN, INTEGER, DOUBLE, TEXT, LONG_DOUBLE = range(1, 6)
 NO_MEASUREMENT, BAD_TAG, NO_FIELDS, BAD_FIELD, BAD_VALUE, INTEGER_RANGE, OPEN_TEXT, BAD_TIME, TIME_RANGE, LONG = range(
     1, 11
 )
-#: Of the state that `tokenise` leaves: how many lines, fields, series keys and names it found.
-LINES, FIELDS, SERIES_COUNT, NAMES_COUNT = range(4)
-STATE_WORDS = 5
-_AT = 4
+#: Of the state that `tokenise` leaves: how many lines, fields, series keys and names it found; 0: no LONG_DOUBLE.
+LINES, FIELDS, SERIES_COUNT, NAMES_COUNT, LONG_DOUBLES = range(5)
+STATE_WORDS = 6
+_AT = 5
 
 _NEWLINE, _RETURN, _SPACE, _QUOTE, _HASH, _COMMA, _EQUALS, _BACKSLASH = 10, 13, 32, 34, 35, 44, 61, 92
 _PLUS, _MINUS, _POINT, _ZERO, _NINE = 43, 45, 46, 48, 57
@@ -277,8 +277,9 @@ def _number(data: ByteArray, fields: Int64Array, floats: Float64Array, record: i
         return BAD_VALUE
     if digits > _DIGITS_MAX and digits - _zeros(data, begin) > _DIGITS_MAX:
         fields[record + KIND], fields[record + NUMBER] = LONG_DOUBLE, 0
-        return 0
-    _double(mantissa, exponent, negative, fields, floats, record)
+    else:
+        _double(mantissa, exponent, negative, fields, floats, record)
+    state[LONG_DOUBLES] |= fields[record + KIND] == LONG_DOUBLE
     return 0
 
 
@@ -564,6 +565,7 @@ def _field_plain(raw: bytes, at: int, fields: Int64Array, floats: Float64Array, 
     else:
         _require(_DOUBLE.fullmatch(token[0]) is not None, BAD_VALUE)
         _double_plain(token[0], fields, floats, record)
+        state[LONG_DOUBLES] |= fields[record + KIND] == LONG_DOUBLE
     state[FIELDS] += 1
     return token.end()
 

@@ -49,7 +49,8 @@ def pace_faults(times: Int64Array, pace: float, longest: float, view: Int64Array
     """See the module; steps above `longest` paces are no gaps. `view` is room for the points in view."""
     faults[:] = 0
     count = min(len(times), len(view))
-    view[:count] = times[:count]
+    for place in range(count):
+        view[place] = times[place]
     taken = count
     while count > 1:
         step = (view[1] - view[0]) / pace

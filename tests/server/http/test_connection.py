@@ -19,7 +19,7 @@ from waiting import PATIENCE_S, wait_until
 from saros_server.auth.security import Security
 from saros_server.http.limits import HttpLimits
 from saros_server.http.request import HttpRequest
-from saros_server.http.response import Chunks, Response
+from saros_server.http.response import Chunk, Chunks, Response, buffers_of
 from saros_server.http.routes import Policy, Route
 from saros_server.http.session import HttpSession
 from saros_server.pki.certificate_files import CertificateFiles, WatchedFiles
@@ -43,7 +43,26 @@ def _stream(_: HttpRequest, __: HttpSession) -> Response:
     return Response(Chunks(_endless(), CLOSED.set))
 
 
-ROUTES = (Route("POST", "/echo", Policy.PUBLIC, _echo), Route("GET", "/endless", Policy.PUBLIC, _stream))
+#: A body in chunks of one buffer or several: empty, small, and larger than what is written at a time.
+CHUNKS: list[Chunk] = [
+    b"first",
+    b"",
+    (b"head", memoryview(bytes(range(256)) * 3_000), b"", b"\0" * 5, memoryview(b"x" * 300_000), b"tail"),
+    (),
+    tuple(bytes((number,)) * 50_000 for number in range(20)),
+    memoryview(b"y" * 262_144),
+]
+
+
+def _parts(_: HttpRequest, __: HttpSession) -> Response:
+    return Response(Chunks(iter(CHUNKS), lambda: None))
+
+
+ROUTES = (
+    Route("POST", "/echo", Policy.PUBLIC, _echo),
+    Route("GET", "/endless", Policy.PUBLIC, _stream),
+    Route("GET", "/parts", Policy.PUBLIC, _parts),
+)
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +125,17 @@ def test_a_client_that_reads_nothing_is_disconnected(node: HttpNode) -> None:
     with socket.create_connection(("127.0.0.1", node.service.port), PATIENCE_S) as client:
         client.sendall(b"GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert CLOSED.wait(PATIENCE_S)
+
+
+def test_chunks_of_several_buffers_arrive_in_their_order(node: HttpNode) -> None:
+    expected = b"".join(buffer for chunk in CHUNKS for buffer in buffers_of(chunk))
+    for _ in range(2):  # on one connection
+        assert expected == node.client.get("/parts").content
+
+
+def test_head_of_a_body_in_chunks_has_no_body(node: HttpNode) -> None:
+    answer = exchange(node, b"HEAD /parts HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    assert (b"HTTP/1.1 200 OK", b"") == (answer[:15], answer.partition(b"\r\n\r\n")[2])
 
 
 def test_more_connections_than_there_may_be_are_refused(node: HttpNode) -> None:
@@ -180,3 +210,11 @@ def test_a_handshake_that_does_not_come_ends_the_connection(tmp_path: Path) -> N
     files = WatchedFiles((made.certificate, made.key))
     with serving(tmp_path / "data", ROUTES, QUICK, files) as node:
         assert b"" == exchange(node, b"\x16\x03\x01")
+
+
+def test_chunks_of_several_buffers_arrive_over_tls(tmp_path: Path) -> None:
+    made = certificate_in(tmp_path / "tls")
+    context = ssl.create_default_context(cafile=made.certificate)
+    with serving(tmp_path / "data", ROUTES, certificate=WatchedFiles((made.certificate, made.key))) as node:
+        received = httpx.get(f"{node.url}/parts", verify=context, timeout=PATIENCE_S).content
+    assert b"".join(buffer for chunk in CHUNKS for buffer in buffers_of(chunk)) == received

@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
 import numpy as np
 import pyarrow as pa
@@ -63,6 +66,24 @@ def test_arrow_and_parquet_have_the_types_of_the_engine(node: HttpNode) -> None:
     assert [pa.timestamp("ms", "UTC"), pa.float64(), pa.bool_(), pa.string()] == streamed.schema.types
     assert streamed.to_pylist() == stored.to_pylist()
     assert [1.5, 2.5] == streamed.column(1).to_pylist()
+
+
+def test_duckdb_reads_a_result_while_it_comes(node: HttpNode) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    statement = urlencode({"sql": "select s0, s3 from root.large.d"})
+    with urlopen(f"{node.url}/query.arrow?{statement}") as response:
+        rows = duckdb.from_arrow(pa.ipc.open_stream(response))
+        found = rows.aggregate('count(*), sum("root.large.d.s0"), max("root.large.d.s3")').fetchall()
+    assert [(ROWS, ROWS * ROWS / 2, ROWS - 0.5)] == found
+
+
+def test_duckdb_reads_a_file_of_parquet(node: HttpNode, tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    file = tmp_path / "result.parquet"
+    file.write_bytes(node.client.get("/query.parquet", params={"sql": SELECT}).content)
+    columns = 'epoch_ms("Time"), "root.a.d.x", "root.a.d.ok", "root.a.d.name"'
+    found = duckdb.read_parquet(str(file)).project(columns).fetchall()
+    assert [(1, 1.5, True, 'a,"b"'), (2000, 2.5, False, None)] == found
 
 
 @pytest.mark.parametrize(

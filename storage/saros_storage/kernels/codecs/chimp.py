@@ -14,16 +14,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from saros_storage.base.types import Int64Array
+from saros_storage.base.types import Int32Array, Int64Array
 from saros_storage.kernels.codecs.bit_reader import UInt64Array
 from saros_storage.kernels.jit import kernel
 
 U = np.uint64
 _LEADS = (0, 8, 12, 16, 18, 20, 22, 24)
+#: Words of scratch: the ring of `chimp_decode`, and the table of latest places of `chimp_encode`.
+RING_SIZE, TABLE_SIZE = 128, 1 << 14
 
 
 def _decode_twin(
-    words: UInt64Array, starts: Int64Array, ends: Int64Array, counts: Int64Array, width: int, out: UInt64Array
+    words: UInt64Array,
+    starts: Int64Array,
+    ends: Int64Array,
+    counts: Int64Array,
+    width: int,
+    ring: UInt64Array,  # noqa: ARG001 (the twin of a kernel)
+    out: UInt64Array,
 ) -> int:
     stream = int.from_bytes(words.astype(np.dtype(">u8")).tobytes(), "big")
     total = len(words) * 64
@@ -63,17 +71,25 @@ def _decode_twin(
     return filled
 
 
-@kernel("i64(u64r[], i64r[], i64r[], i64r[], i64, u64[])", twin=_decode_twin)
+@kernel("i64(u64r[], i64r[], i64r[], i64r[], i64, u64[], u64[])", twin=_decode_twin)
 def chimp_decode(
-    words: UInt64Array, starts: Int64Array, ends: Int64Array, counts: Int64Array, width: int, out: UInt64Array
+    words: UInt64Array,
+    starts: Int64Array,
+    ends: Int64Array,
+    counts: Int64Array,
+    width: int,
+    ring: UInt64Array,
+    out: UInt64Array,
 ) -> int:
-    """Decode pages [starts[i], ends[i]) (bytes) of counts[i] values; answers their number, or -1 if one is damaged."""
+    """Decode pages [starts[i], ends[i]) (bytes) of counts[i] values; return their number, or -1 if one is damaged.
+
+    `ring`: scratch of RING_SIZE words.
+    """
     one, two = U(1), U(2)
     wide = U(width)
     index_bits = U(6) if width == 32 else U(7)
     size_bits = U(5) if width == 32 else U(6)
     last_slot = (one << index_bits) - one
-    ring = np.zeros(np.int64(last_slot) + 1, np.uint64)
     filled = 0
     for page in range(len(starts)):
         position, limit = U(starts[page]) * U(8), U(ends[page]) * U(8)
@@ -127,7 +143,12 @@ def chimp_decode(
     return filled
 
 
-def _encode_twin(values: UInt64Array, width: int, out: UInt64Array) -> int:
+def _encode_twin(
+    values: UInt64Array,
+    width: int,
+    table: Int32Array,  # noqa: ARG001 (the twin of a kernel)
+    out: UInt64Array,
+) -> int:
     index_bits, size_bits = (6, 5) if width == 32 else (7, 6)
     threshold = size_bits + index_bits
     numbers = values.tolist()
@@ -162,25 +183,26 @@ def _encode_twin(values: UInt64Array, width: int, out: UInt64Array) -> int:
     return len(bits)
 
 
-@kernel("i64(u64r[], i64, u64[])", twin=_encode_twin)
-def chimp_encode(values: UInt64Array, width: int, out: UInt64Array) -> int:
-    """Encode at least one value (the caller appends the sentinel) into words of `out`; answers the bits.
+@kernel("i64(u64r[], i64, i32[], u64[])", twin=_encode_twin)
+def chimp_encode(values: UInt64Array, width: int, table: Int32Array, out: UInt64Array) -> int:
+    """Encode at least one value (the caller appends the sentinel) into words of `out`; return the number of bits.
 
-    The word under construction stays in a register; the last one written has at least one bit to spare.
+    `table`: scratch of TABLE_SIZE words. The word under construction stays in a register; the last one written has at
+    least one bit to spare.
     """
     one = U(1)
     wide = U(width)
     index_bits = U(6) if width == 32 else U(7)
     size_bits = U(5) if width == 32 else U(6)
     mask = (U(2) << (size_bits + index_bits)) - one
-    latest = np.full(np.int64(mask) + 1, -1, np.int32)
-    latest[values[0] & mask] = 0
+    table[:] = -1
+    table[values[0] & mask] = 0
     out[0] = values[0] << (U(64) - wide)
     building, used, filled = (out[0], wide, 0) if width < 64 else (U(0), U(0), 1)
     stored = U(8)
     for i in range(1, len(values)):
-        near = np.int64(latest[values[i] & mask])
-        latest[values[i] & mask] = i
+        near = np.int64(table[values[i] & mask])
+        table[values[i] & mask] = i
         found = near >= 0 and i - near < 1 << np.int64(index_bits)
         base = near if found else i - 1
         slot = U(base) & ((one << index_bits) - one)
