@@ -175,7 +175,7 @@ def _encode_ts2diff(values: Int64Array, size: int) -> bytes:
 
 
 def _ts2diff_words_max(count: int, size: int) -> int:
-    """Words that a page of so many values of `size` bytes takes at most."""
+    """The largest number of words of a page of `count` values of `size` bytes."""
     return count * size // 8 + (count // (BLOCK_DELTAS + 1) + 1) * 4 + 2
 
 

@@ -30,7 +30,7 @@ def scaled(type_: DataType, values: NumericArray) -> tuple[int, Int64Array] | No
 
 
 def scaled_rows(type_: DataType, values: NumericArray) -> tuple[Int64Array, Int64Array]:
-    """`scaled` for each row of a matrix: m of each row, -1 where there is none, and the matrix of whole numbers."""
+    """`scaled` for each row of a matrix: the m of each row (-1: none exists), and the matrix of whole numbers."""
     digits, whole = np.empty(len(values), np.int64), np.empty(values.shape, np.int64)
     doubles = np.ascontiguousarray(values, np.float64)
     limit, single = _WHOLE_MAX[type_], type_ is DataType.FLOAT

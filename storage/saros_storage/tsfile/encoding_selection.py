@@ -26,7 +26,7 @@ from saros_storage.encoding.compression import compress
 _TRIED_ROWS = 4_096
 #: Of what the others would take, TS_2DIFF may take so much: PLAIN values need not be computed when they are read.
 _SCALED_SHARE = 0.8
-#: A remembered choice serves for so many chunks.
+#: The number of chunks for which a choice serves.
 _CHUNKS_MAX = 16
 #: Series whose choice is remembered.
 _SERIES_MAX = 100_000
@@ -80,7 +80,7 @@ class EncodingChoices:
         values: Values,
         valid: BoolArray | None,
     ) -> Encoding:
-        """Choose by what is remembered, or by trial (see `Choose`)."""
+        """Return the remembered encoding, or choose by trial (see `Choose`)."""
         if declared is not Encoding.GORILLA or type_ not in FLOATING_TYPES:
             return declared
         known = self._devices.get(device)

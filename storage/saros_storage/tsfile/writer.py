@@ -183,7 +183,7 @@ class TsFileWriter:
         return entry
 
     def _times_of_page(self, times: Int64Array, start: int, stop: int) -> bytes:
-        """What a page begins with: its times, rows [start, stop) of those of the chunk, behind their size."""
+        """Return the encoded times of rows [start, stop) of the chunk, preceded by their size: how a page begins."""
         head = self._encoded_times.get((start, stop))
         if head is None:
             encoded = encode_times(times)
