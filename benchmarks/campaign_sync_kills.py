@@ -34,8 +34,7 @@ from saros_storage.io.disk import LocalDisk
 from saros_storage.io.folder_lock import is_free, owner_of
 from saros_sync.receiver.mirror import MirrorFolder, load_document
 from saros_sync.round import content_of
-from saros_sync.sender.folder import SenderFolder
-from saros_sync.sender.process import load_status
+from saros_sync.sender.folder import SenderFolder, load_status
 
 _DEVICES, _PARTS = 10, 4
 _SUMMARY = "select count(x), sum(x), min_time(x), max_time(x) from {}"

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import version
 
 from saros_cluster.users.users import Users
 from saros_engine.base.access import UNRESTRICTED, Access, NoPermission, Trail, access_of
@@ -158,7 +157,7 @@ class QueryEngine:
         self._clock = clock
         #: Whether it only reads.
         self.mode = SystemMode() if mode is None else mode
-        info = OneNode(store, version("saros"), self.mode) if cluster is None else cluster.info
+        info = OneNode(store, self.mode) if cluster is None else cluster.info
         others = None if cluster is None else cluster.others
         installations = None if cluster is None else cluster.installations
         self._statements = StatementCache(options.statements_cached)

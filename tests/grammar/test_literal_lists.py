@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from saros_grammar import parser
+from saros_grammar import antlr_parser
 from saros_grammar.antlr import literal_lists
 from saros_grammar.parser import ParseError, Source, parse_source
 from saros_grammar.syntax.ast import Select
@@ -49,8 +49,10 @@ def test_a_text_means_the_same_with_and_without_its_runs(text: str, monkeypatch:
 
 def test_the_parser_does_not_see_long_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = []
-    quick = parser._quick_tree
-    monkeypatch.setattr(parser, "_quick_tree", lambda tokens: (counts.append(len(tokens.tokens)), quick(tokens))[1])
+    quick = antlr_parser._quick_tree
+    monkeypatch.setattr(
+        antlr_parser, "_quick_tree", lambda tokens: (counts.append(len(tokens.tokens)), quick(tokens))[1]
+    )
     for items in (MANY, f"{MANY}, {MANY}, {MANY}"):
         statement = parse_source(f"select s from root.a where s in ({items})").parsed.statement
         assert isinstance(statement, Select)

@@ -56,6 +56,31 @@ print("loaded", [m for m in {heavy!r} if m in sys.modules])
     assert done.stdout.splitlines()[-1] == "loaded []"
 
 
+#: Parts of servers and clusters, and what is loaded at first use.
+NOT_EMBEDDED = (
+    *("grpc", "cryptography", "ssl", "starlette", "uvicorn", "httptools", "thrift", "google.protobuf"),
+    *("antlr4", "saros_grammar.generated", "numba", "email", "prometheus_client", "prompt_toolkit"),
+    *(
+        "saros_cluster.transport",
+        "saros_cluster.node.host",
+        "saros_server.cluster",
+        "saros_server.pki",
+        "saros_server.http",
+    ),
+    *("saros_server.port", "saros_sync.sender.process", "saros_sync.clustered"),
+)
+
+
+def test_opening_a_folder_loads_nothing_of_a_server(tmp_path: Path) -> None:
+    code = f"""
+import saros, sys
+saros.connect({str(tmp_path)!r}).close()
+print([m for m in {NOT_EMBEDDED!r} if m in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 @pytest.mark.slow
 def test_an_embedded_database_speaks_to_no_network(tmp_path: Path) -> None:
     code = f"""

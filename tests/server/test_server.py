@@ -31,7 +31,7 @@ from saros_server.http.metrics import METRICS
 from saros_server.process.logs import JsonLines, shape_of
 from saros_server.process.server_file import serving
 from saros_server.server import Server, check_host
-from saros_wire import protocol
+from saros_wire import parameter_values
 from saros_wire.frames import Call
 from saros_wire.generated import client_pb2
 
@@ -254,14 +254,14 @@ def test_a_target_where_nobody_answers_and_options_that_belong_to_the_node() -> 
 def test_parameters_keep_their_values() -> None:
     moment = datetime(2024, 2, 29, 12, 30, 0, 123_456, tzinfo=UTC)
     plain = [None, True, -(1 << 63), 2.5, "ä", b"\0\xff", Decimal("1.50"), date(2024, 2, 29), datetime(2024, 1, 1, 5)]  # noqa: DTZ001
-    assert plain == protocol.decode_values(protocol.encode_values(plain))
-    assert [np.datetime64(moment.replace(tzinfo=None), "ns")] == protocol.decode_values(
-        protocol.encode_values([moment])
+    assert plain == parameter_values.decode_values(parameter_values.encode_values(plain))
+    assert [np.datetime64(moment.replace(tzinfo=None), "ns")] == parameter_values.decode_values(
+        parameter_values.encode_values([moment])
     )
-    assert [Decimal(1 << 63)] == protocol.decode_values(protocol.encode_values([1 << 63]))
-    assert [3, 1.5] == protocol.decode_values(protocol.encode_values([np.int32(3), np.float32(1.5)]))
+    assert [Decimal(1 << 63)] == parameter_values.decode_values(parameter_values.encode_values([1 << 63]))
+    assert [3, 1.5] == parameter_values.decode_values(parameter_values.encode_values([np.int32(3), np.float32(1.5)]))
     with pytest.raises(TypeError, match="parameter 1 is a object"):
-        protocol.encode_values([object()])
+        parameter_values.encode_values([object()])
 
 
 def test_generated_messages_are_fresh(tmp_path: Path) -> None:

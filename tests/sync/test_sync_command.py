@@ -22,8 +22,8 @@ from saros_shell.main import main
 from saros_storage.io.disk import LocalDisk
 from saros_storage.io.folder_lock import FolderLock
 from saros_sync.errors import Unreachable
-from saros_sync.sender.folder import ReceiverOptions, SenderFolder
-from saros_sync.sender.process import Sender, Worker, load_status
+from saros_sync.sender.folder import ReceiverOptions, SenderFolder, load_status
+from saros_sync.sender.process import Sender, Worker
 from saros_sync.transport import Answer, BeginReply
 
 pytestmark = pytest.mark.slow

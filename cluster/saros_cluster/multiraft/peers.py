@@ -14,16 +14,18 @@ Implementations are thread-safe.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.raft.messages import Message
+
+if TYPE_CHECKING:
+    from saros_cluster.raft.messages import Message
 
 #: What answers a call, and what answers a stream: (who asks, request).
 CallHandler = Callable[[NodeId, bytes], bytes]
 StreamHandler = Callable[[NodeId, bytes], Iterator[bytes]]
 #: What takes Raft's messages of one sender, in order.
-Receive = Callable[[NodeId, Sequence[Message]], None]
+Receive: TypeAlias = "Callable[[NodeId, Sequence[Message]], None]"
 
 
 class Unreachable(Exception):

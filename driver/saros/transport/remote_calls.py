@@ -51,7 +51,7 @@ from saros.transport.retry_policy import (
     failure_of,
 )
 from saros.transport.sequences import Event, Sequences
-from saros_wire import protocol
+from saros_wire import parameter_values
 from saros_wire.frames import NO_TOKEN, NO_WAIT_LIMIT, Call, encode_prefix
 from saros_wire.generated import client_pb2
 from saros_wire.read_point import ReadPoint
@@ -302,7 +302,7 @@ class RemoteCalls(Generic[_R]):
     ) -> _R:
         """See `Session.execute`."""
         try:
-            values = protocol.encode_values(parameters) if parameters else ()
+            values = parameter_values.encode_values(parameters) if parameters else ()
         except TypeError as error:
             raise database_error(str(error), 2003) from error
         statement = _statement_of(text)

@@ -215,9 +215,8 @@ class ClusterAdmin(Protocol):
 class OneNode:
     """A database that is no cluster's. Implements `ClusterInfo`."""
 
-    def __init__(self, store: Database, version: str, mode: SystemMode) -> None:
+    def __init__(self, store: Database, mode: SystemMode) -> None:
         self._store = store
-        self._version = version
         self._mode = mode
 
     @property
@@ -232,7 +231,9 @@ class OneNode:
 
     def nodes(self) -> Sequence[NodeRow]:
         """See `ClusterInfo.nodes`."""
-        return (NodeRow(_SELF, answering(read_only=self._mode.read_only), None, None, self._version),)
+        from importlib.metadata import version  # loads the reader of e-mail
+
+        return (NodeRow(_SELF, answering(read_only=self._mode.read_only), None, None, version("saros")),)
 
     def regions(self) -> Sequence[RegionRow]:
         """See `ClusterInfo.regions`."""

@@ -12,7 +12,7 @@ Any thread.
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from saros_engine.extensions.interface import (
     AggregateFunction,
@@ -22,6 +22,9 @@ from saros_engine.extensions.interface import (
     Trigger,
 )
 from saros_storage.base.errors import UserMistake
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 FUNCTIONS, TRIGGERS = "saros.functions", "saros.triggers"
 #: IoTDB's UDF_LOAD_CLASS_ERROR and TRIGGER_LOAD_CLASS_ERROR.
@@ -56,6 +59,8 @@ def check_installed(group: str, entry: str) -> None:
 
 @lru_cache(_KEPT)
 def _installed(group: str, entry: str) -> object:
+    from importlib.metadata import entry_points  # loads the reader of e-mail
+
     found = {point.value: point for point in entry_points(group=group, name=entry)}
     if len(found) == 1:
         return _loaded(group, *found.values())

@@ -9,7 +9,6 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from importlib.metadata import distribution
 
 from saros_cluster.users.privileges import Privilege
 from saros_engine.base.cluster_info import ClusterInfo
@@ -189,6 +188,8 @@ def _texts(*names: str) -> tuple[Field, ...]:
 
 def _version() -> tuple[str, str]:
     """Return the version, and the product, IoTDB's protocol, and the commit if pip installed from one (PEP 610)."""
+    from importlib.metadata import distribution  # loads the reader of e-mail
+
     installed = distribution("saros")
     origin = json.loads(installed.read_text("direct_url.json") or "{}")
     commit = origin.get("vcs_info", {}).get("commit_id")

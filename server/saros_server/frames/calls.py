@@ -22,7 +22,7 @@ from saros_server.api.errors import BadMessage
 from saros_server.api.executions import NOTHING_SHOWN, Answer, ResultEnd, Statement
 from saros_sync.round import Content
 from saros_sync.transport import BeginReply, RoundStatus
-from saros_wire import protocol
+from saros_wire import parameter_values, protocol
 from saros_wire.frames import Call
 from saros_wire.generated import client_pb2
 from saros_wire.read_point import ReadPoint
@@ -130,7 +130,7 @@ def _execute(caller: Caller, message: client_pb2.ExecuteRequest, _: memoryview) 
 
 def _statement(message: client_pb2.ExecuteRequest) -> Statement:
     try:
-        parameters = protocol.decode_values(message.parameters)
+        parameters = parameter_values.decode_values(message.parameters)
     except (ArithmeticError, ValueError) as error:
         raise BadMessage(f"a parameter that cannot be read: {error!r}") from error
     return Statement(

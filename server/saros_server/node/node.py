@@ -23,19 +23,15 @@ from saros_engine.catalog.continuous_runner import ContinuousRunner
 from saros_engine.coordinator import QueryEngine
 from saros_engine.memory.options import EngineOptions
 from saros_engine.statements.user_statements import Secret, UserStatements
-from saros_grammar.syntax.ast import Measure
 from saros_scheduler import DriverScheduler, SchedulerOptions
 from saros_server.auth.passwords import Cost, check_password, hash_password
 from saros_server.auth.tokens import digest_of, new_secret
-from saros_server.cluster.rebalancing import BalanceOptions
-from saros_server.config.configuration import Configuration, ConfigurationError
+from saros_server.config.configuration import Configuration
 from saros_server.config.memory_limits import queries_memory_bytes
 from saros_server.node.persisted_mode import load_mode
 from saros_server.node.pinned_snapshots import PinnedSnapshots
 from saros_server.node.request_dedup_runner import Requests
 from saros_server.node.uploads import Uploads
-from saros_server.pki.certificate_files import WatchedFiles
-from saros_server.pki.peer_certificates import peer_credentials
 from saros_server.sync.sync_admin import NodeSyncAdmin
 from saros_storage.base.allocator import keep_freed_memory
 from saros_storage.base.clock import Clock, SystemClock
@@ -48,6 +44,7 @@ from saros_sync.receiver.synced_store import open_receiver
 
 if TYPE_CHECKING:
     from saros_server.cluster.node import ClusterNode
+    from saros_server.pki.certificate_files import WatchedFiles
     from saros_sync.clustered.receiver import ClusterReceiver
     from saros_sync.receiver.receiver import Receiver
 
@@ -178,31 +175,11 @@ def _open(folder: str, configuration: Configuration, disk: Disk, clock: Clock, c
         receiver = open_receiver(store, folder, disk, clock)
         closing.callback(receiver.close)
         return _Storage(store, FileDirectory(folder, disk), receiver)
-    from saros_cluster.transport.grpc_peers import CannotListen
-    from saros_server.cluster.node import ClusterNode
+    from saros_server.node.cluster_member import open_member
 
-    credentials = peer_credentials(configuration, clock, file)
-    try:
-        node = ClusterNode.open(
-            folder,
-            file,
-            options,
-            disk,
-            clock,
-            credentials=credentials,
-            balance=_balance_options(configuration),
-            meta_voter_timeout_ms=configuration.meta_voter_timeout_ms,
-        )
-    except CannotListen as error:
-        raise ConfigurationError(str(error)) from error
+    node, certificates = open_member(folder, file, configuration, options, disk, clock)
     closing.callback(node.close)
-    certificates = [] if credentials is None else [credentials.files]
     return _Storage(node.database, node.directory, node.synced.receiver, certificates, node)
-
-
-def _balance_options(configuration: Configuration) -> BalanceOptions:
-    by = configuration.rebalance_by
-    return BalanceOptions(None if by == "off" else Measure(by), configuration.rebalance_interval_ms)
 
 
 def _hash_new(configuration: Configuration, user: str, password: str) -> str:

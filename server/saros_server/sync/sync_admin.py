@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from saros_engine.statements.sync_statements import ReceiverRow, SenderRow
 from saros_storage.io.disk import Disk
 from saros_sync.receiver.catalog import SenderEntry
-from saros_sync.sender.folder import SenderFolder
-from saros_sync.sender.process import load_status
+from saros_sync.sender.folder import SenderFolder, load_status
 
 if TYPE_CHECKING:
     from saros_sync.clustered.receiver import ClusterReceiver

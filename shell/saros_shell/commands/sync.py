@@ -35,9 +35,9 @@ from saros_shell.output.progress import amount
 from saros_storage.base.errors import FolderInUse, StorageError, UserMistake
 from saros_storage.io.disk import LocalDisk
 from saros_storage.io.folder_lock import FolderLock
-from saros_sync.sender.folder import FOLDER, ReceiverOptions, SenderFolder
+from saros_sync.sender.folder import FOLDER, ReceiverOptions, SenderFolder, load_status
 from saros_sync.sender.live import LiveFolder
-from saros_sync.sender.process import Sender, Worker, load_status
+from saros_sync.sender.process import Sender, Worker
 from saros_sync.sender.status import Status
 from saros_sync.transport import CHUNK_BYTES_MAX, Transport
 

@@ -20,11 +20,12 @@ import os
 import secrets
 from dataclasses import asdict, dataclass, fields
 
-from saros_storage.base.errors import CorruptFile, UserMistake
+from saros_storage.base.errors import CorruptFile, StorageError, UserMistake
 from saros_storage.folder.layout import write_durably
 from saros_storage.io.disk import Disk
 from saros_sync.framing import decode_framed, encode_framed
 from saros_sync.round import is_sender
+from saros_sync.sender.status import Status, decode_status
 
 FOLDER = "sync-sender"
 _ID, _RECEIVER = "uuid.txt", "receiver"
@@ -134,3 +135,12 @@ class SenderFolder:
         """Forget a receiver; what it has it keeps. Raises UserMistake 2063, OSError."""
         self._disk.remove_tree(self.of(name).path)
         self._disk.sync_folder(self._root)
+
+
+def load_status(folder: SenderFolder, name: str, disk: Disk) -> Status:
+    """What is known of a receiver. Raises UserMistake 2063."""
+    path = folder.of(name).status
+    try:
+        return decode_status(path, bytes(disk.map(path)))
+    except (OSError, StorageError):
+        return Status()  # nothing was told yet

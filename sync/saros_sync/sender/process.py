@@ -15,14 +15,14 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from saros_storage.base.errors import FolderInUse, StorageError, UserMistake
+from saros_storage.base.errors import FolderInUse, UserMistake
 from saros_storage.folder.layout import write_synced
 from saros_storage.io.disk import Disk
 from saros_storage.io.folder_lock import FolderLock
-from saros_sync.sender.folder import ReceiverOptions, SenderFolder
+from saros_sync.sender.folder import ReceiverOptions, SenderFolder, load_status
 from saros_sync.sender.live import LiveFolder
 from saros_sync.sender.sending import Progress, Retrying, RoundResult, Sending, Stopped
-from saros_sync.sender.status import CONFLICTS_MAX, HISTORY_MAX, Status, decode_status, encode_status
+from saros_sync.sender.status import CONFLICTS_MAX, HISTORY_MAX, encode_status
 from saros_sync.transport import Transport
 
 _logger = logging.getLogger(__name__)
@@ -35,15 +35,6 @@ _END_SECONDS = 10.0
 Connect = Callable[[ReceiverOptions], Transport]
 #: Asks for a FLUSH at a target.
 Flush = Callable[[str], None]
-
-
-def load_status(folder: SenderFolder, name: str, disk: Disk) -> Status:
-    """What is known of a receiver. Raises UserMistake 2063."""
-    path = folder.of(name).status
-    try:
-        return decode_status(path, bytes(disk.map(path)))
-    except (OSError, StorageError):
-        return Status()  # nothing was told yet
 
 
 class Worker:

@@ -1,0 +1,174 @@
+r"""Text to statement by ANTLR: lexer, parser, builder, and errors that help. `parser` loads it on first use.
+
+    text --`lexer`--> tokens --ANTLR, SLL, stops at the first mistake--> tree --builder--> Statement
+      \--on a mistake: ANTLR's lexer, LL, real listener--> tree or ParseError(line, column, caret, what was expected)
+
+SLL is fast and in rare cases too strict, so a mistake is only believed when LL, which is exact, finds it too.
+Limits are named constants; a text beyond them is refused before ANTLR sees it, and recursion is bounded by
+`NESTING_MAX` levels of parentheses and CASE. A deep tree needs more frames than Python allows by default; the first one
+raises that limit for the process (only upwards), since whoever walks the tree later needs the frames as well.
+
+Any thread: ANTLR's shared tables only grow, and each parse has its own parser.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from antlr4.atn.PredictionMode import PredictionMode
+from antlr4.error.Errors import ParseCancellationException
+from antlr4.error.ErrorStrategy import BailErrorStrategy
+
+from saros_grammar.antlr.lexer import exact_tokens_of, tokens_of
+from saros_grammar.antlr.listener import MistakeListener
+from saros_grammar.antlr.literal_lists import without_runs
+from saros_grammar.antlr.redaction import may_hold_password, redacted, redacted_error
+from saros_grammar.antlr.unsupported import unsupported_statement
+from saros_grammar.builders.builder import StatementBuilder
+from saros_grammar.builders.expressions import ExpressionBuilder, Slot
+from saros_grammar.generated.Sql import Sql
+from saros_grammar.limits import NESTING_MAX, STATEMENT_CHARACTERS_MAX
+from saros_grammar.shape import fill_in, scan
+from saros_grammar.source import Source
+from saros_grammar.syntax.ast import Insert, Literal, NotSupported, Parsed, PathExpression, Statement, holds_password
+from saros_grammar.syntax.errors import STATEMENT_TOO_LARGE, ParseError, error_at
+from saros_grammar.templates import Rebuild, compile_template
+
+#: Enough frames for NESTING_MAX and for walking a tree of EXPRESSION_HEIGHT_MAX.
+_FRAMES = 20_000
+_FRAMES_BY_DEFAULT_SUFFICE = 30
+_OPENERS = re.compile(r"[(\[]|\bcase\b", re.IGNORECASE)
+_DEPTH = {Sql.LEFT_PARENTHESIS: 1, Sql.LEFT_BRACKET: 1, Sql.CASE: 1}
+_DEPTH |= {Sql.RIGHT_PARENTHESIS: -1, Sql.RIGHT_BRACKET: -1, Sql.END: -1}
+
+#: What the statement cache exchanges.
+_REBOUND = (Literal, PathExpression)
+
+
+def parse_source(text: str) -> Source:
+    """See `parser.parse_source`."""
+    if len(text) > STATEMENT_CHARACTERS_MAX:
+        message = f"the statement has {len(text)} characters; at most {STATEMENT_CHARACTERS_MAX} are taken"
+        raise ParseError(message, text=text[:1000], code=STATEMENT_TOO_LARGE)
+    tokens = tokens_of(text)
+    try:
+        return _parse_tokens(text, tokens)
+    except ParseError:
+        what = unsupported_statement(tokens.tokens)
+        if what is None and not may_hold_password(tokens.tokens):
+            raise
+    if what is not None:
+        return Source(Parsed(NotSupported(what), 0, text))
+    raise redacted_error()
+
+
+def _parse_tokens(text: str, tokens: Any) -> Source:
+    if len(_OPENERS.findall(text)) > _FRAMES_BY_DEFAULT_SUFFICE:
+        _check_nesting(text, tokens.tokens)
+    starts = [token.start for token in tokens.tokens if token.type == Sql.PARAMETER]
+    try:
+        built = _without_runs(text, tokens.tokens, starts)
+        if built is None:
+            expressions = ExpressionBuilder(text, starts)
+            built = StatementBuilder(expressions).statement(_tree(text, tokens)), expressions
+        statement, expressions = built
+    except RecursionError:
+        raise ParseError("the statement is nested too deeply for this thread's stack", text=text) from None
+    if expressions.height > _FRAMES_BY_DEFAULT_SUFFICE:
+        _raise_frame_limit()
+    if holds_password(statement):
+        return Source(Parsed(statement, len(starts), "", redacted=redacted(text, tokens.tokens)))
+    return _source(text, statement, expressions.slots, len(starts))
+
+
+def _without_runs(
+    text: str, tokens: Sequence[Any], starts: Sequence[int]
+) -> tuple[Statement, ExpressionBuilder] | None:
+    """Parse a text with long lists of literals (`literal_lists`); None if it has none, or must be parsed whole."""
+    found = without_runs(tokens)
+    if found is None:
+        return None
+    stream, runs = found
+    expressions = ExpressionBuilder(text, starts, runs)
+    try:
+        statement = StatementBuilder(expressions).statement(_quick_tree(stream))
+    except (ParseCancellationException, ParseError):
+        return None  # where the mistake is, the whole text shows
+    return (statement, expressions) if expressions.has_all_runs else None
+
+
+def _tree(text: str, tokens: Any) -> Any:
+    """The `statement` context of the whole text."""
+    try:
+        return _quick_tree(tokens)
+    except ParseCancellationException:
+        exact: Any = Sql(exact_tokens_of(text))
+    exact.removeErrorListeners()
+    exact.addErrorListener(MistakeListener(text))
+    return exact.singleStatement().statement()
+
+
+def _quick_tree(tokens: Any) -> Any:
+    """The same by SLL. Raises ParseCancellationException at the first mistake."""
+    parser: Any = Sql(tokens)
+    parser.removeErrorListeners()
+    parser._interp.predictionMode = PredictionMode.SLL  # noqa: SLF001  # the runtime's documented way
+    parser._errHandler = BailErrorStrategy()  # noqa: SLF001
+    return parser.singleStatement().statement()
+
+
+def _check_nesting(text: str, tokens: Sequence[Any]) -> None:
+    depth = deepest = 0
+    for token in tokens:
+        step = _DEPTH.get(token.type)
+        if step is not None:
+            # A column called `end` closes nothing.
+            depth = max(0, depth + step)
+            deepest = max(deepest, depth)
+            if depth > NESTING_MAX:
+                raise error_at(text, token.start, f"nested too deeply: at most {NESTING_MAX} levels are taken")
+    if deepest > _FRAMES_BY_DEFAULT_SUFFICE:
+        _raise_frame_limit()
+
+
+def _raise_frame_limit() -> None:
+    if sys.getrecursionlimit() < _FRAMES:
+        sys.setrecursionlimit(_FRAMES)
+
+
+def _source(text: str, statement: Statement, slots: Sequence[Slot], parameters: int) -> Source:
+    """Finds which literals and paths of the text live in the tree as such, and where."""
+    scanned = scan(text)
+    if scanned is None:
+        return Source(Parsed(statement, parameters, "" if isinstance(statement, Insert) else text))
+    ordinal_of = {span: ordinal for ordinal, span in enumerate(scanned.spans)}
+    found = [slot for slot in slots if (slot.start, slot.stop) in ordinal_of]
+    live, rebuild = _holes(statement, sorted(found, key=lambda slot: slot.start))
+    ordinals = tuple(ordinal_of[slot.start, slot.stop] for slot in live)
+    if isinstance(statement, Insert):
+        return Source(Parsed(statement, parameters, ""), scanned, live, ordinals, rebuild=rebuild)
+    written = frozenset(range(len(scanned.spans))).difference(ordinals).union(scanned.paths)
+    literals = tuple(slot.made for slot in live if isinstance(slot.made, Literal))
+    parsed = Parsed(statement, parameters, fill_in(scanned, text, written), literals)
+    return Source(parsed, scanned, live, ordinals, written, rebuild)
+
+
+def _holes(statement: Statement, slots: Sequence[Slot]) -> tuple[tuple[Slot, ...], Rebuild | None]:
+    """Those of `slots` that are in the tree, and the tree with them as holes."""
+    holes = {id(slot.made): hole for hole, slot in enumerate(slots)}
+    met: set[int] = set()
+
+    def hole_of(node: Any) -> int | None:
+        hole = holes.get(id(node)) if type(node) in _REBOUND else None
+        if hole is not None:
+            met.add(hole)
+        return hole
+
+    rebuild = compile_template(statement, hole_of)
+    if len(met) < len(slots):
+        # Some became text (attributes, options) or other paths: they are no holes.
+        return _holes(statement, [slot for hole, slot in enumerate(slots) if hole in met])
+    return tuple(slots), rebuild
