@@ -107,7 +107,7 @@ def test_columns_may_be_named_by_their_paths_with_their_types(tmp_path: Path) ->
     assert {"x": [7], "y": ["on"]} == values(parts["root.a.d1"])
     assert {"x": "INT32", "y": "TEXT"} == types(parts["root.a.d1"])
     assert {"p.in": [0.5]} == values(parts["root.a.`d 2`"])
-    with pytest.raises(SourceError, match=r"nothing says whose 'p in' is: .* such as root.a.b.`p in`"):
+    with pytest.raises(SourceError, match=r"no device for column 'p in': .* such as root.a.b.`p in`"):
         parts_of(read(tmp_path, "Time,p in\n1,2\n"), None, "x.csv")
 
 

@@ -476,3 +476,73 @@ def test_a_column_without_values_creates_no_series_and_fits_any(tmp_path: Path) 
     (tmp_path / "p.csv").write_text('time,b,new,v\n1,,"",1\n2,,,2\n')
     assert 0 == run(tmp_path, "--device", "root.a.d", str(tmp_path / "p.csv"))
     assert ["root.a.d.b", "root.a.d.v"] == [row[0] for row in rows(tmp_path, "show timeseries")]
+
+
+@pytest.mark.parametrize(
+    "options", [("--format", "parquet"), ("--format", "tsfile"), *[("--format", f, "--types") for f in ("csv", "json")]]
+)
+def test_a_folder_of_an_export_restores_its_devices(tmp_path: Path, options: tuple[str, ...]) -> None:
+    define(
+        tmp_path,
+        "create aligned timeseries root.a.`pump 1`(`p in` STRING, n INT32)",
+        "insert into root.a.`pump 1`(time, `p in`, n) aligned values (1, '007', 7), (2, null, 8), (3, '', null)",
+        "insert into root.a._pump_1_(time, m) values (1, 9007199254740993)",
+        "insert into root.a.`{file}`(time, `x(FLOAT)`) values (1, true)",
+    )
+    data, out = str(tmp_path / "data"), tmp_path / "out"
+    ask = ("show timeseries", "select * from root.a.** align by device")
+    before = [rows(tmp_path, text) for text in ask]
+    assert 0 == exporter.main(["-d", data, "root.a.**", "-o", str(out), "--quiet", *options])
+    assert 3 == len(list(out.iterdir()))
+    define(tmp_path, "drop database root.a")
+    assert 0 == run(tmp_path, *map(str, sorted(out.iterdir())))
+    assert before == [rows(tmp_path, text) for text in ask]
+    aligned = {device: flag for device, flag, *_ in rows(tmp_path, "show devices")}
+    typed = options[1] in ("parquet", "tsfile")
+    assert typed == (aligned["root.a.`pump 1`"] == "true")
+
+
+def test_a_device_that_an_option_names_goes_before_that_of_the_file(tmp_path: Path) -> None:
+    define(tmp_path, "insert into root.a.d(time, n) values (1, 7)")
+    assert 0 == exporter.main(
+        ["-d", str(tmp_path / "data"), "root.a.d.*", "-o", str(tmp_path / "d.parquet"), "--quiet"]
+    )
+    assert 0 == run(tmp_path, "--device", "root.b.e", str(tmp_path / "d.parquet"))
+    assert [(1, 7)] == rows(tmp_path, "select n from root.b.e")
+
+
+def test_a_tsfile_is_loaded_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    define(tmp_path, "insert into root.a.d(time, n) values (1, 7)")
+    file = tmp_path / "it's all.tsfile"
+    assert 0 == exporter.main(["-d", str(tmp_path / "data"), "root.a.**", "-o", str(file), "--quiet"])
+    define(tmp_path, "drop database root.a")
+    assert 0 == run(tmp_path, str(file))
+    assert "1 TsFile loaded, whose points are not counted here\n" in capsys.readouterr().out
+    assert [(1, 7)] == rows(tmp_path, "select n from root.a.d")
+    assert 1 == run(tmp_path, "--device", "root.b", str(file))
+    assert "is a TsFile, which names its devices: leave --device and --device-column out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("batch_rows", ["2", "100"])
+def test_points_that_replace_others_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], batch_rows: str
+) -> None:
+    first, second = tmp_path / "a.csv", tmp_path / "b.csv"
+    first.write_text("time,x,y\n1,1,1\n2,2,\n3,3,3\n2,4,5\n2,6,7\n")
+    second.write_text("time,y,z\n3,1,1\n4,2,2\n")
+    arguments = ("--device", "root.a.d", "--time-format", "epoch", "--batch-rows", batch_rows)
+    assert 0 == run(tmp_path, *arguments, str(first), str(second))
+    assert "note: 4 points replaced others of this import with the same series and time\n" in capsys.readouterr().err
+    assert [(1, 1, 1, None), (2, 6, 7, None), (3, 3, 1, 1), (4, None, 2, 2)] == rows(
+        tmp_path, "select x, y, z from root.a.d"
+    )
+    assert 0 == run(tmp_path, *arguments, str(second))
+    assert "replaced" not in capsys.readouterr().err
+
+
+def test_columns_that_are_left_out_do_not_refuse_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "p.parquet"
+    pq.write_table(pa.table({"time": pa.array([1]), "l": pa.array([[1]]), "x": pa.array([3.0])}), source)
+    assert 0 == run(tmp_path, "--device", "root.a.d", str(source))
+    assert "note: l is left out: no series can hold list<element: int64>\n" in capsys.readouterr().err
+    assert [(1, 3.0)] == rows(tmp_path, "select x from root.a.d")

@@ -54,7 +54,7 @@ def test_csv_quotes_fields_that_would_be_read_as_others() -> None:
 
 def test_json_lines() -> None:
     rows = [json.loads(line) for line in lines("json")]
-    assert {"Time": "1970-01-01T01:00:00.000+01:00", "n": 1.5, "t": "a,b", "b": True, "x": "00ff"} == rows[0]
+    assert {"Time": "1970-01-01T01:00:00.000+01:00", "n": 1.5, "t": "a,b", "b": True, "x": "0x00ff"} == rows[0]
     assert rows[1]["n"] is None
 
 

@@ -3,7 +3,8 @@
     a device                         root.a.b
     a template and the file's name   root.a.{file}
     a template and a column          root.a.{device}, with the values of the column
-    no template                      the column has paths of devices; without one, columns are called by their paths
+    no template                      the column has paths of devices; without one, the device that the file names, or
+                                     columns are called by their paths
 
 Not thread-safe.
 """
@@ -29,12 +30,13 @@ class Destination:
     """Where the columns of a file go.
 
     A template with its fields filled in, quoted as needed, is the device; without a template, the column of devices
-    holds whole paths, or columns are called by theirs.
+    holds whole paths, or `stated` is the device, or columns are called by their paths.
     """
 
-    def __init__(self, template: str | None, file: Path) -> None:
+    def __init__(self, template: str | None, file: Path, stated: str | None = None) -> None:
         self._template = template
         self._file = file
+        self._stated = stated
         #: Devices by the value of the column of devices.
         self._devices: dict[str | None, str] = {}
 
@@ -62,10 +64,12 @@ class Destination:
             return self.device(value), name
         if value is not None:
             return self.device(value), unquote_node(name)
+        if self._stated is not None:
+            return self._stated, name
         if not name.startswith("root."):
             raise SourceError(
-                f"{self._file}: nothing says whose {name!r} is: --device root.a.b does; without it columns are named "
-                f"by their paths, such as root.a.b.{quote_node(name)}"
+                f"{self._file}: no device for column {name!r}: --device root.a.b names one, or the columns have "
+                f"paths as names, such as root.a.b.{quote_node(name)}"
             )
         try:
             device, measurement = split_series(name)

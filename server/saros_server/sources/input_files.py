@@ -3,6 +3,7 @@
     opened_file      the format, by the content; and its bytes, unpacked
     csv_files        CSV; annotated_csv: InfluxDB's, with several tables
     json_lines       JSON lines
+    parquet_files    Parquet
     source_layout    the columns of a batch as times and typed values
 
 No database here. Not thread-safe.
@@ -19,9 +20,9 @@ from saros_server.sources.annotated_csv import is_annotated, read_annotated_csv
 from saros_server.sources.csv_files import read_csv
 from saros_server.sources.json_lines import read_json_lines
 from saros_server.sources.opened_file import InputFile, input_file
-from saros_server.sources.source_layout import Layout, NewSeries, Series, SourceBatch
+from saros_server.sources.parquet_files import read_parquet
+from saros_server.sources.source_layout import NewSeries, Series, SourceBatch
 from saros_server.sources.source_options import SourceError, SourceOptions
-from saros_storage.base.arrow import data_type_of
 
 #: What Arrow says of bytes that are none of the encoding's.
 _NOT_TEXT = "invalid UTF8"
@@ -52,23 +53,9 @@ def _reader(
         raise SourceError(f"{source.name} is a TsFile, which is loaded by SQL: load '{source.path.resolve()}'")
     if source.format == "csv":
         return read_annotated_csv if is_annotated(source, options) else read_csv
-    return read_json_lines if source.format == "json" else _read_parquet
+    return read_json_lines if source.format == "json" else read_parquet
 
 
 def _begins_as_utf_16(file: Path) -> bool:
     with file.open("rb") as stream:
         return stream.read(2) in _UTF_16
-
-
-def _read_parquet(file: InputFile, options: SourceOptions, series: Series) -> Iterator[SourceBatch]:
-    import pyarrow.parquet as pq
-
-    source = pq.ParquetFile(file.path)
-    schema = source.schema_arrow
-    types = {field.name: data_type_of(field.type) for field in schema}
-    stated = {name: type_ for name, type_ in types.items() if type_ is not None}
-    layout = Layout(schema.names, stated, options, series, file.name)
-    total, row = max(source.metadata.num_rows, 1), 0
-    for batch in source.iter_batches(options.batch_rows):
-        row += batch.num_rows
-        yield layout.convert(batch, row - batch.num_rows, file.size * row // total)

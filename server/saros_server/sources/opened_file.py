@@ -27,7 +27,8 @@ FORMATS = ("csv", "json", "parquet", "tsfile")
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\x04\x22\x4d\x18": "lz4"}
 #: Endings of names of such files.
 COMPRESSED_SUFFIXES = (".gz", ".zst", ".bz2", ".lz4")
-_TYPED = {b"PAR1": "parquet", b"TsFile": "tsfile"}
+_TSFILE = b"TsFile"
+_TYPED = {b"PAR1": "parquet", _TSFILE: "tsfile"}
 #: Files that are refused.
 _REFUSED = {
     b"PK\x03\x04": "a zip archive, as spreadsheets are: unpack it, or save the sheet as CSV",
@@ -121,6 +122,12 @@ class _Part(io.RawIOBase):
         if self._left is not None:
             self._left -= len(found)
         return found
+
+
+def is_tsfile(path: Path) -> bool:
+    """Whether the file begins as a TsFile does. Raises OSError."""
+    with path.open("rb") as stream:
+        return stream.read(len(_TSFILE)) == _TSFILE
 
 
 def input_file(path: Path, name: str, format_: str | None, encoding: str) -> InputFile:

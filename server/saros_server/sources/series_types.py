@@ -40,6 +40,11 @@ class SeriesTypes:
             known = self._devices[device] = self._found(device)
         return known.get(measurement)
 
+    def has(self, device: str) -> bool:
+        """Whether the device has series."""
+        self.type_of(device, "")
+        return bool(self._devices[device])
+
     def write(self, device: str, types: Mapping[str, DataType], *, aligned: bool) -> None:
         """Note that the import writes columns of these types, which makes the series.
 

@@ -207,7 +207,7 @@ def _json_values(column: pa.Array) -> list[Any]:
     if pa.types.is_floating(column.type):
         return [v if v is None or np.isfinite(v) else float_text(v) for v in _float_values(column)]
     if pa.types.is_binary(column.type) or pa.types.is_date(column.type):
-        return [None if v is None else v.hex() if isinstance(v, bytes) else str(v) for v in column.to_pylist()]
+        return [None if v is None else f"0x{v.hex()}" if isinstance(v, bytes) else str(v) for v in column.to_pylist()]
     values: list[Any] = column.to_pylist()
     return values
 

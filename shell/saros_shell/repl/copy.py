@@ -12,8 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 
 import saros
+from saros_server.sources.parquet_files import StatedDevice, with_metadata
 from saros_server.sources.plurals import counted
 from saros_shell.output.render import RENDERERS
+from saros_storage.base.paths import quote_node
 from saros_storage.io.disk import FULL_ERRNOS
 
 _FORM = re.compile(
@@ -35,14 +37,21 @@ def copy_command(connection: saros.Connection, text: str) -> str:
     return f"{counted(rows, 'row')} -> {target}{missing}"
 
 
-def write_result(cursor: saros.Cursor, target: Path) -> int:
-    """Write the cursor's rows to `target` by its suffix; returns their number."""
+def write_result(cursor: saros.Cursor, target: Path, *, device: StatedDevice | None = None, typed: bool = False) -> int:
+    """Write the cursor's rows to `target` by its suffix; returns their number.
+
+    device  whose series the columns are; Parquet names it
+    typed   columns of text formats are called by the paths of their series, with their types
+    """
     part = target.with_name(target.name + ".part")
     kind = target.suffix.lower().lstrip(".")
     if kind not in ("csv", "json", "parquet"):
         raise saros.InterfaceError(f"cannot tell the format of {target.name}: end it in .csv, .json or .parquet")
     try:
-        rows = _write_parquet(cursor, part) if kind == "parquet" else _write_text(cursor, part, kind)
+        if kind == "parquet":
+            rows = _write_parquet(cursor, part, device)
+        else:
+            rows = _write_text(cursor, part, kind, _titles(cursor, device) if typed else None)
         part.replace(target)
     except OSError as error:
         raise cannot_write(target, error) from error
@@ -57,7 +66,18 @@ def cannot_write(target: Path, error: OSError) -> saros.Error:
     return saros.OperationalError(said, 611) if error.errno in FULL_ERRNOS else saros.InterfaceError(said)
 
 
-def _write_text(cursor: saros.Cursor, part: Path, kind: str) -> int:
+def _titles(cursor: saros.Cursor, device: StatedDevice | None) -> list[str]:
+    """The names of the columns with their types: root.a.b.temperature(FLOAT)."""
+    titles = []
+    for name, type_, *_ in cursor.description or ():
+        if name == "Time":
+            titles.append(name)
+        else:
+            titles.append(f"{name if device is None else f'{device.path}.{quote_node(name)}'}({type_})")
+    return titles
+
+
+def _write_text(cursor: saros.Cursor, part: Path, kind: str, titles: list[str] | None) -> int:
     rows = 0
 
     def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -67,16 +87,20 @@ def _write_text(cursor: saros.Cursor, part: Path, kind: str) -> int:
             yield batch
 
     schema, batches = cursor.fetch_stream()
+    if titles is not None:
+        schema = pa.schema([field.with_name(title) for field, title in zip(schema, titles, strict=True)])
     with part.open("w", encoding="utf-8", newline="") as stream:
         for line in RENDERERS[kind](schema, counted(batches)):
             stream.write(line + "\n")
     return rows
 
 
-def _write_parquet(cursor: saros.Cursor, part: Path) -> int:
+def _write_parquet(cursor: saros.Cursor, part: Path, device: StatedDevice | None) -> int:
     import pyarrow.parquet as pq
 
+    types = [str(column[1]) for column in cursor.description or ()]
     schema, batches = cursor.fetch_stream()
+    schema = with_metadata(schema, types, device)
     rows = 0
     with pq.ParquetWriter(part, schema) as writer:
         for batch in batches:

@@ -1,6 +1,7 @@
 """`saros export PATTERNS`: devices into files, or one query's rows into one file.
 
     saros export 'root.plant.**' -o out --format parquet      out/root.plant.pump1.parquet ...: one file per device
+    saros export 'root.plant.**' -o out --format csv --types  with root.plant.pump1.temperature(FLOAT) as names
     saros export 'root.plant.**' -o plant.tsfile              one TsFile with all of them, with their encodings
     saros export -e "select ..." -o result.csv                a query's rows
 
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import saros
 from saros_server.config.arguments import CommandParser
+from saros_server.sources.parquet_files import StatedDevice
 from saros_server.sources.plurals import counted
 from saros_shell.output.login import password_of
 from saros_shell.output.progress import Progress
@@ -73,6 +75,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("-e", "--execute", metavar="SQL", help="export this query's rows instead")
     made.add_argument("-o", "--output", required=True, metavar="PATH", help="folder, or a file that ends in its format")
     made.add_argument("--format", choices=FORMATS, help="default: by the output's suffix, else parquet")
+    made.add_argument(
+        "--types", action="store_true", help="CSV and JSON: name columns by path and type, as import restores them"
+    )
     made.add_argument("--start", metavar="TIME", help="first time, inclusive")
     made.add_argument("--end", metavar="TIME", help="last time, exclusive")
     made.add_argument("--zone", metavar="NAME", help="time zone of --start, --end and times in CSV")
@@ -96,7 +101,7 @@ def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
         if is_non_query(options.execute):
             raise saros.InterfaceError("-e needs a query that gives rows and writes none; this statement was not run")
         with connection.execute(options.execute) as cursor:
-            return Report(1, write_result(cursor, target))
+            return Report(1, write_result(cursor, target, typed=options.types))
     devices = find_devices(connection, options.patterns)
     if not devices:
         raise saros.InterfaceError(
@@ -104,18 +109,18 @@ def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
         )
     where = _where(options)
     progress = Progress(len(devices), quiet=options.quiet)
-    if kind == "tsfile":
+    if suffix != kind:
+        report = _write_each(connection, devices, where, target, kind, progress, typed=options.types)
+    elif kind == "tsfile":
         from saros_shell.transfer.tsfile_export import write_tsfile
 
         report = Report(1, write_tsfile(connection, devices, where, target, progress), "point")
-    elif suffix == kind:
-        if len(devices) > 1:
-            raise saros.InterfaceError(
-                f"{target} is one file, and there are {len(devices)} devices: give a folder, or a .tsfile"
-            )
-        report = Report(1, _write_device(connection, devices[0], where, target))
+    elif len(devices) > 1:
+        raise saros.InterfaceError(
+            f"{target} is one file, and there are {len(devices)} devices: give a folder, or a .tsfile"
+        )
     else:
-        report = _write_each(connection, devices, where, target, kind, progress)
+        report = Report(1, _write_device(connection, devices[0], where, target, typed=options.types))
     progress.finish()
     return report
 
@@ -135,26 +140,40 @@ def _where(options: argparse.Namespace) -> str:
 
 
 def _write_each(
-    connection: saros.Connection, devices: Sequence[Device], where: str, folder: Path, kind: str, progress: Progress
+    connection: saros.Connection,
+    devices: Sequence[Device],
+    where: str,
+    folder: Path,
+    kind: str,
+    progress: Progress,
+    *,
+    typed: bool,
 ) -> Report:
     """One file per device, named by it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise cannot_write(folder, error) from error
-    report = Report()
+    report = Report(unit="point" if kind == "tsfile" else "row")
     for device, name in zip(devices, file_names([device.path for device in devices]), strict=True):
-        report.count += _write_device(connection, device, where, folder / f"{name}.{kind}")
+        report.count += _write_device(connection, device, where, folder / f"{name}.{kind}", typed=typed)
         report.files += 1
         progress.move_to(report.files)
         progress.show(report.count, report.count * len(device.series))
     return report
 
 
-def _write_device(connection: saros.Connection, device: Device, where: str, target: Path) -> int:
+def _write_device(
+    connection: saros.Connection, device: Device, where: str, target: Path, *, typed: bool = False
+) -> int:
+    if target.suffix == ".tsfile":
+        from saros_shell.transfer.tsfile_export import write_tsfile
+
+        return write_tsfile(connection, [device], where, target, Progress(1, quiet=True))
+    stated = StatedDevice(device.path, device.aligned)
     columns = ", ".join(f"{name} as {name}" for name, *_ in device.series)
     with connection.execute(f"select {columns} from {device.path}{where}") as cursor:  # noqa: S608 (canonical names)
-        return write_result(cursor, target)
+        return write_result(cursor, target, device=stated, typed=typed)
 
 
 def file_names(paths: Sequence[str]) -> list[str]:

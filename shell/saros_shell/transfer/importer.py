@@ -1,14 +1,15 @@
-"""`saros import FILES`: CSV and Parquet into a database, by columns, resumable, bad rows set aside.
+"""`saros import FILES`: files into a database, by columns, resumable, bad rows set aside.
 
-    file -> source batches (`input_files.py`) -> device, times, columns -> Connection.bulk_writer
-              │       └ bad rows (line, reason, values) -> <file>.bad.csv
-              └ types of existing series (`series_types.py`)
+    CSV, JSON lines, Parquet   source batches (`input_files.py`) -> device, times, columns -> Connection.bulk_writer
+                                 │       └ bad rows (line, reason, values) -> <file>.bad.csv
+                                 └ types of existing series (`series_types.py`)
+    TsFile                     LOAD
 
 A device is fixed (`--device root.a.b`), one per file (`{file}` in it is the file's name without suffix), or one per
-value of a column (`--device-column NAME`, `{device}` in `--device`). Without `--device` the names of columns, or the
-values of that column, are paths, as in what a query exports. Once a second all that was read is made sure to be
-written, and the state file says how far each file is, so that `--resume` goes on there; since equal times overwrite, a
-batch written twice changes nothing.
+value of a column (`--device-column NAME`, `{device}` in `--device`). Without `--device` the file names it, or the names
+of columns, or the values of that column, are paths, as in what a query exports. Once a second all that was read is made
+sure to be written, and the state file says how far each file is, so that `--resume` goes on there; since equal times
+overwrite, a batch written twice changes nothing.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ from saros.base.target import without_password
 from saros_server.config.arguments import CommandParser, at_least
 from saros_server.sources.destination import Destination, by_device, check_device
 from saros_server.sources.input_files import read_source
+from saros_server.sources.opened_file import FORMATS, is_tsfile
+from saros_server.sources.parquet_files import stated_device
 from saros_server.sources.plurals import counted
 from saros_server.sources.series_types import FileSeries, SeriesTypes
 from saros_server.sources.source_layout import Rounded, SourceBatch
@@ -42,6 +45,7 @@ from saros_server.sources.source_times import CUT_NOTE, NO_TICKS, NO_TIME, cut_t
 from saros_shell.output.login import password_of
 from saros_shell.output.progress import Progress
 from saros_shell.output.render import iso_times
+from saros_shell.transfer.replaced import ReplacedPoints
 from saros_storage.base.types import DataType
 
 #: Bad rows shown on the terminal; all of them are in the side file.
@@ -71,6 +75,9 @@ class Report:
     rounded: dict[str, Rounded] = field(default_factory=dict)
     #: Some times are whole numbers, and nobody has said of what unit.
     bare_times: bool = False
+    #: Files that were loaded as they are; their rows and points are not counted.
+    tsfiles: int = 0
+    replaced: ReplacedPoints = field(default_factory=ReplacedPoints)
     #: First and last time.
     times: tuple[pa.Scalar, pa.Scalar] | None = None
     #: What was decided that may not be what was meant.
@@ -129,6 +136,12 @@ def main(arguments: Sequence[str]) -> int:
                 "the times are whole numbers, taken as of the database's unit since 1970: --time-format epoch:s says "
                 "that they are seconds (also epoch:ms, epoch:us, epoch:ns), '%Y%m%d%H%M%S' that they are dates"
             )
+    if report.tsfiles:
+        sys.stdout.write(f"{counted(report.tsfiles, 'TsFile')} loaded, whose points are not counted here\n")
+    if report.replaced.count:
+        number = counted(report.replaced.count, "point")
+        least = "" if report.replaced.is_exact else "at least "
+        report.notes.insert(0, f"{least}{number} replaced others of this import with the same series and time")
     report.notes[:0] = map(str, report.rounded.values())
     for name in report.bad_files:
         sys.stdout.write(f"bad rows: {name}\n")
@@ -146,7 +159,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """What the command takes."""
-    made = CommandParser(prog="saros import", description="Load CSV or Parquet files.")
+    made = CommandParser(
+        prog="saros import", description="Load CSV, JSON lines, Parquet and TsFiles, compressed or not."
+    )
     made.add_argument("files", nargs="+", metavar="FILE")
     made.add_argument(
         "-d", "--database", default="./data", metavar="TARGET", help="folder or saros://host (default ./data)"
@@ -154,11 +169,11 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--device",
         metavar="PATH",
-        help="root.a.b, root.a.{file} or root.a.{device}; default: columns are named by full path, root.a.b.c",
+        help="root.a.b, root.a.{file} or root.a.{device}; default: the file's own, or columns are named by path",
     )
     made.add_argument("--device-column", metavar="NAME", help="column that names the device")
     made.add_argument("--aligned", action="store_true", help="make new devices aligned")
-    made.add_argument("--format", choices=("csv", "parquet"), help="default: by the file's suffix")
+    made.add_argument("--format", choices=FORMATS, help="default: by the file's content")
     made.add_argument(
         "--time-column",
         action="append",
@@ -227,15 +242,14 @@ def describe_types(types: Mapping[str, Sequence[DataType]]) -> list[str]:
 
 def run(connection: saros.Connection, files: list[Path], source: SourceOptions, options: argparse.Namespace) -> Report:
     """Load the files one after the other."""
-    state = State(Path(options.state), _goal(options), resume=options.resume)
     report = Report()
     progress = Progress(sum(f.stat().st_size for f in files), quiet=options.quiet)
     clock = connection.execute("show current_timestamp").fetch_arrow().schema.types[0]
-    source = replace(source, unit=clock.unit)
-    types = SeriesTypes(connection)
+    state = State(Path(options.state), _goal(options), resume=options.resume)
     with connection.bulk_writer() as writer:
+        loader = _Loader(connection, writer, replace(source, unit=clock.unit), options, state, report, progress, clock)
         for file in files:
-            _load(writer, file, source, options, state, report, progress, clock, types)
+            loader.load(file)
             report.files += 1
     report.points = writer.progress.points
     state.remove()
@@ -243,48 +257,81 @@ def run(connection: saros.Connection, files: list[Path], source: SourceOptions, 
     return report
 
 
-def _load(
-    writer: BulkWriter,
-    file: Path,
-    source: SourceOptions,
-    options: argparse.Namespace,
-    state: State,
-    report: Report,
-    progress: Progress,
-    clock: pa.DataType,
-    types: SeriesTypes,
-) -> None:
-    """`clock`: the type of times in the database's unit and the session's zone."""
-    done = state.rows_of(file)
-    series = FileSeries(Destination(options.device, file), types)
-    with ExitStack() as stack:
-        bad = BadRows(file, stack, append=done > 0)
-        before = progress.bytes_done
-        for found in read_source(file, options.format, source, series):
-            progress.move_to(before + found.position)
-            if done and found.stop_row <= done:
-                continue
-            batch = replace(found, times=cut_to(found.times, clock.unit, CUT_NOTE, report.notes))
-            report.add_columns(batch)
-            for device, part in by_device(batch, series.destination) if batch.times_count else ():
-                types.write(device, {c.name: c.type for c in part.columns}, aligned=options.aligned)
-                columns = {c.name: c.values for c in part.columns}
-                writer.add(device, part.times, columns, aligned=options.aligned or None)
-            report.rows += batch.times_count
-            if pa.types.is_int64(batch.times.type) or pa.types.is_timestamp(batch.times.type):
-                report.add_times(batch.times.cast(clock, safe=False))
-            report.notes += [note for note in batch.notes if note not in report.notes]
-            report.bad_rows += bad.write(batch)
-            report.bare_times |= source.time_format is None and pa.types.is_int64(batch.times.type)
-            report.bad_times |= any(row.reason.endswith((NO_TIME, NO_TICKS)) for row in batch.bad)
-            state.record(file, batch.stop_row)
-            if state.is_due:
-                writer.flush()
-                state.save()
-            progress.show(report.rows, writer.progress.points)
-        progress.move_to(before + file.stat().st_size)
-        if bad.count:
-            report.bad_files.append(str(bad.path))
+@dataclass(slots=True)
+class _Loader:
+    """What loads the files of an import."""
+
+    connection: saros.Connection
+    writer: BulkWriter
+    source: SourceOptions
+    options: argparse.Namespace
+    state: State
+    report: Report
+    progress: Progress
+    #: The type of times in the database's unit and the session's zone.
+    clock: pa.DataType
+    types: SeriesTypes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.types = SeriesTypes(self.connection)
+
+    def load(self, file: Path) -> None:
+        """Load a file. Raises SourceError, saros.Error."""
+        before = self.progress.bytes_done
+        try:
+            as_it_is = self.options.format in (None, "tsfile") and is_tsfile(file)
+        except OSError as error:
+            raise SourceError(f"cannot read {file}: {error.strerror}") from error
+        if as_it_is:
+            self._load_tsfile(file)
+        else:
+            self._load_rows(file, before)
+        self.progress.move_to(before + file.stat().st_size)
+
+    def _load_tsfile(self, file: Path) -> None:
+        if self.options.device is not None or self.options.device_column is not None:
+            raise SourceError(f"{file} is a TsFile, which names its devices: leave --device and --device-column out")
+        self.writer.flush()
+        path = str(file.resolve()).replace("'", "''")
+        self.connection.execute(f"load '{path}'")
+        self.report.tsfiles += 1
+
+    def _load_rows(self, file: Path, before: int) -> None:
+        done = self.state.rows_of(file)
+        stated = None if self.options.device or self.options.device_column else stated_device(file)
+        destination = Destination(self.options.device, file, stated.path if stated else None)
+        aligned = self.options.aligned or (stated is not None and stated.aligned and not self.types.has(stated.path))
+        with ExitStack() as stack:
+            bad = BadRows(file, stack, append=done > 0)
+            for found in read_source(file, self.options.format, self.source, FileSeries(destination, self.types)):
+                self.progress.move_to(before + found.position)
+                if done and found.stop_row <= done:
+                    continue
+                batch = replace(found, times=cut_to(found.times, self.clock.unit, CUT_NOTE, self.report.notes))
+                self._write(batch, destination, aligned=aligned)
+                self.report.bad_rows += bad.write(batch)
+                self.state.record(file, batch.stop_row)
+                if self.state.is_due:
+                    self.writer.flush()
+                    self.state.save()
+                self.progress.show(self.report.rows, self.writer.progress.points)
+            if bad.count:
+                self.report.bad_files.append(str(bad.path))
+
+    def _write(self, batch: SourceBatch, destination: Destination, *, aligned: bool) -> None:
+        report = self.report
+        report.add_columns(batch)
+        for device, part in by_device(batch, destination) if batch.times_count else ():
+            self.types.write(device, {c.name: c.type for c in part.columns}, aligned=aligned)
+            columns = {c.name: c.values for c in part.columns}
+            self.writer.add(device, part.times, columns, aligned=aligned or None)
+            report.replaced.add(device, part.times.cast(self.clock, safe=False).cast(pa.int64()), columns)
+        report.rows += batch.times_count
+        if pa.types.is_int64(batch.times.type) or pa.types.is_timestamp(batch.times.type):
+            report.add_times(batch.times.cast(self.clock, safe=False))
+        report.notes += [note for note in batch.notes if note not in report.notes]
+        report.bare_times |= self.source.time_format is None and pa.types.is_int64(batch.times.type)
+        report.bad_times |= any(row.reason.endswith((NO_TIME, NO_TICKS)) for row in batch.bad)
 
 
 def bad_rows_of(file: Path) -> Path:

@@ -1,0 +1,90 @@
+"""Points of an import that replace others of it: of two at one time in one series, the later one is kept.
+
+A run is what a batch has written to a device: distinct times in order, and which of them each series has. A batch is
+compared with the runs of its device that overlap it, which are none where rows come in the order of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from saros_storage.base.types import BoolArray, Int64Array
+
+#: Bytes of times and marks that are kept; later batches are compared with these alone.
+KEPT_BYTES_MAX = 128 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    times: Int64Array
+    #: Which times a series has; None: all.
+    present: Mapping[str, BoolArray | None]
+
+    @property
+    def nbytes(self) -> int:
+        return self.times.nbytes + sum(mask.nbytes for mask in self.present.values() if mask is not None)
+
+
+class ReplacedPoints:
+    """The number of points that replaced another one; `is_exact`: all batches were compared with all."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.is_exact = True
+        self._runs: dict[str, list[_Run]] = {}
+        self._kept_bytes = 0
+
+    def add(self, device: str, times: pa.Array, columns: Mapping[str, pa.Array]) -> None:
+        """Count those of a batch. `times`: int64, without nulls."""
+        present = {name: _present(values) for name, values in columns.items()}
+        run = self._distinct(_Run(times.to_numpy(), present))
+        runs = self._runs.setdefault(device, [])
+        first, last = run.times[0], run.times[-1]
+        overlapping = [one for one in runs if one.times[0] <= last and one.times[-1] >= first]
+        if overlapping:
+            self.count += sum(_again(name, run, overlapping) for name in run.present)
+        if self._kept_bytes + run.nbytes <= KEPT_BYTES_MAX:
+            self._kept_bytes += run.nbytes
+            runs.append(run)
+        else:
+            self.is_exact = False
+
+    def _distinct(self, batch: _Run) -> _Run:
+        """The batch with each time once, in order; points that others of it replace are counted."""
+        times = batch.times
+        if (times[1:] > times[:-1]).all():
+            return batch
+        order = np.argsort(times, kind="stable")
+        ordered = times[order]
+        starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+        present: dict[str, BoolArray | None] = {}
+        for name, mask in batch.present.items():
+            if mask is None:
+                self.count += len(times) - len(starts)
+                present[name] = None
+            else:
+                distinct = np.logical_or.reduceat(mask[order], starts)
+                self.count += int(mask.sum()) - int(distinct.sum())
+                present[name] = distinct
+        return _Run(ordered[starts], present)
+
+
+def _present(values: pa.Array) -> BoolArray | None:
+    return np.asarray(values.is_valid()) if values.null_count else None
+
+
+def _again(name: str, run: _Run, earlier: Sequence[_Run]) -> int:
+    """How many points of the series have the time of one in an earlier run."""
+    again = np.zeros(len(run.times), np.bool_)
+    for other in earlier:
+        if name in other.present:
+            places = np.minimum(np.searchsorted(other.times, run.times), len(other.times) - 1)
+            mask = other.present[name]
+            found = other.times[places] == run.times
+            again |= found if mask is None else found & mask[places]
+    own = run.present[name]
+    return int((again if own is None else again & own).sum())
