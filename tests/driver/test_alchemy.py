@@ -362,6 +362,8 @@ def test_what_there_is_no_word_for_is_refused(engine: sa.Engine) -> None:
     a = d.c.a
     for refused, word in (
         (sa.update(d).values(a=1), "UPDATE"),
+        (sa.insert(d).values(time=FIRST, a=1).returning(d.c.a), "RETURNING"),
+        (sa.delete(d).returning(d.c.a), "RETURNING"),
         (sa.select(d).distinct(), "DISTINCT"),
         (sa.select(a, odd.c["x y"]), "joins"),
         (sa.select(a).join(odd, d.c.time == odd.c.time), "joins"),

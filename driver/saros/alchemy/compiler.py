@@ -290,6 +290,10 @@ class SarosCompiler(compiler.SQLCompiler):
 
     # ------------------------------------------------------------------ what changes
 
+    def returning_clause(self, *_: Any, **__: Any) -> str:
+        """Refused."""
+        _unsupported("RETURNING", "the row is as it was written; read it with select()")
+
     def visit_update(self, *_: Any, **__: Any) -> str:
         """Refused."""
         _unsupported("UPDATE", "insert the row again: the later value of a time wins")

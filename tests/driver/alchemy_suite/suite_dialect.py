@@ -1,0 +1,78 @@
+"""The embedded dialect, for tests that begin with CREATE TABLE and rows without a time.
+
+    CREATE TABLE t (id INTEGER, data VARCHAR)     CREATE ALIGNED TIMESERIES root.suite.t(id INT32, data TEXT)
+    INSERT INTO t (id, data) VALUES (?, ?)        INSERT INTO root.suite.t (time, id, data) VALUES (now(), ?, ?)
+    DROP TABLE t                                  DELETE TIMESERIES root.suite.t.*
+
+Rows are ordered as they were inserted: the database counts nanoseconds, and statements have one row each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from saros.alchemy import EmbeddedDialect
+from saros.alchemy.compiler import SarosCompiler, SarosDDLCompiler, SarosPreparer
+
+DATABASE = "root.suite"
+
+
+class SuitePreparer(SarosPreparer):
+    """Tables without a schema are devices of one database."""
+
+    def format_table(self, table: Any, use_schema: bool = True, name: str | None = None, **more: Any) -> str:
+        """The path of the device."""
+        plain = str(name or table.name)
+        if table.schema is None and not plain.startswith("root."):
+            return f"{DATABASE}.{self.quote(plain)}"
+        return super().format_table(table, use_schema, name, **more)
+
+
+class SuiteCompiler(SarosCompiler):
+    """Adds the time to INSERT."""
+
+    def visit_insert(self, insert_stmt: Any, *args: Any, **kwargs: Any) -> str:
+        """With the time of the statement in front."""
+        base: Any = super()
+        text = str(base.visit_insert(insert_stmt, *args, **kwargs))
+        return text.replace("(", "(time, ", 1).replace("VALUES (", "VALUES (now(), ")
+
+
+class SuiteDDLCompiler(SarosDDLCompiler):
+    """Tables are aligned devices; keys, indexes, and constraints are nothing."""
+
+    def process(self, obj: Any, **more: Any) -> str:
+        """CREATE TABLE and DROP TABLE."""
+        kind = type(obj).__visit_name__
+        if kind not in ("create_table", "drop_table"):
+            return super().process(obj, **more)
+        device = self.preparer.format_table(obj.element)
+        if kind == "drop_table":
+            return f"DELETE TIMESERIES {device}.*"
+        types: Any = self.dialect.type_compiler_instance
+        columns = [f"{self.preparer.quote(c.name)} {types.process(c.type)}" for c in obj.element.columns]
+        return f"CREATE ALIGNED TIMESERIES {device}({', '.join(columns)})"
+
+
+class SuiteDialect(EmbeddedDialect):
+    """See the module."""
+
+    driver = "suite"
+    supports_statement_cache = True
+    preparer = SuitePreparer
+    statement_compiler = SuiteCompiler
+    ddl_compiler = SuiteDDLCompiler
+    use_insertmanyvalues = False
+    supports_multivalues_insert = False
+
+    def has_table(self, connection: Any, table_name: str, schema: str | None = None, **more: Any) -> bool:
+        """Whether the device has a series."""
+        return super().has_table(connection, table_name, schema or DATABASE, **more)
+
+    def get_columns(self, connection: Any, table_name: str, schema: str | None = None, **more: Any) -> Any:
+        """The series without the time."""
+        return super().get_columns(connection, table_name, schema or DATABASE, **more)[1:]
+
+    def get_table_names(self, connection: Any, schema: str | None = None, **more: Any) -> list[str]:
+        """Devices of the database."""
+        return super().get_table_names(connection, schema or DATABASE, **more)
