@@ -20,6 +20,7 @@ import pytest
 from waiting import PATIENCE_S
 
 import saros
+from saros_shell.repl.repl import prompt_text
 
 pytestmark = pytest.mark.slow
 
@@ -85,6 +86,20 @@ def banner(folder: Path) -> str:
         made.process.kill()
         made.process.wait()
         os.close(made.end)
+
+
+@pytest.mark.parametrize(
+    ("form", "target", "expected"),
+    [
+        ("{target}> ", "./data", "data> "),
+        ("{target}> ", "/var/lib/saros/", "saros> "),
+        ("{target}> ", "saros://ann:secret@plant:7000,b?tls=ca.pem", "ann@plant:7000+1> "),
+        ("{user} at {target}: ", "saros://plant", " at plant:6667: "),
+        ("\x1b[31m{no}> ", "data", "\x1b[31m{no}> "),
+    ],
+)
+def test_the_prompt_tells_user_and_target(form: str, target: str, expected: str) -> None:
+    assert expected == prompt_text(form, target)
 
 
 def one_command(terminal: Terminal, text: str, words: str) -> str:
@@ -189,12 +204,38 @@ def test_a_deletion_with_a_wildcard_is_confirmed(terminal: Terminal) -> None:
     terminal.until("data>")
 
 
+def test_nothing_is_asked_and_told_if_the_user_wants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with saros.connect(tmp_path / "data") as connection:
+        connection.insert("root.a.d", [1], {"x": [1]})
+    made = Terminal(str(tmp_path / "data"), "--yes", "--quiet")
+    try:
+        assert "Statements end with" not in made.until("data>")
+        made.type("drop database root.a;\r")
+        assert "Continue?" not in made.until("data>")
+        made.type("\\l\r")
+        made.until("(0 rows)")
+    finally:
+        made.process.kill()
+        made.process.wait()
+        os.close(made.end)
+
+
 def test_a_statement_is_edited_in_an_editor(terminal: Terminal, tmp_path: Path) -> None:
     (tmp_path / "mine.sql").write_text("select count(column1) from root.plant.pump1;", encoding="utf-8")
     terminal.type(f"\\e {tmp_path / 'mine.sql'}\r")
     terminal.until("select count(column1) from root.plant.pump1;")
     terminal.type("\r")
     terminal.until("(1 row)")
+    terminal.until("data>")
+
+
+def test_ctrl_l_typed_ahead_clears_the_screen_of_the_next_prompt(terminal: Terminal) -> None:
+    terminal.type("\\timing on\r\x0c")
+    terminal.until("timing is on")
+    cleared = terminal.until("\x1b[2J")  # erases the screen
+    assert "\x1b[?2004h" in cleared  # in raw mode: the terminal's answers are not echoed
     terminal.until("data>")
 
 

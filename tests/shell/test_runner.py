@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import saros
-from saros_shell.repl.runner import NO_SERIES, NOTHING_DELETED, STALE, Settings, StatementRunner
+from saros_shell.repl.hints import NO_SERIES
+from saros_shell.repl.runner import NOTHING_DELETED, STALE, Settings, StatementRunner
 
 
 @pytest.fixture
@@ -53,6 +54,22 @@ def test_data_that_is_missing_is_named_apart_from_the_rows(
 def test_a_name_that_is_no_series_is_noticed(query: str, expected: list[str], connection: saros.Connection) -> None:
     notes: list[str] = []
     assert StatementRunner(connection, list, notes.extend).run(f"select {query} from root.a.d where time > 9")
+    assert expected == notes
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("last nosuch from root.a.d", [NO_SERIES]),
+        ("last x, y from root.no.d", [NO_SERIES]),
+        ("last(nosuch) from root.a.d", [NO_SERIES]),
+        ("last x from root.a.d", []),
+        ("last nosuch, x from root.a.d where time > 9", []),
+    ],
+)
+def test_a_last_point_of_no_series_is_noticed(query: str, expected: list[str], connection: saros.Connection) -> None:
+    notes: list[str] = []
+    assert StatementRunner(connection, list, notes.extend).run(f"select {query}")
     assert expected == notes
 
 

@@ -268,7 +268,8 @@ def _edit(session: Session, name: str) -> bool:
         return True
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "statement.sql"
-        file.write_text(session.draft.rstrip() or session.last_statement, encoding="utf-8")
+        last = f"{session.last_statement};\n" if session.last_statement else ""
+        file.write_text(session.draft.rstrip() or last, encoding="utf-8")
         _run_editor(file)
         session.draft = script_text(str(file)).rstrip()
     return True

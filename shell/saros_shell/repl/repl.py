@@ -9,14 +9,18 @@ completion, which has a thread of its own.
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import sys
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import Application
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 
 import saros
@@ -62,7 +66,7 @@ class Shell:
             completer=SarosCompleter(DatabaseNames(lambda: self.session.runner.connection), usages),
             complete_while_typing=config.complete_while_typing,
             editing_mode=EditingMode.VI if config.vi_mode else EditingMode.EMACS,
-            enable_open_in_editor=True,
+            key_bindings=_key_bindings(),
             tempfile_suffix=".sql",
             multiline=Condition(lambda: not is_complete(self._prompt.default_buffer.text)),
             prompt_continuation=lambda width, *_: "-> ".rjust(width),
@@ -101,6 +105,27 @@ class Shell:
             print_lines(lines)
         elif not print_paged(lines):
             self.session.runner.error([UNREAD])
+
+
+def _key_bindings() -> KeyBindings:
+    """Keys that work another way than in prompt_toolkit."""
+    bindings = KeyBindings()
+
+    @bindings.add("c-x", "c-e")
+    def _edit(event: KeyPressEvent) -> None:
+        event.current_buffer.open_in_editor()  # and not run it: it may lack its semicolon
+
+    @bindings.add("c-l")
+    def _clear(event: KeyPressEvent) -> None:
+        # Keys typed ahead come before the terminal is in raw mode, where it would show its answer to the renderer.
+        asyncio.get_running_loop().call_soon(_clear_screen, event.app)
+
+    return bindings
+
+
+def _clear_screen(app: Application[Any]) -> None:
+    app.renderer.clear()
+    app.invalidate()
 
 
 def prompt_text(form: str, target: str) -> str:
