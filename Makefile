@@ -66,8 +66,10 @@ parser: .venv/.dev ## regenerate the parser from grammar/*.g4 (needs Java)
 proto: .venv/.dev ## regenerate the messages from wire/*.proto
 	@$(BIN)/python -m grpc_tools.protoc -I wire --python_out=wire/saros_wire/generated --pyi_out=wire/saros_wire/generated wire/*.proto
 
-console:        ## bundle the console from server/console (needs Node and npm)
+console:        ## bundle the console from server/console, and copy its charts for Spark's reports (needs Node and npm)
 	@cd server/console && npm ci --no-audit --no-fund --ignore-scripts && node build.mjs
+	@cd server/console/node_modules/uplot && cp dist/uPlot.iife.min.js dist/uPlot.min.css ../../../../spark/saros_spark/pipeline/page/ \
+		&& cp LICENSE ../../../../spark/saros_spark/pipeline/page/uPlot.LICENSE.txt
 
 bench: .venv/.dev ## the micro-benchmarks
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file; done

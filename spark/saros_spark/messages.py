@@ -1,4 +1,4 @@
-"""What Spark carries between the driver and its tasks: a task to read, the receipt of a task's rows, or its failure."""
+"""Messages between Spark's driver and its tasks: a task to read, the receipt of a task's rows, or its failure."""
 
 from __future__ import annotations
 

@@ -54,6 +54,17 @@ def test_the_licences_of_all_bundled_packages_are_told() -> None:
     assert len(found) == text.count("Permission is hereby granted, free of charge")
 
 
+def test_reports_of_pipelines_have_the_library_of_the_console() -> None:
+    """`make console` copies it."""
+    wanted = re.search(r'"uplot": "([\d.]+)"', (CONSOLE / "package.json").read_text(encoding="utf-8"))
+    assert wanted is not None
+    page = ROOT / "spark" / "saros_spark" / "pipeline" / "page"
+    assert f"uPlot (v{wanted[1]})" in (page / "uPlot.iife.min.js").read_text(encoding="utf-8")[:80]
+    assert f"uPlot {wanted[1]}" in (page / "report.html.jinja").read_text(encoding="utf-8")
+    script = (page / "report.js").read_text(encoding="utf-8")
+    assert [] == [found[0] for found in BANNED.finditer(script)]
+
+
 @pytest.mark.slow
 def test_the_sources_make_the_bundle(tmp_path: Path) -> None:
     if shutil.which("npm") is None:

@@ -134,9 +134,10 @@ steps:
     assert {"time", "device", "s", "v", "day"} == set(out.columns)
     report = (tmp_path / "report.html").read_text()
     assert "&lt;plant&gt;" in report
-    assert "1 series: 1 gaps, 1 outliers" in said[3]
-    assert "<td>20</td>" in report  # points that are missing
-    assert "://" not in report
+    assert "1 series: 1 gaps (0 long, 1 medium, 0 short), 1 outliers" in said[3]
+    assert "<dt>missing</dt><dd>20</dd>" in report
+    assert '<a href="rejected">rejected rows</a>' in report
+    assert '<a href="out">Parquet</a>' in report
 
 
 def test_a_row_that_lacks_a_value_breaks_no_rule_about_it(spark: Any, url: str, tmp_path: Path) -> None:

@@ -99,6 +99,8 @@ class Report:
     to: str
     columns: list[str] = field(default_factory=list)
     title: str = "Data quality"
+    #: Units of measurements, for the axes.
+    units: dict[str, str] = field(default_factory=dict)
     #: Expected distance of points, in seconds; none: the median.
     interval_s: float | None = None
     #: Points further from the median than so many (scaled) median absolute deviations are outliers.

@@ -1,194 +1,224 @@
-"""The step report: gaps, outliers and drift of series, as one HTML file that needs nothing else.
+"""The step report: the quality of series, as one HTML file that needs nothing else.
 
-    gap       two neighbours that are further apart than 1.5 times the expected distance
-    outlier   |value - median| > outlier x 1.4826 x MAD (median absolute deviation; of constant series nothing)
-    drift     (median of the last fifth of the time - of the first fifth) / (1.4826 x MAD)
+    Relation -> a statement per series -> Spark's tasks: points -> Quality -> page/report.html.jinja
 
-1.4826 makes the MAD of a normal distribution its standard deviation. Medians are Spark's percentile_approx.
+A task reads one series at a time, so that it needs memory for one, and sends back only figures. The page has a chart of
+each of the worst series (uPlot, with hover and zoom; a drawing of it for print), the worst device first.
 """
 
 from __future__ import annotations
 
-import html
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from saros_spark.base.connecting import connection_of
 from saros_spark.base.errors import SourceError
-from saros_spark.pipeline.definition import Report
-from saros_spark.pipeline.steps import Context, measurements_of
+from saros_spark.base.options import Connecting
+from saros_spark.base.worker_gc import collect_garbage
+from saros_spark.pipeline.definition import Export, Import, Report
+from saros_spark.pipeline.quality import GAP, LONG, MEDIUM, Quality, assess
+from saros_spark.pipeline.steps import Context
+from saros_spark.read.planning import Slice
+from saros_spark.read.scanning import Relation
+from saros_storage.base.paths import unquote_node
+from saros_storage.base.types import DataType
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from markupsafe import Markup
 
-_SCALE = 1.4826
-_GAP = 1.5
-_BUCKETS = 120
-_WIDTH, _HEIGHT = 240, 36
-_SERIES = ("device", "measurement")
+#: Series with a chart: a page of some megabytes, which browsers still show.
+_CHARTS_MAX = 500
+#: Tasks for each of Spark's slots, so that none waits long for the last one.
+_TASKS_PER_SLOT = 3
+#: Size of a chart's drawing, for print.
+_WIDTH, _HEIGHT = 600, 90
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A series to assess: how to read it, and how it is shown."""
+
+    device: str
+    measurement: str
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assessed:
+    """A series of the page; `number` names its place there."""
+
+    number: int
+    series: Series
+    quality: Quality
+    unit: str
+
+    @property
+    def has_chart(self) -> bool:
+        """Return whether the page shows a chart of it."""
+        return self.number < _CHARTS_MAX
 
 
 def write_report(context: Context, step: Report) -> str:
     """Write the file. Raises SourceError (no numbers, or the file cannot be written)."""
-    columns = step.columns or measurements_of(context, step.devices)
-    if not columns:
+    options = context.options(step.devices, columns=",".join(step.columns), startTime=step.start, endTime=step.end)
+    relation = Relation(options)
+    wanted = _series_of(relation)
+    if not wanted:
         raise SourceError(f"{step.devices} has no series of numbers")
-    points = context.read(
-        step.devices, columns=columns, start=step.start, end=step.end, layout="narrow", valueType="double"
-    )
-    known = _with_statistics(points.where("not isnan(value)"), step).persist()
-    try:
-        rows = sorted(_figures(known, step).collect(), key=lambda row: (row["device"], row["measurement"]))
-        lines = _lines(known)
-    finally:
-        known.unpersist()
+    ticks_per_second = relation.unit.value
+
+    def assessed(series: Series) -> tuple[Series, Quality | None]:
+        return series, _assess(series, options.connecting, ticks_per_second, step)
+
+    spark = context.spark.sparkContext
+    tasks = min(len(wanted), _TASKS_PER_SLOT * spark.defaultParallelism)
+    found = spark.parallelize(wanted, tasks).map(assessed).collect()
+    known = [(series, quality) for series, quality in found if quality is not None]
+    known.sort(key=lambda pair: (-pair[1].score, pair[0].device, pair[0].measurement))
+    rows = [Assessed(n, *pair, step.units.get(pair[0].measurement, "")) for n, pair in enumerate(known)]
     target = Path(context.pipeline.path(step.to))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(_page(step, rows, lines), encoding="utf-8")
+        target.write_text(render_page(context, step, rows, target), encoding="utf-8")
     except OSError as error:
         raise SourceError(f"cannot write {target}: {error.strerror}") from error
-    gaps, outliers = (sum(row[name] for row in rows) for name in ("gaps", "outliers"))
-    return f"{len(rows)} series: {gaps} gaps, {outliers} outliers, in {target}"
+    gaps = {name: sum(row.quality.gaps[name] for row in rows) for name in ("long", "medium", "short")}
+    outliers = sum(row.quality.outliers for row in rows)
+    told = ", ".join(f"{count} {name}" for name, count in gaps.items())
+    return f"{len(rows)} series: {sum(gaps.values())} gaps ({told}), {outliers} outliers, in {target}"
 
 
-def _with_statistics(points: DataFrame, step: Report) -> DataFrame:
-    """Points with what is known of their series. All of it is windows over a series: points are shuffled once."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F  # noqa: N812
+def _series_of(relation: Relation) -> list[Series]:
+    start, end = relation.span
+    return [
+        Series(device, unquote_node(name), relation.task(Slice((device,), (name,), start, end)).sql)
+        for device, types in relation.catalogue.devices.items()
+        for name, type_ in sorted(types.items())
+        if type_.is_numeric or type_ is DataType.BOOLEAN
+    ]
 
-    series = Window.partitionBy(*_SERIES)
-    in_time = series.orderBy("at")
-    whole = in_time.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    points = points.select(*_SERIES, F.col("time").cast("double").alias("at"), "value")
-    points = points.withColumn("step", F.col("at") - F.lag("at").over(in_time))
-    usual = F.percentile_approx("step", 0.5).over(whole) if step.interval_s is None else F.lit(step.interval_s)
-    points = points.withColumns(
-        {
-            "first": F.min("at").over(whole),
-            "last": F.max("at").over(whole),
-            "median": F.percentile_approx("value", 0.5).over(whole),
-            "expected": usual,
-        }
+
+def _assess(series: Series, connecting: Connecting, ticks_per_second: int, step: Report) -> Quality | None:
+    """Read a series and return its quality: the work of Spark's tasks."""
+    read = connection_of(connecting).execute(series.sql).fetch_arrow()
+    if read.num_columns < 3:  # the series was dropped
+        return None
+    read = read.drop_null()
+    at = read.column(0).cast("int64").to_numpy() / ticks_per_second
+    values = read.column(2).cast("float64").to_numpy()
+    collect_garbage()
+    return assess(at, values.astype(np.float64), step.interval_s, step.outlier)
+
+
+# ---------------------------------------------------------------------------------------------- the page
+
+
+def render_page(context: Context, step: Report, rows: Sequence[Assessed], target: Path) -> str:
+    """Return the page of series, the worst of which is the first; `target` is where it will be."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    page = Path(__file__).parent / "page"
+    environment = Environment(
+        loader=PackageLoader("saros_spark.pipeline", "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    points = points.withColumn("off", F.abs(F.col("value") - F.col("median")))
-    return points.withColumn("mad", F.percentile_approx("off", 0.5).over(whole))
-
-
-def _figures(known: DataFrame, step: Report) -> DataFrame:
-    """A row per series."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    fifth = (F.col("last") - F.col("first")) / 5
-    is_gap = F.col("step") > F.col("expected") * _GAP
-    is_outlier = (F.col("mad") > 0) & (F.col("off") > F.col("mad") * (step.outlier * _SCALE))
-    early = F.when(F.col("at") <= F.col("first") + fifth, F.col("value"))
-    late = F.when(F.col("at") >= F.col("last") - fifth, F.col("value"))
-    found = known.groupBy(*_SERIES).agg(
-        F.count("value").alias("points"),
-        *(F.first(name).alias(name) for name in ("first", "last", "median", "mad")),
-        F.min("value").alias("least"),
-        F.max("value").alias("most"),
-        F.count_if(is_gap).alias("gaps"),
-        F.max(F.when(is_gap, F.col("step"))).alias("longest"),
-        F.coalesce(F.sum(F.when(is_gap, F.round(F.col("step") / F.col("expected")) - 1)), F.lit(0)).alias("missing"),
-        F.count_if(is_outlier).alias("outliers"),
-        F.max_by("at", F.when(is_outlier, F.col("off"))).alias("worst"),
-        (F.percentile_approx(late, 0.5) - F.percentile_approx(early, 0.5)).alias("moved"),
+    environment.filters |= {"time": time_text, "seconds": seconds_text, "number": number_text, "drawing": _drawing}
+    devices: dict[str, list[Assessed]] = {}
+    for row in rows:
+        devices.setdefault(row.series.device, []).append(row)
+    return environment.get_template("report.html.jinja").render(
+        step=step,
+        rows=rows,
+        devices=devices,
+        steps=_links(context, target),
+        charts={row.number: _chart(row, devices[row.series.device]) for row in rows if row.has_chart},
+        rules={"gap": GAP, "medium": MEDIUM, "long": LONG, "charts": _CHARTS_MAX},
+        # Our own files and the library's, which no data are part of.
+        style=Markup((page / "uPlot.min.css").read_text("utf-8") + (page / "report.css").read_text("utf-8")),  # noqa: S704
+        library=Markup((page / "uPlot.iife.min.js").read_text("utf-8").partition("*/")[2]),  # noqa: S704
+        licence=Markup((page / "uPlot.LICENSE.txt").read_text("utf-8")),  # noqa: S704
+        script=Markup((page / "report.js").read_text("utf-8")),  # noqa: S704
     )
-    return found.withColumn("drift", F.when(F.col("mad") > 0, F.col("moved") / (F.col("mad") * _SCALE)))
 
 
-def _lines(known: DataFrame) -> dict[tuple[str, str], list[tuple[int, float]]]:
-    """Means in equal parts of each series' time: those of a page may lie months apart."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    width = F.greatest(F.col("last") - F.col("first"), F.lit(1e-6)) / _BUCKETS
-    bucket = F.least(F.lit(_BUCKETS - 1), F.floor((F.col("at") - F.col("first")) / width)).alias("bucket")
-    found: dict[tuple[str, str], list[tuple[int, float]]] = {}
-    for row in sorted(known.groupBy(*_SERIES, bucket).agg(F.avg("value").alias("mean")).collect()):
-        found.setdefault((row["device"], row["measurement"]), []).append((row["bucket"], row["mean"]))
+def _links(context: Context, target: Path) -> list[dict[str, Any]]:
+    """Return the steps before: results, and paths of their files relative to the report's folder."""
+    found = []
+    for step, said in context.done:
+        to = step.rejected if isinstance(step, Import) else step.to if isinstance(step, Export) else None
+        label = "rejected rows" if isinstance(step, Import) else "Parquet"
+        link = None if to is None or "://" in to else os.path.relpath(context.pipeline.path(to), target.parent)
+        found.append({"name": type(step).__name__.lower(), "said": said, "to": to, "label": label, "link": link})
     return found
 
 
-_STYLE = """
-body{font:14px system-ui,sans-serif;margin:1.5em;color:#222}table{border-collapse:collapse}
-td,th{padding:.3em .5em;border-bottom:1px solid #ddd;text-align:right;font-variant-numeric:tabular-nums}
-td,th{white-space:nowrap}td:first-child,th:first-child,td:nth-child(2),th:nth-child(2),td:nth-child(4),th:nth-child(4){text-align:left}
-thead th{position:sticky;top:0;background:#fff;border-bottom:2px solid #999}
-.device th{padding-top:1.2em;font-size:1.1em}
-.bad{background:#fde8e6}svg{display:block}path{fill:none;stroke:#2a6fb0;stroke-width:1.2}p{max-width:60em}
-"""
-_HEAD = ("measurement", "means", "points", "from and to (UTC)", "min", "median", "max", "gaps", "longest", "missing",
-         "outliers", "worst at", "drift")  # fmt: skip
+def _chart(row: Assessed, of_device: Sequence[Assessed]) -> dict[str, Any]:
+    """Return the line, the marks, and the flags of the same device, for the page's script."""
+    quality = row.quality
+    flags = [] if quality.runs is not None else [one for one in of_device if one.quality.runs]
+    return {
+        "name": row.series.measurement,
+        "unit": row.unit,
+        "line": [quality.line.at, quality.line.mean, quality.line.low, quality.line.high],
+        "gaps": [[gap.start, gap.end, gap.severity] for gap in quality.marked_gaps if gap.severity != "short"],
+        "outliers": quality.marked_outliers,
+        "flags": [{"name": one.series.measurement, "runs": one.quality.runs} for one in flags],
+        "sync": row.series.device,
+    }
 
 
-def _page(step: Report, rows: list[Row], lines: dict[tuple[str, str], list[tuple[int, float]]]) -> str:
-    title = html.escape(step.title)
-    devices: dict[str, list[str]] = {}
-    for row in rows:
-        line = lines.get((row["device"], row["measurement"]), [])
-        devices.setdefault(row["device"], []).append(_row(row, line))
-    body = "".join(
-        f'<tbody><tr class="device"><th colspan="{len(_HEAD)}">{html.escape(device)}</th></tr>{"".join(series)}</tbody>'
-        for device, series in devices.items()
+def _drawing(row: Assessed) -> Markup:
+    """The line as SVG, for print and where scripts do not run. It is made of numbers alone."""
+    from markupsafe import Markup
+
+    quality = row.quality
+    span, height = quality.last - quality.first or 1.0, quality.most - quality.least or 1.0
+
+    def x(at: float) -> float:
+        return (at - quality.first) / span * _WIDTH
+
+    def y(value: float) -> float:
+        return _HEIGHT - 3 - (value - quality.least) / height * (_HEIGHT - 6)
+
+    marks = "".join(
+        f'<rect class="{gap.severity}" x="{x(gap.start):.1f}" width="{max(x(gap.end) - x(gap.start), 1):.1f}" y="0"'
+        f' height="{_HEIGHT}"/>'
+        for gap in quality.marked_gaps
+        if gap.severity != "short"
     )
-    head = "".join(f"<th>{name}</th>" for name in _HEAD)
-    points, gaps, outliers = (sum(row[name] for row in rows) for name in ("points", "gaps", "outliers"))
-    about = (
-        f"Gaps: neighbours further apart than {_GAP} times the usual distance. Outliers: further from the median than"
-        f" {step.outlier:g} robust standard deviations. Drift: from the first fifth of the time to the last, in robust"
-        " standard deviations."
-    )
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f"<style>{_STYLE}</style></head>"
-        f"<body><h1>{title}</h1><p>{html.escape(step.devices)}: devices {len(devices):,}, series {len(rows):,}, points"
-        f" {points:,}; <b>gaps {gaps:,}, outliers {outliers:,}</b>.</p><p>{about}</p>"
-        f"<table><thead><tr>{head}</tr></thead>{body}</table></body></html>\n"
-    )
+    dots = "".join(f'<circle cx="{x(at):.1f}" cy="{y(v):.1f}" r="2.5"/>' for at, v in quality.marked_outliers)
+    path, moves = "", True
+    for at, mean in zip(quality.line.at, quality.line.mean, strict=True):
+        if mean is not None:
+            path += f"M{x(at):.1f} {y(mean):.1f}h1" if moves else f"L{x(at):.1f} {y(mean):.1f}"
+        moves = mean is None
+    size = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none"'
+    return Markup(f'<svg {size} aria-hidden="true">{marks}<path d="{path}"/>{dots}</svg>')  # noqa: S704 - numbers
 
 
-def _row(row: Row, line: list[tuple[int, float]]) -> str:
-    cells = [
-        (html.escape(row["measurement"]), False),
-        (_sparkline(line), False),
-        (f"{row['points']:,}", False),
-        (f"{_time_text(row['first'])} to {_later(row, 'last')}", False),
-        *((f"{row[name]:.5g}", False) for name in ("least", "median", "most")),
-        (f"{row['gaps']:,}", row["gaps"] > 0),
-        ("" if row["longest"] is None else f"{row['longest']:,.3g} s", False),
-        (f"{row['missing']:,.0f}", False),
-        (f"{row['outliers']:,}", row["outliers"] > 0),
-        ("" if row["worst"] is None else _later(row, "worst"), False),
-        ("" if row["drift"] is None else f"{row['drift']:+.1f}", row["drift"] is not None and abs(row["drift"]) > 3),
-    ]
-    return (
-        "<tr>" + "".join(f'<td class="bad">{text}</td>' if bad else f"<td>{text}</td>" for text, bad in cells) + "</tr>"
-    )
-
-
-def _later(row: Row, name: str) -> str:
-    """A moment of a series; its day only if the series has several."""
-    text = _time_text(row[name])
-    one_day = _time_text(row["first"])[:11] == _time_text(row["last"])[:11]
-    return text[11:] if one_day else text
-
-
-def _time_text(seconds: Any) -> str:
-    from datetime import UTC, datetime
-
+def time_text(seconds: float) -> str:
+    """Return a time in UTC, to the second."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _sparkline(line: list[tuple[int, float]]) -> str:
-    """The means as a path; a hole where there are none, and a dot that can be seen for one alone."""
-    if not line:
-        return ""
-    least, most = min(mean for _, mean in line), max(mean for _, mean in line)
-    scale = (_HEIGHT - 4) / (most - least) if most > least else 0.0
-    path, before = "", -2
-    for bucket, mean in line:
-        x, y = bucket * _WIDTH / _BUCKETS, _HEIGHT - 2 - (mean - least) * scale
-        path += f"L{x:.1f} {y:.1f}" if bucket == before + 1 else f"M{x:.1f} {y:.1f}h1"
-        before = bucket
-    return f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img"><path d="{path}"/></svg>'
+def seconds_text(seconds: float) -> str:
+    """Return a duration in its largest unit: 1.5 h."""
+    for unit, width in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= width:
+            return f"{seconds / width:,.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def number_text(value: float) -> str:
+    """Return a value with five digits."""
+    return f"{value:.5g}"

@@ -64,6 +64,7 @@ def run(pipeline: Pipeline, spark: SparkSession | None = None) -> Iterator[Resul
             began = time.monotonic()
             name, work = _work(step, import_files, roll_up, export, write_report)
             said = work(context, step)
+            context.done.append((step, said))
             yield Result(name, said, time.monotonic() - began)
 
 

@@ -13,13 +13,15 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from saros_spark.base.errors import SourceError
-from saros_spark.pipeline.definition import Export, Import, Pipeline, Rollup, TimeColumn
-from saros_spark.session import scan
+from saros_spark.base.options import ScanOptions
+from saros_spark.base.options import scan_options as parsed_options
+from saros_spark.pipeline.definition import Export, Import, Pipeline, Rollup, Step, TimeColumn
+from saros_spark.session import scan, scan_options
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -35,6 +37,12 @@ class Context:
     spark: SparkSession
     pipeline: Pipeline
     connecting: Mapping[str, str]
+    #: Steps that are done, with their results: the report links their files.
+    done: list[tuple[Step, str]] = field(default_factory=list)
+
+    def options(self, devices: str, **options: object) -> ScanOptions:
+        """Options of a relation, to read it without a DataFrame."""
+        return parsed_options(scan_options(devices=devices, **self.connecting, **options))
 
     def read(self, devices: str, **options: object) -> DataFrame:
         """A relation."""
