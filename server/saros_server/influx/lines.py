@@ -33,6 +33,7 @@ _QUOTED_MAX = 60
 #: Keys the hashes of this process: clients cannot make names that collide.
 _MULTIPLIER = np.uint64(secrets.randbits(64) | 1)
 _NEWLINE, _EQUALS = b"\n="
+_ASCII_MAX = 127
 _ESCAPED = re.compile(r"\\([,= ])")
 _NOT_UTF8, _BAD_DOUBLE, _BAD_SERIES = 100, 101, 102
 _REASONS = {
@@ -145,11 +146,11 @@ class Chunk:
     def _check_text(self) -> None:
         """Refuse lines that are not UTF-8."""
         lines = self._lines
-        text = self._raw[int(lines[0, lines_.START]) : int(lines[-1, lines_.END])]
-        if text.isascii():
+        begin, stop = int(lines[0, lines_.START]), int(lines[-1, lines_.END])
+        if int(self._data[begin:stop].max(initial=0)) <= _ASCII_MAX:
             return
         try:
-            text.decode()
+            self._raw[begin:stop].decode()
         except UnicodeDecodeError:
             for number, (start, end) in enumerate(lines[:, [lines_.START, lines_.END]].tolist()):
                 try:
