@@ -86,3 +86,22 @@ def test_what_a_flush_looks_at_grows_with_the_series_and_not_with_their_square()
     """Of so many more series, eight times the work, where all pairs of them are sixty-four times."""
     many, few = (min(looking_seconds(count) for _ in range(3)) for count in (4_000, 500))
     assert many < 24 * few
+
+
+def wide_reading_seconds(count: int) -> float:
+    """The processor's, to read all series of one device that were written together."""
+    memtable, one = MemTable(Rank(0, 1), 1), Column(DataType.INT64, np.array([1]))
+    names = tuple(f"s{i}" for i in range(count))
+    memtable.write(TabletFrame.of_tablet(Tablet("root.a.d", names, np.array([1]), (one,) * count)), 1)
+    snapshot = memtable.snapshot()
+    before = time.process_time()
+    blocks = [snapshot.read(ScanRequest("root.a.d", (name,), (DataType.INT64,), aligned=False)) for name in names]
+    took = time.process_time() - before
+    assert count == sum(block is not None for block in blocks)
+    return took
+
+
+@pytest.mark.slow
+def test_reading_wide_rows_grows_with_their_columns_and_not_with_the_square() -> None:
+    many, few = (min(wide_reading_seconds(count) for _ in range(3)) for count in (16_000, 2_000))
+    assert many < 24 * few

@@ -112,6 +112,8 @@ class _Sorted:
         #: Times, rising strictly.
         self.times = times
         self._columns: dict[str, Column] = {}
+        #: Of each chunk, the place of each measurement's column; None until a column is made.
+        self._places: list[Mapping[str, int]] | None = None
 
     def column(self, measurement: str, type_: DataType) -> Column:
         """The column over `times`; null where the run has no value."""
@@ -136,17 +138,29 @@ class _Sorted:
             self._columns.setdefault(measurement, Column(type_, values))
 
     def _make(self, measurement: str, type_: DataType) -> Column:
+        if self._places is None:
+            self._places = _places([chunk.tablet for chunk in self.chunks])
         parts = []
-        for chunk in self.chunks:
-            tablet = chunk.tablet
-            if measurement in tablet.measurements:
-                parts.append(tablet.columns[tablet.measurements.index(measurement)])
-            else:
-                parts.append(Column.nulls(type_, tablet.rows))
+        for chunk, places in zip(self.chunks, self._places, strict=True):
+            place, tablet = places.get(measurement), chunk.tablet
+            parts.append(Column.nulls(type_, tablet.rows) if place is None else tablet.columns[place])
         column = Column.concat(parts)
         if self.order is not None:
             column = column.take(self.order)
         return column if self.groups is None else _last_values(column, *self.groups)
+
+
+def _places(tablets: Sequence[Tablet]) -> list[Mapping[str, int]]:
+    """Of each tablet, the place of each measurement's column; equal neighbours share a mapping."""
+    made: list[Mapping[str, int]] = []
+    known: tuple[str, ...] | None = None
+    for tablet in tablets:
+        if tablet.measurements != known:
+            known = tuple(tablet.measurements)
+            made.append({measurement: place for place, measurement in enumerate(known)})
+        else:
+            made.append(made[-1])
+    return made
 
 
 def _groups(times: Int64Array) -> tuple[Int64Array, Int64Array] | None:
