@@ -32,10 +32,10 @@ VALUES: dict[str, pa.Array] = {
     "DATE": pa.array([0, 19_782, -719_162, 2_932_896, None], pa.int32()).cast(pa.date32()),
     "TIMESTAMP": pa.array([0, -1, 1_709_164_800_123, 253_402_214_399_999, None]).cast(pa.timestamp("ms", "UTC")),
 }
-#: Types that a fresh series gets from a CSV, which states none; Parquet has one type of texts.
+#: Types that a fresh series gets from a CSV, which states none.
 FRESH = {
     "csv": dict.fromkeys(VALUES, "TEXT") | {"BOOLEAN": "BOOLEAN", "INT64": "INT64"},
-    "parquet": {type_: type_ for type_ in VALUES} | {"STRING": "TEXT"},
+    "parquet": {type_: type_ for type_ in VALUES},
     "tsfile": {type_: type_ for type_ in VALUES},
 }
 FRESH["csv"] |= dict.fromkeys(("INT32", "FLOAT", "DOUBLE"), "DOUBLE")
