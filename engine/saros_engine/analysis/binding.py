@@ -19,7 +19,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from importlib.metadata import version
 from typing import Any
 
 from saros_engine.analysis.scope import any_part
@@ -455,8 +454,14 @@ _ELSEWHERE = {
 #: Calls without arguments that have one value in all rows.
 _CONSTANT_CALLS: dict[str, Callable[[TimeContext], Constant]] = {
     "now": lambda moment: Constant(moment.now, DataType.TIMESTAMP),
-    "version": lambda _: Constant(version("saros"), DataType.TEXT),
+    "version": lambda _: _version(),
 }
+
+
+def _version() -> Constant:
+    from importlib.metadata import version  # loads the reader of e-mail
+
+    return Constant(version("saros"), DataType.TEXT)
 
 
 def is_known(call: Call) -> bool:

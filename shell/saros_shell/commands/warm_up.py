@@ -12,13 +12,18 @@ from saros_storage.kernels.cache import KernelCache
 from saros_storage.kernels.precompile import all_kernels, precompile
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Compile what is missing, and print what was done; 1 if the cache cannot be written."""
-    CommandParser(
+def parser() -> CommandParser:
+    """Return the parser of `saros warm-up`."""
+    return CommandParser(
         prog="saros warm-up",
         description="Compile all kernels into the cache of this user ($NUMBA_CACHE_DIR, by default"
         " ~/.cache/saros/kernels). Without it, another process does so in the background on the first use.",
-    ).parse_args(arguments)
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Compile what is missing, and print what was done; 1 if the cache cannot be written."""
+    parser().parse_args(arguments)
     cache, began = KernelCache.open(), time.monotonic()
     try:
         compiled = precompile(cache, _print_progress)

@@ -49,7 +49,20 @@ def completion_parser() -> argparse.ArgumentParser:
 def _parsers() -> dict[tuple[str, ...], argparse.ArgumentParser]:
     from saros_server import foreground
     from saros_shell.cluster import command as cluster
-    from saros_shell.commands import audit, backup, bench, config, console, server, shell, sync, tsfile, user, verify
+    from saros_shell.commands import (
+        audit,
+        backup,
+        bench,
+        config,
+        console,
+        server,
+        shell,
+        sync,
+        tsfile,
+        user,
+        verify,
+        warm_up,
+    )
     from saros_shell.mqtt import command as mqtt
     from saros_shell.transfer import exporter, importer
     from saros_spark.pipeline import command as spark
@@ -76,6 +89,7 @@ def _parsers() -> dict[tuple[str, ...], argparse.ArgumentParser]:
         ("verify",): verify.parser(),
         ("user",): user.parser(),
         ("audit",): audit.parser(),
+        ("warm-up",): warm_up.parser(),
         ("config",): config.parser(),
         ("completion",): completion_parser(),
     }
