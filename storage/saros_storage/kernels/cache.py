@@ -1,7 +1,8 @@
 """The folder of compiled kernels: numba's files, a list of the kernels that they hold, and the lock of the compiler.
 
-To ask numba takes its import, longer than many statements; the list answers at once. It belongs to this installation
-and processor: its name is a digest of all that numba's files depend on, so an upgrade begins a new, empty list.
+To ask numba takes its import, longer than many statements; the list answers at once. numba itself keeps compiled code
+until the module of a kernel changes, although other modules and compiler options have their part in it. So folder and
+list belong to this installation and processor: their names are a digest of all that compiled code depends on.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def use_cache_folder(fallback: str) -> None:
         usable = os.access(folder, os.W_OK)
     except OSError:
         usable = False
-    os.environ.setdefault("NUMBA_CACHE_DIR", folder if usable else fallback)
+    os.environ.setdefault("NUMBA_CACHE_DIR", os.path.join(folder if usable else fallback, _fingerprint()))
 
 
 def default_cache_folder() -> str:

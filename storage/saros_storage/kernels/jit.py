@@ -72,10 +72,7 @@ _declared: list[Kernel[..., Any]] = []
 
 
 def part(function: F) -> F:
-    """Declare what kernels may call: compiled with them.
-
-    Compiled code is kept until its kernel's module changes: a change of a part of another one asks for an empty cache.
-    """
+    """Declare a function that kernels call, and with which they are compiled."""
     _parts.append(function)
     return function
 
