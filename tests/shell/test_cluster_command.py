@@ -195,7 +195,7 @@ def test_a_node_joins_and_leaves(directory: Path, monkeypatch: pytest.MonkeyPatc
         connection.execute("insert into root.grown.d(time, x) values (1, 1.0)")
         done = run("add-node", *base, "--base-port", str(base_port()))
         assert 0 == done.returncode, done.stderr
-        assert "(joining: 4): " in done.stderr
+        assert "adding node 4: " in done.stderr
         assert re.search(r"\n +4 .* up ", done.stdout)
         # Who is asked to take part in a change has nothing to compile meanwhile.
         events = [json.loads(line)["event"] for line in (directory / "node4" / "server.log").read_text().splitlines()]
@@ -283,7 +283,7 @@ def test_a_node_on_another_machine_needs_a_certificate_before_it_starts(director
     with saros.connect(f"saros://{cluster_in(directory).address(ONE)}") as connection:
         connection.execute(f"dismiss node {file.node}")
     done = join(directory, tmp_path / "other", "here", "there:1")
-    assert (1, True) == (done.returncode, "'here' is no address" in done.stderr), done.stderr
+    assert (1, True) == (done.returncode, "'here' is not an address" in done.stderr), done.stderr
 
 
 @pytest.mark.slow
@@ -514,7 +514,7 @@ def test_without_a_cluster_it_says_how_to_make_one(tmp_path: Path, command: str)
     more = ["--node", "1"] if command == "start" else []
     done = call(command, "--dir", str(tmp_path / "nothing"), *more)
     assert 2 == done.returncode
-    assert f"make one with saros cluster up --dir {tmp_path}/nothing" in done.stderr
+    assert f"create one with saros cluster up --dir {tmp_path}/nothing" in done.stderr
     assert [] == list(tmp_path.iterdir())
 
 
