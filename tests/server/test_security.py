@@ -673,7 +673,7 @@ def test_losing_all_passwords_is_mended_in_the_folder(tmp_path: Path) -> None:
     assert boss.administrator
     assert verify_password("another-secret", boss.hash)
     FileDirectory(data, LocalDisk()).change(CreateUser("ann", boss.hash))
-    with pytest.raises(ConfigurationError, match="no administrator"):
+    with pytest.raises(ConfigurationError, match="without administrator rights"):
         set_administrator(data, "ann", "another-secret", CHEAP)
 
 

@@ -382,7 +382,7 @@ def test_what_cannot_be_is_refused_in_sql(cluster: Growing) -> None:
         ("abort change", "nothing changes"),
         ("give up node 4", "node 4 is not in the cluster"),
         ("dismiss node 1", "node 1 is not waiting"),
-        ("admit node 'here' client 'a:1'", "'here' is no address"),
+        ("admit node 'here' client 'a:1'", "'here' is not an address"),
         ("admit node 'a:1' client 'a:1'", "give two addresses"),
     ):
         with pytest.raises(UserMistake, match=message):

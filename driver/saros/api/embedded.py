@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from saros.base.fork_guard import ForkGuard
-from saros.base.temporary_folder import TemporaryFolder
 from saros.errors import translated_errors
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ def open_embedded(target: str, *, time_zone: str | None, options: Mapping[str, o
 
 
 def _open_temporary(time_zone: str | None, options: Mapping[str, object]) -> Session:
+    from saros.base.temporary_folder import TemporaryFolder
     from saros_server.api.session import open_session
 
     folder, owner = TemporaryFolder.create(), ForkGuard()

@@ -6,10 +6,11 @@ A process holds a lock on each of its folders. A folder whose lock is free was l
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
+
+from saros_storage.io.platform import lock, require_local_folders
 
 _PREFIX = "saros-memory-"
 
@@ -24,7 +25,8 @@ class TemporaryFolder:
 
     @classmethod
     def create(cls) -> TemporaryFolder:
-        """Return a new folder, after removing those that were left. Raises OSError."""
+        """Return a new folder, after removing those that were left. Raises OSError, and UserMistake if none can be."""
+        require_local_folders()
         _remove_abandoned()
         while True:
             path = tempfile.mkdtemp(prefix=_PREFIX)
@@ -65,7 +67,7 @@ def _locked(path: str) -> int | None:
 
 def _lock(fd: int, path: str) -> bool:
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(fd)
         found = os.fstat(fd)
         return found.st_uid == os.geteuid() and os.path.samestat(found, os.lstat(path))
     except OSError:

@@ -102,10 +102,14 @@ def set_direct_io(descriptor: int, *, direct: bool) -> bool:
     return bool(flags & _O_DIRECT != wanted)
 
 
-def lock(descriptor: int, *, shared: bool = False) -> None:
-    """Lock an open file for as long as it is open. Raises BlockingIOError if another process has a lock."""
+def lock(descriptor: int, *, shared: bool = False, wait: bool = False) -> None:
+    """Lock an open file for as long as it is open.
+
+    Raises BlockingIOError if another process has a lock, unless it is to `wait` for it.
+    """
     require_local_folders()
-    _fcntl.flock(descriptor, (_fcntl.LOCK_SH if shared else _fcntl.LOCK_EX) | _fcntl.LOCK_NB)
+    mode = _fcntl.LOCK_SH if shared else _fcntl.LOCK_EX
+    _fcntl.flock(descriptor, mode if wait else mode | _fcntl.LOCK_NB)
 
 
 @contextmanager

@@ -7,12 +7,13 @@ list belong to this installation and processor: their names are a digest of all 
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import sys
 from contextlib import suppress
 from importlib.util import find_spec
+
+from saros_storage.io.platform import lock
 
 _LOCK = "compiling.lock"
 #: Bytes of /proc/cpuinfo that describe the first processor.
@@ -73,7 +74,7 @@ class KernelCache:
         os.makedirs(self.folder, exist_ok=True)
         file = os.open(os.path.join(self.folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            lock(file, wait=wait)
         except BlockingIOError:
             os.close(file)
             return None
