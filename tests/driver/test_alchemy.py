@@ -373,6 +373,9 @@ def test_what_there_is_no_word_for_is_refused(engine: sa.Engine) -> None:
         (sa.select(d.alias().c.a), "aliases"),
         (sa.select(d.c.b + "x"), "concat"),
         (sa.select(a).with_for_update(), "FOR UPDATE"),
+        (sa.select(a).where(a.is_distinct_from(d.c.b)), "IS DISTINCT FROM"),
+        (sa.select(a).where(a.is_not_distinct_from(None)), "IS DISTINCT FROM"),
+        (sa.select(sa.cast(a, sa.Time)), "times of day"),
         (sa.schema.CreateTable(d), "CREATE TABLE"),
         (sa.schema.DropTable(d), "DROP TABLE"),
     ):

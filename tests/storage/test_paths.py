@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -108,6 +110,27 @@ def test_patterns(pattern: str, path: str, matches: bool) -> None:
 def test_many_double_stars_stay_cheap() -> None:
     pattern = parse_pattern("root" + ".**.a" * 60)
     assert not pattern.matches(("root", *("a", "b") * 200))
+
+
+def test_many_stars_in_a_node_stay_cheap() -> None:
+    """Backtracking would try every choice of 12 places among 1,000."""
+    pattern = parse_pattern("root." + "*a" * 12 + "*b.s")
+    assert not pattern.matches(("root", "b" + "a" * 1_000, "s"))
+    assert pattern.matches(("root", "b" + "a" * 1_000 + "b", "s"))
+
+
+def test_stars_in_a_node_match_as_those_of_a_shell() -> None:
+    nodes = ["".join(letters) for size in range(5) for letters in product("ab", repeat=size)]
+    globs = ["".join(signs) for size in range(2, 6) for signs in product("ab*", repeat=size)]
+    patterns = [glob for glob in globs if "*" in glob and set(glob) != {"*"}]
+    expected = {(glob, node) for glob in patterns for node in nodes if node and fnmatchcase(node, glob)}
+    found = {
+        (glob, node)
+        for glob in patterns
+        for node in nodes
+        if node and parse_pattern(f"root.{glob}").matches(("root", node))
+    }
+    assert expected == found
 
 
 def test_equal_text_means_equal_pattern() -> None:

@@ -288,6 +288,12 @@ class SarosCompiler(compiler.SQLCompiler):
         """Refused: || is OR."""
         _unsupported("|| of texts", "use func.concat")
 
+    def visit_is_distinct_from_binary(self, *_: Any, **__: Any) -> str:
+        """Refused."""
+        _unsupported("IS DISTINCT FROM", "use != for two values, is_(None) and is_not(None) for absent ones")
+
+    visit_is_not_distinct_from_binary = visit_is_distinct_from_binary
+
     # ------------------------------------------------------------------ what changes
 
     def returning_clause(self, *_: Any, **__: Any) -> str:
@@ -347,3 +353,7 @@ class SarosTypeCompiler(compiler.GenericTypeCompiler):
         return "TIMESTAMP"
 
     visit_DATETIME = visit_TIMESTAMP  # noqa: N815
+
+    def visit_TIME(self, *_: Any, **__: Any) -> str:  # noqa: N802
+        """Refused."""
+        _unsupported("type for times of day", "store seconds as INT32, or a full TIMESTAMP")

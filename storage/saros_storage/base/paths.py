@@ -207,7 +207,9 @@ def _is_wild(node: str) -> bool:
 def _glob(node: str) -> re.Pattern[str] | None:
     if not _is_wild(node) or node in ("*", "**"):
         return None
-    return re.compile(".*".join(re.escape(part) for part in re.split(r"\*+", node)), re.DOTALL)
+    first, *between, last = (re.escape(part) for part in re.split(r"\*+", node))
+    # Each text between two stars is taken where it first occurs, for good (?>), so matching cannot backtrack into it.
+    return re.compile("".join([first, *(f"(?>.*?{part})" for part in between), f".*{last}"]), re.DOTALL)
 
 
 @lru_cache(_CACHED_PATHS)
