@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from saros_cluster.node.cluster_file import CLUSTER_FILE
@@ -25,7 +25,7 @@ from saros_server.auth.security import (
 )
 from saros_server.config.arguments import data_parser
 from saros_server.config.configuration import LOG_LEVELS, Configuration, ConfigurationError, configuration_file, load
-from saros_server.config.data_folder import reason
+from saros_server.config.data_folder import TLS_FOLDER, reason
 from saros_storage.base.errors import StorageError
 from saros_wire.protocol import DEFAULT_HTTP_PORT, DEFAULT_PORT
 
@@ -108,9 +108,9 @@ def prepare(options: argparse.Namespace) -> Prepared:
     }
     overrides = {key: value for key, value in given.items() if value is not None}
     loaded = load(folder=options.data, file=configuration_file(options.data), overrides=overrides)
-    configuration = loaded.values
-    security = security_of(configuration, insecure=options.insecure)
     check_folder(options.data)
+    configuration = _with_certificate(loaded.values, options.data)
+    security = security_of(configuration, insecure=options.insecure)
     if security.authentication:
         cost = Cost(configuration.password_cost)
         password = make_first_user(options.data, cost, options.init_admin_password_file)
@@ -121,6 +121,19 @@ def prepare(options: argparse.Namespace) -> Prepared:
             )
             sys.stdout.flush()
     return Prepared(options.data, configuration, security, loaded.sources["http_port"] != "default")
+
+
+def _with_certificate(configuration: Configuration, folder: str) -> Configuration:
+    """Return the configuration with a certificate made now, if that is asked for and none is given."""
+    hosts = [host.strip() for host in configuration.tls_self_signed.split(",") if host.strip()]
+    if configuration.tls_certificate or not hosts:
+        return configuration
+    from saros_server.pki.certificate_making import make_server_certificate
+
+    made, trusted = make_server_certificate(os.path.join(folder, TLS_FOLDER), hosts)
+    sys.stdout.write(f"TLS certificate for {', '.join(hosts)}; clients need a copy of {trusted} (?tls=ca.pem)\n")
+    sys.stdout.flush()
+    return replace(configuration, tls_certificate=made.certificate, tls_key=made.key)
 
 
 def write_warning(prepared: Prepared) -> None:

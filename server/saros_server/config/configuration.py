@@ -219,6 +219,12 @@ class Configuration:
         "", str, "PEM file with the server's certificate, for TLS with clients; reloaded when it changes."
     )
     tls_key: str = _option("", str, "PEM file with the certificate's key, readable only by its owner.")
+    tls_self_signed: str = _option(
+        "",
+        str,
+        "Host names and addresses, separated by commas: without tls_certificate, each start makes a certificate for"
+        " them, signed by an authority of the folder's own (tls/ca.pem, for clients).",
+    )
     peer_ca: str = _option("", str, "PEM file with the authority that signed the certificates of a cluster's nodes.")
     peer_certificate: str = _option(
         "", str, "PEM file with this node's certificate, for TLS with the other nodes; reloaded when it changes."

@@ -10,6 +10,8 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.folder.layout import NODE_FILE, TEMPORARY
 from saros_storage.io.platform import require_local_folders, user_name
 
+#: Where a start keeps the certificates that it makes (option `tls_self_signed`).
+TLS_FOLDER = "tls"
 #: What a folder may have that is to be a data folder: what a start that was cut short left, and an operator's part
 #: (hidden files, such as a .gitkeep, too).
 _BEFORE_DATA = {
@@ -23,6 +25,7 @@ _BEFORE_DATA = {
     "meta",
     "saros.toml",
     "server.log",
+    TLS_FOLDER,
 } | {NODE_FILE + TEMPORARY}
 _CERTIFICATES = (".pem", ".key", ".crt")
 _NO_FOLDER = 2051

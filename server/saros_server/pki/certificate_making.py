@@ -1,9 +1,10 @@
-"""A cluster's own authority, and the certificates that it signs for the nodes. Any thread.
+"""An authority of a cluster or a single server, and the certificates that it signs. Any thread.
 
     OUT/ca.pem, ca.key          good for ten years; the key signs, and no node needs it
     OUT/node2.pem, node2.key    who it is (`transport.handshake`) and where it runs, as names; good for 825 days
+    OUT/server.pem, server.key  of a single server: the names by which clients reach it; made at each start
 
-What is there is not made again: to renew a certificate, remove it. All keys are of P-256, and for their owner only.
+Other certificates are not made again: to renew one, remove it. All keys are of P-256, and for their owner only.
 An authority of yours (RSA or an elliptic curve) is taken, too.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
@@ -22,11 +23,12 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.transport.handshake import Identity
+from saros_server.pki.certificate_files import CertificateFiles
 from saros_storage.base.errors import UserMistake
 from saros_storage.folder.layout import write_durably
 from saros_storage.io.disk import LocalDisk
 
-_CA = "ca"
+_CA, _SERVER = "ca", "server"
 _CA_DAYS, _NODE_DAYS = 3_650, 825
 _HOST = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -47,19 +49,36 @@ def make_certificates(folder: str, cluster: str, hosts: Mapping[NodeId, str]) ->
     authority, signer = _load_authority(folder)
     for node, found in names.items():
         if not os.path.exists(_certificate_path(folder, f"node{node}")):
-            _make_certificate(folder, node, found, authority, signer)
+            _make_certificate(folder, f"node{node}", f"node {node}", found, authority, signer)
             made.append(f"node{node}.pem")
     return made
 
 
+def make_server_certificate(folder: str, hosts: Sequence[str]) -> tuple[CertificateFiles, str]:
+    """Make a new certificate of a single server, and its authority if there is none.
+
+    Return the certificate and the path of the authority. Raises as `make_certificates`.
+    """
+    names = [_host_name(host) for host in hosts]
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    trusted = _certificate_path(folder, _CA)
+    if not os.path.exists(trusted):
+        _make_authority(folder, hosts[0])
+    _make_certificate(folder, _SERVER, hosts[0], names, *_load_authority(folder))
+    return CertificateFiles(_certificate_path(folder, _SERVER), _key_path(folder, _SERVER)), trusted
+
+
 def _names(identity: Identity, host: str) -> list[x509.GeneralName]:
+    return [x509.UniformResourceIdentifier(identity.uri), x509.DNSName(identity.host_name), _host_name(host)]
+
+
+def _host_name(host: str) -> x509.GeneralName:
     try:
-        own: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(host.strip("[]")))
+        return x509.IPAddress(ipaddress.ip_address(host.strip("[]")))
     except ValueError:
         if _HOST.fullmatch(host) is None:
             raise UserMistake(f"{host!r} is not a host name or an IP address", code=2004) from None
-        own = x509.DNSName(host)
-    return [x509.UniformResourceIdentifier(identity.uri), x509.DNSName(identity.host_name), own]
+        return x509.DNSName(host)
 
 
 def _make_authority(folder: str, cluster: str) -> None:
@@ -74,19 +93,24 @@ def _make_authority(folder: str, cluster: str) -> None:
 
 
 def _make_certificate(
-    folder: str, node: NodeId, names: list[x509.GeneralName], authority: x509.Certificate, signer: Key
+    folder: str,
+    file: str,
+    subject: str,
+    names: list[x509.GeneralName],
+    authority: x509.Certificate,
+    signer: Key,
 ) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     purposes = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     request = (
-        _request(_subject(f"node {node}"), authority.subject, key, _NODE_DAYS)
+        _request(_subject(subject), authority.subject, key, _NODE_DAYS)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
     )
-    _save(folder, f"node{node}", key, request.sign(signer, hashes.SHA256()))
+    _save(folder, file, key, request.sign(signer, hashes.SHA256()))
 
 
 def _request(subject: x509.Name, issuer: x509.Name, key: Key, days: int) -> x509.CertificateBuilder:
