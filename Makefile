@@ -5,13 +5,14 @@ BIN := .venv/bin
 # Test processes: more than a machine of two cores has, since many tests wait for clusters.
 WORKERS ?= 3
 MINUTES ?= 10
+IOTDB_PORT ?= 6667
 ROUNDS ?= 100
 CYCLES ?= 50
 NODES ?= 3
 FAULTS ?= 8
 RESTARTS ?= 200
 
-.PHONY: help run test quick check-slow lint types imports unit format parser proto console bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming campaign-wire campaign-http simulate-scale mutants clean
+.PHONY: help run test quick check-slow lint types imports unit format parser proto console bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming campaign-wire campaign-http compare-iotdb simulate-scale mutants clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -116,6 +117,9 @@ campaign-http: .venv/.dev ## mutated requests on every route of HTTP, for MINUTE
 
 campaign-streaming: .venv/.dev ## a stream of Spark's from Saros to Saros starts again RESTARTS times; no row may be lost or come twice
 	@$(BIN)/python benchmarks/campaign_streaming.py --restarts $(RESTARTS)
+
+compare-iotdb: .venv/.dev ## answers of the IoTDB at IOTDB_PORT (it loses its databases) beside ours; RECORD=1 records them for the tests
+	@$(BIN)/python benchmarks/compare_iotdb.py --port $(IOTDB_PORT) $(if $(RECORD),--record)
 
 simulate-scale: .venv/.dev ## clusters of 50, 200 and 1,000 nodes, simulated: traffic, elections, growth, a lost rack, within limits
 	@$(BIN)/python benchmarks/simulate_scale.py

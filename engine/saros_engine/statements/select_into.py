@@ -22,6 +22,8 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import BoolArray, DataType, Int64Array, Scalar
 
 _TYPE_MISMATCH = 507
+#: `Written` is INT32, as clients of IoTDB expect; larger counts are shown as this one.
+_WRITTEN_MAX = 2**31 - 1
 #: (device, times, columns by measurement, ALIGNED was said) -> written.
 WriteBatch = Callable[[str, Int64Array, dict[str, Column], bool], None]
 
@@ -105,11 +107,11 @@ def written(
     by_device = any(target.source is not None for target in targets)
     fields = [Field("SourceDevice", DataType.TEXT)] if by_device else []
     fields += [Field("SourceColumn", DataType.TEXT), Field("TargetTimeseries", DataType.TEXT)]
-    fields.append(Field("Written", DataType.INT64))
+    fields.append(Field("Written", DataType.INT32))
     rows: list[list[Scalar]] = []
     for target, count in zip(targets, counts, strict=True):
         if count is None:
             continue
         source: list[Scalar] = [target.source] if by_device else []
-        rows.append([*source, names[target.column], f"{target.device}.{target.measurement}", count])
+        rows.append([*source, names[target.column], f"{target.device}.{target.measurement}", min(count, _WRITTEN_MAX)])
     return fields, rows

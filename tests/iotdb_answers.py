@@ -1,0 +1,194 @@
+"""Answers to SQL statements through the stock Python client, recorded from IoTDB and compared with those of Saros.
+
+    tests/iotdb/TOPIC.sql            statements, one a line, in order, for a server without databases; `--`: a comment
+    tests/iotdb/answers/TOPIC.txt    the answers of IoTDB
+    tests/iotdb/differences.toml     the statements that Saros answers otherwise, by reason
+
+An answer is `ok`, `error CODE`, or a header of `name TYPE` and a line for each row: JSON values, BLOB as hex digits,
+TIMESTAMP as a number, DATE as YYYYMMDD. Answers are equal if their headers, types, and rows are. Numbers of DOUBLE may
+differ by a relative 1e-9, of FLOAT by 1e-6. Rows are compared in order if they have times or the statement orders
+them, and columns unless a wildcard makes them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from iotdb.Session import Session
+    from iotdb.utils.exception import IoTDBConnectionException, StatementExecutionException
+
+FOLDER = Path(__file__).parent / "iotdb"
+#: Relative differences that are none, by type.
+TOLERANCES = {"FLOAT": 1e-6, "DOUBLE": 1e-9}
+#: A column in the header of a recorded answer: its name and type.
+_COLUMN = re.compile(r"(.*?) (BOOLEAN|INT32|INT64|FLOAT|DOUBLE|TEXT|TIMESTAMP|DATE|BLOB|STRING)(?:, |$)")
+FETCH_ROWS = 10_000
+#: Removes the data of the topic before; it fails if there are none.
+_CLEAR = "delete database root.**"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A server's answer to a statement."""
+
+    #: `ok`, `error CODE`, or `rows`.
+    outcome: str
+    #: Pairs of name and type.
+    columns: tuple[tuple[str, str], ...] = ()
+    rows: tuple[tuple[Any, ...], ...] = ()
+
+    def __str__(self) -> str:
+        if self.outcome != "rows":
+            return self.outcome
+        header = ", ".join(f"{name} {kind}" for name, kind in self.columns)
+        return "\n".join([header, *(json.dumps(row, ensure_ascii=False)[1:-1] for row in self.rows)])
+
+
+@dataclass(slots=True)
+class Comparison:
+    """Statements whose answers were compared, and those that differ."""
+
+    compared: int = 0
+    #: Statement, expected answer, answer.
+    different: list[tuple[str, Answer, Answer]] = field(default_factory=list)
+
+    def add(self, statement: str, expected: Answer, answer: Answer) -> None:
+        self.compared += 1
+        if not equal(statement, expected, answer):
+            self.different.append((statement, expected, answer))
+
+    def share(self) -> str:
+        equal = self.compared - len(self.different)
+        return f"{equal} of {self.compared} answers equal ({equal / max(self.compared, 1):.1%})"
+
+
+def topics() -> list[str]:
+    return sorted(path.stem for path in FOLDER.glob("*.sql"))
+
+
+@cache
+def statements(topic: str) -> tuple[str, ...]:
+    lines = (line.strip() for line in (FOLDER / f"{topic}.sql").read_text(encoding="utf-8").splitlines())
+    return tuple(line.removesuffix(";") for line in lines if line and not line.startswith("--"))
+
+
+def session_at(port: int) -> Session:
+    session = Session("127.0.0.1", port, "root", "root", fetch_size=FETCH_ROWS, zone_id="UTC")
+    session.open()
+    return session
+
+
+def answers(session: Session, topic: str) -> Iterator[tuple[str, Answer]]:
+    """Yield the statements of a topic with the answers of a server, whose databases are deleted first."""
+    ask(session, _CLEAR)
+    for statement in statements(topic):
+        yield statement, ask(session, statement)
+
+
+def ask(session: Session, statement: str) -> Answer:
+    try:
+        # The second argument is sent as the fetch size: by default, 0.
+        result = session.execute_statement(statement, FETCH_ROWS)
+    except StatementExecutionException as error:
+        return Answer(f"error {str(error).partition(':')[0]}")
+    except IoTDBConnectionException:
+        return Answer("error connection")
+    if result is None:
+        return Answer("ok")
+    names, types = result.get_column_names(), [kind.name for kind in result.get_column_types()]
+    has_times = not result.iotdb_rpc_data_set.ignore_timestamp
+    rows = []
+    try:
+        while result.has_next():
+            record = result.next()
+            values = [item.value for item in record.get_fields()]
+            rows.append([record.get_timestamp(), *values] if has_times else values)
+    except ValueError:  # the client fails where a later block has a column of one repeated value
+        return Answer("error unreadable")
+    result.close_operation_handle()
+    plain = tuple(tuple(_plain(value, kind) for value, kind in zip(row, types, strict=True)) for row in rows)
+    return Answer("rows", tuple(zip(names, types, strict=True)), plain)
+
+
+def _plain(value: Any, kind: str) -> Any:
+    if value is None or value is pd.NA:
+        return None
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}" if kind == "BLOB" else value.decode()
+    if kind == "FLOAT":
+        return float(str(np.float32(value)))
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def write_recording(topic: str, answered: Sequence[tuple[str, Answer]]) -> None:
+    text = "\n\n".join(f"> {statement}\n{answer}" for statement, answer in answered)
+    (FOLDER / "answers" / f"{topic}.txt").write_text(f"{text}\n", encoding="utf-8")
+
+
+def recording(topic: str) -> list[tuple[str, Answer]]:
+    text = (FOLDER / "answers" / f"{topic}.txt").read_text(encoding="utf-8")
+    return [_recorded(part) for part in re.split(r"\n\n(?=> )", text.removesuffix("\n").removeprefix("> "))]
+
+
+def _recorded(part: str) -> tuple[str, Answer]:
+    statement, *lines = part.removeprefix("> ").split("\n")
+    if lines[0] == "ok" or lines[0].startswith("error "):
+        return statement, Answer(lines[0])
+    columns = tuple(_COLUMN.findall(lines[0]))
+    return statement, Answer("rows", columns, tuple(tuple(json.loads(f"[{line}]")) for line in lines[1:]))
+
+
+def equal(statement: str, expected: Answer, answer: Answer) -> bool:
+    """Return whether two answers to a statement are equal, as the module defines it."""
+    return _outline(statement, expected) == _outline(statement, answer) and all(
+        _same(one, other, TOLERANCES.get(kind, 0.0))
+        for left, right in zip(_rows(statement, expected), _rows(statement, answer), strict=True)
+        for (_, kind), one, other in zip(_columns(statement, expected), left, right, strict=True)
+    )
+
+
+def _outline(statement: str, answer: Answer) -> tuple[str, list[tuple[str, str]], int]:
+    return answer.outcome, _columns(statement, answer), len(answer.rows)
+
+
+def _columns(statement: str, answer: Answer) -> list[tuple[str, str]]:
+    return [answer.columns[at] for at in _order(statement, answer)]
+
+
+def _order(statement: str, answer: Answer) -> list[int]:
+    """Return the places of the columns in the order in which they are compared."""
+    places = range(len(answer.columns))
+    return sorted(places, key=lambda at: answer.columns[at]) if "*" in statement else list(places)
+
+
+def _rows(statement: str, answer: Answer) -> list[list[Any]]:
+    rows = [[row[at] for at in _order(statement, answer)] for row in answer.rows]
+    names = [name for name, _ in answer.columns]
+    by_time = names[:1] == ["Time"] and not {"Device", "Timeseries"} & set(names)
+    return rows if by_time or re.search(r"\border\s+by\b", statement, re.IGNORECASE) else sorted(rows, key=str)
+
+
+def _same(one: Any, other: Any, tolerance: float) -> bool:
+    if not (isinstance(one, float) and isinstance(other, float)):
+        return one == other and type(one) is type(other)
+    return math.isclose(one, other, rel_tol=tolerance) or (math.isnan(one) and math.isnan(other))
+
+
+def differences() -> dict[str, str]:
+    """Return the reasons of the deliberate differences by statement."""
+    listed = tomllib.loads((FOLDER / "differences.toml").read_text(encoding="utf-8"))["differences"]
+    return {statement: entry["reason"] for entry in listed for statement in entry["statements"]}
