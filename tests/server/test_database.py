@@ -63,6 +63,50 @@ def test_columnar_insert_from_numpy_arrow_and_pandas(connection: saros.Connectio
     assert list(values[:3]) == frame.iloc[:, 1].tolist()
 
 
+@pytest.mark.parametrize("type_", ["INT32", "INT64", "TIMESTAMP"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_whole_numbers_of_a_float_column_go_to_series_of_integers(
+    connection: saros.Connection, type_: str, dtype: type[np.floating]
+) -> None:
+    connection.execute(f"create timeseries root.a.d.n {type_}")
+    frame = pd.DataFrame({"n": np.array([-5.0, np.nan, 2.0**24], dtype)}, index=pd.Index([1, 2, 3], name="time"))
+    connection.insert("root.a.d", frame)
+    with connection.bulk_writer() as writer:
+        writer.add("root.a.d", [4, 5], {"n": np.array([-0.0, 7.0], dtype)})
+    found = rows(connection, "select cast(n as INT64) from root.a.d")
+    assert [(1, -5), (3, 2**24), (4, 0), (5, 7)] == found
+    whole = connection.execute("select n from root.a.d where time in (1, 3)").fetch_pandas(short_names=True)
+    if type_ != "TIMESTAMP":
+        assert 2 == connection.insert("root.a.e", whole.astype({"n": np.float64}))
+        connection.execute(f"create timeseries root.a.f.n {type_}")
+        assert 2 == connection.insert("root.a.f", whole)
+
+
+@pytest.mark.parametrize(
+    ("type_", "values", "misfit"),
+    [
+        ("INT32", [1.0, None, 2.5, 3.5], "2.5"),
+        ("INT32", [2.0**31 - 1, 2.0**31], "2147483648.0"),
+        ("INT32", [-(2.0**31), -(2.0**31) - 1], "-2147483649.0"),
+        ("INT64", [2.0**60, 2.0**63], "9.223372036854776e+18"),
+        ("INT64", [-(2.0**63), float("nan")], "nan"),
+        ("TIMESTAMP", [0.0, float("-inf")], "-inf"),
+    ],
+)
+def test_floats_that_are_no_integers_of_the_series_are_refused_as_a_whole(
+    connection: saros.Connection, type_: str, values: list[float | None], misfit: str
+) -> None:
+    connection.execute(f"create timeseries root.a.d.n {type_}")
+    expected = f"root.a.d.n is {type_}: a column of DOUBLE does not fit: {misfit} does not fit {type_}"
+    with pytest.raises(saros.DataError) as caught:
+        connection.insert("root.a.d", range(len(values)), {"n": pa.array(values), "other": pa.array(values)})
+    assert (507, True) == (caught.value.code, expected in str(caught.value))
+    assert [] == rows(connection, "select * from root.a.d")
+    fitting = [value for value in values if value is not None and str(value) != misfit][:1]
+    assert 1 == connection.insert("root.a.d", [9], {"n": pa.array(fitting)})
+    assert [(9, int(fitting[0]))] == rows(connection, "select cast(n as INT64) from root.a.d")
+
+
 def test_times_may_repeat_and_be_unsorted_and_the_last_wins(connection: saros.Connection) -> None:
     connection.insert("root.a.d", [3, 1, 2, 1], {"x": [30.0, 10.0, 20.0, 11.0]})
     expected = [(1, 11.0), (2, 20.0), (3, 30.0)]

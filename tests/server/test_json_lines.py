@@ -42,6 +42,36 @@ def test_values_have_the_type_of_all_of_them(
     assert {"v": (type_, found)} == columns(batch)
 
 
+@pytest.mark.parametrize("batch_rows", [1, 2, 100])
+@pytest.mark.parametrize(
+    ("values", "type_", "found", "note"),
+    [
+        (["1", "2", '"007"', '"n/a"', '"on"'], "TEXT", ["1", "2", "007", "n/a", "on"], "'on' is no number"),
+        (['"on"', "1", "2"], "TEXT", ["on", "1", "2"], "'on' is no number"),
+        (['"007"', "1.5", '"-"'], "DOUBLE", [7.0, 1.5, None], "'-' in it no value"),
+        (["1", "1.5", "9007199254740993"], "DOUBLE", [1.0, 1.5, 2.0**53], None),
+        (["1", "9007199254740993", "-1"], "INT64", [1, 2**53 + 1, -1], "n is INT64, since a DOUBLE does not hold"),
+        (["true", "1", "false"], "TEXT", ["true", "1", "false"], "n is TEXT, since it holds true or false"),
+        (["true", '"on"'], "TEXT", ["true", "on"], "n is TEXT, since it holds true or false"),
+        (["1", '"Infinity"', '""'], "DOUBLE", [1.0, float("inf"), None], None),
+    ],
+)
+def test_the_type_of_new_series_is_that_of_all_values_of_the_file(
+    tmp_path: Path, values: list[str], type_: str, found: list[object], note: str | None, batch_rows: int
+) -> None:
+    batches = read(tmp_path, *(f'{{"time": {i}, "n": {v}}}' for i, v in enumerate(values)), batch_rows=batch_rows)
+    assert [] == [row for batch in batches for row in batch.bad]
+    read_values = [(c.type.name, v) for b in batches for c in b.columns for v in c.values.to_pylist() if v is not None]
+    assert [(type_, value) for value in found if value is not None] == read_values
+    notes = [one for batch in batches for one in batch.notes]
+    assert [note] == [note if note and note in one else one for one in notes] if note else [] == notes
+
+
+def test_an_existing_type_or_an_option_needs_no_note(tmp_path: Path) -> None:
+    (batch,) = read(tmp_path, '{"time": 1, "n": 5}', '{"time": 2, "n": "on"}', types={"n": "TEXT"})
+    assert ({"n": ("TEXT", ["5", "on"])}, []) == (columns(batch), batch.notes)
+
+
 def test_a_member_may_be_absent_and_may_state_its_type(tmp_path: Path) -> None:
     (batch,) = read(
         tmp_path, '{"Time": "2024-01-01T00:00:00Z", "root.a.d.n(INT32)": 7}', '{"Time": "2024-01-02", "s": "x"}'

@@ -73,6 +73,18 @@ def convert(column: Column, target: DataType) -> Column:
     return Column(target, _number(column, target), column.valid)
 
 
+def exact_integers(column: Column, target: DataType) -> Column:
+    """Return a column of floats as integers of the same values. Raises UserMistake 507 for the first other value."""
+    values, dtype = column.numbers, NUMPY_DTYPE[target]
+    lowest = float(np.iinfo(dtype).min)
+    fits = (values >= lowest) & (values < -lowest) & (values == np.floor(values))
+    misfits = ~fits if column.valid is None else ~fits & column.valid
+    if misfits.any():
+        raise UserMistake(f"{values[np.argmax(misfits)].item()!r} does not fit {target.name}", code=507)
+    with np.errstate(invalid="ignore"):
+        return Column(target, values.astype(dtype), column.valid)
+
+
 def _number(column: Column, target: DataType) -> NumericArray:
     """Numbers and booleans as another number."""
     values, dtype = column.numbers, NUMPY_DTYPE[target]

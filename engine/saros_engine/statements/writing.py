@@ -11,7 +11,8 @@ Values of a series that keeps so many decimals are rounded here, so that log, me
 
 INSERT is partial, as in IoTDB: a value that does not fit is left out, the others of its row and its measurement are
 written, and the error names it (code 507). A batch is all or nothing, unless it is partial: then columns that do not
-fit are left out. Columns widen to the series' type where no value can be lost. Rows that are expired when they come are
+fit are left out. Columns widen to the series' type where no value can be lost; floats go to series of integers if all
+of them are whole numbers, since data frames keep integers with gaps as floats. Rows that are expired when they come are
 left out of either, and an error (607) says so. Both are `PartlyWritten`, which says how many points were written and
 everything that was left out.
 
@@ -31,7 +32,7 @@ from saros_engine.base.database import Database
 from saros_engine.catalog.tag_keys import require_not_internal
 from saros_engine.catalog.templates import Template, template_for, with_template
 from saros_engine.catalog.views import require_no_views
-from saros_engine.expressions.conversion import check_conversion, convert, rounded
+from saros_engine.expressions.conversion import check_conversion, convert, exact_integers, rounded
 from saros_engine.expressions.literal_values import column_of_literals, inferred_type
 from saros_engine.expressions.time_filter import TimeContext, constant_time
 from saros_engine.extensions.triggers import Triggers
@@ -43,7 +44,15 @@ from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.paths import join_nodes, split_path
 from saros_storage.base.tablet import Tablet
-from saros_storage.base.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, BoolArray, DataType, Int64Array
+from saros_storage.base.types import (
+    DEFAULT_COMPRESSOR,
+    DEFAULT_ENCODING,
+    FLOATING_TYPES,
+    INTEGER_TYPES,
+    BoolArray,
+    DataType,
+    Int64Array,
+)
 from saros_storage.base.write_request import WriteRequest
 from saros_storage.schema import CreateDatabase, DeviceSchema, Expiry, SchemaChange, SeriesSchema
 
@@ -538,9 +547,14 @@ def _fit(device: str, series: SeriesSchema, column: Column) -> Column:
     """The column as the series' type. Raises UserMistake 507, or 2008 naming the series and a value that is lost."""
     if column.type is series.type:
         return _as_declared(series, column)
+    mismatch = f"{device}.{series.measurement} is {series.type.name}: a column of {column.type.name} does not fit"
+    if column.type in FLOATING_TYPES and series.type in INTEGER_TYPES:
+        try:
+            return exact_integers(column, series.type)
+        except UserMistake as error:
+            raise UserMistake(f"{mismatch}: {error}", code=error.code) from error
     if series.type not in _ACCEPTED.get(column.type, frozenset()):
-        message = f"{device}.{series.measurement} is {series.type.name}: a column of {column.type.name} does not fit"
-        raise UserMistake(message, code=_TYPE_MISMATCH)
+        raise UserMistake(mismatch, code=_TYPE_MISMATCH)
     check_conversion(column.type, series.type)
     try:
         converted = convert(column, series.type)

@@ -1,15 +1,23 @@
 """JSON lines: one object per line, whose members are the columns.
 
-The file is read twice: first for the members, and the kinds of their values, then for the rows. Texts are TEXT;
-numbers are read as those of a CSV, so that whole numbers keep all their digits. A member may have its type after its
-name, as a column of a CSV. Not thread-safe.
+The file is read twice: first for the members, and the kinds of their values, then for the rows. The types of new series
+follow from all values of a member in the file:
+
+    texts                                TEXT
+    true, false                          BOOLEAN
+    numbers                              as in a CSV: whole numbers keep all their digits
+    numbers and texts of numbers         the same; such texts are NaN and infinities, which JSON lacks
+     or marks of no value
+    any other mixture                    TEXT, with a note
+
+A member may have its type after its name, as a column of a CSV. Not thread-safe.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TextIO
 
@@ -19,6 +27,7 @@ from saros_server.sources.csv_files import names_and_types
 from saros_server.sources.opened_file import InputFile
 from saros_server.sources.source_layout import BadRow, Layout, Series, SourceBatch
 from saros_server.sources.source_options import SourceError, SourceOptions
+from saros_server.sources.source_types import first_mark_and_word, inferred_type
 from saros_storage.base.types import DataType
 
 _NO_OBJECT = "is no JSON object"
@@ -34,27 +43,62 @@ class _Rows:
     stop: int
 
 
+@dataclass(slots=True)
+class _Member:
+    """The values of a member in the whole file, nulls apart."""
+
+    kinds: set[type] = field(default_factory=set)
+    #: The least and the largest whole number.
+    least: int = 0
+    largest: int = 0
+    #: The first text that is a mark of no value, and the first that is neither that nor a number.
+    mark: str | None = None
+    word: str | None = None
+
+    def add(self, values: list[object], options: SourceOptions) -> None:
+        """Take note of some values."""
+        self.kinds.update(map(type, values))
+        whole = [value for value in values if type(value) is int]
+        self.least, self.largest = min([self.least, *whole]), max([self.largest, *whole])
+        if self.word is None and str in self.kinds:
+            texts = pa.array([value for value in values if isinstance(value, str)], pa.string())
+            mark, self.word = first_mark_and_word(texts, options)
+            self.mark = mark if self.mark is None else self.mark
+
+    def inferred_type(self, header: str, options: SourceOptions, file: str) -> tuple[DataType | None, str]:
+        """Return the type of new series, None without a value; and a note. Raises SourceError as for a CSV."""
+        if self.kinds <= {str}:
+            return (DataType.TEXT, "") if self.kinds else (None, "")
+        if bool in self.kinds:
+            if len(self.kinds) == 1:
+                return DataType.BOOLEAN, ""
+            return DataType.TEXT, f"{header} is TEXT, since it holds true or false among other values"
+        telling = [str(self.least), str(self.largest)]
+        telling += ["0.5"] * (float in self.kinds)
+        telling += [text for text in (self.mark, self.word) if text is not None]
+        return inferred_type(header, pa.array(telling), options, file)
+
+
 def read_json_lines(file: InputFile, options: SourceOptions, series: Series) -> Iterator[SourceBatch]:
     """Yield the file's batches. Raises SourceError, OSError, UnicodeError."""
-    kinds, total = _members(file, options)
-    nested = [member for member, found in kinds.items() if found & {dict, list}]
-    members = [member for member in kinds if member not in nested]
-    names, stated = names_and_types(members)
-    texts = [name for member, name in zip(members, names, strict=True) if kinds[member] == {str}]
-    layout = Layout(names, stated, options, series, file.name, dict.fromkeys(texts, DataType.TEXT))
+    found, total = _members(file, options)
+    nested = [name for name, member in found.items() if member.kinds & {dict, list}]
+    members = {name: member for name, member in found.items() if name not in nested}
+    names, stated = names_and_types(list(members))
+    layout = Layout(names, stated, options, series, file.name, dict(zip(names, members.values(), strict=True)))
     notes = [f"{name} is left out: no series can hold objects or lists" for name in nested]
     with file.text(options.encoding) as stream:
         for rows in _rows(stream, options):
-            columns = [_column([one.get(member) for one in rows.objects], kinds[member]) for member in members]
+            columns = [_column([o.get(name) for o in rows.objects], member.kinds) for name, member in members.items()]
             batch = pa.RecordBatch.from_arrays(columns, names)
-            found = layout.convert(batch, 0, file.size * rows.stop // total)
-            bad = [replace(one, number=rows.lines[one.number - 1], unit="line") for one in found.bad]
-            yield replace(found, bad=[*rows.bad, *bad], stop_row=rows.stop, notes=[*notes, *found.notes])
+            read = layout.convert(batch, 0, file.size * rows.stop // total)
+            bad = [replace(one, number=rows.lines[one.number - 1], unit="line") for one in read.bad]
+            yield replace(read, bad=[*rows.bad, *bad], stop_row=rows.stop, notes=[*notes, *read.notes])
 
 
-def _members(file: InputFile, options: SourceOptions) -> tuple[dict[str, set[type]], int]:
-    """The members of the file's objects, with the types of their values but null; and the number of objects."""
-    kinds: dict[str, set[type]] = {}
+def _members(file: InputFile, options: SourceOptions) -> tuple[dict[str, _Member], int]:
+    """The members of the file's objects, and the number of objects."""
+    members: dict[str, _Member] = {}
     total = 0
     with file.text(options.encoding) as stream:
         for rows in _rows(stream, options):
@@ -63,12 +107,15 @@ def _members(file: InputFile, options: SourceOptions) -> tuple[dict[str, set[typ
                     f"{file.name}, line {rows.bad[0].number}, {_NO_OBJECT}: JSON lines have one object per line"
                 )
             total = rows.stop
+            values: dict[str, list[object]] = {}
             for one in rows.objects:
-                for member, value in one.items():
-                    found = kinds.setdefault(member, set())
+                for name, value in one.items():
+                    found = values.setdefault(name, [])
                     if value is not None:
-                        found.add(type(value))
-    return kinds, total
+                        found.append(value)
+            for name, present in values.items():
+                members.setdefault(name, _Member()).add(present, options)
+    return members, total
 
 
 def _rows(stream: TextIO, options: SourceOptions) -> Iterator[_Rows]:

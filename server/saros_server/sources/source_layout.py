@@ -5,7 +5,8 @@ The type of a column's values is decided in `Layout._type`, for each series they
     1. a series that exists      its type; `--type` may not contradict
     2. `--type`
     3. the source's statement    a typed file's, or IoTDB's title root.a.b.c(FLOAT)
-    4. inference                 of texts only, from the first batch with values in rows with a time
+    4. inference                 of texts only: from all values where the reader has seen them (JSON lines), otherwise
+                                 from the first batch with values in rows with a time
 
 A value that does not fit spoils its row and not the file: such rows are taken out and reported with line, reason and
 values. No database here: `Series` says what is known of it. Not thread-safe.
@@ -49,6 +50,13 @@ class Series(Protocol):
 
     def path_of(self, name: str, device: str | None) -> str:
         """The path of the series."""
+
+
+class Inferred(Protocol):
+    """Knowledge of all values of a column in the file."""
+
+    def inferred_type(self, header: str, options: SourceOptions, file: str) -> tuple[DataType | None, str]:
+        """Return the type of new series, None without a value; and a note, if it may surprise. Raises SourceError."""
 
 
 class NewSeries:
@@ -157,7 +165,7 @@ class Layout:
     """Which column is what, and how each is converted.
 
     stated      the types that the file states, by header
-    inferred    those of columns that a whole file was read for
+    whole       all values of columns, by header, if the file's reader has seen them
     """
 
     def __init__(
@@ -167,7 +175,7 @@ class Layout:
         options: SourceOptions,
         series: Series,
         file: str,
-        inferred: Mapping[str, DataType] | None = None,
+        whole: Mapping[str, Inferred] | None = None,
     ) -> None:
         self._options = options
         self._stated = stated
@@ -183,7 +191,8 @@ class Layout:
         if unknown:
             raise SourceError(f"{file} has no column {unknown[0]!r}; it has {', '.join(header)}")
         self._asked = {name: self._data_type(name, word) for name, word in options.types.items()}
-        self._inferred = dict(inferred or {})
+        self._whole = whole or {}
+        self._inferred: dict[str, DataType] = {}
         self._time: tuple[str, ...] = ()
         self._values: list[str] = []
         if set(header) <= {*(options.time_columns or header[:1]), options.device_column}:
@@ -359,7 +368,11 @@ class Layout:
         return type_
 
     def _infer(self, header: str, values: pa.Array, notes: list[str]) -> DataType | None:
-        type_, note = inferred_type(header, values, self._options, self._file)
+        whole = self._whole.get(header)
+        if whole is not None:
+            type_, note = whole.inferred_type(header, self._options, self._file)
+        else:
+            type_, note = inferred_type(header, values, self._options, self._file)
         if type_ is not None:
             self._inferred[header] = type_
         notes += [note] if note else []

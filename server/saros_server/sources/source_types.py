@@ -244,6 +244,16 @@ def inferred_type(header: str, column: pa.Array, options: SourceOptions, file: s
     return DataType.TEXT, _odd_word(header, present, numbers) if 2 * likely > len(present) else ""
 
 
+def first_mark_and_word(column: pa.Array, options: SourceOptions) -> tuple[str | None, str | None]:
+    """The first text that is a mark of no value, and the first that is neither that nor a number."""
+    text = without_blank(pc.utf8_trim_whitespace(column)).drop_null()
+    is_mark = pc.is_in(text, NA_MARKS)
+    numbers = _with_plain_minus(options.plain_numbers(text))
+    is_word = pc.invert(pc.or_(is_mark, pc.match_substring_regex(numbers, NUMBER)))
+    mark, word = (text.filter(which).slice(0, 1).to_pylist() for which in (is_mark, is_word))
+    return mark[0] if mark else None, word[0] if word else None
+
+
 def _marks(header: str, text: pa.Array, type_: DataType) -> str:
     marks = text.filter(pc.is_in(text, NA_MARKS))
     if not len(marks):
@@ -254,7 +264,11 @@ def _marks(header: str, text: pa.Array, type_: DataType) -> str:
 def refuse_decimal_commas(where: str, text: pa.Array, numbers: int, options: SourceOptions, remedy: str) -> None:
     """Raise SourceError if most texts are numbers, so many with a point, and some with a decimal comma."""
     commas = pc.match_substring_regex(text, _COMMA_NUMBER)
-    if options.decimal == "." and 2 * (numbers + pc.sum(commas).as_py()) > len(text) and pc.any(commas).as_py():
+    if (
+        options.decimal == "."
+        and 2 * (numbers + pc.sum(commas, min_count=0).as_py()) > len(text)
+        and pc.any(commas).as_py()
+    ):
         odd = text.filter(commas)[0].as_py()
         raise SourceError(f"{where}: {odd!r} looks like a number with a decimal comma: {remedy}")
 
