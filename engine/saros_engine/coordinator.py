@@ -27,7 +27,7 @@ from saros_engine.base.gc_control import reduced_gc
 from saros_engine.base.latency_histogram import NOTHING, LatencyHistogram, LatencySnapshot
 from saros_engine.base.row_set import RowSet
 from saros_engine.base.session_context import SessionContext
-from saros_engine.base.system_mode import SystemMode, SystemReadOnly
+from saros_engine.base.system_mode import SystemMode
 from saros_engine.catalog.continuous_queries import ContinuousQuery
 from saros_engine.catalog.tag_keys import tag_key_creation
 from saros_engine.cluster import Cluster
@@ -51,6 +51,7 @@ from saros_engine.security.authorization import (
     authorize_write,
     changes,
     check_session,
+    leaves_database_alone,
 )
 from saros_engine.security.information_schema import chooses, plan_show, plan_table, show_of
 from saros_engine.show.cluster_requests import ClusterRequests
@@ -305,10 +306,14 @@ class QueryEngine:
 
     # ------------------------------------------------------------------ statements
 
+    def _is_refused(self, statement: ast.Statement) -> bool:
+        """Whether a system that only reads refuses the statement."""
+        return changes(statement) or (self.mode.is_fixed and not leaves_database_alone(statement))
+
     def _run(self, question: _Question, session: SessionContext) -> Result:
         parsed, text, timeout_ms = question.parsed, question.text, question.timeout_ms
-        if self.mode.read_only and changes(parsed.statement):
-            raise SystemReadOnly
+        if self.mode.read_only and self._is_refused(parsed.statement):
+            self.mode.require_running()
         if isinstance(parsed.statement, ast.Select) and parsed.statement.into is None:
             return self._select(question, session) if parsed.statement.table is None else self._table(question, session)
         statement = self._filled(parsed, question.given)

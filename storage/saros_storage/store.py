@@ -37,6 +37,7 @@ from saros_storage.folder.schema_file import load_schema, save_schema
 from saros_storage.folder.store_options import StoreOptions, parse_durability
 from saros_storage.io.disk import FULL_ERRNOS, Disk
 from saros_storage.io.folder_lock import FolderLock
+from saros_storage.io.memory_disk import MemoryDisk
 from saros_storage.layers import ViewLayer, WriteGuard, change_locks, layer_problems, layered_hold, layered_view
 from saros_storage.loading.loader import FileLoad, LoadOptions
 from saros_storage.log import Durability, LogOptions, LogSyncer, Record, SegmentedLog
@@ -79,8 +80,8 @@ class QueuedWrite:
 class Store:
     """See the module. Made by `open`."""
 
-    def __init__(self, folder: str, options: StoreOptions, disk: Disk, clock: Clock, owner: FolderLock) -> None:
-        """Load everything. Raises the same errors as `open`."""
+    def __init__(self, folder: str, options: StoreOptions, disk: Disk, clock: Clock, owner: FolderLock | None) -> None:
+        """Load everything. Raises the same errors as `open`. `owner`: None on a disk of its own."""
         self._folder = folder
         self._options = options
         self._disk = disk
@@ -131,6 +132,14 @@ class Store:
         except BaseException:
             owner.release()
             raise
+
+    @classmethod
+    def open_snapshot(cls, folder: str, options: StoreOptions, disk: MemoryDisk, clock: Clock) -> Self:
+        """The store in a snapshot of a folder, recovered like the folder itself. All that it writes stays in memory.
+
+        Raises the same errors as `open`, but for FolderInUse.
+        """
+        return cls(folder, options, disk, clock, None)
 
     def _replay(self, records: Iterable[Record]) -> None:
         self._region.start(self)
@@ -539,7 +548,8 @@ class Store:
         try:
             self._log.close()
         finally:
-            self._owner.release()
+            if self._owner is not None:
+                self._owner.release()
 
 
 def _nothing() -> None:

@@ -154,7 +154,7 @@ def test_a_connection_to_what_belongs_to_somebody_else_is_an_error_of_the_driver
 
 def test_a_disk_that_is_only_read_is_called_so() -> None:
     error = cannot_open("data", OSError(errno.EROFS, os.strerror(errno.EROFS), "data/LOCK"))
-    assert "data/LOCK: Read-only file system; also who reads a database writes in its folder: copy it" in str(error)
+    assert "data/LOCK: Read-only file system; pass --read-only, or read_only=True, to read it" in str(error)
 
 
 def test_a_folder_that_is_not_there_is_served_by_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

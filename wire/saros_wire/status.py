@@ -68,7 +68,12 @@ _ROWS = (
         ErrorClass.INTEGRITY,
         "Look with SHOW NODES IN DEVICE TEMPLATE; choose another name.",
     ),
-    Status(600, "SYSTEM_READ_ONLY", ErrorClass.OPERATIONAL, "To allow writes again: SET SYSTEM TO RUNNING."),
+    Status(
+        600,
+        "SYSTEM_READ_ONLY",
+        ErrorClass.OPERATIONAL,
+        "To allow writes: SET SYSTEM TO RUNNING, or open the folder without read_only.",
+    ),
     Status(606, "WRITE_REJECTED", ErrorClass.OPERATIONAL, "Flushing is behind; slow down and try again."),
     Status(607, "OUT_OF_TTL", ErrorClass.DATA, "The points are older than their TTL: look with SHOW ALL TTL."),
     Status(611, "DISK_SPACE_INSUFFICIENT", ErrorClass.OPERATIONAL, "Free disk space; writes then resume."),

@@ -76,8 +76,9 @@ async def _remote(where: Target, options: Options) -> AsyncSession:
 async def _embedded(folder: str, options: Options, owner: ForkGuard) -> AsyncSession:
     from saros.aio.threads import ThreadSession
 
-    zone, chosen = options.get("time_zone"), options.get("options")
-    session = await asyncio.to_thread(partial(open_embedded, folder, time_zone=zone, options=chosen))
+    zone, chosen, read_only = options.get("time_zone"), options.get("options"), options.get("read_only", False)
+    opening = partial(open_embedded, folder, time_zone=zone, options=chosen, read_only=read_only)
+    session = await asyncio.to_thread(opening)
     return ThreadSession(session, owner)
 
 

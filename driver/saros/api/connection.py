@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypedDict, Unpack
 
 from saros.api.cursor import Cursor
-from saros.api.embedded import open_embedded
+from saros.api.embedded import MEMORY, open_embedded
 from saros.base.fork_guard import ForkGuard
 from saros.base.frames import times_and_columns
 from saros.base.target import Target, parse_target, suggested_target, without_password
@@ -48,6 +48,7 @@ class Options(TypedDict, total=False):
     time_zone: str | None
     timeout: float | None
     options: Mapping[str, object] | None
+    read_only: bool
 
 
 def connect(
@@ -63,6 +64,7 @@ def connect(
     time_zone: str | None = None,
     timeout: float | None = None,
     options: Mapping[str, object] | None = None,
+    read_only: bool = False,
 ) -> Connection:
     """Open the database in folder `target`, which is made if it does not exist, or connect to a server or cluster.
 
@@ -80,6 +82,8 @@ def connect(
     timeout     seconds a statement may take (default: the configuration's `query_timeout_ms`)
     options     configuration keys for a folder that no connection of this process has open, such as
                 {"durability": "os"}; see docs/configuration.md
+    read_only   open a folder as it is now, also one that another process has open: with all that was written to it
+                before; connect again to see later writes. Nothing is written to the folder
 
     Raises OperationalError (folder in use, newer format, nobody answers), ProgrammingError (bad option),
     InterfaceError (bad target).
@@ -95,6 +99,7 @@ def connect(
         time_zone=time_zone,
         timeout=timeout,
         options=options,
+        read_only=read_only,
     )
     session: Session
     if isinstance(where, Target):
@@ -102,7 +107,7 @@ def connect(
 
         session = RemoteSession(where, time_zone=time_zone, failover_s=failover_s, timeout_s=timeout)
     else:
-        session = open_embedded(where, time_zone=time_zone, options=options)
+        session = open_embedded(where, time_zone=time_zone, options=options, read_only=read_only)
     return Connection(session, timestamps=timestamps, timeout=timeout)
 
 
@@ -119,7 +124,12 @@ def target_of(target: object, **given: Unpack[Options]) -> Target | str:
         raise InterfaceError(f"the target is a folder's path or saros://host:port, not {target!r}")
     if given.get("partial_results") not in (None, True, False):
         raise InterfaceError(f"partial_results is True or False, not {given['partial_results']!r}")
+    read_only = given.get("read_only", False)
+    if read_only not in (True, False):
+        raise InterfaceError(f"read_only is True or False, not {read_only!r}")
     text: str = os.fspath(target)
+    if read_only and ("://" in text or text == MEMORY):
+        raise InterfaceError("read_only is for folders")
     if "://" not in text:
         return _folder_of(text, given)
     if given.get("options"):

@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 MEMORY = ":memory:"
 
 
-def open_embedded(target: str, *, time_zone: str | None, options: Mapping[str, object] | None) -> Session:
+def open_embedded(
+    target: str, *, time_zone: str | None, options: Mapping[str, object] | None, read_only: bool = False
+) -> Session:
     """Return a session on the database in a folder, or on a temporary one. Raises as `connect`."""
     from saros_server.api.session import open_session  # the engine is loaded when it is first needed
 
     with translated_errors():
         if target == MEMORY:
             return _open_temporary(time_zone, options or {})
-        return open_session(target, time_zone=time_zone, options=dict(options or {}))
+        return open_session(target, time_zone=time_zone, options=dict(options or {}), read_only=read_only)
 
 
 def _open_temporary(time_zone: str | None, options: Mapping[str, object]) -> Session:

@@ -105,6 +105,12 @@ def only_reads(statement: ast.Statement) -> bool:
     return isinstance(statement, ast.Show | ast.Count | lists)
 
 
+def leaves_database_alone(statement: ast.Statement) -> bool:
+    """Return whether a statement only reads, or concerns sessions, queries and caches alone."""
+    passing = ast.SetTimeZone | ast.SetPartialResults | ast.SetSqlDialect | ast.KillQuery | ast.ClearCache
+    return only_reads(statement) or isinstance(statement, passing | ast.NotSupported)
+
+
 def _require_own_password(access: Access) -> None:
     """Raise PasswordMustChange if the user still has a password that somebody else has set."""
     if access.must_change:

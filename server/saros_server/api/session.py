@@ -13,10 +13,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
+from saros_cluster.node.cluster_file import CLUSTER_FILE
 from saros_engine.base.access import Access, Trail
 from saros_engine.base.database import CONSISTENCIES
 from saros_engine.base.errors import EngineError
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
 
 #: Sets of column names that are remembered in their canonical form.
 _SHAPES_CACHED = 4_096
+_NO_FOLDER = 2051
 
 _T = TypeVar("_T")
 
@@ -74,6 +77,8 @@ class _Shared:
 
 #: To a process that was forked the folders are its parent's, and in use.
 _nodes: ForkLocal[str, _Shared] = ForkLocal()
+#: Tells apart the nodes of a folder that is opened read-only: each shows another moment.
+_snapshots = count()
 
 
 def open_session(
@@ -86,6 +91,7 @@ def open_session(
     files: bool = True,
     host: str | None = None,
     is_shared: bool = False,
+    read_only: bool = False,
     on_close: Callable[[], None] = lambda: None,
 ) -> EmbeddedSession:
     """A session on the database in `folder`; opens it if this process has not yet.
@@ -94,6 +100,7 @@ def open_session(
     `files`: whether LOAD may read whatever this process may; else only what lies in the folders of `load_folders`.
     `host`: where its client is; None: in this process.
     `is_shared`: clients that know nothing of each other use it: none may change its settings.
+    `read_only`: on the database as it is now, which other processes may have open; later writes do not show.
     `on_close`: called once, when the session has been closed.
     Raises ConfigurationError (bad option, or options that differ from those of the open node), StorageError (in use,
     something else's folder, corrupt), SemanticError (no such time zone).
@@ -103,11 +110,14 @@ def open_session(
     if time_zone is not None:
         zone_of(time_zone)
     key = os.path.realpath(folder)
+    if read_only:
+        key += f" read-only {next(_snapshots)}"
     with _nodes.lock:
         shared = _nodes.get(key)
         if shared is None:
             loaded = load(folder=folder, file=configuration_file(folder), overrides=options)
-            shared = _nodes[key] = _Shared(_opened(folder, loaded.values), options=dict(options))
+            node = _opened(folder, loaded.values, read_only=read_only)
+            shared = _nodes[key] = _Shared(node, options=dict(options))
         elif options and dict(options) != shared.options:
             load(folder=folder, file=configuration_file(folder), overrides=options)  # a wrong one is named
             raise ConfigurationError(f"{folder} is open in this process with other options: close it first")
@@ -120,10 +130,13 @@ def open_session(
     return EmbeddedSession(key, shared.node, context, on_close)
 
 
-def _opened(folder: str, configuration: Configuration) -> Node:
+def _opened(folder: str, configuration: Configuration, *, read_only: bool) -> Node:
     check_not_foreign(folder)
+    if read_only and os.path.lexists(os.path.join(folder, CLUSTER_FILE)):
+        message = f"{folder} belongs to a node of a cluster, and has a part of its data: connect to the cluster instead"
+        raise UserMistake(message, code=_NO_FOLDER)
     try:
-        return Node.open(folder, configuration)
+        return Node.open(os.path.abspath(folder) if read_only else folder, configuration, read_only=read_only)
     except FolderInUse as error:
         found = serving(folder)
         remedy = (

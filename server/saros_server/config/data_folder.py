@@ -66,7 +66,7 @@ def cannot_open(folder: str, error: OSError) -> UserMistake:
     """What to say when the operating system refuses."""
     why = f"{error.filename} is a file" if isinstance(error, FileExistsError) else reason(error)
     if error.errno == errno.EROFS:
-        why += "; also who reads a database writes in its folder: copy it"
+        why += "; pass --read-only, or read_only=True, to read it"
     return UserMistake(f"cannot open {folder} as a data folder: {why}", code=_NO_FOLDER)
 
 

@@ -10,8 +10,9 @@ queries, flushes nothing (the log has it all), and frees the folder. Thread-safe
 from __future__ import annotations
 
 import os
+import tempfile
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 from saros_cluster.node.cluster_file import load as load_cluster_file
 from saros_cluster.users.directory import Directory, FileDirectory
 from saros_engine.base.database import Database
+from saros_engine.base.system_mode import SystemMode
 from saros_engine.catalog.continuous_runner import ContinuousRunner
 from saros_engine.coordinator import QueryEngine
 from saros_engine.memory.options import EngineOptions
@@ -36,10 +38,13 @@ from saros_server.sync.sync_admin import NodeSyncAdmin
 from saros_storage.base.allocator import keep_freed_memory
 from saros_storage.base.clock import Clock, SystemClock
 from saros_storage.base.types import TIME_UNITS
+from saros_storage.folder.folder_snapshot import take_snapshot
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import Disk, LocalDisk
+from saros_storage.io.memory_disk import MemoryDisk
 from saros_storage.kernels.cache import use_cache_folder
 from saros_storage.store import Store
+from saros_sync.receiver.mirror import FOLDER as SYNCED_FOLDER
 from saros_sync.receiver.synced_store import open_receiver
 
 if TYPE_CHECKING:
@@ -86,19 +91,22 @@ class Node:
         self._clock = clock
         #: Moments that are kept for statements to come.
         self.read_points = PinnedSnapshots(self.store, clock, self.requests.memory)
-        in_charge = (lambda: True) if self.cluster is None else self.cluster.chores.leads_meta
+        mode = engine.mode
+        in_charge = (lambda: not mode.is_fixed) if self.cluster is None else self.cluster.chores.leads_meta
         self._continuous = ContinuousRunner(self.store, clock, engine.run_continuous, in_charge)
         self._continuous.start()
 
     @staticmethod
-    def open(folder: str, configuration: Configuration, *, clock: Clock | None = None) -> Node:
+    def open(folder: str, configuration: Configuration, *, clock: Clock | None = None, read_only: bool = False) -> Node:
         """Open (or make) the database in `folder`.
 
+        `read_only`: as it is now, whether or not another process has it open; nothing is written there.
         Raises StorageError (in use, newer format, corrupt log), ConfigurationError (where other nodes reach this one).
         """
         keep_freed_memory()
-        use_cache_folder(fallback=os.path.join(folder, "kernels"))
-        disk, clock = LocalDisk(), clock or SystemClock()
+        use_cache_folder(fallback=None if read_only else os.path.join(folder, "kernels"))
+        clock = clock or SystemClock()
+        disk: Disk = take_snapshot(LocalDisk(), folder, [SYNCED_FOLDER]) if read_only else LocalDisk()
         opened = ExitStack()
         try:
             ground = _open(folder, configuration, disk, clock, opened)
@@ -106,13 +114,13 @@ class Node:
             scheduler = DriverScheduler(threads, clock.monotonic_ns)
             opened.callback(scheduler.close)
             cluster = ground.cluster
-            mode = load_mode(folder, disk)
+            mode = SystemMode(read_only=True, is_fixed=True) if read_only else load_mode(folder, disk)
             here = NodeSyncAdmin(folder, disk, ground.receiver)
             engine = QueryEngine(
                 ground.database,
                 scheduler,
                 clock,
-                engine_options(configuration, folder),
+                engine_options(configuration, tempfile.gettempdir() if read_only else folder),
                 None if cluster is None else cluster.services,
                 UserStatements(ground.directory, partial(_hash_new, configuration), _new_secret),
                 here if cluster is None else cluster.sync,
@@ -170,7 +178,10 @@ def _open(folder: str, configuration: Configuration, disk: Disk, clock: Clock, c
     options = store_options(configuration)
     file = load_cluster_file(folder, disk)
     if file is None:
-        store = Store.open(folder, options, disk, clock)
+        if isinstance(disk, MemoryDisk):
+            store = Store.open_snapshot(folder, replace(options, compaction=False, log_archive_bytes=0), disk, clock)
+        else:
+            store = Store.open(folder, options, disk, clock)
         closing.callback(store.close)
         receiver = open_receiver(store, folder, disk, clock)
         closing.callback(receiver.close)
@@ -214,7 +225,7 @@ def store_options(configuration: Configuration) -> StoreOptions:
 
 
 def engine_options(configuration: Configuration, folder: str) -> EngineOptions:
-    """The engine's share of the configuration, for the database in `folder`."""
+    """The engine's share of the configuration; `folder`: where rows go that do not fit into memory."""
     return EngineOptions(
         parallelism=configuration.worker_threads,
         query_memory_bytes_max=configuration.query_memory_bytes,

@@ -40,6 +40,7 @@ def main(arguments: Sequence[str]) -> int:
             timeout=options.timeout,
             time_zone=options.zone or config.zone or None,
             options=dict(_pair(text) for text in options.overrides) or None,
+            read_only=options.read_only,
         )
 
     try:
@@ -62,6 +63,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--timeout", type=float, metavar="SECONDS", help="time limit per statement")
     made.add_argument("--zone", metavar="NAME", help="time zone of the session")
     made.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="set an option")
+    made.add_argument("--read-only", action="store_true", help="open a folder as it is now, to read it")
     made.add_argument("--continue", dest="go_on", action="store_true", help="continue after a failed statement")
     made.add_argument("-q", "--quiet", action="store_true", help="print rows and errors only")
     made.add_argument("-y", "--yes", action="store_true", help="on a terminal, delete without asking")

@@ -7,9 +7,12 @@ list belong to this installation and processor: their names are a digest of all 
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import shutil
 import sys
+import tempfile
 from contextlib import suppress
 from importlib.util import find_spec
 
@@ -20,18 +23,28 @@ _LOCK = "compiling.lock"
 _PROCESSOR_BYTES = 4096
 
 
-def use_cache_folder(fallback: str) -> None:
+def use_cache_folder(fallback: str | None) -> None:
     """Keep compiled code in the user's cache, or in `fallback` where that cannot be written.
 
-    To be called before the first kernel runs; later calls change nothing.
+    `fallback` None: in a private folder, until the process ends. To be called before the first kernel runs; later calls
+    change nothing.
     """
+    if "NUMBA_CACHE_DIR" in os.environ:
+        return
     folder = default_cache_folder()
     try:
         os.makedirs(folder, exist_ok=True)
         usable = os.access(folder, os.W_OK)
     except OSError:
         usable = False
-    os.environ.setdefault("NUMBA_CACHE_DIR", os.path.join(folder if usable else fallback, _fingerprint()))
+    base = folder if usable else fallback or _private_folder()
+    os.environ["NUMBA_CACHE_DIR"] = os.path.join(base, _fingerprint())
+
+
+def _private_folder() -> str:
+    folder = tempfile.mkdtemp(prefix="saros-kernels-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def default_cache_folder() -> str:

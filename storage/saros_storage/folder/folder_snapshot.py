@@ -1,0 +1,168 @@
+"""A data folder at one moment, as a disk in memory, while another process may be writing to the folder.
+
+    documents    MANIFEST, meta/schema, ...: replaced as a whole       read first, and once more at the end
+    log          the last segment grows, old ones go                   read in between, up to its last whole record
+    data         TsFiles and resources: never changed, only removed    opened after the log, and kept open
+
+If no document has changed from the first reading to the last, and the log still begins with the records that were read,
+all of it was in the folder at the moment at which the log was read: the snapshot is what a kill of the owner at that
+moment would have left. Otherwise it begins again. So a store opened on it recovers as the owner would, and shows a
+prefix of the log that has everything acknowledged before the snapshot began.
+
+Each file that is needed is there: a manifest's files stay until the manifest is replaced, a loaded file is there before
+its entry is in the log, and stays until a manifest has it; segments go once manifests and schema have their entries.
+The snapshot takes no lock, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.folder.layout import (
+    CORRUPT_FOLDER,
+    GROUP_FOLDER,
+    LOG_FOLDER,
+    NODE_FILE,
+    RESOURCE,
+    SCHEMA_FILE,
+    TEMPORARY,
+    TRASH_PREFIX,
+)
+from saros_storage.io.disk import Disk
+from saros_storage.io.memory_disk import MemoryDisk
+from saros_storage.log.record import scan
+
+#: A flush or a merge replaces documents some times in a second, and an attempt takes some milliseconds.
+_ATTEMPTS_MAX = 200
+_SEGMENT = ".log"
+_DATA = (".tsfile", RESOURCE)
+#: Unfinished files, and journals of what is under way: nothing that is committed depends on them.
+_PASSING = (TEMPORARY, ".part", _SEGMENT)
+_NO_FOLDER = 2051
+
+
+class _Changed(Exception):
+    """The owner changed the folder during an attempt."""
+
+
+@dataclass(slots=True)
+class _Paths:
+    documents: list[str] = field(default_factory=list)
+    data: list[str] = field(default_factory=list)
+
+
+def take_snapshot(disk: Disk, folder: str, trees: Sequence[str] = ()) -> MemoryDisk:
+    """Take a snapshot of a data folder, with further trees below it that are kept in the same way.
+
+    Raises UserMistake 2051 (no data folder), StorageError (it changes too fast, too many files).
+    """
+    if not disk.exists(os.path.join(folder, NODE_FILE)):
+        problem = "is not a data folder" if disk.exists(folder) else "does not exist"
+        raise UserMistake(f"{folder} {problem}: nothing can be read there", code=_NO_FOLDER)
+    below = (NODE_FILE, os.path.dirname(SCHEMA_FILE), GROUP_FOLDER, *trees)
+    roots = [os.path.join(folder, name) for name in below]
+    try:
+        for _ in range(_ATTEMPTS_MAX):
+            try:
+                return MemoryDisk(_attempt(disk, folder, roots))
+            except (_Changed, FileNotFoundError):
+                continue
+    except OSError as error:
+        if error.errno == errno.EMFILE:
+            raise StorageError(f"{folder} has more files than this process may open: raise ulimit -n") from error
+        raise
+    raise StorageError(f"{folder} changed whenever it was read, {_ATTEMPTS_MAX} times: try again")
+
+
+def _attempt(disk: Disk, folder: str, roots: Sequence[str]) -> dict[str, memoryview]:
+    """Return the files of one moment. Raises _Changed, FileNotFoundError."""
+    documents = _documents(disk, roots)
+    log = _Log(disk, os.path.join(folder, LOG_FOLDER))
+    data = {path: _data(disk, path) for path in _walk(disk, roots).data}
+    log.confirm()
+    if _documents(disk, roots) != documents:
+        raise _Changed
+    return {**{path: memoryview(content) for path, content in documents.items()}, **data, **log.segments}
+
+
+def _walk(disk: Disk, roots: Sequence[str]) -> _Paths:
+    found = _Paths()
+    for path in _files(disk, roots):
+        (found.data if path.endswith(_DATA) else found.documents).append(path)
+    return found
+
+
+def _files(disk: Disk, paths: Sequence[str]) -> Iterator[str]:
+    """The files at and below the paths."""
+    for path in paths:
+        name = os.path.basename(path)
+        if name == CORRUPT_FOLDER or name.startswith(TRASH_PREFIX) or name.endswith(_PASSING):
+            continue
+        try:
+            names = None if name.endswith(_DATA) else disk.list(path)
+        except NotADirectoryError:
+            names = None
+        if names is None:
+            yield path
+        else:
+            yield from _files(disk, [os.path.join(path, inner) for inner in names])
+
+
+def _documents(disk: Disk, roots: Sequence[str]) -> dict[str, bytes]:
+    return {path: bytes(disk.map(path)) for path in _walk(disk, roots).documents}
+
+
+def _data(disk: Disk, path: str) -> memoryview:
+    """A file's content; a small one that is read at once does not stay open."""
+    content = disk.map(path)
+    return memoryview(bytes(content)) if path.endswith(RESOURCE) else content
+
+
+class _Log:
+    """The log as it is read; `confirm` says whether it has been there at one moment."""
+
+    def __init__(self, disk: Disk, folder: str) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._paths = self._list()
+        #: By path: closed ones, which are not changed, and the records that the last one has.
+        self.segments = {path: disk.map(path) for path in self._paths[:-1]}
+        if self._paths:
+            self._last = self._paths[-1]
+            self._read = self._read_last()
+            self._found = scan(memoryview(self._read), _first_index(self._last))
+            end = len(self._read) if self._found.damaged else self._found.end
+            self.segments[self._last] = memoryview(self._read)[:end]
+
+    def _list(self) -> list[str]:
+        return [os.path.join(self._folder, n) for n in self._disk.list(self._folder) if n.endswith(_SEGMENT)]
+
+    def _read_last(self) -> bytes:
+        """The last segment; it may be cut while it is read, so it is not mapped."""
+        return self._disk.read(self._last, 0, self._disk.size(self._last))
+
+    def confirm(self) -> None:
+        """Raise _Changed, FileNotFoundError if records have gone, or some in between were not seen.
+
+        Records that are being written can be read with a hole between them, which looks like damage, until the next
+        reading: real damage stays.
+        """
+        if not self._paths:
+            return
+        if [path for path in self._list() if self._paths[0] <= path <= self._last] != self._paths:
+            raise _Changed  # names that were given meanwhile may be seen in any order
+        now, end = self._read_last(), self._found.end
+        if now[:end] != self._read[:end]:
+            raise _Changed
+        if self._found.damaged:
+            again = scan(memoryview(now), _first_index(self._last))
+            if not again.damaged or again.end != end:
+                raise _Changed
+
+
+def _first_index(path: str) -> int:
+    return int(os.path.basename(path).removesuffix(_SEGMENT))

@@ -1,0 +1,224 @@
+"""A disk in memory that begins with given files: everything done to it stays in this process.
+
+    MemoryDisk({"/data/node.json": b"..."})  ->  a store opens /data, writes, and leaves the machine's disk as it is
+
+Contents are shared until they are written to: a mapped file costs no memory. Implements `io.disk.Disk`; what is synced
+is as volatile as the rest. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Collection, Mapping, Sequence
+
+from saros_storage.io.disk import File
+
+#: Memory ends before this does.
+_FREE_BYTES = 1 << 62
+
+
+class _Content:
+    """A file's bytes; several names may share it."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: memoryview) -> None:
+        #: A bytearray from a write until the next reading.
+        self.data: memoryview | bytearray = data
+
+    def frozen(self) -> memoryview:
+        """The bytes, which later writes do not change."""
+        if isinstance(self.data, bytearray):
+            self.data = memoryview(bytes(self.data))
+        return self.data
+
+    def writable(self) -> bytearray:
+        """The bytes, to be changed in place."""
+        if not isinstance(self.data, bytearray):
+            self.data = bytearray(self.data)
+        return self.data
+
+
+_Folder = dict[str, "_Folder | _Content"]
+
+
+class _MemoryFile:
+    """A file opened for appending. See `disk.File`."""
+
+    def __init__(self, content: _Content, lock: threading.Lock) -> None:
+        self._content = content
+        self._lock = lock
+
+    @property
+    def size(self) -> int:
+        """See `File.size`."""
+        return len(self._content.data)
+
+    def write(self, parts: Sequence[bytes | memoryview]) -> None:
+        """See `File.write`."""
+        with self._lock:
+            data = self._content.writable()
+            for part in parts:
+                data += part
+
+    def reserve(self, count: int) -> None:
+        """See `File.reserve`: there is nothing to gain."""
+
+    def sync(self) -> None:
+        """See `File.sync`: there is nothing to do."""
+
+    def close(self) -> None:
+        """See `File.close`."""
+
+
+class MemoryDisk:
+    """See the module."""
+
+    def __init__(self, files: Mapping[str, memoryview]) -> None:
+        """Begin with these files, by path; the folders above them exist."""
+        self._lock = threading.Lock()
+        self._root: _Folder = {}
+        for path, data in files.items():
+            folder, name = self._parent(path, make=True)
+            folder[name] = _Content(data)
+
+    # ------------------------------------------------------------------ the tree
+
+    def _find(self, path: str) -> _Folder | _Content | None:
+        found: _Folder | _Content | None = self._root
+        for name in _names(path):
+            found = found.get(name) if isinstance(found, dict) else None
+        return found
+
+    def _parent(self, path: str, *, make: bool = False) -> tuple[_Folder, str]:
+        """The folder of a path, and the name in it. Raises FileNotFoundError, NotADirectoryError."""
+        *above, last = _names(path)
+        folder = self._root
+        for name in above:
+            found = folder.setdefault(name, {}) if make else folder.get(name)
+            if found is None:
+                raise _error(errno.ENOENT, path)
+            if isinstance(found, _Content):
+                raise _error(errno.ENOTDIR, path)
+            folder = found
+        return folder, last
+
+    def _content(self, path: str) -> _Content:
+        found = self._find(path)
+        if isinstance(found, _Content):
+            return found
+        raise _error(errno.ENOENT if found is None else errno.EISDIR, path)
+
+    # ------------------------------------------------------------------ Disk
+
+    def create(self, path: str) -> File:
+        """See `Disk.create`."""
+        with self._lock:
+            folder, name = self._parent(path)
+            content = folder[name] = _Content(memoryview(b""))
+            return _MemoryFile(content, self._lock)
+
+    def create_unread(self, path: str) -> File:
+        """See `Disk.create_unread`."""
+        return self.create(path)
+
+    def append(self, path: str) -> File:
+        """See `Disk.append`."""
+        if not self.exists(path):
+            return self.create(path)
+        with self._lock:
+            return _MemoryFile(self._content(path), self._lock)
+
+    def map(self, path: str) -> memoryview:
+        """See `Disk.map`."""
+        with self._lock:
+            return self._content(path).frozen()
+
+    def read(self, path: str, offset: int, count: int) -> bytes:
+        """See `Disk.read`."""
+        with self._lock:
+            return bytes(self._content(path).data[offset : offset + count])
+
+    def truncate(self, path: str, size: int) -> None:
+        """See `Disk.truncate`."""
+        with self._lock:
+            content = self._content(path)
+            if size < len(content.data):
+                del content.writable()[size:]
+
+    def replace(self, source: str, target: str) -> None:
+        """See `Disk.replace`."""
+        with self._lock:
+            found = self._find(source)
+            if found is None:
+                raise _error(errno.ENOENT, source)
+            folder, name = self._parent(target)
+            above, former = self._parent(source)
+            del above[former]
+            folder[name] = found
+
+    def link(self, source: str, target: str) -> None:
+        """See `Disk.link`."""
+        with self._lock:
+            folder, name = self._parent(target)
+            if name in folder:
+                raise _error(errno.EEXIST, target)
+            folder[name] = self._content(source)
+
+    def remove(self, path: str) -> None:
+        """See `Disk.remove`."""
+        with self._lock:
+            if self._find(path) is not None:
+                folder, name = self._parent(path)
+                self._content(path)
+                del folder[name]
+
+    def remove_tree(self, path: str) -> None:
+        """See `Disk.remove_tree`."""
+        with self._lock:
+            if isinstance(self._find(path), dict):
+                folder, name = self._parent(path)
+                del folder[name]
+
+    def make_folder(self, path: str, *, durably: bool = True) -> None:  # noqa: ARG002 (nothing here is durable)
+        """See `Disk.make_folder`."""
+        with self._lock:
+            self._parent(os.path.join(path, "any"), make=True)
+
+    def sync_folder(self, path: str) -> None:
+        """See `Disk.sync_folder`: there is nothing to do."""
+
+    def sync_all(self, paths: Collection[str]) -> None:
+        """See `Disk.sync_all`: there is nothing to do."""
+
+    def list(self, path: str) -> list[str]:
+        """See `Disk.list`."""
+        with self._lock:
+            found = self._find(path)
+            if isinstance(found, _Content):
+                raise _error(errno.ENOTDIR, path)
+            return sorted(found or ())
+
+    def exists(self, path: str) -> bool:
+        """See `Disk.exists`."""
+        with self._lock:
+            return self._find(path) is not None
+
+    def size(self, path: str) -> int:
+        """See `Disk.size`."""
+        with self._lock:
+            return len(self._content(path).data)
+
+    def free_bytes(self, path: str) -> int:  # noqa: ARG002
+        """See `Disk.free_bytes`."""
+        return _FREE_BYTES
+
+
+def _names(path: str) -> list[str]:
+    return [name for name in os.path.abspath(path).split(os.sep) if name]
+
+
+def _error(number: int, path: str) -> OSError:
+    return OSError(number, os.strerror(number), path)
