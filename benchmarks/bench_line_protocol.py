@@ -29,7 +29,7 @@ from own_server import own_server
 from system.local_cluster import processor_s_of
 from waiting import wait_until
 
-from saros_server.influx.lines import TimeScale, chunks
+from saros_server.line_protocol.lines import TimeScale, chunks
 
 HOSTS, FIELDS, LINES = 10, 10, 5_000
 WARM_UP_REQUESTS = 4

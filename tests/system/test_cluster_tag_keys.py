@@ -10,14 +10,14 @@ from threading import Barrier
 import pytest
 from system.cluster_fixture import running_servers
 
+from saros_engine.base.session_context import SessionContext
 from saros_engine.catalog.tag_keys import tag_keys
-from saros_server.api import operations
-from saros_server.api.calls import Peer
+from saros_server.api.session import SessionLines
 from saros_server.config.device_template import DEFAULT_TEMPLATE, DeviceTemplate
-from saros_server.http.session import HttpSession
-from saros_server.influx.devices import DeviceMap
-from saros_server.influx.lines import SeriesKey
+from saros_server.line_protocol.devices import DeviceMap
+from saros_server.line_protocol.lines import SeriesKey
 from saros_server.server import Server
+from saros_storage.base.write_request import UNNUMBERED
 
 pytestmark = pytest.mark.slow
 
@@ -27,9 +27,7 @@ TAGS = [("a", "x", "b"), ("b", "y", "c"), ("c", "z", "a")]
 
 
 def devices_of(server: Server) -> DeviceMap:
-    connection = server.api.connect(Peer.at("127.0.0.1"))
-    token = connection.call(operations.OPEN, b"", operations.Login()).token
-    session = HttpSession(server.api, Peer.at("127.0.0.1"), connection, token)
+    session = SessionLines(server.api.node, SessionContext(), UNNUMBERED)
     return DeviceMap(DeviceTemplate.of(DEFAULT_TEMPLATE), "plant", session)
 
 

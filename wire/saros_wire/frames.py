@@ -40,7 +40,7 @@ from typing import NamedTuple
 from saros_wire.payload import MESSAGE_BYTES_MAX
 
 #: The version of the protocol. Raised with every change that an older side would not understand.
-VERSION = 6
+VERSION = 7
 #: The first bytes of a connection.
 MAGIC = b"SAROS"
 PREFACE = MAGIC + bytes((VERSION, 0x0D, 0x0A))
@@ -102,6 +102,7 @@ class Call(IntEnum):
     SYNC_BEGIN = 12  # SyncBeginRequest -> SyncReply
     SYNC_CHUNK = 13  # SyncChunkRequest, bytes of the content -> SyncChunkReply
     SYNC_COMMIT = 14  # SyncCommitRequest -> SyncReply
+    WRITE_LINES = 15  # WriteLinesRequest, lines -> WriteLinesReply
 
 
 class BadFrame(Exception):

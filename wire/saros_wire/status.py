@@ -182,6 +182,7 @@ _ROWS = (
     Status(2041, "WEAK_PASSWORD", ErrorClass.DATA, "Use at least 12 characters, and not the user's name."),
     Status(2042, "NO_SUCH_TOKEN", ErrorClass.INTEGRITY, "Look with SHOW TOKENS."),
     Status(2043, "TOKEN_EXISTS", ErrorClass.INTEGRITY, "DROP the token first, or choose another name."),
+    Status(2044, "BAD_LINE", ErrorClass.DATA, "Correct the lines that the message names; the others are written."),
     Status(
         2050,
         "FILE_NOT_ALLOWED",

@@ -29,6 +29,7 @@ from saros.api.embedded import open_embedded
 from saros.api.session import AsyncOutcome, AsyncSession
 from saros.base.fork_guard import ForkGuard
 from saros.base.frames import pandas_frame, polars_frame, times_and_columns
+from saros.base.line_writes import line_write, points_of
 from saros.base.short_names import shortened
 from saros.base.target import Target
 from saros.errors import Error, InterfaceError, translated_errors
@@ -118,6 +119,20 @@ class AsyncConnection:
         with translated_errors():
             times, named = times_and_columns(device, times, columns)
             return await self._open_session().insert(device, times, named, aligned=aligned)
+
+    async def write_lines(
+        self,
+        data: str | bytes,
+        *,
+        database: str,
+        precision: str = "ns",
+        template: str | None = None,
+        time_ns: int | None = None,
+    ) -> int:
+        """See `saros.Connection.write_lines`. A task that is cancelled does not undo it."""
+        with translated_errors():
+            write = line_write(data, database, precision, template, time_ns)
+            return points_of(await self._open_session().write_lines(write))
 
     async def hold(
         self, lease_s: float = 600.0, *, name: str | None = None, like: ReadPoint | None = None

@@ -23,6 +23,7 @@ from saros.api.cursor import Cursor
 from saros.api.embedded import MEMORY, open_embedded
 from saros.base.fork_guard import ForkGuard
 from saros.base.frames import times_and_columns
+from saros.base.line_writes import line_write, points_of
 from saros.base.target import Target, parse_target, suggested_target, without_password
 from saros.errors import InterfaceError, NotSupportedError, translated_errors
 
@@ -219,6 +220,32 @@ class Connection:
         with translated_errors():
             times, named = times_and_columns(device, times, columns)
             return self._open_session().insert(device, times, named, aligned=aligned)
+
+    def write_lines(
+        self,
+        data: str | bytes,
+        *,
+        database: str,
+        precision: str = "ns",
+        template: str | None = None,
+        time_ns: int | None = None,
+    ) -> int:
+        """Write lines of InfluxDB's line protocol; returns the number of points.
+
+        data       lines, as one text; to a server, 16 MiB at most
+        database   the database, without root, such as "plant": a line `cpu,host=h1 load=1.5` goes to root.plant.cpu.h1
+        precision  the unit of times: "ns", "us", "ms", "s", "m" or "h"
+        template   of devices, such as "root.{db}.{host}.{measurement}" (default: the option `line_protocol_device`)
+        time_ns    the time of lines that have none, in nanoseconds since 1970 (default: now)
+
+        If some lines are wrong, or do not fit their series, everything else is written, and the error names them by
+        their number. Writing the same lines again changes nothing if they have times, or `time_ns` is given.
+        Raises DataError (2044: wrong lines; 507: values of another type), ProgrammingError (precision, template, too
+        many bytes), OperationalError (points cannot be written now).
+        """
+        with translated_errors():
+            write = line_write(data, database, precision, template, time_ns)
+            return points_of(self._open_session().write_lines(write))
 
     def bulk_writer(
         self,

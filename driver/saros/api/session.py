@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from saros_wire.line_writes import LinesWritten, LineWrite
     from saros_wire.read_point import ReadPoint
 
 
@@ -101,6 +102,10 @@ class Session(Protocol):
         """Columnar write; returns the number of points."""
         ...
 
+    def write_lines(self, write: LineWrite) -> LinesWritten:
+        """Write lines of InfluxDB's line protocol, as many as can be."""
+        ...
+
     def close(self) -> None:
         """End the conversation and what still runs in it. Idempotent."""
         ...
@@ -125,6 +130,10 @@ class AsyncSession(Protocol):
 
     async def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:
         """See `Session.insert`."""
+        ...
+
+    async def write_lines(self, write: LineWrite) -> LinesWritten:
+        """See `Session.write_lines`."""
         ...
 
     async def close(self) -> None:

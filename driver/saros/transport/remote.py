@@ -14,6 +14,7 @@ from saros.transport.exchange import Buffer, Reply
 from saros.transport.node_connection import PoolLease, read_authority
 from saros.transport.remote_calls import RemoteCalls, Result, run
 from saros_wire.frames import Call
+from saros_wire.line_writes import LinesWritten, LineWrite
 from saros_wire.read_point import ReadPoint
 
 if TYPE_CHECKING:
@@ -118,6 +119,10 @@ class RemoteSession:
     def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:
         """See `Session.insert`."""
         return run(self._calls.insert(device, times, columns, aligned=aligned))
+
+    def write_lines(self, write: LineWrite) -> LinesWritten:
+        """See `Session.write_lines`."""
+        return run(self._calls.write_lines(write))
 
     def close(self) -> None:
         """See `Session.close`."""

@@ -43,6 +43,7 @@ from saros.transport.node_selector import NodeSelector
 from saros.transport.retry_policy import (
     NO_LEADER,
     REPEATABLE_INSERT,
+    RETRYABLE,
     SESSION_LOST,
     Failure,
     Memory,
@@ -52,8 +53,9 @@ from saros.transport.retry_policy import (
 )
 from saros.transport.sequences import Event, Sequences
 from saros_wire import parameter_values
-from saros_wire.frames import NO_TOKEN, NO_WAIT_LIMIT, Call, encode_prefix
+from saros_wire.frames import BODY_BYTES_MAX, NO_TOKEN, NO_WAIT_LIMIT, Call, encode_prefix
 from saros_wire.generated import client_pb2
+from saros_wire.line_writes import LinesWritten, LineWrite
 from saros_wire.read_point import ReadPoint
 
 _OPEN_SECONDS = 10.0
@@ -68,7 +70,7 @@ _STATEMENTS_KEPT, _SHORT_STATEMENT = 1_024, 4_096
 _KEPT_WORDS = re.compile(r"\s*(select|insert|show|count)\s", re.IGNORECASE)
 #: The pause before a node is asked again in whose place no other one may be.
 _SAME_NODE_PAUSE_SECONDS = 0.2
-_WRONG_LOGIN = 801
+_WRONG_LOGIN, _TOO_LARGE = 801, 2006
 #: Words of errors, without and with TLS on this side, and the hint for each.
 _HINTS_WITHOUT_TLS = (
     ("takes TLS only", "add /?tls=ca.pem"),
@@ -134,6 +136,18 @@ class NodeSession:
         answer = await self._network.call(self.address, Call.INSERT, self._prefix(attempt.wait_s), body, timeout_s)
         reply: client_pb2.InsertReply = client_pb2.InsertReply.FromString(answer.head)
         return reply
+
+    async def write_lines(self, request: bytes, lines: bytes, attempt: Attempt) -> LinesWritten:
+        """Write lines (WriteLinesRequest); fail if another attempt may write those that could not be written now."""
+        timeout_s = attempt.shared_s if self.memory.is_shared else attempt.columns_s
+        head = self._prefix(attempt.wait_s) + request
+        answer = await self._network.call(self.address, Call.WRITE_LINES, head, (lines,) if lines else (), timeout_s)
+        reply = client_pb2.WriteLinesReply.FromString(answer.head)
+        written = LinesWritten(reply.points, list(reply.problems), reply.problem_count, list(reply.codes))
+        code = next((code for code in written.codes if code in RETRYABLE), None)
+        if code is not None:
+            raise CallFailed(Fate.ANSWERED, written.listed, code=code)
+        return written
 
     async def execute(self, request: bytes, attempt: Attempt) -> Answer:
         """Execute a statement (ExecuteRequest)."""
@@ -434,6 +448,23 @@ class RemoteCalls(Generic[_R]):
             with self._lock:
                 self._nodes.led(device, reply.leader)
         return int(reply.points)
+
+    async def write_lines(self, write: LineWrite) -> LinesWritten:
+        """See `Session.write_lines`. All lines have times, so that a write that is sent again changes nothing."""
+        if len(write.data) > BODY_BYTES_MAX:
+            raise database_error(
+                f"{len(write.data)} bytes of lines: at most {BODY_BYTES_MAX} in one write; divide them", _TOO_LARGE
+            )
+        request = client_pb2.WriteLinesRequest(
+            database=write.database, precision=write.precision, time_ns=write.time_ns, template=write.template
+        ).SerializeToString()
+        window = CallWindow(Kind.INSERT, self._failover_s, self._timeout_s)
+        attempts = RetryPolicy(self._failover_s, deadline=window.deadline)
+
+        def ask(opened: NodeSession) -> Awaitable[LinesWritten]:
+            return opened.write_lines(request, write.data, window.begin(attempts.deadline))
+
+        return await self._with_failover(attempts, ask)
 
     async def close(self) -> None:
         """See `Session.close`."""

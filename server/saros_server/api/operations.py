@@ -3,7 +3,7 @@
     sessions     OPEN CLOSE PING
     statements   EXECUTE FETCH DISCARD STREAM CANCEL
     read points  HOLD RELEASE
-    writes       INSERT INSERT_MANY TAG_KEYS APPEND_TAG_KEY
+    writes       INSERT INSERT_MANY WRITE_LINES
     files        UPLOAD FINISH_UPLOAD DISCARD_UPLOADS: for a LOAD
     imports      IMPORT_CHUNK IMPORT_FILE DISCARD_IMPORT: of CSV and Parquet files
     backups      CREATE_CHECKPOINT READ_CHECKPOINT RELEASE_CHECKPOINTS
@@ -31,6 +31,7 @@ from saros_server.process.version import RELEASE as _VERSION
 from saros_storage.checkpoint.checkpoint_set import encode_checkpoint_set
 from saros_sync.round import Content
 from saros_sync.transport import BeginReply
+from saros_wire.line_writes import LinesWritten, LineWrite
 from saros_wire.read_point import ReadPoint
 
 #: Consistency of reads, if the client does not say.
@@ -228,22 +229,8 @@ def _insert_many(call: Call, inserts: Sequence[InsertRequest]) -> list[InsertOut
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class TagKey:
-    """A tag key of the devices below a path, and its number, from 1 on."""
-
-    prefix: str
-    number: int
-    key: str
-
-
-def _tag_keys(call: Call, prefixes: Sequence[str]) -> list[Sequence[str]]:
-    """Return, for each path, the tag keys of the devices below it in their order."""
-    return [call.session.tag_keys(prefix) for prefix in prefixes]
-
-
-def _append_tag_key(call: Call, asked: TagKey) -> None:
-    call.session.append_tag_key(asked.prefix, asked.number, asked.key, call.numbered(0))
+def _write_lines(call: Call, write: LineWrite) -> LinesWritten:
+    return call.session.write_lines(write, request=call.numbered(0))
 
 
 def _upload(call: Call, chunk: UploadChunk) -> int:
@@ -425,8 +412,7 @@ HOLD = Operation("hold", Policy.SESSION, _hold)
 RELEASE = Operation("release", Policy.SESSION, _release)
 INSERT = Operation("insert", Policy.SESSION, _insert)
 INSERT_MANY = Operation("insert many", Policy.SESSION, _insert_many)
-TAG_KEYS = Operation("tag keys", Policy.SESSION, _tag_keys)
-APPEND_TAG_KEY = Operation("append tag key", Policy.SESSION, _append_tag_key)
+WRITE_LINES = Operation("write lines", Policy.SESSION, _write_lines)
 UPLOAD = Operation("upload", Policy.SESSION, _upload)
 FINISH_UPLOAD = Operation("finish upload", Policy.SESSION, _finish_upload)
 DISCARD_UPLOADS = Operation("discard uploads", Policy.SESSION, _discard_uploads)
@@ -448,7 +434,7 @@ OPERATIONS: dict[str, Operation[Any, Any]] = {
     for operation in (
         *(OPEN, PING, CLOSE, RENEW, EXECUTE, FETCH, DISCARD, STREAM, CANCEL, HOLD, RELEASE, INSERT, INSERT_MANY),
         *(UPLOAD, FINISH_UPLOAD, DISCARD_UPLOADS, CREATE_CHECKPOINT, READ_CHECKPOINT, RELEASE_CHECKPOINTS),
-        *(TAG_KEYS, APPEND_TAG_KEY, SYNC_BEGIN, SYNC_CHUNK, SYNC_COMMIT),
+        *(WRITE_LINES, SYNC_BEGIN, SYNC_CHUNK, SYNC_COMMIT),
         *(IMPORT_CHUNK, IMPORT_FILE, DISCARD_IMPORT, SLOW_STATEMENTS, AUDIT_TAIL),
     )
 }

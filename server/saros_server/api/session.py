@@ -37,6 +37,7 @@ from saros_engine.security.authorization import (
 )
 from saros_engine.statements.batches import ColumnBatch, outcomes_of
 from saros_server.api.arrow import Message, ResultSchema, encode, result_schema, to_arrow, to_column, to_times
+from saros_server.api.errors import refusal_of
 from saros_server.api.insert_request import InsertRequest
 from saros_server.config.configuration import Configuration, ConfigurationError, configuration_file, load
 from saros_server.config.data_folder import cannot_open, check_not_foreign
@@ -53,6 +54,7 @@ from saros_storage.checkpoint.checkpoint_set import CheckpointSet
 from saros_storage.scan.read_point import ReadHorizon
 from saros_sync.receiver.request_checks import Requester
 from saros_wire.fork_local import ForkLocal
+from saros_wire.line_writes import LinesWritten, LineWrite
 from saros_wire.read_point import ReadPoint as KeptPoint
 
 if TYPE_CHECKING:
@@ -273,16 +275,14 @@ class EmbeddedSession:
         times, columns = self._as_columns(insert.times, insert.columns)
         return ColumnBatch(insert.device, times, columns, insert.aligned, insert.partial, insert.tags)
 
-    def tag_keys(self, prefix: str) -> Sequence[str]:
-        """Return the tag keys of the devices below a path; see `saros_engine.catalog.tag_keys`."""
-        self._check_open()
-        return tag_keys(self._node.store.schema, prefix)
+    def write_lines(self, write: LineWrite, *, request: WriteRequest = UNNUMBERED) -> LinesWritten:
+        """See the driver's `Session.write_lines`."""
+        from saros_server.line_protocol.writes import write_lines
 
-    def append_tag_key(self, prefix: str, number: int, key: str, request: WriteRequest) -> None:
-        """Append a tag key. Raises UserMistake 503 if the number is taken."""
         self._check_open()
-        with UninterruptibleSection():
-            self._node.engine.append_tag_key(prefix, number, key, session=self._context, request=request)
+        session = SessionLines(self._node, self._context, request)
+        template = self._node.configuration.line_protocol_device
+        return write_lines(write, session, default_template=template, refusal_of=refusal_of)
 
     def _as_columns(self, times: object, columns: Mapping[str, object]) -> tuple[Int64Array, dict[str, Column]]:
         """Times and columns as the engine takes them. Raises UserMistake."""
@@ -373,6 +373,34 @@ class EmbeddedSession:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreClosed("the session is closed")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLines:
+    """Implements `LineSession` for one write."""
+
+    node: Node
+    context: SessionContext
+    request: WriteRequest
+
+    @property
+    def time_unit(self) -> TimeUnit:
+        """See `LineSession.time_unit`."""
+        return TIME_UNITS[self.node.configuration.time_unit]
+
+    def tag_keys(self, prefix: str) -> Sequence[str]:
+        """See `LineSession.tag_keys`."""
+        return tag_keys(self.node.store.schema, prefix)
+
+    def append_tag_key(self, prefix: str, number: int, key: str) -> None:
+        """See `LineSession.append_tag_key`."""
+        with UninterruptibleSection():
+            self.node.engine.append_tag_key(prefix, number, key, session=self.context, request=self.request)
+
+    def write_batches(self, batches: Sequence[ColumnBatch]) -> list[int | Exception]:
+        """See `LineSession.write_batches`."""
+        with UninterruptibleSection():
+            return self.node.engine.insert_batches(batches, session=self.context, request=self.request)
 
 
 @lru_cache(_SHAPES_CACHED)

@@ -25,6 +25,7 @@ from saros_sync.transport import BeginReply, RoundStatus
 from saros_wire import parameter_values, protocol
 from saros_wire.frames import Call
 from saros_wire.generated import client_pb2
+from saros_wire.line_writes import LineWrite
 from saros_wire.read_point import ReadPoint
 
 #: Bytes of an item of CREATE_CHECKPOINT.
@@ -190,6 +191,19 @@ def _insert(caller: Caller, _: None, columns: memoryview) -> Reply:
     return _reply(client_pb2.InsertReply(points=outcome.points, leader=outcome.leader))
 
 
+def _write_lines(caller: Caller, message: client_pb2.WriteLinesRequest, lines: memoryview) -> Reply:
+    write = LineWrite(bytes(lines), message.database, message.precision, message.time_ns, message.template)
+    result = caller(operations.WRITE_LINES, write)
+    return _reply(
+        client_pb2.WriteLinesReply(
+            points=result.points,
+            problems=result.problems,
+            problem_count=result.problem_count,
+            codes=result.codes,
+        )
+    )
+
+
 def partial_write(rows: RowsLeft) -> client_pb2.PartialWrite:
     """Return the message of a write that was done in part."""
     return client_pb2.PartialWrite(
@@ -288,6 +302,7 @@ CALLS: dict[int, CallType] = {
     Call.PING: CallType(_ping, _nothing),
     Call.EXECUTE: CallType(_execute, client_pb2.ExecuteRequest.FromString),
     Call.INSERT: CallType(_insert, _nothing, has_body=True),
+    Call.WRITE_LINES: CallType(_write_lines, client_pb2.WriteLinesRequest.FromString, has_body=True),
     Call.HOLD: CallType(_hold, client_pb2.HoldRequest.FromString),
     Call.UPLOAD: CallType(_upload, client_pb2.UploadRequest.FromString, has_body=True),
     Call.DISCARD_UPLOADS: CallType(_discard_uploads, client_pb2.DiscardUploadsRequest.FromString),

@@ -1,1 +1,1 @@
-"""InfluxDB's line protocol over HTTP: bytes to columns, series keys to devices, writes with partial errors."""
+"""Writes of InfluxDB's clients over HTTP."""

@@ -17,34 +17,22 @@ from starlette.datastructures import QueryParams
 
 from saros_server.api import operations
 from saros_server.api.executions import Statement
-from saros_server.config.device_template import parsed_template
-from saros_server.http.errors import HttpError
+from saros_server.http.errors import HttpError, status_of
 from saros_server.http.request import HttpRequest
 from saros_server.http.response import Response, json_response
 from saros_server.http.routes import Description, Policy, Route
 from saros_server.http.session import HttpSession
-from saros_server.influx.devices import DeviceMap, database_name
-from saros_server.influx.lines import TimeScale
-from saros_server.influx.writes import WriteResult, write_lines
 from saros_server.process.version import RELEASE
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import quote_node
-from saros_storage.base.types import TIME_UNITS
+from saros_wire.line_writes import LinesWritten, LineWrite
 
 #: The version that clients are told: the one whose calls these are.
 _VERSION_HEADERS = {"X-Influxdb-Version": "1.8.10", "X-Influxdb-Build": f"Saros {RELEASE}"}
-_NS_PER_SECOND = 10**9
-_PRECISION_NS = {
-    "ns": 1,
-    "n": 1,
-    "us": 1_000,
-    "u": 1_000,
-    "µ": 1_000,
-    "ms": 1_000_000,
-    "s": _NS_PER_SECOND,
-    "m": 60 * _NS_PER_SECOND,
-    "h": 3_600 * _NS_PER_SECOND,
-}
+#: Other names of the units of times.
+_PRECISIONS = {"": "ns", "n": "ns", "u": "us", "µ": "us"}
+#: Clients send a write again after an answer with this HTTP status or above.
+_RETRIED_MIN = 500
 _CREATE = re.compile(r'\s*create\s+database\s+("(?:[^"\\]|\\.)+"|[^\s";]+)(?:\s+with\b[^;]*)?\s*;?\s*', re.IGNORECASE)
 _TAG = "InfluxDB"
 _LINES = {"text/plain": {"type": "string", "description": "Lines; plain, or compressed by gzip."}}
@@ -82,25 +70,24 @@ def _write_2(request: HttpRequest, session: HttpSession) -> Response:
     return _written(_write(request, session, "bucket"), _failure_2)
 
 
-def _written(result: WriteResult, failure: Callable[[int, int, str], Response]) -> Response:
-    if result.count:
-        return failure(result.status, 0, result.message)
-    return Response(status=204, headers=_VERSION_HEADERS)
+def _write(request: HttpRequest, session: HttpSession, parameter: str) -> LinesWritten:
+    precision = request.query.get("precision", "")
+    write = LineWrite(
+        request.body(),
+        database_name(request.query.get(parameter, "")),
+        _PRECISIONS.get(precision, precision),
+        session.api.now_ns,
+    )
+    return session.call(operations.WRITE_LINES, write)
 
 
-def _write(request: HttpRequest, session: HttpSession, parameter: str) -> WriteResult:
-    template = parsed_template(session.api.node.configuration.line_protocol_device)
-    devices = DeviceMap(template, database_name(request.query.get(parameter, "")), session)
-    return write_lines(request.body(), devices, _scale(request.query.get("precision", ""), session), session)
-
-
-def _scale(precision: str, session: HttpSession) -> TimeScale:
-    """Return the scale of times. Raises HttpError 400."""
-    unit_ns = _PRECISION_NS.get(precision or "ns")
-    if unit_ns is None:
-        raise HttpError(400, f"precision {precision[:20]!r} is unknown: send ns, us, ms, s, m or h")
-    tick_ns = _NS_PER_SECOND // TIME_UNITS[session.time_unit].value
-    return TimeScale(max(unit_ns // tick_ns, 1), max(tick_ns // unit_ns, 1), session.api.now_ns // tick_ns)
+def _written(result: LinesWritten, failure: Callable[[int, int, str], Response]) -> Response:
+    """Answer a write. Clients do not send it again if the text says "partial write"."""
+    if not result.codes:
+        return Response(status=204, headers=_VERSION_HEADERS)
+    status = max(map(status_of, result.codes))
+    text = "send all again" if status >= _RETRIED_MIN else "partial write"
+    return failure(status, 0, f"{text}: {result.listed}")
 
 
 def _failure_1(status: int, _: int, message: str) -> Response:
@@ -117,6 +104,17 @@ def _failure_2(status: int, _: int, message: str) -> Response:
 
 def _one_line(message: str) -> str:
     return "".join(character if " " <= character <= "~" else "?" for character in message)[:1_000]
+
+
+def database_name(text: str) -> str:
+    """Return the database that a parameter names; what follows a slash, a retention policy, has no meaning here.
+
+    Raises UserMistake.
+    """
+    name = text.partition("/")[0].strip()
+    if not name:
+        raise UserMistake("the name of the database is missing: send db (1.x) or bucket (2.x)", code=509)
+    return name
 
 
 # ---------------------------------------------------------------------------------------------- other calls

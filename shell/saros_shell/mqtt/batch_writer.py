@@ -122,7 +122,7 @@ class BatchWriter:
         try:
             return self._types.type_of(device, measurement)
         except saros.Error as error:
-            if not _is_refusal(error):
+            if not is_refusal(error):
                 raise
             return None
 
@@ -144,7 +144,7 @@ class BatchWriter:
             self._bulk.flush()
         except saros.BulkError as error:
             for failure in error.failures:
-                if not _is_refusal(failure.error):
+                if not is_refusal(failure.error):
                     raise failure.error from error
             refused = [failure.device for failure in error.failures]
         else:
@@ -179,7 +179,7 @@ class BatchWriter:
             columns = {name: array.take(pa.array(indices))}
             self._connection.insert(device, times[indices], columns, aligned=self._aligned or None)
         except saros.Error as error:
-            if not _is_refusal(error):
+            if not is_refusal(error):
                 raise
             if len(indices) == 1:
                 yield int(indices[0]), error
@@ -200,6 +200,6 @@ def _by_device(rows: Sequence[tuple[int, Row]]) -> dict[str, _DeviceRows]:
     return devices
 
 
-def _is_refusal(error: Exception) -> bool:
+def is_refusal(error: Exception) -> bool:
     """Return whether the database says that the rows are wrong, rather than that it cannot write now."""
     return isinstance(error, _REFUSALS) and error.code != _CLOSED

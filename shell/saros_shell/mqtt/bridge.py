@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Event
+from typing import Protocol
 
 import saros
-from saros_shell.mqtt.batch_writer import BatchWriter
 from saros_shell.mqtt.broker_connection import BrokerConnection, Message
 from saros_shell.mqtt.dead_letters import DeadLetter, DeadLetterFile
-from saros_shell.mqtt.message_reader import MessageReader, ReadMessages
+from saros_shell.mqtt.message_reader import ReadMessages
 
 #: Pauses between attempts to write.
 _PAUSE_S, _PAUSE_MAX_S = 0.5, 30.0
@@ -42,6 +42,22 @@ class Counts:
     refused: int = 0
 
 
+class Reader(Protocol):
+    """Reads messages of one form."""
+
+    def read(self, messages: Sequence[Message], /) -> ReadMessages:
+        """Return the rows or lines of the messages."""
+        ...
+
+
+class Writer(Protocol):
+    """Writes what a reader has read."""
+
+    def write(self, messages: ReadMessages, /) -> int:
+        """Write it, and add refusals to `messages`; return the number of points. Raises DatabaseError."""
+        ...
+
+
 class NotWritten(Exception):
     """Messages could not be written before the command ended; the broker keeps them."""
 
@@ -52,8 +68,8 @@ class Bridge:
     def __init__(
         self,
         broker: BrokerConnection,
-        reader: MessageReader,
-        writer: BatchWriter,
+        reader: Reader,
+        writer: Writer,
         dead_letters: DeadLetterFile,
         limits: BatchLimits,
         *,
@@ -90,7 +106,7 @@ class Bridge:
         self.counts.refused += len(found.refusals)
 
     def _write(self, messages: Sequence[Message], found: ReadMessages) -> int:
-        points = self._writer.write(found) if found.rows else 0
+        points = self._writer.write(found) if found.rows or found.lines else 0
         if found.refusals:
             self._dead_letters.append(
                 [

@@ -36,11 +36,9 @@ from saros_shell.output.login import password_of, password_of_user
 from saros_shell.output.progress import Rate
 
 if TYPE_CHECKING:
-    from saros_shell.mqtt.batch_writer import BatchWriter
-    from saros_shell.mqtt.bridge import Counts
-    from saros_shell.mqtt.message_reader import MessageReader
+    from saros_shell.mqtt.bridge import Counts, Reader, Writer
 
-FORMATS = ("number", "json", "iotdb-json")
+FORMATS = ("number", "json", "iotdb-json", "line")
 UNITS = ("s", "ms", "us", "ns")
 PASSWORD_VARIABLE = "SAROS_MQTT_PASSWORD"  # noqa: S105 - a name
 #: Payloads that are held at once.
@@ -94,7 +92,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("-d", "--database", default="./data", metavar="TARGET", help="folder or saros://host:port")
     made.add_argument("--format", choices=FORMATS, default="json", help="of payloads (default %(default)s)")
     made.add_argument("--time-key", metavar="NAME", help="json: the member that is the time (default: time of arrival)")
-    made.add_argument("--time-unit", choices=UNITS, help="of times that are numbers (default: the database's)")
+    made.add_argument(
+        "--time-unit", choices=UNITS, help="of times that are numbers (default: the database's; line: ns)"
+    )
     made.add_argument("--aligned", action="store_true", help="make new devices aligned")
     made.add_argument(
         "--dead-letter",
@@ -134,6 +134,8 @@ def _in_flight(text: str) -> int:
 def _routes(options: argparse.Namespace) -> list[Route]:
     """Return the routes. Raises MqttUsageError."""
     topics = [parse_topic(text) for text in options.topic]
+    if options.aligned and options.format == "line":
+        raise MqttUsageError("--aligned: devices of --format line always are; leave it out")
     if options.time_key is not None and options.format != "json":
         raise MqttUsageError(f"--time-key belongs to --format json, not {options.format}")
     if options.format == "iotdb-json":
@@ -146,13 +148,20 @@ def _routes(options: argparse.Namespace) -> list[Route]:
             "give it once, or once for each --topic, such as --path 'root.plant.{1}'"
         )
     paths = options.path if len(options.path) == len(topics) else options.path * len(topics)
-    least = 3 if options.format == "number" else 2
     routes = [Route(topic, parse_template(path, topic)) for topic, path in zip(topics, paths, strict=True)]
+    _check_lengths(routes, paths, options.format)
+    return routes
+
+
+def _check_lengths(routes: Sequence[Route], paths: Sequence[str], format_: str) -> None:
+    """Raise MqttUsageError for a path with fewer or more nodes than the form of payloads needs."""
+    least = 3 if format_ == "number" else 2
     for route, path in zip(routes, paths, strict=True):
         if route.path is not None and len(route.path.nodes) < least and not route.topic.multi_level:
             needed = "a device and a measurement" if least > 2 else "a device"
-            raise MqttUsageError(f"--path {path} is too short: after root, --format {options.format} needs {needed}")
-    return routes
+            raise MqttUsageError(f"--path {path} is too short: after root, --format {format_} needs {needed}")
+        if format_ == "line" and (route.path is None or len(route.path.nodes) > least or route.topic.multi_level):
+            raise MqttUsageError(f"--path {path}: --format line needs a database, such as root.plant or root.{{1}}")
 
 
 def _tls_context(address: BrokerAddress, options: argparse.Namespace) -> ssl.SSLContext | None:
@@ -232,19 +241,23 @@ def _run(options: argparse.Namespace, address: BrokerAddress, router: Router, tl
 
 def _reader_and_writer(
     connection: saros.Connection, options: argparse.Namespace, router: Router
-) -> tuple[MessageReader, BatchWriter]:
+) -> tuple[Reader, Writer]:
     from saros_shell.mqtt.batch_writer import BatchWriter
-    from saros_shell.mqtt.message_reader import ArrivalClock, MessageReader
+    from saros_shell.mqtt.line_writer import LineWriter
+    from saros_shell.mqtt.message_reader import ArrivalClock, LineReader, MessageReader
 
     unit = connection.execute("show current_timestamp").fetch_arrow().schema.types[0].unit
     scale = TimeScale(options.time_unit or unit, unit)
     divisor = NANOSECONDS[unit]
+    clock = ArrivalClock(lambda: time.time_ns() // divisor)
+    if options.format == "line":
+        return LineReader(router, clock, divisor), LineWriter(connection, options.time_unit or "ns")
     parsers: dict[str, Parser] = {
         "number": parse_number,
         "json": JsonParser(options.time_key, scale),
         "iotdb-json": IotdbJsonParser(scale),
     }
-    reader = MessageReader(router, parsers[options.format], ArrivalClock(lambda: time.time_ns() // divisor))
+    reader = MessageReader(router, parsers[options.format], clock)
     return reader, BatchWriter(connection, scale, aligned=options.aligned)
 
 

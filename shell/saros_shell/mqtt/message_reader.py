@@ -7,15 +7,17 @@ after a reconnection, keeps its time. Not thread-safe.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from saros_shell.mqtt.broker_connection import Message
 from saros_shell.mqtt.payload_formats import Parser, Row
 from saros_shell.mqtt.routes import BadMessage, Router
+from saros_storage.base.paths import unquote_node
 
 #: Series whose last time of arrival is kept.
 _SERIES_KEPT = 100_000
+_DATABASE_NODES = 2
 
 
 class ArrivalClock:
@@ -36,11 +38,22 @@ class ArrivalClock:
         return ticks
 
 
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The lines of a message, the database that they go to, and the time of lines that have none."""
+
+    message: int
+    database: str
+    text: bytes
+    time_ns: int
+
+
 @dataclass(slots=True)
 class ReadMessages:
-    """Rows of several messages, each with the number of its message; reasons for refusals by message."""
+    """Rows or lines of several messages, each with the number of its message; reasons for refusals by message."""
 
     rows: list[tuple[int, Row]] = field(default_factory=list)
+    lines: list[Lines] = field(default_factory=list)
     refusals: dict[int, list[str]] = field(default_factory=dict)
 
     def refuse(self, message: int, reason: str) -> None:
@@ -79,3 +92,33 @@ class MessageReader:
         if message.arrival is None:
             message.arrival = self.clock.next([(row.device, name) for name in row.values])
         return message.arrival
+
+
+@dataclass(frozen=True, slots=True)
+class LineReader:
+    """Takes payloads as lines; `tick_ns`: the database's unit."""
+
+    router: Router
+    clock: ArrivalClock
+    tick_ns: int
+
+    def read(self, messages: Iterable[Message]) -> ReadMessages:
+        """Return the lines of the messages."""
+        found = ReadMessages()
+        for number, message in enumerate(messages):
+            try:
+                database = database_of(self.router.path_of(message.topic))
+            except BadMessage as error:
+                found.refuse(number, str(error))
+                continue
+            if message.arrival is None:
+                message.arrival = self.clock.next([(database, "")])
+            found.lines.append(Lines(number, database, message.payload, message.arrival * self.tick_ns))
+        return found
+
+
+def database_of(path: Sequence[str] | None) -> str:
+    """Return the name of the database that a path is. Raises BadMessage."""
+    if path is None or len(path) != _DATABASE_NODES:
+        raise BadMessage("the path is not that of a database: root and one node")
+    return unquote_node(path[1])

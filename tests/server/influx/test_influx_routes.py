@@ -18,14 +18,15 @@ from influxdb_client.rest import ApiException
 from server.http.http_node import HttpNode, http_server, make_users
 from server.secured import ANN, ROOT
 
+from saros_engine.base.session_context import SessionContext
 from saros_engine.catalog.tag_keys import tag_keys
-from saros_server.api import operations
-from saros_server.api.calls import Operation, Peer
+from saros_server.api.session import SessionLines
 from saros_server.config.device_template import DEFAULT_TEMPLATE, DeviceTemplate
-from saros_server.http.session import HttpSession
-from saros_server.influx.devices import DeviceMap
-from saros_server.influx.lines import SeriesKey
-from saros_server.influx.writes import WriteResult
+from saros_server.influx.routes import _failure_1, _written
+from saros_server.line_protocol.devices import DeviceMap
+from saros_server.line_protocol.lines import SeriesKey
+from saros_storage.base.write_request import UNNUMBERED
+from saros_wire.line_writes import LinesWritten
 
 
 @pytest.fixture(scope="module")
@@ -160,29 +161,23 @@ def test_gzip_and_errors_of_the_whole_request(node: HttpNode) -> None:
         assert word in refused.json()["error"]
 
 
-class StaleSession(HttpSession):
-    """A session that does not know the last tag keys when it first looks, as a node that lags."""
+class StaleLines(SessionLines):
+    """A session that knows no tag keys when it first looks, as a node that lags."""
 
-    def __init__(self, session: HttpSession, stale: Sequence[str]) -> None:
-        super().__init__(session.api, session.peer, session._connection, session._token)
-        self.stale: Sequence[str] | None = stale
+    looked = False
 
-    def call(self, operation: Operation[Any, Any], request: Any) -> Any:
-        answer = super().call(operation, request)
-        if operation is operations.TAG_KEYS and self.stale is not None:
-            answer, self.stale = [self.stale], None
-        return answer
+    def tag_keys(self, prefix: str) -> Sequence[str]:
+        if not StaleLines.looked:
+            StaleLines.looked = True
+            return []
+        return SessionLines.tag_keys(self, prefix)
 
 
 def test_writers_that_append_tags_at_the_same_time_agree(node: HttpNode) -> None:
-    peer = Peer.at("127.0.0.1")
-    connection = node.api.connect(peer)
-    token = connection.call(operations.OPEN, b"", operations.Login()).token
-    session = HttpSession(node.api, peer, connection, token)
-    template = DeviceTemplate.of(DEFAULT_TEMPLATE)
-    first = DeviceMap(template, "race", session)
+    template, whole = DeviceTemplate.of(DEFAULT_TEMPLATE), (node.api.node, SessionContext(), UNNUMBERED)
+    first = DeviceMap(template, "race", SessionLines(*whole))
     assert "root.race.m.x.y" == first.device(SeriesKey("m", (("a", "x"), ("b", "y"))))
-    late = DeviceMap(template, "race", StaleSession(session, []))
+    late = DeviceMap(template, "race", StaleLines(*whole))
     assert "root.race.m.x.y.z" == late.device(SeriesKey("m", (("c", "z"), ("b", "y"), ("a", "x"))))
     assert ["a", "b", "c"] == tag_keys(node.api.node.store.schema, "root.race.m")
 
@@ -229,11 +224,13 @@ def test_credentials_are_ignored_where_no_login_is_needed(node: HttpNode, author
 
 
 def test_only_a_write_that_is_not_to_be_sent_again_is_called_partial() -> None:
-    result = WriteResult()
-    result.add("line 1: bad")
-    assert (400, "partial write: line 1: bad") == (result.status, result.message)
-    result.add("no leader", 503)
-    assert (503, "send all again: line 1: bad; no leader") == (result.status, result.message)
+    def answer(*codes: int) -> tuple[int, str]:
+        response = _written(LinesWritten(0, ["line 1: bad", "..."], 3, codes), _failure_1)
+        assert isinstance(response.body, bytes)
+        return response.status, json.loads(response.body)["error"]
+
+    assert (400, "partial write: line 1: bad; ...; and 1 more") == answer(2044, 507)
+    assert (503, "send all again: line 1: bad; ...; and 1 more") == answer(2044, 2017, 507)
 
 
 def test_the_client_of_2(node: HttpNode) -> None:

@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from server.influx import reference
 
-from saros_server.api.insert_request import InsertRequest
-from saros_server.influx import lines
-from saros_server.influx.lines import Chunk, SeriesKey, TimeScale, chunks
+from saros_engine.statements.batches import ColumnBatch
+from saros_server.line_protocol import lines
+from saros_server.line_protocol.lines import Chunk, SeriesKey, TimeScale, chunks
 from saros_storage.base.block import Column, TextArray
 from saros_storage.base.paths import unquote_node
 from saros_storage.base.types import DataType
@@ -76,15 +76,15 @@ def device_of(measurement: str, tags: Sequence[tuple[str, str]]) -> str:
     return repr((measurement, sorted(tags)))
 
 
-def read(body: bytes) -> tuple[list[InsertRequest], list[Chunk]]:
+def read(body: bytes) -> tuple[list[ColumnBatch], list[Chunk]]:
     """The inserts of a body."""
-    inserts, found = list[InsertRequest](), list(chunks(body))
+    inserts, found = list[ColumnBatch](), list(chunks(body))
     for chunk in found:
-        inserts += chunk.inserts([s and device_of(s.measurement, s.tags) for s in chunk.series], SCALE)
+        inserts += chunk.batches([s and device_of(s.measurement, s.tags) for s in chunk.series], SCALE)
     return inserts, found
 
 
-def cells_of(inserts: Sequence[InsertRequest]) -> list[Cell]:
+def cells_of(inserts: Sequence[ColumnBatch]) -> list[Cell]:
     """All points of inserts."""
     found: list[Cell] = []
     for insert in inserts:
@@ -171,7 +171,7 @@ def test_tags_in_another_order_are_the_same_device() -> None:
 def test_names_lose_their_escapes() -> None:
     (chunk,) = chunks(b"a\\ b\\,c=d,k\\=1=v\\ w f\\ g=1")
     assert [SeriesKey("a b,c=d", (("k=1", "v w"),))] == chunk.series
-    (insert,) = chunk.inserts(["root.x"], SCALE)
+    (insert,) = chunk.batches(["root.x"], SCALE)
     assert ["`f g`"] == list(insert.columns)
 
 
@@ -213,7 +213,7 @@ def test_times_are_scaled_and_rounded_down() -> None:
         (TimeScale(1_000, 1, 7), [1_999_999_000, -1_999_999_000, 7]),
     ):
         (chunk,) = chunks(b"m f=1 1999999\nm f=1 -1999999\nm f=1")
-        (insert,) = chunk.inserts(["root.x"], scale)
+        (insert,) = chunk.batches(["root.x"], scale)
         assert expected == np.asarray(insert.times).tolist()
 
 

@@ -24,6 +24,9 @@ BROKER = ["--broker", "mqtt://127.0.0.1:1"]
         (["--topic", "a", "--path", "root.x", "--format", "number"], "needs a device and a measurement"),
         (["--topic", "a", "--path", "root"], "needs a device"),
         (["--topic", "a", "--path", "root.x.y", "--format", "number", "--time-key", "t"], "--time-key belongs to"),
+        (["--topic", "a", "--path", "root.x.y", "--format", "line"], "needs a database, such as root.plant"),
+        (["--topic", "#", "--path", "root.{1}", "--format", "line"], "needs a database"),
+        (["--topic", "a", "--path", "root.x", "--format", "line", "--aligned"], "always are; leave it out"),
         (["--topic", "a", "--path", "root.x", "--tls-ca", "ca.pem"], "need --broker mqtts://"),
     ],
 )

@@ -166,6 +166,30 @@ class InsertReply(_message.Message):
     leader: str
     def __init__(self, points: _Optional[int] = ..., leader: _Optional[str] = ...) -> None: ...
 
+class WriteLinesRequest(_message.Message):
+    __slots__ = ("database", "precision", "time_ns", "template")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    PRECISION_FIELD_NUMBER: _ClassVar[int]
+    TIME_NS_FIELD_NUMBER: _ClassVar[int]
+    TEMPLATE_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    precision: str
+    time_ns: int
+    template: str
+    def __init__(self, database: _Optional[str] = ..., precision: _Optional[str] = ..., time_ns: _Optional[int] = ..., template: _Optional[str] = ...) -> None: ...
+
+class WriteLinesReply(_message.Message):
+    __slots__ = ("points", "problems", "problem_count", "codes")
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    PROBLEMS_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_COUNT_FIELD_NUMBER: _ClassVar[int]
+    CODES_FIELD_NUMBER: _ClassVar[int]
+    points: int
+    problems: _containers.RepeatedScalarFieldContainer[str]
+    problem_count: int
+    codes: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, points: _Optional[int] = ..., problems: _Optional[_Iterable[str]] = ..., problem_count: _Optional[int] = ..., codes: _Optional[_Iterable[int]] = ...) -> None: ...
+
 class RowRanges(_message.Message):
     __slots__ = ("device", "starts", "ends")
     DEVICE_FIELD_NUMBER: _ClassVar[int]

@@ -14,15 +14,14 @@ gets another one, so that no value reads as `_` or as a reserved node. One threa
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
-from saros_server.api import operations
-from saros_server.api.client_sessions import NoSession
-from saros_server.api.operations import TagKey
+from saros_engine.statements.batches import ColumnBatch
 from saros_server.config.device_template import MISSING, DeviceTemplate, node_of_tag
-from saros_server.http.session import HttpSession
-from saros_server.influx.lines import SeriesKey
+from saros_server.line_protocol.lines import SeriesKey
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, split_path
+from saros_storage.base.types import TimeUnit
 
 #: The database or the series exists: another writer has created it.
 _OVERTAKEN = (501, 503)
@@ -30,10 +29,31 @@ _OVERTAKEN = (501, 503)
 _ATTEMPTS_MAX = 100
 
 
-class DeviceMap:
-    """The devices of the series of one request."""
+class LineSession(Protocol):
+    """A session that writes lines."""
 
-    def __init__(self, template: DeviceTemplate, database: str, session: HttpSession) -> None:
+    @property
+    def time_unit(self) -> TimeUnit:
+        """The database's unit of time."""
+        ...
+
+    def tag_keys(self, prefix: str) -> Sequence[str]:
+        """Return the tag keys of the devices below a path in their order."""
+        ...
+
+    def append_tag_key(self, prefix: str, number: int, key: str) -> None:
+        """Append a tag key. Raises UserMistake 503 if the number is taken."""
+        ...
+
+    def write_batches(self, batches: Sequence[ColumnBatch]) -> list[int | Exception]:
+        """Write batches of different devices; return the points, or the error, of each."""
+        ...
+
+
+class DeviceMap:
+    """The devices of the series of one write."""
+
+    def __init__(self, template: DeviceTemplate, database: str, session: LineSession) -> None:
         self._template = template
         self._database = database
         self._session = session
@@ -41,13 +61,11 @@ class DeviceMap:
         self._paths: dict[SeriesKey, str | Exception] = {}
 
     def device(self, series: SeriesKey) -> str | Exception:
-        """Return the path of a series' device; or the error that its points are refused with. Raises NoSession."""
+        """Return the path of a series' device; or the error that its points are refused with."""
         found = self._paths.get(series)
         if found is None:
             try:
                 found = self._path(series)
-            except NoSession:
-                raise
             except Exception as error:  # noqa: BLE001 (the top of a part)
                 found = error
             self._paths[series] = found
@@ -68,8 +86,7 @@ class DeviceMap:
         known = self._keys.get(prefix)
         for _ in range(_ATTEMPTS_MAX):
             if known is None:
-                (known,) = self._session.call(operations.TAG_KEYS, [prefix])
-                self._keys[prefix] = known
+                known = self._keys[prefix] = self._session.tag_keys(prefix)
             missing = next((key for key in wanted if key not in known), None)
             if missing is None:
                 return known
@@ -80,18 +97,7 @@ class DeviceMap:
     def _append(self, prefix: str, number: int, key: str) -> None:
         """Give a number to a key, unless another writer has taken the number."""
         try:
-            self._session.call(operations.APPEND_TAG_KEY, TagKey(prefix, number, key))
+            self._session.append_tag_key(prefix, number, key)
         except UserMistake as error:
             if error.code not in _OVERTAKEN:
                 raise
-
-
-def database_name(text: str) -> str:
-    """Return the database that a parameter names; what follows a slash, a retention policy, has no meaning here.
-
-    Raises UserMistake.
-    """
-    name = text.partition("/")[0].strip()
-    if not name:
-        raise UserMistake("the name of the database is missing: send db (1.x) or bucket (2.x)", code=509)
-    return name

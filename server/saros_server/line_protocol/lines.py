@@ -1,8 +1,8 @@
 """Lines of InfluxDB's line protocol, as columns of devices.
 
-    body --chunks--> lines and fields --series: device or None--> inserts, those of one device in their order
+    data --chunks--> lines and fields --series: device or None--> batches, those of one device in their order
 
-A chunk has a bounded number of lines and fields, so that memory does not grow with the body. Python runs for each
+A chunk has a bounded number of lines and fields, so that memory does not grow with the data. Python runs for each
 chunk, series and column, and for each line only if it is wrong; kernels do the rest. Pure: one thread at a time.
 """
 
@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from saros_server.api.insert_request import InsertRequest
+from saros_engine.statements.batches import ColumnBatch
 from saros_storage.base.block import Column, TextArray
 from saros_storage.base.paths import quote_node
 from saros_storage.base.types import TIME_MAX, TIME_MIN, BoolArray, ByteArray, DataType, Int64Array
@@ -86,7 +86,7 @@ class Refusal:
 
 
 class Chunk:
-    """Consecutive lines of a body. `series`, then `inserts`, then `refusals`."""
+    """Consecutive lines. `series`, then `batches`, then `refusals`."""
 
     def __init__(
         self,
@@ -120,10 +120,10 @@ class Chunk:
         tags = tuple((_plain(key), _plain(value)) for key, value in (_split(part, "=") for part in parts[1:]))
         return SeriesKey(_plain(parts[0]), tags) if len({key for key, _ in tags}) == len(tags) else None
 
-    # ------------------------------------------------------------------------------------------ inserts
+    # ------------------------------------------------------------------------------------------ batches
 
-    def inserts(self, devices: Sequence[str | None], scale: TimeScale) -> list[InsertRequest]:
-        """Return the inserts of the lines that are right; `devices`: paths, by number of series; None: left out."""
+    def batches(self, devices: Sequence[str | None], scale: TimeScale) -> list[ColumnBatch]:
+        """Return the batches of the lines that are right; `devices`: paths, by number of series; None: left out."""
         if not len(self._lines):
             return []
         self._check_text()
@@ -135,7 +135,7 @@ class Chunk:
             path: number for number, path in enumerate(dict.fromkeys(path for path in devices if path is not None))
         }
         numbers = np.array([-1 if path is None else paths[path] for path in devices], np.int64)
-        return _Arrangement(self._data, self._lines, self._fields, self._field_names, numbers).inserts(list(paths))
+        return _Arrangement(self._data, self._lines, self._fields, self._field_names, numbers).batches(list(paths))
 
     @cached_property
     def _field_names(self) -> list[str]:
@@ -234,8 +234,8 @@ class _Arrangement:
         offsets = self._part_offsets, self._column_offsets
         fill(flat_lines, flat_fields, rows, places, *offsets, self._times, self._order, self._rows, self._numbers)
 
-    def inserts(self, paths: Sequence[str]) -> list[InsertRequest]:
-        """Return the inserts of each part: one, and one more for each further type of a field."""
+    def batches(self, paths: Sequence[str]) -> list[ColumnBatch]:
+        """Return the batches of each part: one, and one more for each further type of a field."""
         tables: list[list[dict[str, int]]] = [[] for _ in self._parts]
         for column, (part, name) in enumerate(self._columns[:, [columns_.COLUMN_PART, columns_.COLUMN_NAME]].tolist()):
             found = next((table for table in tables[part] if self._names[name] not in table), None)
@@ -245,21 +245,21 @@ class _Arrangement:
             found[self._names[name]] = column
         devices = self._parts[:, columns_.PART_DEVICE].tolist()
         return [
-            self._insert(paths[devices[part]], part, table) for part, of_part in enumerate(tables) for table in of_part
+            self._batch(paths[devices[part]], part, table) for part, of_part in enumerate(tables) for table in of_part
         ]
 
-    def _insert(self, path: str, part: int, table: dict[str, int]) -> InsertRequest:
+    def _batch(self, path: str, part: int, table: dict[str, int]) -> ColumnBatch:
         start, stop = self._part_offsets[part : part + 2].tolist()
         times, count = self._times[start:stop], stop - start
         present = self._present(table, count)
         places = None if present is None else _sums(present)
         if places is not None:
             times, count = times[present], int(places[-1])
-        columns: dict[str, object] = {}
+        columns: dict[str, Column] = {}
         for name, number in table.items():
             rows = self._of(self._rows, number)
             columns[name] = self._column(number).scattered(rows if places is None else places[rows], count)
-        return InsertRequest(path, True, 0, times, columns, partial=True)
+        return ColumnBatch(path, times, columns, aligned=True, partial=True)
 
     def _present(self, table: dict[str, int], count: int) -> BoolArray | None:
         """Return which rows have a value in a table; None: all."""
@@ -294,9 +294,9 @@ class _Arrangement:
 # ---------------------------------------------------------------------------------------------- reading
 
 
-def chunks(body: bytes) -> Iterator[Chunk]:
-    """Yield the lines of a body."""
-    raw = body + b"\n"
+def chunks(text: bytes) -> Iterator[Chunk]:
+    """Yield the lines of a text."""
+    raw = text + b"\n"
     data = np.frombuffer(raw, np.uint8)
     lines_max = min(LINES_MAX, int(np.count_nonzero(data == _NEWLINE)))
     fields_max = min(FIELDS_MAX, int(np.count_nonzero(data == _EQUALS)) + 1)

@@ -1,0 +1,32 @@
+"""Writes of InfluxDB's line protocol as the caller gives them, and the error of those that were done in part."""
+
+from __future__ import annotations
+
+import time
+
+from saros.errors import InterfaceError, database_error
+from saros_wire.line_writes import LinesWritten, LineWrite
+from saros_wire.status import ErrorClass, status_of
+
+_LATER = (ErrorClass.OPERATIONAL, ErrorClass.INTERNAL)
+
+
+def line_write(data: object, database: str, precision: str, template: str | None, time_ns: int | None) -> LineWrite:
+    """Return the write that the arguments of `Connection.write_lines` mean. Raises InterfaceError."""
+    if isinstance(data, str):
+        data = data.encode()
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise InterfaceError(f"lines are a text or bytes, not {type(data).__name__}: join them by newlines")
+    now_ns = time.time_ns() if time_ns is None else time_ns
+    return LineWrite(bytes(data), database, precision, now_ns, template or "")
+
+
+def points_of(written: LinesWritten) -> int:
+    """Return the points of a write. Raises DatabaseError if something was left out."""
+    if not written.codes:
+        return written.points
+    later = next((code for code in written.codes if status_of(code).error_class in _LATER), None)
+    remedy = "" if later is None else "; write all lines again"
+    code = written.codes[0] if later is None else later
+    noun = "point is" if written.points == 1 else "points are"
+    raise database_error(f"{written.points} {noun} written; left out: {written.listed}{remedy}", code)

@@ -1,0 +1,120 @@
+"""Writes of line protocol: the lines that are right are written, the others are named.
+
+    data --chunk by chunk--> batches --rounds: different devices--> session --> points, problems
+
+What was written stays written when something else fails. A write that is sent again has the same effect. Imported when
+the first lines come: kernels read them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from saros_engine.statements.batches import ColumnBatch
+from saros_server.config.device_template import DeviceTemplate, parsed_template
+from saros_server.line_protocol.devices import DeviceMap, LineSession
+from saros_server.line_protocol.lines import Chunk, SeriesKey, TimeScale, chunks
+from saros_storage.base.errors import UserMistake
+from saros_wire.line_writes import PRECISIONS_NS, LinesWritten, LineWrite
+
+#: Problems that an outcome names; all are counted.
+NAMED_MAX = 20
+_BAD_LINE, _BAD_REQUEST, _BAD_PATH = 2044, 2003, 509
+_NS_PER_SECOND = 10**9
+
+
+#: Returns the code and the message of an error.
+Refusal = Callable[[Exception], tuple[int, str]]
+
+
+@dataclass(slots=True)
+class _Problems:
+    """The problems of a write."""
+
+    refusal_of: Refusal
+    named: list[str] = field(default_factory=list)
+    count: int = 0
+    codes: dict[int, None] = field(default_factory=dict)
+
+    @property
+    def unnamed(self) -> int:
+        """How many more problems an outcome can name."""
+        return NAMED_MAX - len(self.named)
+
+    def add(self, problems: Sequence[str], count: int, code: int) -> None:
+        """Add `count` problems, of which the first are given."""
+        self.named += problems[: self.unnamed]
+        self.count += count
+        if count:
+            self.codes[code] = None
+
+    def add_error(self, place: str, error: Exception) -> None:
+        """Add the error of a device or series, whose name the text has."""
+        code, message = self.refusal_of(error)
+        text = message if place in message else f"{place}: {message}"
+        self.add([f"{text} (code {code})"], 1, code)
+
+
+def write_lines(write: LineWrite, session: LineSession, *, default_template: str, refusal_of: Refusal) -> LinesWritten:
+    """Write lines. Raises UserMistake for what concerns all of them."""
+    devices = DeviceMap(_template(write.template or default_template), _database(write.database), session)
+    scale, problems, points = _scale(write, session.time_unit.value), _Problems(refusal_of), 0
+    for chunk in chunks(write.data):
+        paths = [None if series is None else _path(devices, series, problems) for series in chunk.series]
+        batches = chunk.batches(paths, scale)
+        _report(chunk, problems)
+        for round_ in _rounds(batches):
+            for batch, outcome in zip(round_, session.write_batches(round_), strict=True):
+                if isinstance(outcome, Exception):
+                    problems.add_error(batch.device, outcome)
+                else:
+                    points += outcome
+    return LinesWritten(points, problems.named, problems.count, list(problems.codes))
+
+
+def _template(text: str) -> DeviceTemplate:
+    try:
+        return parsed_template(text)
+    except ValueError as error:
+        raise UserMistake(f"template {text[:60]!r} is wrong: expected {error}", code=_BAD_PATH) from None
+
+
+def _database(name: str) -> str:
+    if not name:
+        raise UserMistake("the name of the database is missing, such as plant", code=_BAD_PATH)
+    return name
+
+
+def _scale(write: LineWrite, ticks_per_second: int) -> TimeScale:
+    """Return the scale of times. Raises UserMistake."""
+    unit_ns = PRECISIONS_NS.get(write.precision)
+    if unit_ns is None:
+        known = ", ".join(PRECISIONS_NS)
+        raise UserMistake(f"precision {write.precision[:20]!r} is unknown: send one of {known}", code=_BAD_REQUEST)
+    tick_ns = _NS_PER_SECOND // ticks_per_second
+    return TimeScale(max(unit_ns // tick_ns, 1), max(tick_ns // unit_ns, 1), write.time_ns // tick_ns)
+
+
+def _path(devices: DeviceMap, series: SeriesKey, problems: _Problems) -> str | None:
+    found = devices.device(series)
+    if isinstance(found, str):
+        return found
+    problems.add_error(f"series {series.measurement}", found)
+    return None
+
+
+def _report(chunk: Chunk, problems: _Problems) -> None:
+    refusals = chunk.refusals(problems.unnamed)
+    problems.add([f"line {refusal.line}: {refusal.reason}" for refusal in refusals], chunk.refused, _BAD_LINE)
+
+
+def _rounds(batches: Iterable[ColumnBatch]) -> Iterator[list[ColumnBatch]]:
+    """Yield batches of different devices, those of one device in their order."""
+    rounds: defaultdict[int, list[ColumnBatch]] = defaultdict(list)
+    numbers: defaultdict[str, int] = defaultdict(int)
+    for batch in batches:
+        rounds[numbers[batch.device]].append(batch)
+        numbers[batch.device] += 1
+    yield from rounds.values()

@@ -1,0 +1,73 @@
+"""Payloads of line protocol, written together; payloads that the database refuses are found and set aside.
+
+    payloads of a database --joined by newlines--> write_lines
+                              └ refused: each half, then each payload (refusal of those that fail alone)
+
+A payload with lines that have no time is written by itself, with the time of its arrival. An outage (DatabaseError)
+fails the batch as a whole: the caller writes it again later. Writing lines twice changes nothing. Not thread-safe.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+
+import saros
+from saros_shell.mqtt.batch_writer import is_refusal
+from saros_shell.mqtt.message_reader import Lines, ReadMessages
+
+_TIME = re.compile(rb"-?[0-9]+")
+
+
+class LineWriter:
+    """See the module."""
+
+    def __init__(self, connection: saros.Connection, precision: str) -> None:
+        """`precision`: the unit of times in lines."""
+        self._connection = connection
+        self._precision = precision
+
+    def write(self, messages: ReadMessages) -> int:
+        """Write the lines, and add refusals to `messages`; return the number of points.
+
+        Raises DatabaseError: an outage, after which some of the lines may be written.
+        """
+        joined: defaultdict[str, list[Lines]] = defaultdict(list)
+        points = 0
+        for lines in messages.lines:
+            if is_joinable(lines.text):
+                joined[lines.database].append(lines)
+            else:
+                points += self._write([lines], messages)
+        return points + sum(self._write(found, messages) for found in joined.values())
+
+    def _write(self, found: Sequence[Lines], messages: ReadMessages) -> int:
+        """Write payloads of one database; if they are refused, each half of them."""
+        try:
+            return self._connection.write_lines(
+                b"\n".join([lines.text for lines in found]),
+                database=found[0].database,
+                precision=self._precision,
+                time_ns=found[0].time_ns,
+            )
+        except saros.Error as error:
+            if not is_refusal(error):
+                raise
+            if len(found) == 1:
+                messages.refuse(found[0].message, str(error))
+                return 0
+        middle = len(found) // 2
+        return self._write(found[:middle], messages) + self._write(found[middle:], messages)
+
+
+def is_joinable(text: bytes) -> bool:
+    """Return whether all lines have times, and no text is left open that the next payload could continue."""
+    return text.count(b'"') % 2 == 0 and all(map(_has_time, text.split(b"\n")))
+
+
+def _has_time(line: bytes) -> bool:
+    """Return whether a line ends with a time, is a comment or empty."""
+    line = line.strip()
+    before, _, last = line.rpartition(b" ")
+    return not line or line.startswith(b"#") or (bool(before) and _TIME.fullmatch(last) is not None)
