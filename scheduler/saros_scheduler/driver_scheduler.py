@@ -104,7 +104,9 @@ class DriverScheduler:
         self._options = options
         self._ticker = ticker
         self._ready: ReadyQueue[DriverTask] = ReadyQueue()
-        self._lock = threading.Condition()
+        self._lock = threading.RLock()
+        #: An earlier deadline, or the end.
+        self._sentinel_wake = threading.Condition(self._lock)
         self._queries: dict[QueryId, _Query] = {}
         self._deadlines: DeadlineQueue[QueryId] = DeadlineQueue(options.queries_max)
         #: For when the sentinel's alarm is set, or will be as soon as it looks; None: for never. It is at most the
@@ -150,7 +152,7 @@ class DriverScheduler:
                 self._deadlines.add(query, deadline_ns)
                 if self._wakes_ns is None or deadline_ns < self._wakes_ns:
                     self._wakes_ns = deadline_ns
-                    self._lock.notify_all()
+                    self._sentinel_wake.notify_all()
             self._queries[query] = _Query(tasks, listener, len(tasks))
             lent = lend and len(tasks) == 1 and not urgent and self._guests_left > 0
             self._guests_left -= lent
@@ -195,7 +197,7 @@ class DriverScheduler:
         with self._lock:
             self._closed = True
             queries = list(self._queries)
-            self._lock.notify_all()
+            self._sentinel_wake.notify_all()
         for query in queries:
             self.abort(query, SchedulerClosed())
         self._ready.close()
@@ -311,7 +313,7 @@ class DriverScheduler:
                     self._wakes_ns = deadline
                 left = None if self._wakes_ns is None else (self._wakes_ns - now) / 1e9
                 if left is None or left > 0:
-                    self._lock.wait(left)
+                    self._sentinel_wake.wait(left)
             self.end_overdue()
 
     def end_overdue(self) -> None:

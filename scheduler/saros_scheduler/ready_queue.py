@@ -19,7 +19,9 @@ class ReadyQueue(Generic[T]):
     """See the module."""
 
     def __init__(self) -> None:
-        self._lock = threading.Condition()
+        self._lock = threading.RLock()
+        #: Something waits, or the queue is closed.
+        self._offered = threading.Condition(self._lock)
         self._queue: MultilevelPriorityQueue[T] = MultilevelPriorityQueue()
         self._urgent: deque[T] = deque()
         self._closed = False
@@ -35,15 +37,17 @@ class ReadyQueue(Generic[T]):
                 self._urgent.append(item)
             else:
                 self._queue.offer(item, scheduled_ns)
-            self._lock.notify()
+            self._offered.notify()
 
     def offer_or_take(self, item: T, scheduled_ns: int) -> bool:
         """Add an item that is not urgent, and wake one taker; or, if it would be taken next, take it: True."""
         with self._lock:
+            if not self._urgent and not len(self._queue):
+                return True  # as if it had been offered and taken; its level catches up at its next offer
             self._queue.offer(item, scheduled_ns)
             if not self._urgent and self._queue.poll_only(item):
                 return True
-            self._lock.notify()
+            self._offered.notify()
             return False
 
     def take(self) -> T | None:
@@ -55,7 +59,7 @@ class ReadyQueue(Generic[T]):
                 item = self._queue.poll()
                 if item is not None:
                     return item
-                self._lock.wait()
+                self._offered.wait()
             return None
 
     def charge(self, level: int, used_ns: int) -> None:
@@ -72,4 +76,4 @@ class ReadyQueue(Generic[T]):
         """Wake all takers with None."""
         with self._lock:
             self._closed = True
-            self._lock.notify_all()
+            self._offered.notify_all()

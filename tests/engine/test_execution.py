@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from engine.embedded_engine import Engine
 from waiting import wait_until
 
+from saros_engine.base.errors import QueryKilled
 from saros_engine.execution.driver import PipelineDriver
 from saros_engine.execution.exchange import BYTES_MAX, DeviceExchangeOperator, ExchangeBuffer
 from saros_engine.execution.execution import QueryExecution
@@ -386,5 +388,85 @@ def test_an_interrupt_while_a_query_is_handed_over_ends_it_once(tmp_path: Path) 
             with pytest.raises(KeyboardInterrupt):
                 engine.ask("select a from root.g.d")
     wait_until(lambda: engine.scheduler.metrics().running_queries == 0)
+    assert 0 == engine.engine.open_queries
+    engine.close()
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+def test_a_small_limit_reads_a_page_of_each_series_by_one_driver(tmp_path: Path, order: str) -> None:
+    engine = Engine(tmp_path)
+    times = np.arange(50_000)
+    engine.engine.insert_columns(
+        "root.g.d", times, {f"s{n}": Column(DataType.INT64, times * (n + 1)) for n in range(10)}
+    )
+    engine.ask("flush")
+    first = times[:5] if order == "asc" else times[: -5 - 1 : -1]
+    expected = [(int(time), *[int(time) * (n + 1) for n in range(10)]) for time in first[2:]]
+    text = f"select * from root.g.d order by time {order} limit 3 offset 2"
+    assert expected == [tuple(row) for row in engine.ask(text)[1]]
+    lines = [str(line[0]) for line in engine.ask(f"explain analyze {text}")[1]]
+    assert "drivers 1" in lines[0]
+    pages = sum(int(found) for line in lines for found in re.findall(r"pages (\d+)", line))
+    assert pages <= 10
+
+
+def _outcome(engine: Engine, text: str) -> object:
+    """The rows of a statement, or the type of its error and what it says."""
+    try:
+        return engine.ask(text)
+    except Exception as error:  # noqa: BLE001 - any error is compared
+        return type(error), str(error)
+
+
+def _on_a_thread(call: Callable[[], object]) -> object:
+    """The result of a call on a thread that may lend itself to small queries, which the main one may not."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
+
+
+def test_a_small_query_gives_the_same_on_the_asking_thread_and_on_a_worker(tmp_path: Path) -> None:
+    engine = Engine(tmp_path)
+    times = np.arange(30_000)
+    values = {"a": Column(DataType.INT64, times % 7), "b": Column(DataType.DOUBLE, times / 3)}
+    engine.engine.insert_columns("root.g.d", times, values)
+    engine.ask("flush")
+    engine.ask("insert into root.g.d(time, a) values (5, 100), (40000, 1)")
+    texts = [
+        "select a, b from root.g.d where time = 77",
+        "select b from root.g.d where time >= 100 and time < 160",
+        "select * from root.g.d where a > 3 and time < 500 order by time desc limit 10",
+        "select * from root.g.d order by time desc limit 10",
+        "select a from root.g.d limit 3 offset 4",
+        "select last a, b from root.g.d",
+        "select avg(b), max_value(a) from root.g.d where time >= 10 and time < 6000",
+        "select a % 0 from root.g.d limit 9",
+    ]
+    by_worker = [_outcome(engine, text) for text in texts]
+    assert by_worker == _on_a_thread(lambda: [_outcome(engine, text) for text in texts])
+    assert [[77, 0, 77 / 3]] == by_worker[0][1]  # type: ignore[index]
+    assert "division of whole numbers by zero at time 0" == by_worker[-1][1]  # type: ignore[index]
+    assert 0 == engine.engine.open_queries
+    engine.close()
+
+
+@pytest.mark.parametrize("lent", [False, True])
+def test_a_small_query_is_listed_and_can_be_killed_while_it_runs(tmp_path: Path, lent: bool) -> None:
+    engine = Engine(tmp_path)
+    engine.ask("insert into root.g.d(time, a) values (1, 1)")
+    text = "select a from root.g.d"
+    listed: list[str] = []
+    run = PipelineDriver.process_for
+
+    def killed(driver: PipelineDriver, quantum_ns: int) -> object:
+        for running in engine.engine._queries.registry.running():
+            listed.append(running.statement)
+            assert running.execution.cancel("killed by the test")
+        return run(driver, quantum_ns)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PipelineDriver, "process_for", killed)
+        outcome = _on_a_thread(lambda: _outcome(engine, text)) if lent else _outcome(engine, text)
+    assert [text] == listed
+    assert QueryKilled is outcome[0]  # type: ignore[index]
     assert 0 == engine.engine.open_queries
     engine.close()

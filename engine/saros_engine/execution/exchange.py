@@ -135,14 +135,14 @@ class ExchangeBuffer:
         if self._at_client:
             self._count_as_read()
         while True:
+            blocks, _ = self._take(_ROWS_TOGETHER, to_client=True)
+            if blocks:
+                return blocks[0] if len(blocks) == 1 else Block.concat(blocks)
+            if self.drained:
+                return None
             future = self.readable()
             if future is not None:
                 future.result()
-            blocks, _ = self._take(_ROWS_TOGETHER, to_client=True)
-            if blocks:
-                return Block.concat(blocks)
-            if self.drained:
-                return None
 
     def wait_readable(self, seconds: float) -> bool:
         """Wait up to a time-out; returns whether `take` has something to report. Not for a driver's thread."""

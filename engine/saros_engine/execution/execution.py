@@ -48,6 +48,8 @@ _SMALL_WIDTH = 64
 
 def _rooms(plan: QueryPlan, memory: QueryMemory) -> list[int]:
     """The capacity in bytes of each instance's buffer; the client's buffer has the usual capacity."""
+    if len(plan.instances) == 1:
+        return [BYTES_MAX]
     dealt = sum(isinstance(instance.fragment.root, DeviceMerge) for instance in plan.instances)
     waiting = max(memory.bytes_max // _WAITING_SHARE // max(dealt, 1), BYTES_MAX)
 
@@ -85,10 +87,12 @@ class QueryExecution:
         self._waits_since_ns: int | None = None
         self._view = view
         self._ended = ended
-        self._over = threading.Event()
+        #: Held until all is released: a lock costs a tenth of an event.
+        self._running = threading.Lock()
+        self._running.acquire()
         self._scheduler: DriverScheduler | None = None
         self._buffers = [ExchangeBuffer(room, memory) for room in _rooms(plan, memory)]
-        memory.end_with(_weak_callback(self.fail))
+        memory.end_with(_weak_end(self))
         context = OperatorContext(memory, time_unit, clock, spill)
         self.drivers: list[PipelineDriver] = []
         try:
@@ -126,7 +130,7 @@ class QueryExecution:
             )
         except BaseException as error:
             # Ctrl-C may come when the scheduler has them already: then it is the one to end the query.
-            if not scheduler.abort(self.query, error) and not self._over.is_set():
+            if not scheduler.abort(self.query, error) and self._running.locked():
                 for driver in self.drivers:
                     driver.close(None)
                 self._end()
@@ -154,7 +158,7 @@ class QueryExecution:
         self._view.close()
         self.memory.close()
         self._ended(self)
-        self._over.set()
+        self._running.release()
 
     # ------------------------------------------------------------------ the client's thread
 
@@ -206,18 +210,19 @@ class QueryExecution:
 
         A thread that is reading meanwhile gets QueryKilled, not what looks like the regular end of the result.
         """
-        if not self._over.is_set():
+        if self._running.locked():
             self.cancel("the client closed the result")
-            self._over.wait()
+            with self._running:
+                pass
         self._buffers[0].leave()
 
 
-def _weak_callback(method: Callable[[BaseException], None]) -> Callable[[BaseException], None]:
-    """A call of the method that does not keep its object alive."""
-    found = weakref.WeakMethod(method)
+def _weak_end(execution: QueryExecution) -> Callable[[BaseException], None]:
+    """A call of `fail` that does not keep the execution alive."""
+    found = weakref.ref(execution)
 
-    def call(cause: BaseException) -> None:
-        if (bound := found()) is not None:
-            bound(cause)
+    def end(cause: BaseException) -> None:
+        if (alive := found()) is not None:
+            alive.fail(cause)
 
-    return call
+    return end

@@ -77,8 +77,11 @@ class Queries:
         self.durations = LatencyHistogram()
         #: What all of them hold together.
         self.memory = MemoryPool(options.queries_memory_bytes_max, clock)
-        self._idle = threading.Condition()
+        self._counting = threading.RLock()
+        self._idle = threading.Condition(self._counting)
         self._open = 0
+        #: `close` waits for the end of those that are open.
+        self._closing = False
 
     # ------------------------------------------------------------------ what they are planned and read with
 
@@ -203,16 +206,17 @@ class Queries:
         return self._clock.monotonic_ns() + limit_ms * _NANOSECONDS_PER_MS if limit_ms else None
 
     def _began(self, text: str, asker: ClientInfo, limit_ms: int | None, execution: Execution) -> None:
-        with self._idle:
+        with self._counting:
             self._open += 1
         self.registry.add(text, asker, limit_ms or None, execution)
 
     def _ended(self, execution: Execution) -> None:
         began_ns = self.registry.remove(execution).ticks_ns
         self.durations.add(self._clock.monotonic_ns() - began_ns)
-        with self._idle:
+        with self._counting:
             self._open -= 1
-            self._idle.notify_all()
+            if self._closing and not self._open:
+                self._idle.notify_all()
 
     @property
     def open(self) -> int:
@@ -224,5 +228,6 @@ class Queries:
         for running in self.registry.running():
             running.execution.cancel("the database is closing")
         with self._idle:
+            self._closing = True
             while self._open:
                 self._idle.wait()

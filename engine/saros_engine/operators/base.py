@@ -57,6 +57,8 @@ class PullOperator:
             if not self._has_to_wait.done():
                 return self._has_to_wait
             self._has_to_wait = None
+        if not self._children:
+            return None
         for child in self._needed():
             if not child.finished:
                 future = child.blocked()
@@ -135,7 +137,10 @@ class BlockwiseOperator(PullOperator):
             self._finished = True
             return None
         block = self._child.next()
-        return None if block is None else self._made_of(block)
+        if block is None:
+            self._finished = self._child.finished
+            return None
+        return self._made_of(block)
 
     def _made_of(self, block: Block) -> Block | None:
         """What becomes of a block; None: nothing of it is left."""

@@ -4,7 +4,7 @@
     gather_devices        aggregates of many devices, one after the other, become one node
     fold_constants        what does not depend on rows is computed once; a filter that nothing passes is empty
     push_value_bounds     comparisons with constants let scans skip pages by their statistics
-    keep_top_rows         ORDER BY with LIMIT keeps only so many rows
+    keep_top_rows         a sort below a LIMIT keeps only the rows it takes; scans below one return small blocks
 
 Pure: each rule is a function from plan to plan, in a module of its own.
 """

@@ -1,6 +1,7 @@
-"""Rule: a limit above a sort lets the sort keep no more rows than it takes.
+"""Rule: nodes below a limit keep, and read, no more rows at a time than it takes.
 
-Limit(offset 10, count 5) over Sort      Sort keeps 15 rows
+Limit(offset 10, count 5) over Sort                         Sort keeps 15 rows
+Limit(count 5) over [Project over] [TimeJoin over] Scan     each Scan returns blocks of 5 rows, so of a page at a time
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from saros_engine.optimizer.rewrite import bottom_up
-from saros_engine.plan.plan import Limit, Node, Project, Sort
+from saros_engine.plan.plan import Limit, Node, Project, Scan, Sort, TimeJoin
 
 
 def keep_top_rows(root: Node) -> Node:
@@ -20,10 +21,23 @@ def keep_top(node: Node) -> Node:
     """The rule for one node."""
     if not isinstance(node, Limit) or node.count is None:
         return node
-    wanted = node.offset + node.count
-    child = node.child
-    if isinstance(child, Sort):
-        return replace(node, child=replace(child, limit=wanted))
-    if isinstance(child, Project) and isinstance(child.child, Sort):
-        return replace(node, child=replace(child, child=replace(child.child, limit=wanted)))
-    return node
+    child = _of_rows(node.child, max(node.offset + node.count, 1))
+    return node if child is node.child else replace(node, child=child)
+
+
+def _of_rows(node: Node, wanted: int) -> Node:
+    """The node for a reader that takes so many rows of it; the same node if that makes no difference."""
+    match node:
+        case Sort():
+            return node if node.limit == wanted else replace(node, limit=wanted)
+        case Project():
+            child = _of_rows(node.child, wanted)
+            return node if child is node.child else replace(node, child=child)
+        case TimeJoin() if all(isinstance(child, Scan) for child in node.children):
+            if all(child.request.block_rows <= wanted for child in node.children if isinstance(child, Scan)):
+                return node
+            return replace(node, children=tuple([_of_rows(child, wanted) for child in node.children]))
+        case Scan(request) if request.block_rows > wanted:
+            return replace(node, request=replace(request, block_rows=wanted))
+        case _:
+            return node

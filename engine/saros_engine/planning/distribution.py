@@ -10,7 +10,8 @@ by time or by window are joined again by the same kind of join. Devices that fol
 the instances of one fragment, and the receiver reads the instances in the same order. So all instances work from the
 first row to the last, and buffers need hold only a few devices' rows. (Large devices are cut into slices when the query
 starts: `scan_splits`.) Devices that are aggregated together are dealt out the same way, several at a time. On one node,
-each fragment has one holder: this node.
+each fragment has one holder: this node. A limit that a few values satisfy is not cut: the first blocks of all scans are
+read sooner by one driver than rows are exchanged.
 
 Pure: any thread.
 """
@@ -48,6 +49,8 @@ _Part = TypeVar("_Part", Node, AggregateScan)
 
 #: Fewer children than this are not worth a second driver.
 CHILDREN_MIN = 8
+#: A limit that takes at most so many values from its scans is not worth a second driver either.
+_FEW_VALUES = 4_096
 
 
 def distribute(root: Node, parallelism: int) -> tuple[FragmentInstance, ...]:
@@ -65,6 +68,8 @@ def distribute(root: Node, parallelism: int) -> tuple[FragmentInstance, ...]:
 
 def _cut(node: Node, parallelism: int, fragments: list[PlanFragment]) -> Node:
     """The node with its large join cut; the parts are added to `fragments`."""
+    if isinstance(node, Limit) and _takes_few_values(node):
+        return node
     if isinstance(node, (Filter, Project, Generate, Aggregate, LevelMerge, FillNode, Sort, Limit)):
         return replace(node, child=_cut(node.child, parallelism, fragments))
     if isinstance(node, AggregateScans):
@@ -81,6 +86,15 @@ def _cut(node: Node, parallelism: int, fragments: list[PlanFragment]) -> Node:
         fragments.append(PlanFragment(number, replace(node, children=part, fields=fields)))
         sources.append(ExchangeSource(number, fields))
     return replace(node, children=tuple(sources))
+
+
+def _takes_few_values(limit: Limit) -> bool:
+    """Whether the first rows of a join of scans, with nothing filtered, are all that a limit takes."""
+    child = limit.child.child if isinstance(limit.child, Project) else limit.child
+    if limit.count is None or not isinstance(child, TimeJoin):
+        return False
+    values = (limit.offset + limit.count) * len(child.children)
+    return values <= _FEW_VALUES and all(isinstance(scan, Scan) for scan in child.children)
 
 
 def _with_more_rows(children: tuple[Node, ...], block_rows: int) -> tuple[Node, ...]:

@@ -46,6 +46,8 @@ class _SplitScan:
 
 def in_slices(instances: tuple[FragmentInstance, ...], cuts: Cuts) -> tuple[FragmentInstance, ...]:
     """The instances, with devices that have cuts dealt out in slices."""
+    if len(instances) == 1:
+        return instances
     hands: dict[int, list[DeviceMerge]] = {}
     for instance in instances:
         root = instance.fragment.root

@@ -81,11 +81,12 @@ class RunRows:
 
 def in_parts(item: _Rows, request: ScanRequest) -> Iterator[_Rows]:
     """A block or cells in the order of the request, in parts of bounded size."""
-    if request.descending:
-        item = item.reversed()
-    wanted = request.block_rows
-    if item.rows <= 2 * wanted:
-        yield item
+    wanted, rows, descending = request.block_rows, item.rows, request.descending
+    if rows <= 2 * wanted:
+        yield item.reversed() if descending else item
         return
-    for start in range(0, item.rows, wanted):
-        yield item.slice(start, start + wanted)
+    for start in range(0, rows, wanted):
+        if descending:
+            yield item.slice(max(rows - start - wanted, 0), rows - start).reversed()
+        else:
+            yield item.slice(start, start + wanted)
