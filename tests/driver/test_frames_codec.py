@@ -34,13 +34,13 @@ NUMBERS = st.integers(0, 0xFFFF_FFFF)
 
 def test_the_layout_that_all_versions_share() -> None:
     """A driver of any version must be able to read why it is refused."""
-    assert (b"SAROS\x06\r\n", 8, b"SAROS", 6) == (PREFACE, len(PREFACE), MAGIC, PREFACE[5])
+    assert (b"SAROS\x07\r\n", 8, b"SAROS", 7) == (PREFACE, len(PREFACE), MAGIC, PREFACE[5])
     assert PREFACE[5] == VERSION
     header = encode_header(Kind.ERROR, 0x0403_0201, 0x0D0C, 0x0F0E, 7)
     assert bytes.fromhex("0c0d0000 0e0f0000 01020304 13 07 0000") == header
     assert (16, 36) == (HEADER_BYTES, PREFIX_BYTES)
     assert [1, 2, 3, 4, 16, 17, 18, 19, 20] == list(Kind)
-    assert list(range(1, 15)) == list(Call)
+    assert list(range(1, 16)) == list(Call)
 
 
 @given(

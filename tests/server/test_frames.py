@@ -354,19 +354,19 @@ def test_a_client_that_goes_away_ends_its_query(listener: PortListener, api: Cli
 
 
 @pytest.mark.parametrize(
-    ("version", "remedy"), [(5, "use a newer driver"), (7, "use an older driver, or a newer node")]
+    ("version", "remedy"), [(6, "use a newer driver"), (8, "use an older driver, or a newer node")]
 )
 def test_another_version_is_refused_with_the_reason(listener: PortListener, version: int, remedy: str) -> None:
     with FrameClient(listener.address, preface=b"SAROS" + bytes((version, 13, 10))) as client:
         client.request(Call.PING)
         error = error_of(client)
-        assert (2015, f"this node speaks protocol 6, the client {version}: {remedy}") == (error.code, error.message)
+        assert (2015, f"this node speaks protocol 7, the client {version}: {remedy}") == (error.code, error.message)
         assert client.receive() is None
 
 
 HEAD = encode_prefix()
 BAD = {
-    "a preface": (b"SAROS\x06xx", "a preface b'SAROS\\x06xx'"),
+    "a preface": (b"SAROS\x07xx", "a preface b'SAROS\\x07xx'"),
     "a kind": (PREFACE + struct.pack("<IIIBBH", 0, 0, 1, 99, 0, 0), "a frame of kind 99"),
     "a kind of nodes": (PREFACE + encode_header(Kind.REPLY, 1), "a frame REPLY, which only nodes send"),
     "reserved bytes": (PREFACE + struct.pack("<IIIBBH", 0, 0, 1, Kind.PING, 0, 7), "reserved bytes"),

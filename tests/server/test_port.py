@@ -461,7 +461,7 @@ def test_an_old_driver_is_told_to_be_replaced(listen: Callable[..., PortListener
         for _ in range(3):
             with pytest.raises(grpc.RpcError) as caught:
                 channel.unary_unary("/saros.client.v1.Client/Open")(b"x" * 100_000, timeout=PATIENCE_S)
-    assert "this node speaks protocol 6, not gRPC: use a newer driver" == caught.value.details()
+    assert "this node speaks protocol 7, not gRPC: use a newer driver" == caught.value.details()
     assert "2015" == dict(caught.value.trailing_metadata())["saros-code"]
 
 
@@ -551,7 +551,7 @@ def test_an_old_driver_with_tls_is_told_to_be_replaced(
     credentials = grpc.ssl_channel_credentials((tmp_path / "certificate.pem").read_bytes())
     with grpc.secure_channel(listen(certificate).address, credentials) as channel, pytest.raises(grpc.RpcError) as got:
         channel.unary_unary("/saros.client.v1.Client/Open")(b"", timeout=PATIENCE_S)
-    assert "this node speaks protocol 6, not gRPC: use a newer driver" == got.value.details()
+    assert "this node speaks protocol 7, not gRPC: use a newer driver" == got.value.details()
 
 
 def test_a_handshake_that_does_not_go_on_is_ended(
