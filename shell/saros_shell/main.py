@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 
-from saros_server.config.arguments import did_you_mean
+from saros_server.config.did_you_mean import did_you_mean
 from saros_server.process.terminal_log import write_lines
 from saros_wire.grpc_log import silence_grpc_log
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from saros_cluster.data.ownership import MOVED
 from saros_cluster.database.drop_coordinator import RENEWALS_MAX, DropCoordinator
 from saros_cluster.meta.state import BeginDrop
+from saros_cluster.placement.slots import MOVED
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.proposer import DEADLINE_SECONDS
 from saros_storage.base.errors import UserMistake

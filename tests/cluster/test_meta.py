@@ -10,7 +10,6 @@ import pytest
 
 from saros_cluster.data.command import NO_REQUEST, Request
 from saros_cluster.data.drops import OVERTAKEN
-from saros_cluster.data.ownership import MOVED
 from saros_cluster.data.schema_delta import SchemaDelta
 from saros_cluster.meta.machine import MetaMachine, encode_meta_entry
 from saros_cluster.meta.state import (
@@ -28,6 +27,7 @@ from saros_cluster.meta.state import (
     encode_meta,
 )
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.slots import MOVED
 from saros_cluster.raft.membership import membership
 from saros_cluster.raft.messages import Entry, EntryKind, GroupId, Position, Snapshot
 from saros_cluster.routing.schema_view import ClusterSchema

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from manual_clock import ManualClock
 
-from saros_cluster.data.ownership import MOVED
 from saros_cluster.database.read_index import STRONG_SECONDS, Extent
 from saros_cluster.database.read_views import ReadViews
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.slots import MOVED
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.no_leader import DataMoving, NoLeader, step_deadline_ns
 from saros_storage.base.errors import UserMistake

@@ -9,7 +9,8 @@ import pytest
 from cluster.test_region_apply import NO_REQUEST, OPTIONS, Member, arrive, creates, opening, write
 
 from saros_cluster.data.command import TableVersion
-from saros_cluster.data.ownership import MOVED, Fence, Release
+from saros_cluster.data.ownership import Fence, Release
+from saros_cluster.placement.slots import MOVED
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.replicas import Replicas
 from saros_storage.backup.making import BackupRun

@@ -24,9 +24,9 @@ from cluster.remote_fakes import (
 )
 from manual_clock import ManualClock
 
-from saros_cluster.data.ownership import MOVED
 from saros_cluster.multiraft.peers import RemoteError
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.slots import MOVED
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.messages import OPEN
 from saros_cluster.remote.remote_reader import OPEN_TIMEOUT_S, RemoteTarget

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from saros_cluster.data.drops import OVERTAKEN
-from saros_cluster.database.partial_failure import PartialFailure, RowRange, RowsLeft, write_failure
+from saros_cluster.database.partial_failure import PartialFailure, RowRange, RowsLeft
 from saros_cluster.database.write_coordinator import SEE_SECONDS, WriteCoordinator, raise_failures
+from saros_cluster.database.write_failure import write_failure
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from engine.embedded_engine import Engine
 
-from saros_cluster.data.ownership import MOVED
 from saros_cluster.database.partial_failure import PartialFailure, RowRange, RowsLeft, final_refusal
+from saros_cluster.placement.slots import MOVED
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.no_leader import NoLeader
 from saros_engine.statements import writing

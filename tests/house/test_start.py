@@ -61,6 +61,10 @@ NOT_EMBEDDED = (
     *("grpc", "cryptography", "ssl", "starlette", "uvicorn", "httptools", "thrift", "google.protobuf"),
     *("antlr4", "saros_grammar.generated", "numba", "email", "prometheus_client", "prompt_toolkit"),
     *(
+        "argparse",
+        "saros_cluster.data.ownership",
+        "saros_cluster.raft",
+        "saros_cluster.topology",
         "saros_cluster.transport",
         "saros_cluster.node.host",
         "saros_server.cluster",

@@ -17,7 +17,6 @@ from log_cutting import cut_log
 from system.cluster_fixture import Nodes
 from waiting import PATIENCE_S, wait_equal, wait_until
 
-from saros_cluster.data.ownership import MOVED
 from saros_cluster.data.region_apply import RegionMachine
 from saros_cluster.database import drop_coordinator
 from saros_cluster.database.write_coordinator import WriteCoordinator
@@ -26,6 +25,7 @@ from saros_cluster.multiraft.peers import Unreachable
 from saros_cluster.node.cluster_file import CLUSTER_FILE, NodeAddress, load, save
 from saros_cluster.node.groups import Groups
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.slots import MOVED
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.raft.ready import RaftOptions
 from saros_cluster.reconfiguration import reconciler, slot_moves

@@ -33,13 +33,11 @@ import numpy.typing as npt
 
 from saros_cluster.data.applied_ranges import AppliedRange
 from saros_cluster.placement.ring import NodeId
-from saros_cluster.placement.slots import slot_of
+from saros_cluster.placement.slots import MOVED, slot_of
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.topology.change import nodes_of, runs, slots_of_runs
 from saros_storage.base.errors import CorruptFile, UserMistake
 
-#: Code of the refusal: look at the table again.
-MOVED = 2026
 #: Says who reads for slots that came to it: those that went with the move of that epoch are wanted, and no others.
 LEFT = (1 << 62) - 2
 #: An epoch that never comes.

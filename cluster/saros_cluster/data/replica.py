@@ -19,11 +19,12 @@ from saros_cluster.data.applied_requests import AppliedRequests
 from saros_cluster.data.command import TableVersion
 from saros_cluster.data.drops import Drops
 from saros_cluster.data.log_shipped_files import ShippedFiles
-from saros_cluster.data.ownership import LEFT, MOVED, Arrival, Open, Ownership
+from saros_cluster.data.ownership import LEFT, Arrival, Open, Ownership
 from saros_cluster.data.schema_delta import SchemaDelta
 from saros_cluster.data.schema_feed import SchemaFeed, Told
 from saros_cluster.data.schema_transfer import changes_to_transfer
 from saros_cluster.data.state_file import GroupState
+from saros_cluster.placement.slots import MOVED
 from saros_cluster.raft.messages import GroupId
 from saros_storage.base.errors import UserMistake
 from saros_storage.mutation.mutation import Mutation

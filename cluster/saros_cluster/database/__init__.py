@@ -8,6 +8,7 @@ load_coordinator     LOAD: the parts of a file into the groups of their slices
 read_views           reads at three consistency levels
 read_index           how far a read must see
 partial_failure      a request over several groups that was carried out only in part
+write_failure        the written and the missing rows of such a write
 synced_devices       devices owned by senders of `saros sync`
 cluster_directory    users and roles of a cluster
 """

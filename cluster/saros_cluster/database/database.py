@@ -20,12 +20,12 @@ from functools import partial
 from saros_cluster.data.command import Request, check_command, encode_command
 from saros_cluster.database.drop_coordinator import DropCoordinator
 from saros_cluster.database.load_coordinator import LocalServices, abandon, load_file
-from saros_cluster.database.partial_failure import write_failure
 from saros_cluster.database.read_index import STRONG_SECONDS, ReadBarrier
 from saros_cluster.database.read_views import ReadViews
 from saros_cluster.database.schema_coordinator import SchemaCoordinator, devices_of
 from saros_cluster.database.synced_devices import refuse_synced
 from saros_cluster.database.write_coordinator import WriteCoordinator
+from saros_cluster.database.write_failure import write_failure
 from saros_cluster.meta.machine import decode_meta_entry, encode_meta_entry
 from saros_cluster.meta.metadata_kv import Notes, PutNotes
 from saros_cluster.meta.state import BeginDrop, BeginDropSeries, ChangeUsers, Grow

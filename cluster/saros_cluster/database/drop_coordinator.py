@@ -13,10 +13,10 @@ from functools import partial
 
 from saros_cluster.data.command import NO_REQUEST, encode_command
 from saros_cluster.data.drops import OVERTAKEN, Drop, effect_of, overlaps, reaches
-from saros_cluster.data.ownership import MOVED
 from saros_cluster.database.read_index import ReadBarrier
 from saros_cluster.database.write_coordinator import WriteCoordinator
 from saros_cluster.meta.state import BeginDrop, BeginDropSeries, EndDrop
+from saros_cluster.placement.slots import MOVED
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.no_leader import NoLeader, step_deadline_ns
 from saros_cluster.routing.proposer import DEADLINE_SECONDS, Proposer

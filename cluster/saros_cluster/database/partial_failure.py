@@ -6,29 +6,24 @@ send the others again. Rows are listed as missing if their group has not acknowl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from saros_cluster.data.drops import OVERTAKEN
-from saros_cluster.data.ownership import MOVED
-from saros_cluster.raft.messages import GroupId
-from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown
+from saros_cluster.placement.slots import MOVED
 from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.paths import join_nodes, split_path
-from saros_storage.base.types import BoolArray, Int64Array
 from saros_storage.mutation.mutation import Mutation
-from saros_storage.mutation.tablet_codec import TabletFrame, frame_times
 from saros_storage.schema import OF_ONE_DEVICE, CreateDatabase
+
+if TYPE_CHECKING:  # an embedded database knows of these errors, and loads no Raft
+    from saros_cluster.raft.messages import GroupId
 
 #: Things that a sentence lists.
 _LISTED_MAX = 5
-#: Ranges of missing rows of a device. If there are more, the shortest stretches of written rows count as missing.
-_RANGES_MAX = 32
 #: What groups were to do.
-Parts = Mapping[GroupId, Mutation]
+Parts = Mapping["GroupId", Mutation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,71 +104,6 @@ def of_device(error: PartialFailure, device: str) -> PartialFailure | None:
     found = PartialFailure(error.done, error.failed, error.why, error.refused, left)
     found.__cause__ = error.__cause__
     return found
-
-
-def write_failure(error: StorageError, frames: Sequence[TabletFrame], written: Parts) -> StorageError:
-    """Return the error of a write of rows that failed with `error`, after some groups have written their parts.
-
-    It is the same error if none has, and if all rows are written and just do not show yet.
-    """
-    if isinstance(error, PartialFailure):
-        rows = _rows_left(frames, {**written, **error.done})
-        return PartialFailure(error.done, error.failed, error.why, error.refused, rows)
-    if not written:
-        return error
-    rows = _rows_left(frames, written)
-    if isinstance(error, UserMistake) and is_refusal(error):
-        return final_refusal(written, error, rows)
-    if isinstance(error, UserMistake) or (isinstance(error, NoLeader | OutcomeUnknown) and rows.missing):
-        return PartialFailure(written, {}, str(error), rows=rows)
-    return error
-
-
-def _rows_left(frames: Iterable[TabletFrame], written: Parts) -> RowsLeft:
-    """Tell the rows that some groups have written from the others."""
-    done: list[RowRange] = []
-    missing: list[RowRange] = []
-    for device, own in groupby(sorted(frames, key=_device), _device):
-        times = np.unique(np.concatenate([frame_times(frame.frame) for frame in own]))
-        spans = [
-            (placed.tablet.span.start, placed.tablet.span.end)
-            for mutation in written.values()
-            for placed in mutation.tablets
-            if placed.tablet.head.device == device
-        ]
-        for first, last, is_written in _runs(_without_short_runs(_within(times, spans))):
-            (done if is_written else missing).append(RowRange(device, int(times[first]), int(times[last])))
-    return RowsLeft(done, missing)
-
-
-def _device(frame: TabletFrame) -> str:
-    return frame.head.device
-
-
-def _within(times: Int64Array, spans: Sequence[tuple[int, int]]) -> BoolArray:
-    """Return which times lie in one of the spans, which are the slices' and so disjoint or equal: shape (n,)."""
-    if not spans:
-        return np.zeros(len(times), bool)
-    starts, ends = np.array(sorted(spans), np.int64).T
-    place = np.searchsorted(starts, times, "right") - 1
-    within: BoolArray = (place >= 0) & (times <= ends[place])
-    return within
-
-
-def _without_short_runs(written: BoolArray) -> BoolArray:
-    """Return the rows that count as written, so that there are at most `_RANGES_MAX` ranges of others: shape (n,)."""
-    between = [(last - first, first, last) for first, last, is_written in _runs(written) if is_written]
-    counted = written.copy()
-    for _, first, last in sorted(between)[: max(len(between) + 1 - _RANGES_MAX, 0)]:
-        counted[first : last + 1] = False
-    return counted
-
-
-def _runs(flags: BoolArray) -> Iterator[tuple[int, int, bool]]:
-    """Yield the runs of equal flags: first place, last place, flag."""
-    bounds = [0, *(np.flatnonzero(flags[1:] != flags[:-1]) + 1).tolist(), len(flags)]
-    for first, after in pairwise(bounds):
-        yield first, after - 1, bool(flags[first])
 
 
 def databases_in(mutation: Mutation) -> list[str]:

@@ -27,11 +27,11 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from functools import partial
 
-from saros_cluster.data.ownership import MOVED
 from saros_cluster.data.schema_delta import SchemaDelta
 from saros_cluster.multiraft.host import GroupHost, NotHere
 from saros_cluster.multiraft.peers import BadRequest, CallHandler, Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.slots import MOVED
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.availability import Availability
 from saros_cluster.routing.no_leader import DataMoving, NoLeader, NoReplica, SchemaUnknown, step_deadline_ns

@@ -24,11 +24,11 @@ from functools import partial
 
 from saros_cluster.data.command import Request, encode_command
 from saros_cluster.data.drops import OVERTAKEN
-from saros_cluster.data.ownership import MOVED
 from saros_cluster.database.partial_failure import PartialFailure, Parts, databases_in
 from saros_cluster.database.read_index import ReadBarrier
 from saros_cluster.meta.machine import encode_meta_entry
 from saros_cluster.meta.state import MetaCommand
+from saros_cluster.placement.slots import MOVED
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.no_leader import NoLeader, OutcomeUnknown, step_deadline_ns
 from saros_cluster.routing.proposer import Proposer

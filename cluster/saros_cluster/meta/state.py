@@ -33,8 +33,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from saros_cluster.data.drops import OVERTAKEN, Drop
-from saros_cluster.data.ownership import MOVED
 from saros_cluster.meta.metadata_kv import Notes, PutNotes
+from saros_cluster.placement.slots import MOVED
 from saros_cluster.topology import transitions
 from saros_cluster.topology.commands import GrowthCommand, Proceed, decode_growth, encode_growth
 from saros_cluster.topology.topology import Topology

@@ -11,6 +11,8 @@ import mmh3
 
 #: Slots of a cluster; fixed when the cluster is made.
 SLOTS = 10_000
+#: Code of the error for a slot that is not, or not yet, where the request went: look at the table again.
+MOVED = 2026
 _SLICE = struct.Struct("<q")
 
 

@@ -12,10 +12,11 @@ from contextlib import suppress
 from functools import partial
 
 from saros_cluster.data.command import TableVersion
-from saros_cluster.data.ownership import LEFT, MOVED, Arrival
+from saros_cluster.data.ownership import LEFT, Arrival
 from saros_cluster.multiraft.host import NotHere
 from saros_cluster.multiraft.peers import Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.slots import MOVED
 from saros_cluster.remote.errors import ReadLost
 from saros_cluster.remote.messages import CLOSE, ReadTarget, encode_query
 from saros_cluster.remote.migration_source import MigrationSource

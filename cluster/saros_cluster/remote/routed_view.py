@@ -35,10 +35,10 @@ from weakref import WeakSet
 
 import numpy as np
 
-from saros_cluster.data.ownership import MOVED
 from saros_cluster.multiraft.host import NotHere
 from saros_cluster.multiraft.peers import Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.slots import MOVED
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.messages import CLOSE, RENEW, encode_query
 from saros_cluster.remote.remote_reader import OPEN_TIMEOUT_S, RemoteSeriesReader, RemoteTarget, open_readers

@@ -18,8 +18,8 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Self
 
-from saros_cluster.data.ownership import MOVED
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.slots import MOVED
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.topology.topology import META
 from saros_storage.base.errors import StorageError, UserMistake

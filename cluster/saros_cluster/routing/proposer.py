@@ -21,11 +21,11 @@ from collections.abc import Callable
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
 
-from saros_cluster.data.ownership import MOVED
 from saros_cluster.multiraft.host import Busy, GroupHost, NotHere, NotLeader
 from saros_cluster.multiraft.peers import BadRequest, CallHandler, Peers, RemoteError, Unreachable
 from saros_cluster.multiraft.state_machine import ProposalLost, ReplacedBySnapshot
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.placement.slots import MOVED
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.raft.node import ENTRY_BYTES_MAX
 from saros_cluster.routing.availability import WAITING_MAX, Availability

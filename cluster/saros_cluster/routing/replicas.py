@@ -14,9 +14,9 @@ from dataclasses import replace
 from functools import partial
 
 from saros_cluster.data.command import TableVersion
-from saros_cluster.data.ownership import MOVED
 from saros_cluster.data.region_apply import RegionMachine
 from saros_cluster.multiraft.host import NotHere
+from saros_cluster.placement.slots import MOVED
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.merges import Stopped
 from saros_storage.base.errors import StoreClosed, UserMistake

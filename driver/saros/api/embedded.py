@@ -7,7 +7,7 @@ process that was killed it stays until another one opens a temporary database.
 from __future__ import annotations
 
 import atexit
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from saros.base.fork_guard import ForkGuard
@@ -24,17 +24,14 @@ def open_embedded(
     target: str, *, time_zone: str | None, options: Mapping[str, object] | None, read_only: bool = False
 ) -> Session:
     """Return a session on the database in a folder, or on a temporary one. Raises as `connect`."""
-    from saros_server.api.session import open_session  # the engine is loaded when it is first needed
-
     with translated_errors():
         if target == MEMORY:
             return _open_temporary(time_zone, options or {})
-        return open_session(target, time_zone=time_zone, options=dict(options or {}), read_only=read_only)
+        return _open_session(target, time_zone=time_zone, options=dict(options or {}), read_only=read_only)
 
 
 def _open_temporary(time_zone: str | None, options: Mapping[str, object]) -> Session:
-    from saros.base.temporary_folder import TemporaryFolder
-    from saros_server.api.session import open_session
+    from saros.base.temporary_folder import TemporaryFolder  # of the storage, as the engine
 
     folder, owner = TemporaryFolder.create(), ForkGuard()
 
@@ -48,9 +45,25 @@ def _open_temporary(time_zone: str | None, options: Mapping[str, object]) -> Ses
 
     chosen = {"durability": "os", **options}
     try:
-        session = open_session(folder.path, time_zone=time_zone, options=chosen, on_close=remove)
+        session = _open_session(folder.path, time_zone=time_zone, options=chosen, on_close=remove)
     except BaseException:
         folder.remove()
         raise
     atexit.register(end)
     return session
+
+
+def _open_session(
+    folder: str,
+    *,
+    time_zone: str | None,
+    options: Mapping[str, object],
+    on_close: Callable[[], None] = lambda: None,
+    read_only: bool = False,
+) -> Session:
+    """Load the engine when it is first needed: thousands of objects that live on, and no garbage to look for."""
+    from saros_engine.base.gc_control import reduced_gc
+
+    with reduced_gc():
+        from saros_server.api.session import open_session
+    return open_session(folder, time_zone=time_zone, options=options, on_close=on_close, read_only=read_only)

@@ -6,9 +6,10 @@ For `saros` and all of its sub-commands.
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Callable, Iterable
 from typing import Any
+
+from saros_server.config.did_you_mean import did_you_mean
 
 _KINDS: dict[object, str] = {int: "a whole number", float: "a number"}
 
@@ -62,11 +63,3 @@ def at_least(least: int) -> Callable[[str], int]:
         return number
 
     return read
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a complaint of an unknown word: the known one that it begins, or resembles; empty if there is none."""
-    words = list(known)
-    begun = [whole for whole in words if whole.startswith(word)]
-    near = begun if len(begun) == 1 else difflib.get_close_matches(word, words, 1)
-    return f"; did you mean {near[0]}?" if near else ""

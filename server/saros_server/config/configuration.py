@@ -21,8 +21,8 @@ from dataclasses import field as dataclass_field
 from pathlib import Path
 from typing import Any
 
-from saros_server.config.arguments import did_you_mean
 from saros_server.config.device_template import DEFAULT_TEMPLATE, DeviceTemplate
+from saros_server.config.did_you_mean import did_you_mean
 from saros_storage.folder.layout import NODE_FILE
 from saros_storage.folder.node_file import made_with
 from saros_wire.protocol import DEFAULT_HTTP_PORT, DEFAULT_PORT

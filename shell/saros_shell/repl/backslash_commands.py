@@ -22,7 +22,7 @@ import pyarrow as pa
 import saros
 from saros.base.target import SCHEME, parse_target, without_password
 from saros_grammar.syntax_help import syntax_of, topics
-from saros_server.config.arguments import did_you_mean
+from saros_server.config.did_you_mean import did_you_mean
 from saros_shell.output.plot import NotPlottableError, plot
 from saros_shell.output.render import RENDERERS
 from saros_shell.repl import named_queries

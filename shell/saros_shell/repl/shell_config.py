@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from saros_server.config.arguments import did_you_mean
+from saros_server.config.did_you_mean import did_you_mean
 
 #: Names of output formats.
 FORMATS = ("table", "csv", "json", "vertical")

@@ -1,0 +1,14 @@
+"""The hint to an unknown word."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a complaint of an unknown word: the known one that it begins, or resembles; empty if there is none."""
+    words = list(known)
+    begun = [whole for whole in words if whole.startswith(word)]
+    near = begun if len(begun) == 1 else difflib.get_close_matches(word, words, 1)
+    return f"; did you mean {near[0]}?" if near else ""
