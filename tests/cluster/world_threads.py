@@ -18,6 +18,7 @@ import _thread
 import concurrent.futures._base as futures_module
 import concurrent.futures.thread as pool_module
 import heapq
+import os
 import queue
 import random
 import threading
@@ -28,6 +29,9 @@ from contextlib import contextmanager
 from itertools import count
 from typing import ClassVar
 from weakref import WeakKeyDictionary
+
+#: No kernel is loaded by a thread of its own, in processes that begin with this module.
+os.environ.setdefault("SAROS_JIT", "eager")
 
 _real_lock = threading.Lock
 _real_rlock = threading.RLock
