@@ -22,10 +22,11 @@ FOLDER = Path(__file__).parent / "alchemy_suite"
 def test_the_dialect_passes_the_suite_of_sqlalchemy(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-c", "setup.cfg", "-p", "suite_plugin", "-p", "no:cacheprovider"]
     uri = f"saros+suite:///{tmp_path / 'data'}?durability=os&time_unit=ns&query_timeout_ms=12h"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
     done = subprocess.run(
         [*command, "--tb=short", "--dburi", uri, "suite.py"],
         cwd=FOLDER,
-        env={**os.environ, "PYTHONPATH": str(FOLDER), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**environment, "PYTHONPATH": str(FOLDER), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         check=False,
