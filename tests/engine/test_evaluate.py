@@ -9,7 +9,7 @@ import operator
 import numpy as np
 import pytest
 from engine.corpus.values import liked
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from saros_engine.evaluation.evaluate import evaluate
@@ -183,6 +183,7 @@ def test_floats_and_constants_are_compared_as_doubles(
     assert [*expected, None] == run(comparison, column(FLOAT, *values, None))
 
 
+@example([-3.402823466385289e38])
 @given(st.lists(st.sampled_from(BESIDE_FLOATS) | st.floats(), min_size=1, max_size=3))
 def test_floats_are_found_among_doubles_as_by_python(items: list[float]) -> None:
     found = run(Membership(InputColumn(0, FLOAT), tuple(items), negated=False), column(FLOAT, *FLOATS))

@@ -68,7 +68,7 @@ def _float_at_most(value: float) -> float:
     """The greatest FLOAT that is not above a number; NaN of NaN."""
     with np.errstate(over="ignore"):
         near = np.float32(value)
-    return float(np.nextafter(near, np.float32(-math.inf)) if float(near) > value else near)
+        return float(np.nextafter(near, np.float32(-math.inf)) if float(near) > value else near)
 
 
 def _float_bound(operator: BinaryOperator, value: float) -> tuple[BinaryOperator, float]:
