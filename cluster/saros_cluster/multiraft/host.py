@@ -530,6 +530,9 @@ class GroupHost:
             found = self._groups.get(write.group)
             if found is not None:
                 found.node.persisted(write.persist.index)
+                if write.persist.snapshot is not None:  # perhaps no entry follows with which they would be given up
+                    overtaken = write.persist.snapshot.position.index
+                    _give_up(found, [index for index in found.proposals if index <= overtaken], ReplacedBySnapshot)
 
         return persisted
 
