@@ -90,8 +90,8 @@ def parse(text: bytes) -> None:
     """Parse lines into columns of devices."""
     for chunk in chunks(text):
         devices = [".".join(("root.d.cpu", *(value for _, value in series.tags))) for series in chunk.series if series]
-        inserts = chunk.inserts(devices, TimeScale(1, 1_000_000, 0))
-        assert len(inserts) == HOSTS
+        batches = chunk.batches(devices, TimeScale(1, 1_000_000, 0))
+        assert len(batches) == HOSTS
 
 
 def processor_rate(run: Callable[[bytes], None], bodies: Sequence[bytes]) -> float:
