@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 from contextlib import suppress
+from functools import cache
 from importlib.util import find_spec
 
 from saros_storage.io.platform import lock
@@ -94,6 +95,7 @@ class KernelCache:
         return file
 
 
+@cache
 def _fingerprint() -> str:
     """Digest of Python, numba, the sources of the kernels, and the processor."""
     digest = hashlib.sha256(repr((sys.implementation.cache_tag, sorted(_numba_settings()), _processor())).encode())
