@@ -61,7 +61,7 @@ class EncodingChoices:
 
     def is_scaled(self, device: str, measurement: str, declared: Encoding, type_: DataType) -> bool:
         """Whether the next chunk of the series is to be TS_2DIFF if its values allow it; counts as a use."""
-        if declared is not Encoding.GORILLA or type_ not in FLOATING_TYPES:
+        if not _is_chosen(declared, type_):
             return declared is Encoding.TS_2DIFF
         known = self._devices.get(device) or {}
         encoding, left = known.get(measurement, (declared, 0))
@@ -81,16 +81,20 @@ class EncodingChoices:
         valid: BoolArray | None,
     ) -> Encoding:
         """Return the remembered encoding, or choose by trial (see `Choose`)."""
-        if declared is not Encoding.GORILLA or type_ not in FLOATING_TYPES:
+        if not _is_chosen(declared, type_):
             return declared
-        known = self._devices.get(device)
-        encoding, left = (known or {}).get(measurement, (declared, 0))
+        known = self._devices.get(device) or {}
+        encoding, left = known.get(measurement, (declared, 0))
         if not left or (encoding is Encoding.TS_2DIFF and not _is_scaled(type_, values, valid)):
             encoding, left = chosen_encoding(declared, compressor, type_, values, valid), _CHUNKS_MAX
-        known = {} if known is None else known
         known[measurement] = encoding, left - 1
         self._devices.put(device, known, len(known))
         return encoding
+
+
+def _is_chosen(declared: Encoding, type_: DataType) -> bool:
+    """Whether the writer chooses the encoding of a series."""
+    return declared is Encoding.GORILLA and type_ in FLOATING_TYPES
 
 
 def _is_scaled(type_: DataType, values: Values, valid: BoolArray | None) -> bool:
@@ -102,7 +106,7 @@ def chosen_encoding(
     declared: Encoding, compressor: Compressor, type_: DataType, values: Values, valid: BoolArray | None = None
 ) -> Encoding:
     """The encoding of a chunk of these values; those that are not `valid` are none."""
-    if declared is not Encoding.GORILLA or type_ not in FLOATING_TYPES:
+    if not _is_chosen(declared, type_):
         return declared
     assert isinstance(values, np.ndarray)
     there = values if valid is None else values[np.flatnonzero(valid)]
