@@ -14,6 +14,7 @@ import sys
 import termios
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,20 @@ class Terminal:
         return before
 
 
+@contextmanager
+def shell_in(folder: Path) -> Iterator[Terminal]:
+    """A shell that is left by its command."""
+    made = Terminal(str(folder))
+    try:
+        yield made
+        made.type("\\q\r")
+        assert 0 == made.process.wait(PATIENCE_S)
+    finally:
+        made.process.kill()
+        made.process.wait()
+        os.close(made.end)
+
+
 @pytest.fixture
 def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -66,16 +81,9 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Termin
     data = tmp_path / "data"
     with saros.connect(data) as connection:
         connection.insert("root.plant.pump1", [1, 2, 3], {f"column{i}": [i] * 3 for i in range(9)})
-    made = Terminal(str(data))
-    try:
+    with shell_in(data) as made:
         made.until("data>")
         yield made
-        made.type("\\q\r")
-        assert 0 == made.process.wait(PATIENCE_S)
-    finally:
-        made.process.kill()
-        made.process.wait()
-        os.close(made.end)
 
 
 def banner(folder: Path) -> str:
@@ -162,17 +170,10 @@ def test_the_banner_tells_the_zone(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "saros" / "config.toml").write_text(
         'vi_mod = true\nzone = "Europe/Berlin"\nprompt = "[{target}] "\n', encoding="utf-8"
     )
-    made = Terminal(str(tmp_path / "data"))
-    try:
+    with shell_in(tmp_path / "data") as made:
         assert "line 1: unknown option vi_mod; did you mean vi_mode?" in made.until("Statements end with")
         assert "Times are in Europe/Berlin; " in made.until("changes that.")
         made.until("[data]")
-        made.type("\\q\r")
-        assert 0 == made.process.wait(PATIENCE_S)
-    finally:
-        made.process.kill()
-        made.process.wait()
-        os.close(made.end)
 
 
 def test_a_statement_goes_on_after_a_command(terminal: Terminal) -> None:
