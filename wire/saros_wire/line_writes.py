@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from saros_wire.problem_list import listed
+
 #: Nanoseconds of the units in which times of lines are written.
 PRECISIONS_NS = {
     "ns": 1,
@@ -45,5 +47,4 @@ class LinesWritten:
     @property
     def listed(self) -> str:
         """The problems as a list in a text."""
-        more = self.problem_count - len(self.problems)
-        return "; ".join([*self.problems, *([f"and {more} more"] if more else [])])
+        return listed(self.problems, self.problem_count)

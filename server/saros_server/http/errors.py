@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from saros_server.api.errors import refusal_of
 
@@ -71,47 +71,6 @@ class Failure:
     code: int
     message: str
     headers: Mapping[str, str]
-
-
-@dataclass(slots=True)
-class WriteProblems:
-    """The problems of a request whose right parts are written."""
-
-    #: How many a response names; the others are counted.
-    named_max: int
-    #: The first ones.
-    problems: list[str] = field(default_factory=list)
-    count: int = 0
-    #: HTTP status; 5xx: the same request may succeed later.
-    status: int = 204
-
-    def add(self, problem: str, status: int = _BAD_STATUS) -> None:
-        """Add a problem."""
-        self.add_many([problem], 1, status)
-
-    def add_many(self, problems: Sequence[str], count: int, status: int = _BAD_STATUS) -> None:
-        """Add `count` problems, of which the first are given."""
-        self.problems += problems[: self.unnamed]
-        self.count += count
-        if count:
-            self.status = max(self.status, status)
-
-    def add_error(self, place: str, error: Exception, status_min: int = 0) -> None:
-        """Add the error of a device or series, whose name the text has."""
-        code, message = refusal_of(error)
-        text = message if place in message else f"{place}: {message}"
-        self.add(f"{text} (code {code})", max(status_of(code), status_min))
-
-    @property
-    def unnamed(self) -> int:
-        """How many more problems a response can name."""
-        return self.named_max - len(self.problems)
-
-    @property
-    def listed(self) -> str:
-        """The problems as a list in a text."""
-        more = self.count - len(self.problems)
-        return "; ".join([*self.problems, *([f"and {more} more"] if more else [])])
 
 
 def failure_of(error: Exception) -> Failure:

@@ -18,6 +18,7 @@ from saros_server.line_protocol.devices import DeviceMap, LineSession
 from saros_server.line_protocol.lines import Chunk, SeriesKey, TimeScale, chunks
 from saros_storage.base.errors import UserMistake
 from saros_wire.line_writes import PRECISIONS_NS, LinesWritten, LineWrite
+from saros_wire.problem_list import ProblemList, problem_of
 
 #: Problems that an outcome names; all are counted.
 NAMED_MAX = 20
@@ -29,38 +30,30 @@ _NS_PER_SECOND = 10**9
 Refusal = Callable[[Exception], tuple[int, str]]
 
 
-@dataclass(slots=True)
-class _Problems:
+@dataclass(slots=True, kw_only=True)
+class _Problems(ProblemList):
     """The problems of a write."""
 
     refusal_of: Refusal
-    named: list[str] = field(default_factory=list)
-    count: int = 0
+    named_max: int = NAMED_MAX
     codes: dict[int, None] = field(default_factory=dict)
-
-    @property
-    def unnamed(self) -> int:
-        """How many more problems an outcome can name."""
-        return NAMED_MAX - len(self.named)
 
     def add(self, problems: Sequence[str], count: int, code: int) -> None:
         """Add `count` problems, of which the first are given."""
-        self.named += problems[: self.unnamed]
-        self.count += count
+        self.extend(problems, count)
         if count:
             self.codes[code] = None
 
     def add_error(self, place: str, error: Exception) -> None:
-        """Add the error of a device or series, whose name the text has."""
+        """Add the error of a device or series."""
         code, message = self.refusal_of(error)
-        text = message if place in message else f"{place}: {message}"
-        self.add([f"{text} (code {code})"], 1, code)
+        self.add([problem_of(place, code, message)], 1, code)
 
 
 def write_lines(write: LineWrite, session: LineSession, *, default_template: str, refusal_of: Refusal) -> LinesWritten:
     """Write lines. Raises UserMistake for what concerns all of them."""
     devices = DeviceMap(_template(write.template or default_template), _database(write.database), session)
-    scale, problems, points = _scale(write, session.time_unit.value), _Problems(refusal_of), 0
+    scale, problems, points = _scale(write, session.time_unit.value), _Problems(refusal_of=refusal_of), 0
     for chunk in chunks(write.data):
         paths = [None if series is None else _path(devices, series, problems) for series in chunk.series]
         batches = chunk.batches(paths, scale)

@@ -16,8 +16,9 @@ import numpy as np
 from saros_engine.base.gc_control import reduced_gc
 from saros_engine.statements.batches import failure_of_others
 from saros_server.api import operations
+from saros_server.api.errors import refusal_of
 from saros_server.api.insert_request import InsertRequest
-from saros_server.http.errors import HttpError, WriteProblems
+from saros_server.http.errors import HttpError, status_of
 from saros_server.http.session import HttpSession
 from saros_server.prometheus.series import MEASUREMENT, Refusal, Series, series_of
 from saros_storage.base.block import Column
@@ -32,6 +33,7 @@ from saros_storage.kernels.remote_write import (
     SERIES_WORDS,
     scan_write,
 )
+from saros_wire.problem_list import ProblemList, listed, problem_of
 
 #: Series and samples of a request; Prometheus sends 2,000 samples unless it is told otherwise.
 SERIES_MAX = 100_000
@@ -57,15 +59,22 @@ class WriteColumns:
 
 
 @dataclass(slots=True)
-class WriteResult(WriteProblems):
+class WriteResult(ProblemList):
     """The problems of a write."""
 
     named_max: int = 5
+    #: HTTP status; 5xx: the same request may succeed later.
+    status: int = 204
+
+    def add(self, problem: str, status: int = 400) -> None:
+        """Add a problem."""
+        self.extend([problem], 1)
+        self.status = max(self.status, status)
 
     @property
     def message(self) -> str:
         """The problems as a text."""
-        return f"{self.count} series were not written, or in part; the others were: {self.listed}"
+        return f"{self.count} series were not written, or in part; the others were: {listed(self.named, self.count)}"
 
 
 def decoded(body: bytes) -> WriteColumns:
@@ -96,7 +105,9 @@ def write(columns: WriteColumns, session: HttpSession) -> WriteResult:
 
 def _report(device: str, error: Exception, result: WriteResult) -> None:
     """Add the error of a device; one that is no refusal, such as a part of the nodes being away, may be over later."""
-    result.add_error(device, error, 0 if failure_of_others(error) is None else _UNAVAILABLE)
+    code, message = refusal_of(error)
+    status_min = 0 if failure_of_others(error) is None else _UNAVAILABLE
+    result.add(problem_of(device, code, message), max(status_of(code), status_min))
 
 
 def _inserts(columns: WriteColumns, unit: TimeUnit, result: WriteResult) -> list[InsertRequest]:
