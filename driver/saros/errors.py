@@ -51,7 +51,7 @@ class Error(Exception):
 
     @property
     def advice(self) -> str:
-        """What to do about it."""
+        """The remedy."""
         return status_of(self.code).advice
 
 
@@ -63,7 +63,7 @@ class InterfaceError(Error):
 
     @property
     def advice(self) -> str:
-        """What to do about it; empty where the message says so itself."""
+        """The remedy; empty where the message names it."""
         return "" if self.code == _WRONG_USE else super().advice
 
 

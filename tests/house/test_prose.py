@@ -34,17 +34,17 @@ MARKERS = tuple(
 )
 #: Sentences with a marker, by room. A rewrite lowers a number; none may rise.
 ALLOWED = {
-    "cluster": 456,
-    "driver": 73,
-    "engine": 360,
+    "cluster": 453,
+    "driver": 30,
+    "engine": 354,
     "grammar": 50,
     "scheduler": 16,
-    "server": 177,
-    "shell": 94,
-    "spark": 54,
+    "server": 176,
+    "shell": 76,
+    "spark": 52,
     "storage": 337,
-    "sync": 177,
-    "wire": 8,
+    "sync": 175,
+    "wire": 5,
 }
 
 

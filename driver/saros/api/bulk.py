@@ -30,7 +30,7 @@ from saros.transport.insert_message import batch_of
 
 @dataclass(frozen=True, slots=True)
 class BulkProgress:
-    """What became of the rows so far; `points` counts acknowledged ones."""
+    """The outcome of the rows so far; `points` counts acknowledged points."""
 
     rows: int = 0
     points: int = 0
@@ -136,7 +136,7 @@ class BulkWriter:
 
     @property
     def progress(self) -> BulkProgress:
-        """What became of the rows so far."""
+        """The outcome of the rows so far."""
         return self._progress
 
     @property
@@ -179,7 +179,7 @@ class BulkWriter:
         self._report()
 
     def flush(self) -> None:
-        """Send everything and wait for it. Raises BulkError with what failed since it was last raised."""
+        """Send everything and wait for it. Raises BulkError with the failures since the last one."""
         self._owner.check()
         with self._changed:
             self._queue.begin_flush()

@@ -5,7 +5,7 @@ durable when it returns (as the folder's `durability` says): there are no transa
 `rollback` is refused.
 
 Threads may share a connection; a cursor belongs to one thread (`Cursor.cancel` may be called from any). A process that
-was forked connects anew: its parent's connections are refused there (`fork_guard.py`).
+was forked opens new connections: its parent's connections are refused there (`fork_guard.py`).
 """
 
 from __future__ import annotations
@@ -186,11 +186,11 @@ class Connection:
     def hold(self, lease_s: float = 600.0, *, name: str | None = None, like: ReadPoint | None = None) -> ReadPoint:
         """A moment that later SELECTs, of other connections and processes too, see alike: give it to `execute`.
 
-        What is written or deleted after it does not show there; series that are dropped do. The node keeps it until
-        nothing was read at it for `lease_s` seconds, or `let_go`. `name`: who first holds a name decides the moment;
-        `like`: at the node of that one.
+        Later writes and deletions do not show there; dropped series are gone. The node keeps the moment until nothing
+        has been read at it for `lease_s` seconds, or until `let_go`. `name`: the first call with a name sets its
+        moment; `like`: a read point whose node is to be used.
 
-        Raises OperationalError (2032: the node of `like` was started anew), ProgrammingError (2003).
+        Raises OperationalError (2032: the node of `like` was restarted), ProgrammingError (2003).
         """
         with translated_errors():
             return self._open_session().hold(secrets.token_hex(16) if name is None else name, lease_s, like)
@@ -274,7 +274,7 @@ class Connection:
         raise NotSupportedError("rollback: Saros has no transactions; each statement is durable when it returns", 2002)
 
     def close(self) -> None:
-        """Close the connection and its cursors; what still runs is cancelled. Idempotent.
+        """Close the connection and its cursors, and cancel its running statements. Idempotent.
 
         Bulk writers are closed first, and may raise BulkError. In a process that was forked the parent's stays open.
         """

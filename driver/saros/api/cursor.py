@@ -89,7 +89,7 @@ class Cursor(CursorState["Outcome"]):
         return self
 
     def prepare(self, statement: str) -> Prepared:
-        """A statement that is executed again and again; what is wrong with it shows when it is."""
+        """A statement that is executed several times; its errors are raised when it is executed."""
         self._check_prepared(statement)
         return Prepared(self, statement)
 

@@ -62,7 +62,7 @@ class CursorState(Generic[_O]):
 
     @property
     def query_id(self) -> str:
-        """The running query's id, as SHOW QUERIES prints it; empty if there is none."""
+        """The running query's id, as SHOW QUERIES prints it; empty if no query runs."""
         return "" if self._outcome is None else self._outcome.query_id
 
     @property
