@@ -73,7 +73,7 @@ def _class(class_: type) -> Iterator[str]:
 
 
 def _members(class_: type) -> dict[str, object]:
-    """The public methods and properties with a docstring; those of a base that is public itself stand there."""
+    """Return the public methods and properties that have a docstring, without those inherited from a public base."""
     found: dict[str, object] = {}
     for base in reversed(class_.__mro__):
         documented = base is not class_ and base.__name__ in saros.__all__
@@ -95,7 +95,7 @@ def _function(function: object, title: str) -> Iterator[str]:
 
 
 def _signature(function: object) -> str:
-    """The signature; a long one has a line for each parameter."""
+    """Format a signature; a long one gets a line for each parameter."""
     assert inspect.isfunction(function)
     found = inspect.signature(function)
     parameters = [
@@ -124,7 +124,7 @@ class _Annotation(str):
 
 
 def _document(member: object) -> str:
-    """The docstring; paragraphs that are tables or drawings keep their lines."""
+    """Format a docstring; paragraphs that are tables or drawings keep their lines."""
     paragraphs = (inspect.getdoc(member) or "").split("\n\n")
     return "\n".join(f"```text\n{p}\n```\n" if _LAID_OUT.search(p) else f"{p}\n" for p in paragraphs)
 

@@ -35,7 +35,7 @@ fahrenheit = ScalarFunction(arguments=[NUMBERS], result=DataType.DOUBLE, evaluat
 
 
 def _running_total(state: object, rows: Rows) -> tuple[object, Answer]:
-    """The state is the sum of all rows before."""
+    """Continue a running sum: `state` is the sum of all earlier rows."""
     (column,) = rows.columns
     before = state if isinstance(state, float) else 0.0
     totals = before + np.cumsum(np.where(column.valid, column.values, 0.0))
@@ -77,12 +77,12 @@ geometric_mean = AggregateFunction(
 
 
 def _bounds(attributes: Mapping[str, str]) -> tuple[float, float]:
-    """Raises ValueError for what is no number."""
+    """Read the limits from the attributes of a trigger. Raises ValueError if one is not a number."""
     return float(attributes.get("low", "-inf")), float(attributes.get("high", "inf"))
 
 
 def _out_of_bounds(batch: Batch) -> str | None:
-    """What is wrong with the first value that lies outside of `low` and `high`; None: nothing."""
+    """Describe the first value outside the range from `low` to `high`; None if there is none."""
     low, high = _bounds(batch.attributes)
     for name, column in batch.columns.items():
         if column.type not in NUMBERS:

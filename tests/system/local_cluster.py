@@ -171,16 +171,17 @@ class LocalCluster:
         """Nodes that have a process which is not stopped."""
         return [node for node in self.nodes if self.is_running(node) and node not in self._stopped]
 
-    def ask(self, node: int, statement: str) -> list[dict[str, object]]:
-        """What one node answers to a statement. Raises saros.Error."""
-        with saros.connect(f"saros://{self.address(node)}", failover_s=0, timeout=5) as connection:
+    def ask(self, node: int, statement: str, *, patience_s: float = 60) -> list[dict[str, object]]:
+        """What one node answers to a statement, asked again while groups elect leaders. Raises saros.Error."""
+        target = f"saros://{self.address(node)}"
+        with saros.connect(target, failover_s=patience_s, timeout=max(5, patience_s)) as connection:
             cursor = connection.execute(statement)
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def regions(self, node: int) -> list[dict[str, object]]:
         """SHOW REGIONS, as one node tells. Raises saros.Error."""
-        return self.ask(node, "show regions")
+        return self.ask(node, "show regions", patience_s=0)
 
     def leaders(self) -> dict[int, int]:
         """Region -> the node that leads it, as one node tells; without those whose leader it does not know."""
