@@ -196,3 +196,29 @@ def test_no_pattern_matches_internal_series() -> None:
     assert tree.device("root.a.d._saros.tags") == loaded.device("root.a.d._saros.tags") is not None
     loaded.apply(DeleteDatabase("root.a"))
     assert (None, 0) == (loaded.device("root.a.d._saros.tags"), loaded.device_count)
+
+
+def test_devices_created_alike_share_their_series() -> None:
+    names = (series("t"), series("p"))
+    tree = change(plant(), *(CreateSeries(f"root.plant.like{number}", True, names) for number in range(3)))
+    loaded = SchemaTree.load(tree.dump())
+    for found in (tree, loaded):
+        devices = [found.device(f"root.plant.like{number}") for number in range(3)]
+        assert 1 == len({id(device.series) for device in devices if device is not None})
+    assert tree.dump() == loaded.dump()
+
+
+def test_a_change_of_a_device_does_not_reach_others_created_alike() -> None:
+    names = (series("t"), series("p"))
+    tree = change(plant(), *(CreateSeries(f"root.plant.like{number}", True, names) for number in range(2)))
+    change(tree, AlterSeries("root.plant.like0", "t", "alias"), CreateSeries("root.plant.like0", True, (series("q"),)))
+    change(tree, DeleteSeries("root.plant.like0.p"))
+    other = tree.device("root.plant.like1")
+    assert other is not None
+    assert [("t", None), ("p", None)] == [(one.measurement, one.alias) for one in other.series.values()]
+
+
+@pytest.mark.parametrize("names", [("t", "t"), ("t", "x" * 8_192)])
+def test_series_of_a_new_device_are_checked(names: tuple[str, str]) -> None:
+    with pytest.raises(UserMistake):
+        plant().check(CreateSeries("root.plant.fresh", True, tuple(map(series, names))))

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
@@ -74,11 +75,19 @@ _ACCEPTED: dict[DataType, frozenset[DataType]] = {
 }
 #: Shapes of batches whose look-ups are remembered: some 600 bytes each.
 _SHAPES_MAX = 50_000
+#: Sets of series that devices are created with; each set is made once.
+_SERIES_SETS_MAX = 4_096
 
 
 def new_series(measurement: str, type_: DataType, tags: Mapping[str, str] = MappingProxyType({})) -> SeriesSchema:
     """Return a series with the type's defaults."""
     return SeriesSchema(measurement, type_, DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR, tags=tags)
+
+
+@lru_cache(_SERIES_SETS_MAX)
+def _new_series_of_all(measurements: tuple[str, ...], types: tuple[DataType, ...]) -> tuple[SeriesSchema, ...]:
+    """Return series with their types' defaults; devices that are created with the same ones share them."""
+    return tuple(map(new_series, measurements, types))
 
 
 class PartlyWritten(UserMistake):
@@ -310,7 +319,10 @@ class Writer:
         wanted = [s or _of_template(template, n) for n, s in zip(names, found, strict=True)]
         columns, misfits = _fit_all(path, wanted, tuple(batch.columns.values()), partial=batch.partial)
         parts = [part for part in zip(names, columns, found, wanted, strict=True) if part[1] is not None]
-        missing = [w or new_series(n, c.type, batch.tags) for n, c, s, w in parts if s is None and c is not None]
+        if known is None and template is None and not batch.tags and len(parts) == len(names):
+            missing: Sequence[SeriesSchema] = _new_series_of_all(names, batch.key[2])
+        else:
+            missing = [w or new_series(n, c.type, batch.tags) for n, c, s, w in parts if s is None and c is not None]
         own = tuple(n if s is None else s.measurement for n, _, s, _ in parts)
         _check_duplicates(own, names)
         written = tuple(column for column in columns if column is not None)

@@ -6,8 +6,9 @@
     column   numbers[rows], or text: i32[rows + 1] offsets, then the bytes; then, if so, the mask, a byte a row
 
 Everything is little-endian. The head, the times and every array are padded to 8 bytes, so that the arrays are aligned
-whenever the frame starts at a multiple of 8. All tablets of one shape have the same head, which is encoded and parsed
-once. A frame has at most 65,535 columns and 1 GiB, as much as a record of the log may hold.
+whenever the frame starts at a multiple of 8. The part of a head after the device is the same for all tablets of one
+shape, and is encoded and parsed once. A frame has at most 65,535 columns and 1 GiB, as much as a record of the log may
+hold.
 
 The log protects the integrity of the frame with a checksum; only lengths are checked here. Pure: any thread.
 """
@@ -40,8 +41,8 @@ _INT64 = np.dtype(np.int64)
 _INT32 = np.dtype(np.int32)
 _BYTE = np.dtype(np.uint8)
 _BOOL = np.dtype(np.bool_)
-#: Heads kept; one per device and set of measurements that is written.
-_CACHED_HEADS = 32_768
+#: Sets of measurements and types whose encoding is kept, for each direction.
+_CACHED_SHAPES = 4_096
 #: Columns of a tablet.
 COLUMNS_MAX = 0xFFFF
 
@@ -162,40 +163,50 @@ def _add_text(buffers: list[bytes | memoryview], text: TextArray) -> int:
     return last - first
 
 
-@lru_cache(_CACHED_HEADS)
 def _encode_head(device: str, measurements: tuple[str, ...], types: tuple[DataType, ...], aligned: bool) -> bytes:
     if len(measurements) > COLUMNS_MAX:
         written = f"a write to {device} has {len(measurements):,} columns"
         raise UserMistake(f"{written}: at most {COLUMNS_MAX:,} are allowed; split it", code=2006)
-    for measurement in measurements:
-        check_length(f"{device}.{measurement}")
+    check_length(f"{device}.{max(measurements, key=len, default='')}")
     name = device.encode()
-    parts = [_HEAD.pack(len(measurements), aligned, 0, len(name), 0), name]
-    for measurement, type_ in zip(measurements, types, strict=True):
-        text = measurement.encode()
-        parts += [_NAME.pack(type_, len(text)), text]
-    head = b"".join(parts)
+    head = _HEAD.pack(len(measurements), aligned, 0, len(name), 0) + name + _encode_series(measurements, types)
     return head + _PADDING[-len(head) & 7]
 
 
-@lru_cache(_CACHED_HEADS)
+@lru_cache(_CACHED_SHAPES)
+def _encode_series(measurements: tuple[str, ...], types: tuple[DataType, ...]) -> bytes:
+    """Return the part of a head that tablets of several devices share."""
+    parts = []
+    for measurement, type_ in zip(measurements, types, strict=True):
+        text = measurement.encode()
+        parts += [_NAME.pack(type_, len(text)), text]
+    return b"".join(parts)
+
+
 def _decode_head(head: bytes) -> FrameHead:
     try:
         count, aligned, _, size, _ = _HEAD.unpack_from(head)
-        position = _HEAD.size + size
-        device = head[_HEAD.size : position].decode()
-        names, types = [], []
-        for _ in range(count):
-            type_, size = _NAME.unpack_from(head, position)
-            position += _NAME.size
-            names.append(head[position : position + size].decode())
-            types.append(DataType(type_))
-            position += size
-        if position > len(head):
-            raise ValueError("names reach past the head")
+        series_at = _HEAD.size + size
+        names, types = _decode_series(head[series_at:], count)
+        return FrameHead(head[_HEAD.size : series_at].decode(), names, types, bool(aligned))
     except (struct.error, ValueError) as error:
         raise CorruptFile("log", 0, f"not a tablet: {error}") from error
-    return FrameHead(device, tuple(names), tuple(types), bool(aligned))
+
+
+@lru_cache(_CACHED_SHAPES)
+def _decode_series(series: bytes, count: int) -> tuple[tuple[str, ...], tuple[DataType, ...]]:
+    """Return measurements and types of the part of a head that follows the device. Raises ValueError, struct.error."""
+    names, types = [], []
+    position = 0
+    for _ in range(count):
+        type_, size = _NAME.unpack_from(series, position)
+        position += _NAME.size
+        names.append(series[position : position + size].decode())
+        types.append(DataType(type_))
+        position += size
+    if position > len(series):
+        raise ValueError("names reach past the head")
+    return tuple(names), tuple(types)
 
 
 def frame_head(frame: bytes | memoryview) -> FrameHead:

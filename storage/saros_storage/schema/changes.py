@@ -8,11 +8,19 @@ thread.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
+from functools import lru_cache
 
 from saros_storage.base.errors import CorruptFile
+from saros_storage.base.identity_cache import cached_by_identity
 from saros_storage.base.types import Compressor, DataType, Encoding
 from saros_storage.schema.model import Deadband, SeriesSchema
+
+#: Sets of series, such as those of one kind of machine, that are encoded and decoded once for all their devices.
+_SERIES_SETS_MAX = 4_096
+#: Words of a series that has only a measurement, type, encoding and compressor.
+_PLAIN_WORDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +141,8 @@ def encode_change(change: SchemaChange) -> bytes:
     elif isinstance(change, DeleteSeries):
         words.append(change.pattern)
     elif isinstance(change, CreateSeries):
-        words += [change.device, change.aligned, [_series_to_json(s) for s in change.series]]
-        words += [True] if change.if_missing else []
+        device, aligned, more = _json(change.device), _json(change.aligned), ",true" * change.if_missing
+        return f'["CreateSeries",{device},{aligned},{_series_text(change.series)}{more}]'.encode()
     elif isinstance(change, AlterType):
         words += [change.device, change.measurement, int(change.type), int(change.encoding)]
     elif isinstance(change, AlterStorage):
@@ -147,7 +155,7 @@ def encode_change(change: SchemaChange) -> bytes:
         words += [change.kind, change.key, change.text, change.number]
     else:
         words += [change.device, change.measurement, change.alias, change.tags, change.attributes]
-    return json.dumps(words, ensure_ascii=False, separators=(",", ":")).encode()
+    return _json(words).encode()
 
 
 def decode_change(data: bytes) -> SchemaChange:
@@ -161,7 +169,7 @@ def decode_change(data: bytes) -> SchemaChange:
         if name == "DeleteSeries":
             return DeleteSeries(str(words[0]))
         if name == "CreateSeries":
-            return CreateSeries(str(words[0]), bool(words[1]), tuple(_series_of(w) for w in words[2]), len(words) > 3)
+            return CreateSeries(str(words[0]), bool(words[1]), _all_series_of(words[2]), len(words) > 3)
         if name == "AlterSeries":
             return AlterSeries(*words)
         if name == "AlterType":
@@ -186,6 +194,15 @@ def decode_change(data: bytes) -> SchemaChange:
     raise CorruptFile("schema log", 0, f"unknown schema change {name!r}")
 
 
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@cached_by_identity(_SERIES_SETS_MAX)
+def _series_text(series: tuple[SeriesSchema, ...]) -> str:
+    return _json([_series_to_json(s) for s in series])
+
+
 def _series_to_json(s: SeriesSchema) -> list[object]:
     words: list[object] = [s.measurement, int(s.type), int(s.encoding), int(s.compressor)]
     has_more = s.decimals is not None or s.deadband is not None or bool(s.earlier)
@@ -198,7 +215,19 @@ def _series_to_json(s: SeriesSchema) -> list[object]:
     return words
 
 
-def _series_of(words: list[object]) -> SeriesSchema:
+def _all_series_of(words: Sequence[Sequence[object]]) -> tuple[SeriesSchema, ...]:
+    """Decode the series of a change; devices that have the same ones share them."""
+    if all(len(one) == _PLAIN_WORDS for one in words):
+        return _plain_series_of(tuple(map(tuple, words)))
+    return tuple(map(_series_of, words))
+
+
+@lru_cache(_SERIES_SETS_MAX)
+def _plain_series_of(words: tuple[tuple[object, ...], ...]) -> tuple[SeriesSchema, ...]:
+    return tuple(map(_series_of, words))
+
+
+def _series_of(words: Sequence[object]) -> SeriesSchema:
     name, type_, encoding, compressor, *rest = words
     alias, tags, attributes, *more = rest or (None, {}, {})
     decimals, deadband, *changed = more or (None, None)

@@ -17,12 +17,21 @@ so they are neither shown nor read nor counted, and only dropping their database
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import itemgetter
+from types import MappingProxyType
 
 from saros_storage.base.errors import UserMistake
-from saros_storage.base.paths import PathPattern, check_length, join_nodes, parse_pattern, split_path
+from saros_storage.base.identity_cache import cached_by_identity
+from saros_storage.base.paths import (
+    PATH_CHARACTERS_MAX,
+    PathPattern,
+    check_length,
+    join_nodes,
+    parse_pattern,
+    split_path,
+)
 from saros_storage.base.types import DataType, Encoding
 from saros_storage.scan.type_conversion import check_change
 from saros_storage.schema.catalogue import Catalogue, Entry
@@ -48,6 +57,11 @@ from saros_storage.schema.ttl_rules import TtlRule, TtlRules
 State = frozenset[int]
 #: Internal series lie below a node of this name.
 INTERNAL_NODE = "_saros"
+#: Sets of series, such as those of one kind of machine, that are checked and indexed once for all their devices.
+_SERIES_SETS_MAX = 4_096
+
+
+_NO_CHILDREN: Mapping[str, _Node] = MappingProxyType({})
 
 
 class _Node:
@@ -56,9 +70,26 @@ class _Node:
     __slots__ = ("children", "database", "device")
 
     def __init__(self) -> None:
-        self.children: dict[str, _Node] = {}
+        #: Replaced by `make_child`: most nodes are devices without children.
+        self.children: Mapping[str, _Node] = _NO_CHILDREN
         self.database = False
         self.device: DeviceSchema | None = None
+
+    def make_child(self, name: str) -> _Node:
+        """Return the child of this name, made if it is missing."""
+        child = self.children.get(name)
+        if child is None:
+            child = _Node()
+            if isinstance(self.children, dict):
+                self.children[name] = child
+            else:
+                self.children = {name: child}
+        return child
+
+    def remove_child(self, name: str) -> None:
+        """Remove a child."""
+        assert isinstance(self.children, dict)
+        del self.children[name]
 
     @property
     def empty(self) -> bool:
@@ -203,11 +234,11 @@ class SchemaTree:
         trial._databases = dict(self._databases)
         trial.ttl = self.ttl
         trial.catalogue = self.catalogue
-        for device in devices:
+        changes = list(changes)
+        changed = [change.device for change in changes if isinstance(change, OF_ONE_DEVICE)]
+        for device in dict.fromkeys([*devices, *changed]):
             trial._copy_around(self, device)
         for change in changes:
-            if isinstance(change, OF_ONE_DEVICE):
-                trial._copy_around(self, change.device)
             trial.check(change)
             trial.apply(change)
         return trial
@@ -301,8 +332,11 @@ class SchemaTree:
             kind = "aligned" if device.aligned else "not aligned"
             raise UserMistake(f"device {change.device} is {kind}, and stays so", code=511)
         self._check_not_below_a_series(change.device)
-        taken = dict.fromkeys(_names(device)) if device is not None else {}
         node = self._find(change.device)
+        longest = _longest_name(change.series) if device is None and (node is None or not node.children) else None
+        if longest is not None and len(change.device) + 1 + longest <= PATH_CHARACTERS_MAX:
+            return
+        taken = dict.fromkeys(_names(device)) if device is not None else {}
         for series in change.series:
             path = f"{change.device}.{series.measurement}"
             check_length(path)
@@ -362,7 +396,8 @@ class SchemaTree:
         if device is None:
             database = self.database_of(change.device)
             assert database is not None
-            device = DeviceSchema(change.device, database, change.aligned, {})
+            self._place(DeviceSchema(change.device, database, change.aligned, _by_measurement(change.series)))
+            return
         added = {s.measurement: s for s in change.series}
         self._place(replace(device, series={**device.series, **added}))
 
@@ -429,12 +464,12 @@ class SchemaTree:
         for parent, name, node in reversed(list(zip(chain, nodes[1:], chain[1:], strict=False))):
             if not node.empty:
                 break
-            del parent.children[name]
+            parent.remove_child(name)
 
     def _node(self, path: str) -> _Node:
         node = self._root
         for name in split_path(path)[1:]:
-            node = node.children.setdefault(name, _Node())
+            node = node.make_child(name)
         return node
 
     def _find(self, path: str) -> _Node | None:
@@ -463,6 +498,23 @@ def _names(device: DeviceSchema) -> Iterator[str]:
         yield name
         if series.alias is not None:
             yield series.alias
+
+
+@cached_by_identity(_SERIES_SETS_MAX)
+def _by_measurement(series: tuple[SeriesSchema, ...]) -> Mapping[str, SeriesSchema]:
+    """Return the series of a new device, as a mapping that devices created with the same series share."""
+    return {s.measurement: s for s in series}
+
+
+@cached_by_identity(_SERIES_SETS_MAX)
+def _longest_name(series: tuple[SeriesSchema, ...]) -> int | None:
+    """Return the length of the longest name if any new device may have the series; None: they need a check each."""
+    names = {s.measurement for s in series}
+    if len(names) < len(series) or any(s.alias is not None or s.deadband is not None for s in series):
+        return None
+    if any(s.tags or s.attributes or s.encoding not in LEGAL_ENCODINGS[s.type] for s in series):
+        return None
+    return max(map(len, names), default=0)
 
 
 def _check_properties(series: SeriesSchema) -> None:

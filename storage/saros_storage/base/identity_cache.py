@@ -1,0 +1,39 @@
+"""A cache for functions of immutable values that are shared, such as the series of all devices of one kind.
+
+A look-up by identity costs the same for a tuple of one item and of ten thousand; hashing or comparing it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+
+def cached_by_identity(size: int) -> Callable[[Callable[[A], R]], Callable[[A], R]]:
+    """Keep up to `size` results of a pure function, each with its argument, which must be immutable.
+
+    Equal arguments that are different objects are computed each. Thread-safe: two threads may compute the same result.
+    """
+
+    def decorate(function: Callable[[A], R]) -> Callable[[A], R]:
+        #: By the argument's identity. The entry holds the argument, so no other object can have its identity.
+        entries: dict[int, tuple[A, R]] = {}
+
+        @wraps(function)
+        def cached(argument: A) -> R:
+            entry = entries.get(id(argument))
+            if entry is not None:
+                return entry[1]
+            result = function(argument)
+            if len(entries) >= size:
+                entries.clear()
+            entries[id(argument)] = argument, result
+            return result
+
+        return cached
+
+    return decorate
