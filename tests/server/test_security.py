@@ -83,6 +83,7 @@ EMPTY = {
     Call.SYNC_BEGIN: "is no sender's id",
     Call.SYNC_CHUNK: "is no sender's id",
     Call.SYNC_COMMIT: "is no sender's id",
+    Call.INSERT_ROWS: "rows of 0 devices",
     Call.WRITE_LINES: "the name of the database is missing",
 }
 

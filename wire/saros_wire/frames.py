@@ -103,6 +103,7 @@ class Call(IntEnum):
     SYNC_CHUNK = 13  # SyncChunkRequest, bytes of the content -> SyncChunkReply
     SYNC_COMMIT = 14  # SyncCommitRequest -> SyncReply
     WRITE_LINES = 15  # WriteLinesRequest, lines -> WriteLinesReply
+    INSERT_ROWS = 16  # InsertRowsRequest, an Arrow IPC stream -> InsertRowsReply
 
 
 class BadFrame(Exception):

@@ -113,12 +113,25 @@ class AsyncConnection:
         return await self.cursor().execute(statement, parameters, at=at)
 
     async def insert(
-        self, device: str, times: object, columns: object | None = None, *, aligned: bool | None = None
+        self,
+        device: str | Iterable[str],
+        times: object,
+        columns: object | None = None,
+        *,
+        aligned: bool | None = None,
     ) -> int:
         """See `saros.Connection.insert`. A task that is cancelled does not undo it."""
         with translated_errors():
-            times, named = times_and_columns(device, times, columns)
-            return await self._open_session().insert(device, times, named, aligned=aligned)
+            session = self._open_session()
+            if isinstance(device, str):
+                times, named = times_and_columns(device, times, columns)
+                return await session.insert(device, times, named, aligned=aligned)
+            from saros.api.bulk import DeviceInsert
+
+            insert = DeviceInsert(device, times, columns, aligned)
+            for part in insert.parts:
+                insert.record(part, await session.insert_rows(part))
+            return insert.points()
 
     async def write_lines(
         self,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from saros.api.session import Outcome, Session
 from saros.base.fork_guard import ForkGuard
 from saros.errors import InterfaceError
+from saros_wire.device_rows import DeviceRows, RowsWritten
 from saros_wire.line_writes import LinesWritten, LineWrite
 from saros_wire.read_point import ReadPoint
 
@@ -106,6 +107,10 @@ class ThreadSession:
     async def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:
         """See `Session.insert`."""
         return await self._threads.run(self._session.insert, device, times, columns, aligned=aligned)
+
+    async def insert_rows(self, rows: DeviceRows) -> RowsWritten:
+        """See `Session.insert_rows`."""
+        return await self._threads.run(self._session.insert_rows, rows)
 
     async def write_lines(self, write: LineWrite) -> LinesWritten:
         """See `Session.write_lines`."""

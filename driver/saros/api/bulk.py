@@ -1,6 +1,6 @@
 """Writing in bulk: rows and columns of many devices, collected to batches, sent by several threads at once.
 
-    add, add_row --> BulkQueue --> max_in_flight threads --> Session.insert
+    add, add_row --> BulkQueue --> max_in_flight threads --> Session.insert, or insert_rows for few rows of many devices
          └ waits while POINTS_MAX points are held                └ refused: BulkFailure, which holds the rows
 
 Every row that was added is acknowledged, or is in a failure that `flush`, `close` or a later `add` raises: none is lost
@@ -12,9 +12,9 @@ Threads may share a writer. `progress` is called by the threads that add and flu
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, zip_longest
 from types import TracebackType
 from typing import Self
 
@@ -22,10 +22,12 @@ import pyarrow as pa
 
 from saros.api.bulk_queue import POINTS_MAX, Batch, BulkQueue, Part
 from saros.api.session import Session
+from saros.base.device_rows import DEVICES_MAX, parts_of, rows_by_device, rows_of
 from saros.base.fork_guard import ForkGuard
 from saros.base.frames import times_and_columns
-from saros.errors import BulkError, InterfaceError, translated_errors
+from saros.errors import BulkError, InterfaceError, database_error, translated_errors
 from saros.transport.insert_message import batch_of
+from saros_wire.device_rows import DeviceRows, RowsWritten
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,7 @@ class BulkWriter:
         self._callback = progress
         #: Guards what follows; notified when something was put or is over.
         self._changed = threading.Condition()
+        self._batch_rows = batch_rows
         self._queue = BulkQueue(batch_rows)
         self._progress = self._reported = BulkProgress()
         self._failures: list[BulkFailure] = []
@@ -255,37 +258,67 @@ class BulkWriter:
     # ------------------------------------------------------------------ the threads that send
 
     def _work(self) -> None:
-        while (batch := self._next()) is not None:
+        while batches := self._next():
             progress = BulkProgress()
             failures: list[BulkFailure] = []
-            for insert in _inserts(batch):
-                progress = _sum(progress, self._send(insert, failures))
+            for inserts in _inserts_by_shape(batches):
+                progress = _sum(progress, self._send(inserts, failures))
+            failed = {failure.device for failure in failures}
             with self._changed:
-                self._queue.done(batch)
+                for batch in batches:
+                    self._queue.done(batch)
+                    self._failed_points += batch.points if batch.device in failed else 0
                 self._progress = _sum(self._progress, progress)
                 self._failures += failures
-                self._failed_points += batch.points if failures else 0
                 self._changed.notify_all()
 
-    def _next(self) -> Batch | None:
+    def _next(self) -> list[Batch]:
+        """Wait for the batches to send next: one, or several with fewer rows than a batch; none when it is closed."""
+        batches: list[Batch] = []
+        rows = 0
         with self._changed:
-            while (batch := self._queue.take()) is None:
-                if self._closed:
-                    return None
-                self._changed.wait()
-            return batch
+            while rows < self._batch_rows and len(batches) < DEVICES_MAX:
+                batch = self._queue.take()
+                if batch is not None:
+                    batches.append(batch)
+                    rows += batch.rows
+                elif batches or self._closed:
+                    break
+                else:
+                    self._changed.wait()
+        return batches
 
-    def _send(self, insert: _Insert, failures: list[BulkFailure]) -> BulkProgress:
-        """One insert; what became of it."""
+    def _send(self, inserts: Sequence[_Insert], failures: list[BulkFailure]) -> BulkProgress:
+        """Send inserts of one shape; return their outcome."""
+        rows = sum(insert.rows for insert in inserts)
         try:
             with translated_errors():
-                points = self._session.insert(insert.device, insert.times, insert.columns, aligned=insert.aligned)
+                points, failed = self._write(inserts)
         except Exception as error:  # noqa: BLE001 (the top of a thread)
-            failures.append(
+            failures += [
                 BulkFailure(insert.device, insert.times, insert.columns, insert.aligned, insert.rows, error)
-            )
-            return BulkProgress(failed_rows=insert.rows)
-        return BulkProgress(rows=insert.rows, points=points)
+                for insert in inserts
+            ]
+            return BulkProgress(failed_rows=rows)
+        failures += failed
+        failed_rows = sum(failure.rows for failure in failed)
+        return BulkProgress(rows - failed_rows, points, failed_rows)
+
+    def _write(self, inserts: Sequence[_Insert]) -> tuple[int, list[BulkFailure]]:
+        """Return the points of inserts, and those that were refused by themselves. Raises if all were."""
+        first = inserts[0]
+        if len(inserts) == 1:
+            return self._session.insert(first.device, first.times, first.columns, aligned=first.aligned), []
+        table = pa.concat_tables([insert.table for insert in inserts if insert.table is not None]).combine_chunks()
+        columns = {name: table.column(number).chunk(0) for number, name in enumerate(first.columns, 1)}
+        counts = [insert.rows for insert in inserts]
+        rows = DeviceRows([i.device for i in inserts], counts, table.column(0).chunk(0), columns, first.aligned)
+        points, failures = 0, list[BulkFailure]()
+        for part in parts_of(rows):
+            written = self._session.insert_rows(part)
+            points += written.points
+            failures += failures_of(part, written)
+        return points, failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +330,19 @@ class _Insert:
     columns: Mapping[str, object]
     aligned: bool | None
     rows: int
+    #: Times and columns; None: values that came by rows.
+    table: pa.Table | None = None
+
+
+def _inserts_by_shape(batches: Sequence[Batch]) -> Iterator[Sequence[_Insert]]:
+    """Yield the inserts of batches; those of one shape go together. The inserts of a device keep their order."""
+    for turn in zip_longest(*map(_inserts, batches)):
+        by_shape: dict[object, list[_Insert]] = {}
+        for number, insert in enumerate(turn):
+            if insert is not None:
+                shape = (insert.table.schema, insert.aligned) if insert.table is not None else number
+                by_shape.setdefault(shape, []).append(insert)
+        yield from by_shape.values()
 
 
 def _inserts(batch: Batch) -> Iterator[_Insert]:
@@ -311,11 +357,45 @@ def _inserts(batch: Batch) -> Iterator[_Insert]:
         table = pa.Table.from_batches([part.batch for part in together])
         names = table.column_names[1:]
         columns = {name: table.column(number) for number, name in enumerate(names, 1)}
-        yield _Insert(batch.device, table.column(0), columns, together[0].aligned, table.num_rows)
+        yield _Insert(batch.device, table.column(0), columns, together[0].aligned, table.num_rows, table)
 
 
 def _shape(part: Part) -> tuple[pa.Schema, bool | None] | None:
     return (part.batch.schema, part.aligned) if isinstance(part, _Columns) else None
+
+
+class DeviceInsert:
+    """An insert of rows of several devices: its writes, and their outcomes."""
+
+    def __init__(self, devices: Iterable[str], times: object, columns: object | None, aligned: bool | None) -> None:
+        """Raise as `Connection.insert` does for arguments that are not rows."""
+        batch = batch_of(*times_and_columns("", times, columns))
+        #: Each is to be written in its turn.
+        self.parts = parts_of(rows_by_device(devices, batch, aligned)) if batch.num_rows else iter(())
+        self._points = 0
+        self._failures: list[BulkFailure] = []
+
+    def record(self, part: DeviceRows, written: RowsWritten) -> None:
+        """Record the outcome of a write."""
+        self._points += written.points
+        self._failures += failures_of(part, written)
+
+    def points(self) -> int:
+        """Return the number of points that were written. Raises BulkError if others were refused."""
+        if self._failures:
+            raise BulkError(self._failures)
+        return self._points
+
+
+def failures_of(rows: DeviceRows, written: RowsWritten) -> list[BulkFailure]:
+    """Return the rows that a write has refused."""
+    failures = []
+    for number, (code, text) in written.refused.items():
+        refused = rows_of(rows, number)
+        error = database_error(text, code)
+        device, count = refused.devices[0], refused.counts[0]
+        failures.append(BulkFailure(device, refused.times, refused.columns, rows.aligned, count, error))
+    return failures
 
 
 def _sum(a: BulkProgress, b: BulkProgress) -> BulkProgress:

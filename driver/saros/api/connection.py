@@ -14,7 +14,7 @@ import os
 import secrets
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypedDict, Unpack
@@ -200,9 +200,17 @@ class Connection:
         with translated_errors():
             self._open_session().let_go(point)
 
-    def insert(self, device: str, times: object, columns: object | None = None, *, aligned: bool | None = None) -> int:
-        """Write columns of one device; returns the number of points.
+    def insert(
+        self,
+        device: str | Iterable[str],
+        times: object,
+        columns: object | None = None,
+        *,
+        aligned: bool | None = None,
+    ) -> int:
+        """Write columns of one device, or rows of several; returns the number of points.
 
+        device   a path; or one for each row, as an array or list: shape (n,)
         times    int64 in the database's unit, datetime64, datetimes, a pandas index or an Arrow array: shape (n,);
                  naive datetimes are in the session's zone
         columns  {measurement: n values} of NumPy, Arrow, pandas or lists; or a whole DataFrame or Arrow table
@@ -215,11 +223,22 @@ class Connection:
         Missing series are registered with the type of their column. Nulls (Arrow nulls, None, masked values, NaN in a
         DataFrame) are absent points, and columns of nulls only are left out; NaN in a NumPy array is a value. Of equal
         times the later row wins.
-        Raises DataError (type, length, time), ProgrammingError (path), IntegrityError, InterfaceError (not a frame).
+        Rows of several devices are written together, which costs much less than a call for each device. If those of a
+        device are refused, the others are written, and BulkError has the failed ones.
+        Raises DataError (type, length, time), ProgrammingError (path), IntegrityError, InterfaceError (not a frame),
+        BulkError (several devices).
         """
         with translated_errors():
-            times, named = times_and_columns(device, times, columns)
-            return self._open_session().insert(device, times, named, aligned=aligned)
+            session = self._open_session()
+            if isinstance(device, str):
+                times, named = times_and_columns(device, times, columns)
+                return session.insert(device, times, named, aligned=aligned)
+            from saros.api.bulk import DeviceInsert
+
+            insert = DeviceInsert(device, times, columns, aligned)
+            for part in insert.parts:
+                insert.record(part, session.insert_rows(part))
+            return insert.points()
 
     def write_lines(
         self,

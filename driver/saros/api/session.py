@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from saros_wire.device_rows import DeviceRows, RowsWritten
     from saros_wire.line_writes import LinesWritten, LineWrite
     from saros_wire.read_point import ReadPoint
 
@@ -102,6 +103,10 @@ class Session(Protocol):
         """Columnar write; returns the number of points."""
         ...
 
+    def insert_rows(self, rows: DeviceRows) -> RowsWritten:
+        """Write rows of several devices in one call; one that is refused keeps no other from being written."""
+        ...
+
     def write_lines(self, write: LineWrite) -> LinesWritten:
         """Write lines of InfluxDB's line protocol, as many as can be."""
         ...
@@ -130,6 +135,10 @@ class AsyncSession(Protocol):
 
     async def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:
         """See `Session.insert`."""
+        ...
+
+    async def insert_rows(self, rows: DeviceRows) -> RowsWritten:
+        """See `Session.insert_rows`."""
         ...
 
     async def write_lines(self, write: LineWrite) -> LinesWritten:

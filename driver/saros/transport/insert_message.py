@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ import pyarrow as pa
 from saros.errors import database_error
 from saros_wire import payload, protocol
 from saros_wire.client_values import arrow_array
+from saros_wire.device_rows import DeviceRows
 
 #: Shapes of batches (names and types) whose Arrow schema is kept.
 _SHAPES_KEPT = 4_096
@@ -142,6 +143,14 @@ def message(part: pa.RecordBatch | Plain, device: str, sequence: int, *, aligned
     narrow = len(part.names) <= _NARROW
     schema = _encoded_plain(part.names, part.types) if narrow else _encoded(part.schema)
     return [head + schema, *part.buffers]
+
+
+def rows_message(rows: DeviceRows) -> list[Buffer]:
+    """Return the body of an INSERT_ROWS, whose columns are arrays of Arrow."""
+    arrays = [cast("pa.Array", array) for array in (rows.times, *rows.columns.values())]
+    schema = _schema(("", *rows.columns), tuple(array.type for array in arrays))
+    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return [_encoded(schema), memoryview(batch.serialize())]
 
 
 def _encoded(schema: pa.Schema) -> bytes:

@@ -13,6 +13,7 @@ from saros.base.target import Target
 from saros.transport.exchange import Buffer, Reply
 from saros.transport.node_connection import PoolLease, read_authority
 from saros.transport.remote_calls import RemoteCalls, Result, run
+from saros_wire.device_rows import DeviceRows, RowsWritten
 from saros_wire.frames import Call
 from saros_wire.line_writes import LinesWritten, LineWrite
 from saros_wire.read_point import ReadPoint
@@ -119,6 +120,10 @@ class RemoteSession:
     def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:
         """See `Session.insert`."""
         return run(self._calls.insert(device, times, columns, aligned=aligned))
+
+    def insert_rows(self, rows: DeviceRows) -> RowsWritten:
+        """See `Session.insert_rows`."""
+        return run(self._calls.insert_rows(rows))
 
     def write_lines(self, write: LineWrite) -> LinesWritten:
         """See `Session.write_lines`."""

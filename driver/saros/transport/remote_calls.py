@@ -33,15 +33,17 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
+from saros.base.device_rows import rows_of
 from saros.base.statement_kind import Kind, Setting, kind_of, setting_of
 from saros.base.target import Target
 from saros.errors import DatabaseError, InterfaceError, OperationalError, PartialWriteError, RowRange, database_error
 from saros.transport.call_window import ANSWER_SECONDS, Attempt, CallWindow, least
 from saros.transport.exchange import Buffer, CallFailed, Fate, Reply, Stream
-from saros.transport.insert_message import Plain, message, parts_of, span_of
+from saros.transport.insert_message import Plain, message, parts_of, rows_message, span_of
 from saros.transport.node_selector import NodeSelector
 from saros.transport.retry_policy import (
     NO_LEADER,
+    OUTCOME_UNKNOWN,
     REPEATABLE_INSERT,
     RETRYABLE,
     SESSION_LOST,
@@ -53,10 +55,12 @@ from saros.transport.retry_policy import (
 )
 from saros.transport.sequences import Event, Sequences
 from saros_wire import parameter_values
+from saros_wire.device_rows import DeviceRows, RowsWritten
 from saros_wire.frames import BODY_BYTES_MAX, NO_TOKEN, NO_WAIT_LIMIT, Call, encode_prefix
 from saros_wire.generated import client_pb2
 from saros_wire.line_writes import LinesWritten, LineWrite
 from saros_wire.read_point import ReadPoint
+from saros_wire.status import ErrorClass, status_of
 
 _OPEN_SECONDS = 10.0
 #: The end of a session is told to nodes that answer within this.
@@ -135,6 +139,14 @@ class NodeSession:
         timeout_s = attempt.shared_s if self.memory.is_shared else attempt.columns_s
         answer = await self._network.call(self.address, Call.INSERT, self._prefix(attempt.wait_s), body, timeout_s)
         reply: client_pb2.InsertReply = client_pb2.InsertReply.FromString(answer.head)
+        return reply
+
+    async def insert_rows(self, request: bytes, body: Sequence[Buffer], attempt: Attempt) -> client_pb2.InsertRowsReply:
+        """Write rows of several devices (InsertRowsRequest)."""
+        timeout_s = attempt.shared_s if self.memory.is_shared else attempt.columns_s
+        head = self._prefix(attempt.wait_s) + request
+        answer = await self._network.call(self.address, Call.INSERT_ROWS, head, body, timeout_s)
+        reply: client_pb2.InsertRowsReply = client_pb2.InsertRowsReply.FromString(answer.head)
         return reply
 
     async def write_lines(self, request: bytes, lines: bytes, attempt: Attempt) -> LinesWritten:
@@ -448,6 +460,39 @@ class RemoteCalls(Generic[_R]):
             with self._lock:
                 self._nodes.led(device, reply.leader)
         return int(reply.points)
+
+    async def insert_rows(self, rows: DeviceRows) -> RowsWritten:
+        """See `Session.insert_rows`. Rows that could not be written now are sent again, each device's by themselves."""
+        reply = await self._insert_rows(rows)
+        points, refused = int(reply.points), dict[int, tuple[int, str]]()
+        for one in reply.refused:
+            refused[one.device] = one.error.code, one.error.message
+            if one.error.code != OUTCOME_UNKNOWN and status_of(one.error.code).error_class is ErrorClass.OPERATIONAL:
+                again = rows_of(rows, one.device)
+                try:
+                    points += await self.insert(again.devices[0], again.times, again.columns, aligned=again.aligned)
+                    del refused[one.device]
+                except DatabaseError as error:
+                    refused[one.device] = error.code, str(error)
+        return RowsWritten(points, refused)
+
+    async def _insert_rows(self, rows: DeviceRows) -> client_pb2.InsertRowsReply:
+        window = CallWindow(Kind.INSERT, self._failover_s, self._timeout_s)
+        attempts = RetryPolicy(self._failover_s, write=True, insert=True, deadline=window.deadline)
+        sequence = await self._sequences.take()
+        try:
+            body = rows_message(rows)
+            asked = client_pb2.InsertRowsRequest(sequence=sequence, devices=rows.devices, counts=rows.counts)
+            if rows.aligned is not None:
+                asked.aligned = rows.aligned
+            request = asked.SerializeToString()
+
+            def ask(opened: NodeSession) -> Awaitable[client_pb2.InsertRowsReply]:
+                return opened.insert_rows(request, body, window.begin(attempts.deadline))
+
+            return await self._with_failover(attempts, ask)
+        finally:
+            self._sequences.finish(sequence)
 
     async def write_lines(self, write: LineWrite) -> LinesWritten:
         """See `Session.write_lines`. All lines have times, so that a write that is sent again changes nothing."""

@@ -247,14 +247,19 @@ class Writer:
     ) -> list[int | Exception]:
         """Write batches of different devices; return the points of each, or its error; an error is its own outcome.
 
-        Those that fire no trigger are two writes at most: first those that create something, then the others. If a
-        batch is refused, those of its write are written one by one. Any other failure is that of all batches that were
-        not written by then.
+        Those that fire no trigger are two writes at most: first those that create something, then the others. If the
+        request is numbered they are one, with that number. If a batch is refused, those of its write are written one
+        by one. Any other failure is that of all batches that were not written by then.
         """
         checked = outcomes_of(batches, self._checked)
         joint = _JointWrites()
-        outcomes = outcomes_of(checked, lambda batch: self._insert(batch, request, joint))
+        if request.is_numbered:
+            joint = _JointWrites(creating=joint.plain, plain=joint.plain)
+        alone = request.unnumbered
+        outcomes = outcomes_of(checked, lambda batch: self._insert(batch, alone, joint))
         failed = self._write_together(joint.creating, request)
+        if joint.plain is joint.creating:
+            joint = _JointWrites()
         errors = [found for found in map(_failure_of_others, failed.values()) if found is not None]
         plain = dict.fromkeys(joint.plain.tablets, errors[0]) if errors else self._write_together(joint.plain, request)
         failed |= plain
@@ -273,10 +278,10 @@ class Writer:
             left: dict[_Batch, int | Exception] = {
                 batch: found for batch, tablet in joint.tablets.items() if (found := of_device(error, tablet.device))
             }
-            return self._one_by_one(list(left), request) if is_refusal(error) else left
+            return self._one_by_one(list(left), request.unnumbered) if is_refusal(error) else left
         except StorageError as error:
             batches = list(joint.tablets)
-            return self._one_by_one(batches, request) if is_refusal(error) else dict.fromkeys(batches, error)
+            return self._one_by_one(batches, request.unnumbered) if is_refusal(error) else dict.fromkeys(batches, error)
         return {}
 
     def _one_by_one(self, batches: Sequence[_Batch], request: WriteRequest) -> dict[_Batch, int | Exception]:

@@ -105,6 +105,14 @@ def _read(message: bytes | memoryview) -> InsertRequest:
     return InsertRequest(head.device, head.aligned, head.sequence, times, columns)
 
 
+def read_columns(stream: memoryview) -> tuple[object, Mapping[str, object]]:
+    """Return the times and the columns of an Arrow IPC stream, which is checked. Raises BadMessage."""
+    try:
+        return _columns_of(stream)
+    except (pa.ArrowException, OSError, ValueError, IndexError, StopIteration) as error:
+        raise BadMessage(f"columns that cannot be read: {error}") from error
+
+
 def _columns_of(stream: memoryview) -> tuple[object, Mapping[str, object]]:
     """Return the times and the columns of a stream: as `Column` if its layout is known."""
     metadata = bytes(stream[: _metadata_end(stream)])

@@ -3,7 +3,7 @@
     sessions     OPEN CLOSE PING
     statements   EXECUTE FETCH DISCARD STREAM CANCEL
     read points  HOLD RELEASE
-    writes       INSERT INSERT_MANY WRITE_LINES
+    writes       INSERT INSERT_MANY INSERT_ROWS WRITE_LINES
     files        UPLOAD FINISH_UPLOAD DISCARD_UPLOADS: for a LOAD
     imports      IMPORT_CHUNK IMPORT_FILE DISCARD_IMPORT: of CSV and Parquet files
     backups      CREATE_CHECKPOINT READ_CHECKPOINT RELEASE_CHECKPOINTS
@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from saros_server.api.calls import Call, Operation, Policy
+from saros_server.api.errors import BadMessage
 from saros_server.api.executions import Answer, ResultStream, SlowStatement, Statement
-from saros_server.api.insert_request import Columns, InsertRequest, read_insert
+from saros_server.api.insert_request import Columns, InsertRequest, read_columns, read_insert
 from saros_server.api.session import open_session
 from saros_server.auth.audit import AuditTail
 from saros_server.node.uploads import UploadRefused
@@ -31,6 +32,7 @@ from saros_server.process.version import RELEASE as _VERSION
 from saros_storage.checkpoint.checkpoint_set import encode_checkpoint_set
 from saros_sync.round import Content
 from saros_sync.transport import BeginReply
+from saros_wire.device_rows import DeviceRows, RowsWritten
 from saros_wire.line_writes import LinesWritten, LineWrite
 from saros_wire.read_point import ReadPoint
 
@@ -229,6 +231,25 @@ def _insert_many(call: Call, inserts: Sequence[InsertRequest]) -> list[InsertOut
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class InsertRows:
+    """Rows of several devices; times and columns are an Arrow IPC stream."""
+
+    devices: Sequence[str]
+    counts: Sequence[int]
+    aligned: bool | None
+    #: See `InsertRequest`.
+    sequence: int
+    columns: memoryview
+
+
+def _insert_rows(call: Call, insert: InsertRows) -> RowsWritten:
+    if not insert.devices or len(insert.devices) != len(insert.counts):
+        raise BadMessage(f"rows of {len(insert.devices)} devices, and {len(insert.counts)} numbers of rows")
+    rows = DeviceRows(insert.devices, insert.counts, *read_columns(insert.columns), insert.aligned)
+    return call.session.insert_rows(rows, request=call.numbered(insert.sequence))
+
+
 def _write_lines(call: Call, write: LineWrite) -> LinesWritten:
     return call.session.write_lines(write, request=call.numbered(0))
 
@@ -412,6 +433,7 @@ HOLD = Operation("hold", Policy.SESSION, _hold)
 RELEASE = Operation("release", Policy.SESSION, _release)
 INSERT = Operation("insert", Policy.SESSION, _insert)
 INSERT_MANY = Operation("insert many", Policy.SESSION, _insert_many)
+INSERT_ROWS = Operation("insert rows", Policy.SESSION, _insert_rows)
 WRITE_LINES = Operation("write lines", Policy.SESSION, _write_lines)
 UPLOAD = Operation("upload", Policy.SESSION, _upload)
 FINISH_UPLOAD = Operation("finish upload", Policy.SESSION, _finish_upload)
@@ -434,7 +456,7 @@ OPERATIONS: dict[str, Operation[Any, Any]] = {
     for operation in (
         *(OPEN, PING, CLOSE, RENEW, EXECUTE, FETCH, DISCARD, STREAM, CANCEL, HOLD, RELEASE, INSERT, INSERT_MANY),
         *(UPLOAD, FINISH_UPLOAD, DISCARD_UPLOADS, CREATE_CHECKPOINT, READ_CHECKPOINT, RELEASE_CHECKPOINTS),
-        *(WRITE_LINES, SYNC_BEGIN, SYNC_CHUNK, SYNC_COMMIT),
+        *(INSERT_ROWS, WRITE_LINES, SYNC_BEGIN, SYNC_CHUNK, SYNC_COMMIT),
         *(IMPORT_CHUNK, IMPORT_FILE, DISCARD_IMPORT, SLOW_STATEMENTS, AUDIT_TAIL),
     )
 }

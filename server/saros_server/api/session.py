@@ -9,6 +9,7 @@ An `EmbeddedSession` may be used by several threads; an outcome belongs to one (
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -53,6 +54,7 @@ from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.checkpoint.checkpoint_set import CheckpointSet
 from saros_storage.scan.read_point import ReadHorizon
 from saros_sync.receiver.request_checks import Requester
+from saros_wire.device_rows import DeviceRows, RowsWritten
 from saros_wire.fork_local import ForkLocal
 from saros_wire.line_writes import LinesWritten, LineWrite
 from saros_wire.read_point import ReadPoint as KeptPoint
@@ -269,6 +271,39 @@ class EmbeddedSession:
         batches = outcomes_of(inserts, self._as_batch)
         with UninterruptibleSection():
             return self._node.engine.insert_batches(batches, session=self._context, request=request)
+
+    def insert_rows(self, rows: DeviceRows, *, request: WriteRequest = UNNUMBERED) -> RowsWritten:
+        """See the driver's `Session.insert_rows`. A `request` that was carried out is not carried out again."""
+        self._check_open()
+        batches = self._batches_of(rows)
+        outcomes: list[int | Exception] = []
+
+        def write() -> int:
+            """Return the points; a negative number, which is not kept, if something was refused."""
+            outcomes.extend(self._node.engine.insert_batches(batches, session=self._context, request=request))
+            return sum([found if isinstance(found, int) else -sys.maxsize for found in outcomes])
+
+        with UninterruptibleSection():
+            points = self._node.requests.run_once(request.key, write)
+        refused = {number: refusal_of(found) for number, found in enumerate(outcomes) if isinstance(found, Exception)}
+        return RowsWritten(sum([n for n in outcomes if isinstance(n, int)]) if refused else points, refused)
+
+    def _batches_of(self, rows: DeviceRows) -> list[ColumnBatch]:
+        """Return rows as the engine takes them: views. Raises UserMistake."""
+        times, columns = self._as_columns(rows.times, rows.columns)
+        if min(rows.counts, default=1) < 1 or sum(rows.counts) != len(times):
+            counted = f"{sum(rows.counts)} rows of {len(rows.counts)} devices"
+            raise UserMistake(f"there are {len(times)} times for {counted}", code=2003)
+        for name, column in columns.items():
+            if len(column) != len(times):
+                raise UserMistake(f"column {name} has {len(column)} values for {len(times)} times", code=2003)
+        batches, start = [], 0
+        for device, size in zip(rows.devices, rows.counts, strict=True):
+            stop = start + size
+            own = {name: column.slice(start, stop) for name, column in columns.items()}
+            batches.append(ColumnBatch(device, times[start:stop], own, rows.aligned))
+            start = stop
+        return batches
 
     def _as_batch(self, insert: InsertRequest) -> ColumnBatch:
         """Return an insert as the engine takes it. Raises UserMistake, UnreadableValues, TooManyBytes."""

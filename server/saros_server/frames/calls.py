@@ -191,6 +191,17 @@ def _insert(caller: Caller, _: None, columns: memoryview) -> Reply:
     return _reply(client_pb2.InsertReply(points=outcome.points, leader=outcome.leader))
 
 
+def _insert_rows(caller: Caller, message: client_pb2.InsertRowsRequest, columns: memoryview) -> Reply:
+    aligned = message.aligned if message.HasField("aligned") else None
+    insert = operations.InsertRows(message.devices, message.counts, aligned, message.sequence, columns)
+    written = caller(operations.INSERT_ROWS, insert)
+    refused = [
+        client_pb2.RefusedRows(device=number, error=client_pb2.ErrorReply(code=code, message=text))
+        for number, (code, text) in written.refused.items()
+    ]
+    return _reply(client_pb2.InsertRowsReply(points=written.points, refused=refused))
+
+
 def _write_lines(caller: Caller, message: client_pb2.WriteLinesRequest, lines: memoryview) -> Reply:
     write = LineWrite(bytes(lines), message.database, message.precision, message.time_ns, message.template)
     result = caller(operations.WRITE_LINES, write)
@@ -302,6 +313,7 @@ CALLS: dict[int, CallType] = {
     Call.PING: CallType(_ping, _nothing),
     Call.EXECUTE: CallType(_execute, client_pb2.ExecuteRequest.FromString),
     Call.INSERT: CallType(_insert, _nothing, has_body=True),
+    Call.INSERT_ROWS: CallType(_insert_rows, client_pb2.InsertRowsRequest.FromString, has_body=True),
     Call.WRITE_LINES: CallType(_write_lines, client_pb2.WriteLinesRequest.FromString, has_body=True),
     Call.HOLD: CallType(_hold, client_pb2.HoldRequest.FromString),
     Call.UPLOAD: CallType(_upload, client_pb2.UploadRequest.FromString, has_body=True),

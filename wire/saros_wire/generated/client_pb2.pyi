@@ -166,6 +166,34 @@ class InsertReply(_message.Message):
     leader: str
     def __init__(self, points: _Optional[int] = ..., leader: _Optional[str] = ...) -> None: ...
 
+class InsertRowsRequest(_message.Message):
+    __slots__ = ("sequence", "aligned", "devices", "counts")
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    ALIGNED_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    sequence: int
+    aligned: bool
+    devices: _containers.RepeatedScalarFieldContainer[str]
+    counts: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, sequence: _Optional[int] = ..., aligned: bool = ..., devices: _Optional[_Iterable[str]] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class InsertRowsReply(_message.Message):
+    __slots__ = ("points", "refused")
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    points: int
+    refused: _containers.RepeatedCompositeFieldContainer[RefusedRows]
+    def __init__(self, points: _Optional[int] = ..., refused: _Optional[_Iterable[_Union[RefusedRows, _Mapping]]] = ...) -> None: ...
+
+class RefusedRows(_message.Message):
+    __slots__ = ("device", "error")
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    device: int
+    error: ErrorReply
+    def __init__(self, device: _Optional[int] = ..., error: _Optional[_Union[ErrorReply, _Mapping]] = ...) -> None: ...
+
 class WriteLinesRequest(_message.Message):
     __slots__ = ("database", "precision", "time_ns", "template")
     DATABASE_FIELD_NUMBER: _ClassVar[int]
