@@ -610,6 +610,8 @@ class World:
     def _leave(self) -> None:
         """Sometimes a node leaves a group whose members have changed; they change more often, and leaders sleep."""
         assert self.leaving is not None
+        if self.now >= FAULTS:
+            return
         group, chance = self.leaving.choice(self.groups), self.leaving.random()
         running = [host.replicas[group] for host in self._running()]
         if chance < 0.04 and running:
@@ -622,8 +624,7 @@ class World:
                 replica.pump()
             elif chance > 0.7 and self.leaving.random() < 0.5:
                 replica.leave()
-        if self.now < FAULTS:
-            self.at(self.leaving.randrange(1, TICK), self._leave)
+        self.at(self.leaving.randrange(1, TICK), self._leave)
 
     def _misfortune(self) -> None:
         kind = self.random.random()
