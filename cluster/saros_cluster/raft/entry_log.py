@@ -27,13 +27,13 @@ from saros_cluster.raft.messages import Entry, EntryKind, Position
 
 
 class EntryLog:
-    """See the module."""
+    """The entries of one member's log after `base`, and how far they are durable, committed and applied."""
 
     def __init__(self, base: Position, entries: Sequence[Entry], applied: int) -> None:
-        """As read from disk: all of it is durable, and what is applied is committed."""
+        """Start with a log read from disk: all entries are durable, and committed and applied up to `applied`."""
         self._base = base
         self._entries = list(entries)
-        #: (index, membership) of the base and of each membership entry, rising.
+        #: (index, membership) of the base and of each membership entry, ascending.
         self._memberships = [(base.index, base.membership)]
         self._note_memberships(entries)
         self.commit = max(base.index, applied)
@@ -41,63 +41,63 @@ class EntryLog:
         self.applied = self.commit
         self.taken = self.last_index
         self.durable = self.last_index
-        #: Of all entries that are here.
+        #: The size of all entries in the log.
         self.size_bytes = sum(e.size_bytes for e in self._entries)
-        #: Of those that are handed out and not applied.
+        #: The size of the entries that were handed out and are not applied yet.
         self.applying_bytes = 0
 
-    # ------------------------------------------------------------------ what is there
+    # ------------------------------------------------------------------ contents
 
     @property
     def base_index(self) -> int:
-        """The last entry that is not here any more."""
+        """The index of the last compacted entry."""
         return self._base.index
 
     @property
     def last_index(self) -> int:
-        """The newest entry, durable or not."""
+        """The index of the newest entry, durable or not."""
         return self._base.index + len(self._entries)
 
     @property
     def last_term(self) -> int:
-        """Its term."""
+        """The term of the newest entry."""
         return self._entries[-1].term if self._entries else self._base.term
 
     @property
     def membership(self) -> Membership:
-        """The one in effect: the newest, committed or not."""
+        """The membership in effect: the newest one, committed or not."""
         return self._memberships[-1][1]
 
     @property
     def membership_index(self) -> int:
-        """The entry it comes from."""
+        """The index of the entry that holds the membership in effect."""
         return self._memberships[-1][0]
 
     def may_need(self, node: NodeId) -> bool:
-        """Whether the node is a voter of the last committed membership or of a later one.
+        """Return whether the node is a voter of the last committed membership or of a later one.
 
-        One that is going must still be able to lead: it may be the only one that has the entry which lets it go
-        (Raft dissertation, 4.2.2).
+        A voter that is being removed must still be able to lead: it may be the only one that has the entry which
+        removes it (Raft dissertation, 4.2.2).
         """
         place = bisect_right(self._memberships, self.commit, key=lambda pair: pair[0]) - 1
         return any(found.is_voter(node) for _, found in self._memberships[max(place, 0) :])
 
     def term_at(self, index: int) -> int | None:
-        """None if the entry is compacted or not there."""
+        """Return the term of an entry; None if it is compacted, or after the end of the log."""
         if index == self._base.index:
             return self._base.term
         place = index - self._base.index - 1
         return self._entries[place].term if 0 <= place < len(self._entries) else None
 
     def position(self, index: int) -> Position:
-        """The place behind an entry that is here."""
+        """Return the position after an entry of the log (or after the base)."""
         term = self.term_at(index)
         assert term is not None
         place = bisect_right(self._memberships, index, key=lambda pair: pair[0]) - 1
         return Position(index, term, self._memberships[place][1])
 
     def entries(self, first: int, last: int, bytes_max: int | None = None) -> tuple[Entry, ...]:
-        """Those from `first` to `last`; of more than `bytes_max`, the first ones that fit, at least one."""
+        """Return the entries from `first` to `last`; with `bytes_max`, the first ones that fit, and at least one."""
         assert self._base.index < first
         assert last <= self.last_index
         offset = self._base.index + 1
@@ -112,24 +112,24 @@ class EntryLog:
         return tuple(found)
 
     def bytes_between(self, first: int, last: int) -> int:
-        """The size of the entries from `first` to `last`."""
+        """Return the size of the entries from `first` to `last`."""
         return sum(e.size_bytes for e in self.entries(first, last))
 
     def conflict_hint(self, index: int, term: int) -> tuple[int, int]:
-        """The last entry at or before `index` whose term is at most `term`: where two logs may still agree."""
+        """Return the last entry up to `index` with at most `term`, the last place where two logs may agree."""
         place = min(index, self.last_index)
         while place > self._base.index and (self.term_at(place) or 0) > term:
             place -= 1
         return place, self.term_at(place) or 0
 
     def is_current(self, last_index: int, last_term: int) -> bool:
-        """Whether a log that ends there is at least as new as this one (Raft paper, 5.4.1)."""
+        """Return whether a log that ends there is at least as new as this one (Raft paper, 5.4.1)."""
         return (last_term, last_index) >= (self.last_term, self.last_index)
 
-    # ------------------------------------------------------------------ growing and being cut
+    # ------------------------------------------------------------------ append and truncate
 
     def append(self, entry: Entry) -> None:
-        """The next entry of a leader, or of who goes on alone."""
+        """Append the next entry: a leader's own, or the one that forces a single voter."""
         assert entry.index == self.last_index + 1
         assert entry.term >= self.last_term
         self._entries.append(entry)
@@ -137,10 +137,10 @@ class EntryLog:
         self._note_memberships((entry,))
 
     def merge(self, entries: Sequence[Entry]) -> bool:
-        """A leader's entries, the first of them behind one that matches; whether anything changed.
+        """Add a leader's entries, the first of which follows an entry that matches; return whether the log changed.
 
-        Entries that are here already stay, and what follows them too: the message may be an old one. Only an entry of
-        another term cuts the log off. Raises ValueError if that one is committed.
+        Entries that are in the log already stay, and so do those after them: the message may be an old one. Only an
+        entry with another term truncates the log. Raises ValueError if that would truncate a committed entry.
         """
         for place, entry in enumerate(entries):
             if entry.index > self._base.index and self.term_at(entry.index) != entry.term:
@@ -164,9 +164,9 @@ class EntryLog:
         self.durable = min(self.durable, index - 1)
 
     def compactable_index(self, index: int, needed: int, keep_bytes: int) -> int:
-        """Up to where entries may be forgotten, at most to `index`.
+        """Return the index up to which entries may be compacted, at most `index`.
 
-        Those before `needed` may go; of the others the oldest, as long as more than `keep_bytes` would stay.
+        Entries before `needed` may go; of the others the oldest, while more than `keep_bytes` remain.
         """
         spare, size = self._base.index, self.size_bytes
         while spare < index and (spare + 1 < needed or size > keep_bytes):
@@ -175,7 +175,7 @@ class EntryLog:
         return spare
 
     def compact(self, index: int) -> None:
-        """Forget the entries up to there; they are applied, and durable in the state machine."""
+        """Forget the entries up to `index`; they are applied, and durable in the state machine."""
         assert index <= self.applied
         if index <= self._base.index:
             return
@@ -187,7 +187,7 @@ class EntryLog:
         self._base = base
 
     def restart(self, base: Position) -> None:
-        """Begin anew behind a snapshot, which is not durable yet."""
+        """Restart the log after a snapshot, which is not durable yet."""
         assert base.index > self.commit
         self._base = base
         self._entries.clear()
@@ -202,7 +202,7 @@ class EntryLog:
     # ------------------------------------------------------------------ durable, committed, applied
 
     def take(self) -> tuple[Entry, ...]:
-        """The entries that nobody has yet made durable or is at it."""
+        """Return the entries that are neither durable nor being written, for the runner to write."""
         last = self.last_index
         if self.taken == last:
             return ()
@@ -211,11 +211,11 @@ class EntryLog:
         return entries
 
     def mark_durable(self) -> None:
-        """What was taken, and not cut off since, is durable."""
+        """Note that all entries taken, and not truncated since, are durable."""
         self.durable = self.taken
 
     def next_committed_entries(self, bytes_max: int) -> tuple[Entry, ...]:
-        """The next entries to apply."""
+        """Return the next committed and durable entries to apply: at most `bytes_max`, but at least one."""
         last = min(self.commit, self.durable)
         if self.applying >= last:
             return ()
@@ -225,7 +225,7 @@ class EntryLog:
         return entries
 
     def mark_applied(self, index: int) -> None:
-        """What was handed out is applied up to there."""
+        """Note that the entries handed out up to `index` are applied."""
         assert self.applied <= index <= self.applying
         self.applying_bytes -= self.bytes_between(self.applied + 1, index)
         self.applied = index

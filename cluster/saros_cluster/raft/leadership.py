@@ -1,12 +1,12 @@
 """The leader's state and duties, from its election until it becomes a follower again.
 
     append              appends an entry to its own log; `flush` sends it while the disk is still writing it
-    on_..._response     learns what the others have, and that they are alive
-    advance             commits what a majority has; once a joint membership is committed, leaves it
-    flush               sends what is due: entries, heartbeats, read rounds, snapshot offers, leadership transfers;
+    on_..._response     learns which entries the others have, and that they are alive
+    advance             commits the entries that a majority has; once a joint membership is committed, leaves it
+    flush               sends the messages that are due: entries, heartbeats, read rounds, snapshot offers, transfers;
                         looks at all members only if something is new for all, otherwise at those that have answered
 
-A commit without further entries is announced by a message of its own only while the allowance lasts: the message
+A commit without further entries is announced by a message of its own only while the allowance lasts, since the message
 costs a response, too. In a quiet group followers thus apply at once; a busy one, whose next entries come soon anyway,
 sends half the messages. No write waits for the announcement: the leader itself answers it.
 
@@ -15,11 +15,11 @@ sends half the messages. No write waits for the announcement: the leader itself 
     a follower waits for a read      announced at once
 
 Invariants
-  - the first entry is empty and of the leader's term; until it is committed, no read is served, no membership changed
-  - only entries of the leader's term are committed by counting; earlier ones commit with them (Raft paper, 5.4.2)
-  - the leader counts itself like any other member: only if it is a voter, and only up to what is durable
-  - at most one membership change is in progress; the log shows it, whoever began it
-  - nothing is appended while leadership is being transferred
+- the first entry is empty and of the leader's term; until it is committed, no read is served, no membership changed
+- only entries of the leader's term are committed by counting; earlier ones commit with them (Raft paper, 5.4.2)
+- the leader counts itself like any other member: only if it is a voter, and only up to the last durable entry
+- at most one membership change is in progress; the log shows it, even if an earlier leader began it
+- nothing is appended while leadership is being transferred
 
 Pure; one thread.
 """
@@ -50,23 +50,23 @@ from saros_cluster.raft.progress import IN_FLIGHT_BYTES_MAX, Mode, Progress
 from saros_cluster.raft.reads import READS_MAX, LeaderReads, PendingRead
 from saros_cluster.raft.ready import NOBODY_SILENT, Accepted, RaftOptions, Refusal
 
-#: Entries of one message; one entry may be larger.
+#: The limit of the entries of one message; a single entry may be larger.
 APPEND_BYTES_MAX = 4 << 20
-#: Proposed and not committed: more would only wait for the slowest disk of a majority.
+#: The limit of proposed and uncommitted entries: more would only wait for the slowest disk of a majority.
 UNCOMMITTED_BYTES_MAX = 64 << 20
-#: Commits that are announced at once after a silence, and the ticks until there is one more of them.
+#: The number of commits that are announced at once after a quiet period, and the ticks until it grows by one again.
 _ALLOWANCE_MAX, _ALLOWANCE_TICKS = 8, 10
-#: A learner that lacks no more than a window of entries may become a voter: it has them soon.
+#: A learner that lacks no more than a window of entries may become a voter: it will have them soon.
 _CAUGHT_UP_BYTES = IN_FLIGHT_BYTES_MAX
 
 
 @dataclass(slots=True)
 class _Transfer:
-    """Handing over to a node; given up when no ticks are left."""
+    """A leadership transfer in progress; given up when no ticks are left."""
 
     to: NodeId
     ticks_left: int
-    #: It was told, and need not be until the next heartbeat.
+    #: True once `TransferNow` was sent; the next heartbeat resets this, and it is sent again.
     is_sent: bool = False
 
 
@@ -76,12 +76,12 @@ class _CommitBroadcast:
     def __init__(self) -> None:
         self._allowance = _ALLOWANCE_MAX
         self._ticks = 0
-        #: The newest commit that was seen, and the newest one to announce at once.
+        #: The newest commit index seen, and the newest one to announce at once.
         self._seen = 0
         self._due = 0
 
     def tick(self) -> None:
-        """One tick passed."""
+        """Advance by one tick."""
         self._ticks += 1
         if self._ticks == _ALLOWANCE_TICKS:
             self._ticks = 0
@@ -98,14 +98,14 @@ class _CommitBroadcast:
 
 
 class Leadership:
-    """See the module."""
+    """The state of a node while it leads its group."""
 
     def __init__(self, outbox: Outbox, log: EntryLog, options: RaftOptions) -> None:
         self._outbox = outbox
         self._log = log
         self._options = options
         self.term = outbox.hard_state.term
-        #: The empty entry.
+        #: The index of the empty first entry.
         self.first_index = log.last_index + 1
         self.reads = LeaderReads()
         self._broadcast = _CommitBroadcast()
@@ -113,11 +113,12 @@ class Leadership:
         self._progress: dict[NodeId, Progress] = {}
         #: Ticks since the election.
         self._now = 0
-        #: See `Status.silent`.
+        #: `Status.silent`.
         self.silent = NOBODY_SILENT
-        #: Heartbeats since the election: learners get some of them (`Membership.learner_beats`).
+        #: Heartbeats since the election; learners get only some of them (`Membership.learner_beats`).
         self._beats = 0
-        #: Members whose progress has changed since the last flush, and what was news for all of them then.
+        #: Members whose progress has changed since the last flush; the last index and the announced commit at that
+        #: flush.
         self._changed: set[NodeId] = set()
         self._flushed = (0, 0)
         self._uncommitted_bytes = log.bytes_between(log.commit + 1, log.last_index)
@@ -131,12 +132,12 @@ class Leadership:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the first entry is committed."""
+        """True if the first entry of the term is committed."""
         return self._log.commit >= self.first_index
 
     @property
     def is_removed(self) -> bool:
-        """Whether this node is committed to be no voter any more."""
+        """True if the removal of this node from the voters is committed."""
         log = self._log
         is_settled = self.has_begun and log.membership_index <= log.commit
         return is_settled and not log.membership.is_voter(self._outbox.node)
@@ -144,7 +145,7 @@ class Leadership:
     # ------------------------------------------------------------------ time
 
     def tick(self) -> bool:
-        """One tick passed; False if no majority was heard for an election's time."""
+        """Advance by one tick; return False if no majority was heard from for an election time-out."""
         self._broadcast.tick()
         self._now += 1
         self._ticks_to_heartbeat -= 1
@@ -179,7 +180,7 @@ class Leadership:
     # ------------------------------------------------------------------ entries
 
     def append(self, kind: EntryKind, data: bytes) -> Accepted:
-        """Put an entry into the log."""
+        """Append an entry to the log."""
         entry = Entry(self._log.last_index + 1, self.term, kind, data)
         self._log.append(entry)
         self._uncommitted_bytes += entry.size_bytes
@@ -188,7 +189,7 @@ class Leadership:
         return Accepted(entry.index, entry.term)
 
     def _follow_membership(self) -> None:
-        """Know of each other member of the membership in effect, and of nobody else."""
+        """Track the progress of exactly the other members of the membership in effect."""
         known, next_index = self._progress, self._log.last_index + 1
         others = [node for node in self._log.membership.nodes if node != self._outbox.node]
         self._progress = {
@@ -199,15 +200,15 @@ class Leadership:
             self._transfer = None
 
     def objection_to_data(self) -> Refusal | None:
-        """Why no command may be appended now."""
+        """Return the reason why no command may be appended now; None if one may."""
         if self._transfer is not None or self._uncommitted_bytes >= UNCOMMITTED_BYTES_MAX:
             return Refusal.BUSY
         return None
 
     def objection_to(self, target: Membership) -> Refusal | None:
-        """Why the membership may not be changed into that one now.
+        """Return the reason why the membership may not be changed into `target` now; None if it may.
 
-        One version may have two: who is to vote is a learner before.
+        One version may have two changes: a new voter is added as a learner first.
         """
         log, current = self._log, self._log.membership
         if self._transfer is not None:
@@ -226,7 +227,7 @@ class Leadership:
     def _is_caught_up(self, node: NodeId) -> bool:
         log, progress = self._log, self._progress.get(node)
         if progress is None or progress.match < log.membership_index:
-            return False  # it does not know yet that it is in the group: it would not vote
+            return False  # it does not know yet that it is a member, and would not vote
         return node in log.membership.learners and self._lacks_little(progress)
 
     def _lacks_little(self, progress: Progress) -> bool:
@@ -237,13 +238,13 @@ class Leadership:
         return log.bytes_between(progress.match + 1, log.last_index) <= _CAUGHT_UP_BYTES
 
     def needed_from(self) -> int:
-        """The first entry that some follower may not have yet."""
+        """Return the index of the first entry that some follower may not have yet."""
         return min((progress.match for progress in self._progress.values()), default=self._log.last_index) + 1
 
-    # ------------------------------------------------------------------ what the others answer
+    # ------------------------------------------------------------------ responses
 
     def on_append_response(self, message: AppendResponse) -> bool:
-        """A follower has entries, or found that its log differs. False if that cannot be."""
+        """Handle the answer to an append: the follower has the entries, or its log differs. False if impossible."""
         progress = self._mark_active(message.sender)
         if progress is None:
             return True
@@ -258,7 +259,7 @@ class Leadership:
         return True
 
     def on_heartbeat_response(self, message: HeartbeatResponse) -> bool:
-        """A follower takes this node for the leader. False if it answers what nobody asked."""
+        """Handle the answer to a heartbeat. False if its round has not begun."""
         progress = self._mark_active(message.sender)
         if progress is None:
             return True
@@ -269,7 +270,7 @@ class Leadership:
         return True
 
     def on_snapshot_response(self, message: SnapshotResponse) -> bool:
-        """A follower has installed a snapshot, or cannot. False if that cannot be."""
+        """Handle the answer to an offer: installed, or not available. False if impossible."""
         progress = self._mark_active(message.sender)
         if progress is None:
             return True
@@ -292,7 +293,7 @@ class Leadership:
     # ------------------------------------------------------------------ committing
 
     def advance(self) -> None:
-        """Commit what a majority has."""
+        """Commit the entries that a majority has; once a joint membership is committed, append the one after it."""
         log = self._log
         index = log.membership.committed(self._match)
         if index <= log.commit or log.term_at(index) != self.term:
@@ -308,23 +309,23 @@ class Leadership:
     # ------------------------------------------------------------------ reads
 
     def read(self, read: PendingRead) -> bool:
-        """Let a read wait for the next round; False if too many wait."""
+        """Let a read wait for the next round; return False if too many wait."""
         if len(self.reads) >= READS_MAX:
             return False
         self.reads.add(read)
         return True
 
     def take_confirmed(self) -> list[tuple[PendingRead, int]]:
-        """The reads whose round a majority has answered, with their index."""
+        """Remove and return the reads whose round a majority has answered, with their index."""
         return self.reads.confirmed(self._log.membership.committed(self._answered_round))
 
     def _answered_round(self, node: NodeId) -> int:
         return self.reads.round if node == self._outbox.node else self.reads.answered_by(node)
 
-    # ------------------------------------------------------------------ handing over
+    # ------------------------------------------------------------------ leadership transfer
 
     def transfer(self, to: NodeId) -> bool:
-        """Hand over to a voter, once it has everything; False if it is none."""
+        """Start to hand over to a voter, once it has all entries; return False if `to` is not another voter."""
         if to not in self._progress or to not in self._log.membership.voters:
             return False
         if self._transfer is None or self._transfer.to != to:
@@ -342,7 +343,7 @@ class Leadership:
         return NodeId(-max(ready)[1]) if ready else None
 
     def retire(self) -> None:
-        """The last words: what is committed, and who may lead now."""
+        """Send a removed leader's last messages: the commit index to all, `TransferNow` to a voter with all entries."""
         self.flush(is_last=True)
         voters = [node for node in self._log.membership.voters if self._progress[node].match == self._log.last_index]
         if voters:
@@ -352,10 +353,10 @@ class Leadership:
         outbox = self._outbox
         outbox.send(TransferNow(outbox.group, outbox.node, node, self.term))
 
-    # ------------------------------------------------------------------ saying it
+    # ------------------------------------------------------------------ messages
 
     def flush(self, *, is_last: bool = False) -> None:
-        """Send what is due; for the last time, tell everybody what is committed."""
+        """Send all messages that are due; if `is_last`, announce the commit index to all members."""
         membership, commit = self._log.membership, self._log.commit
         is_round_due = self.reads.is_waiting and self.has_begun
         asking = self.reads.begin_round(commit) if is_round_due else frozenset()
@@ -374,7 +375,7 @@ class Leadership:
             self._send_transfer_now(transfer.to)
 
     def _to_look_at(self, news: int, *, everyone: bool) -> list[NodeId]:
-        """Return the members to which something may be due; a heartbeat's time is also that of repeated offers."""
+        """Return the members to which something may be due. Offers are repeated only when a heartbeat is due."""
         before, self._flushed = self._flushed, (self._log.last_index, news)
         changed, self._changed = self._changed, set()
         if everyone or self._is_heartbeat_due or before != self._flushed:
@@ -388,13 +389,13 @@ class Leadership:
 
     def _send_heartbeat(self, node: NodeId, progress: Progress) -> None:
         outbox = self._outbox
-        # It is known to have no more than `match`: an entry behind that may be another one there.
+        # The follower is only known to match up to `match`: later entries may differ there.
         commit = min(self._log.commit, progress.match)
         progress.sent_commit(commit)
         outbox.send(Heartbeat(outbox.group, outbox.node, node, self.term, commit, self.reads.round))
 
     def _send_entries(self, node: NodeId, progress: Progress, news: int) -> None:
-        """`news`: the commit that is told even if no entries go."""
+        """Send entries as far as the window allows; `news` is a commit index to announce even without entries."""
         log, outbox = self._log, self._outbox
         while progress.may_send(log.last_index, news):
             previous = progress.next - 1
@@ -410,11 +411,11 @@ class Leadership:
             progress.sent_entries(previous + len(entries), sum(e.size_bytes for e in entries), log.commit)
 
     def _begins_at(self, node: NodeId) -> int:
-        """Where a snapshot for the node must be, at least.
+        """Return the lowest index that a snapshot for the node may have.
 
-        A learner may have been a voter before, and have left. It must not learn what the members were then, and that
-        they are others now only later: it would vote with those that have not heard of it. One that is a voter until
-        the change ends has not left, and the change may need its vote to be committed.
+        A learner may be a former voter that left the group. It must not see an old membership in which it is still a
+        voter before it learns of the later ones: it would vote together with members that do not know of the change. A
+        node that is a voter until a change ends has not left, and its vote may be needed to commit the change.
         """
         return 0 if self._log.membership.is_voter(node) else self._log.membership_index
 
@@ -430,13 +431,13 @@ class Leadership:
             outbox.send(SnapshotOffer(outbox.group, outbox.node, node, self.term, progress.offered))
 
     def offer_snapshot(self, to: NodeId, snapshot: Snapshot | None) -> None:
-        """A snapshot that was wanted is there, or cannot be made."""
+        """Offer a snapshot that was requested to the member; None means that it cannot be made."""
         progress = self._progress.get(to)
         if progress is None:
             return
         self._changed.add(to)
         if snapshot is None or not snapshot.position.membership.voters:
-            # The latter is of a time when this node had joined and did not know the members yet.
+            # A snapshot without voters was made after this node had joined and before it knew the members.
             progress.snapshot_failed(self._options.election_ticks)
         elif snapshot.position.index < self._begins_at(to):
             progress.snapshot_failed(1)
@@ -445,11 +446,11 @@ class Leadership:
 
     @property
     def offered(self) -> frozenset[bytes]:
-        """See `RaftNode.offered`."""
+        """The tokens of the snapshots on offer, as in `RaftNode.offered`."""
         return frozenset(p.offered.token for p in self._progress.values() if p.offered is not None)
 
     def take_snapshots_wanted(self) -> tuple[NodeId, ...]:
-        """Who needs a snapshot that is yet to be made."""
+        """Return the members that need a snapshot which must be made first, and forget them."""
         wanted, self._snapshots_wanted = tuple(self._snapshots_wanted), []
         return wanted
 

@@ -1,4 +1,4 @@
-"""Who is in a group, and what counts as its majority.
+"""The members of a group, and the rule for its majority.
 
     simple {1,2,3}  --propose {1,2,4}-->  joint {1,2,3}+{1,2,4}  --as soon as that is committed-->  simple {1,2,4}
 
@@ -21,16 +21,16 @@ from enum import Enum
 
 from saros_cluster.placement.ring import NodeId
 
-#: More nodes in one group than this are a mistake, and an entry that says so is refused. Most of them are learners of
-#: the meta group, whose members are all nodes.
+#: A membership with more nodes than this is a mistake and is refused. Most of the nodes of a large group are learners
+#: of the meta group, whose members are all nodes of the cluster.
 MEMBERS_MAX = 10_000
-#: A leader sends learners one heartbeat in so many: one more for each so many learners, up to the maximum. So the
-#: heartbeats of a group of a thousand are a few hundred a second, and a small group's learners get all.
+#: A leader sends learners only every n-th heartbeat: n starts at 1 and grows by 1 for each 50 learners, up to 10. So a
+#: group of a thousand nodes sends a few hundred heartbeats a second, and the learners of a small group get all of them.
 _LEARNERS_PER_BEAT, _LEARNER_BEATS_MAX = 50, 10
 
 
 class VoteResult(Enum):
-    """How a vote stands."""
+    """The state of a vote."""
 
     PENDING = "pending"
     WON = "won"
@@ -39,7 +39,7 @@ class VoteResult(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """Explicit members, each tuple sorted. `outgoing` is the old half while joint, else empty."""
+    """The members of a group, each tuple sorted. `outgoing` holds the old voters while joint; otherwise it is empty."""
 
     version: int
     voters: tuple[NodeId, ...]
@@ -57,59 +57,59 @@ class Membership:
 
     @property
     def is_joint(self) -> bool:
-        """Whether a change is half way."""
+        """True while a change of the voters is in progress."""
         return bool(self.outgoing)
 
     @property
     def nodes(self) -> tuple[NodeId, ...]:
-        """All that get the log, sorted."""
+        """All nodes that receive the log, sorted."""
         return tuple(sorted({*self.voters, *self.learners, *self.outgoing}))
 
     @property
     def learner_beats(self) -> int:
-        """The number of heartbeats of which a learner gets one; its time-outs are as many times longer."""
+        """The n of "a learner gets every n-th heartbeat". Its time-outs are n times as long."""
         return min(1 + len(self.learners) // _LEARNERS_PER_BEAT, _LEARNER_BEATS_MAX)
 
     def is_voter(self, node: NodeId) -> bool:
-        """Whether the node counts in either half."""
+        """Return whether the node is a voter of either half."""
         return node in self.voters or node in self.outgoing
 
     def entering(self, target: Membership) -> Membership:
-        """The first entry that leads to `target`: joint if the voters change, else the target itself."""
+        """Return the first entry on the way to `target`: joint if the voters change, otherwise `target` itself."""
         assert not self.is_joint
         assert not target.is_joint
         return target if self.voters == target.voters else replace(target, outgoing=self.voters)
 
     def leaving(self) -> Membership:
-        """The second entry."""
+        """Return the second entry of a joint change: the new half alone."""
         assert self.is_joint
         return replace(self, outgoing=())
 
     def has_quorum(self, nodes: Collection[NodeId]) -> bool:
-        """Whether those are a majority (of both halves while joint). Nobody is no majority."""
+        """Return whether the nodes are a majority (of both halves while joint). No nodes are never a majority."""
         return self.vote_result(nodes, ()) is VoteResult.WON
 
     def vote_result(self, yes: Collection[NodeId], no: Collection[NodeId]) -> VoteResult:
-        """How the vote stands; votes of others than voters do not count."""
+        """Return the state of the vote; only the votes of voters count."""
         results = {_vote_result(half, yes, no) for half in self._majority_sets()}
         if VoteResult.LOST in results:
             return VoteResult.LOST
         return VoteResult.PENDING if VoteResult.PENDING in results else VoteResult.WON
 
     def committed(self, match: Callable[[NodeId], int]) -> int:
-        """The highest index that a majority (of both halves) has, given what each node has."""
+        """Return the highest index that a majority (of both halves while joint) has, given the index of each node."""
         return min(sorted(map(match, half))[(len(half) - 1) // 2] if half else 0 for half in self._majority_sets())
 
     def _majority_sets(self) -> tuple[tuple[NodeId, ...], ...]:
         return (self.voters, self.outgoing) if self.outgoing else (self.voters,)
 
     def encode(self) -> bytes:
-        """The bytes of an entry."""
+        """Return the bytes of a membership entry."""
         return json.dumps([self.version, self.voters, self.learners, self.outgoing], separators=(",", ":")).encode()
 
     @staticmethod
     def decode(data: bytes) -> Membership:
-        """The inverse. Raises ValueError if the bytes are no membership."""
+        """Parse the bytes of a membership entry. Raises ValueError if they are not a valid membership."""
         try:
             version, *halves = json.loads(data)
             voters, learners, outgoing = (tuple(NodeId(_checked_int(n)) for n in half) for half in halves)
@@ -121,7 +121,7 @@ class Membership:
 def membership(
     version: int, voters: Collection[int], learners: Collection[int] = (), outgoing: Collection[int] = ()
 ) -> Membership:
-    """A membership of nodes in any order."""
+    """Return a membership of nodes that are given in any order."""
     halves = (tuple(sorted({NodeId(n) for n in half})) for half in (voters, learners, outgoing))
     return Membership(version, *halves)
 

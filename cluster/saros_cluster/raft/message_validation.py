@@ -1,6 +1,6 @@
 """Validation of messages: everything that a peer controls is checked here, and never asserted.
 
-A message is checked by itself. What contradicts this node's own state is refused where the message is handled.
+A message is checked by itself. Contradictions to this node's own state are found where the message is handled.
 
 Pure; any thread.
 """
@@ -24,12 +24,12 @@ from saros_cluster.raft.messages import (
     Vote,
 )
 
-#: Terms, indices and the like stay below; what counts up from there still fits into 64 bits.
+#: The limit of terms, indices and the like; numbers that count up from there still fit into 64 bits.
 NUMBER_END = 1 << 62
 
 
 def is_possible(message: Message) -> bool:
-    """Whether some correct node may have said that."""
+    """Return whether a correct node could have sent the message."""
     if not 0 <= message.term < NUMBER_END:
         return False
     match message:
@@ -42,7 +42,7 @@ def is_possible(message: Message) -> bool:
         case HeartbeatResponse():
             return _are_numbers(message.round)
         case PreVote() | Vote():
-            # Who begins a term has entries of earlier ones only.
+            # A node that starts a term has only entries of earlier terms.
             return _are_numbers(message.last_index, message.last_term) and message.last_term < message.term
         case SnapshotOffer():
             return _is_position_possible(message.snapshot.position, message.term)
@@ -60,7 +60,7 @@ def _are_numbers(*values: int) -> bool:
 
 
 def _is_append_possible(message: Append) -> bool:
-    """Entries follow each other and (prev_index, prev_term); terms do not fall; memberships can be read."""
+    """Check that entries follow (prev_index, prev_term) without gaps, terms never fall, memberships are readable."""
     index, term = message.prev_index, message.prev_term
     if not _are_numbers(index, term, message.commit):
         return False

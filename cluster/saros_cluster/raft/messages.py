@@ -1,15 +1,15 @@
-"""The messages between the nodes of a group, and the entries of its log. Frozen values; encoding is elsewhere.
+"""The messages between the members of a group, and the entries of its log. Frozen values; encoding is elsewhere.
 
-    PreVote, Vote      -> ...Response      may I lead?
-    Append             -> AppendResponse   entries after (prev_index, prev_term), and the commit index
-    Heartbeat          -> HeartbeatResponse   I lead; `round` is the newest of the leader's read rounds
-    SnapshotOffer      -> SnapshotResponse    you are too far behind: fetch this
-    TransferNow                            start an election at once
-    ReadIndex          -> ReadIndexResponse   how far must I have applied to read what is current?
+    PreVote, Vote      -> ...Response          may I lead?
+    Append             -> AppendResponse       entries after (prev_index, prev_term), and the commit index
+    Heartbeat          -> HeartbeatResponse    I lead; `round` is the newest of the leader's read rounds
+    SnapshotOffer      -> SnapshotResponse     you are too far back for the log: fetch this
+    TransferNow                                start an election at once
+    ReadIndex          -> ReadIndexResponse    how far must I have applied for a linearizable read?
 
 Sender and receiver are incarnations: a node that lost its disk comes back under another id. `step` refuses a message of
-another group or for another node. It also refuses one from an earlier or later group with the same number
-(`TERMS_OF_A_GROUP`): a node that leaves the one and joins the other forgets what it promised to the first.
+another group or for another node. It also refuses messages of an earlier or later group that has, or had, the same
+number (`TERMS_OF_A_GROUP`): a node that left one and joined the other has forgotten its promises to the first.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from saros_cluster.raft.membership import Membership
 
 GroupId = NewType("GroupId", int)
 
-#: Terms and indices of a group begin at a multiple of this, above those of groups that had its number before. So a term
-#: tells of which of them it is; no group ever has as many.
+#: Terms and indices of a group start at a multiple of this, above those of all earlier groups with the same number. So
+#: a term identifies one of these groups; no group ever uses up this many terms.
 TERMS_OF_A_GROUP = 1 << 24
 
-#: What an entry takes beside its data, for the limits in bytes.
+#: Size of an entry in addition to its data, for limits in bytes.
 ENTRY_OVERHEAD_BYTES = 32
 
 
 class EntryKind(IntEnum):
-    """What an entry's data is; the numbers are stored."""
+    """The kind of an entry's data. The numbers are stored on disk."""
 
-    #: Nothing: the first entry of each term.
+    #: No data: the first entry of each term.
     NOOP = 0
-    #: The state machine's.
+    #: A command for the state machine.
     DATA = 1
     #: An encoded membership.
     MEMBERSHIP = 2
@@ -53,13 +53,13 @@ class Entry:
 
     @property
     def size_bytes(self) -> int:
-        """What it counts for in limits."""
+        """The entry's size for limits in bytes."""
         return len(self.data) + ENTRY_OVERHEAD_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class HardState:
-    """What a node must never forget: its term, and whom it voted for in it."""
+    """The part of a node's state that must survive a crash: its term, and its vote in that term."""
 
     term: int = 0
     vote: NodeId | None = None
@@ -76,7 +76,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state as of a position. `token` tells the receiver's runner how to fetch it; the core does not look."""
+    """The state as of a position. `token` tells the receiver's runner how to fetch it; the core does not read it."""
 
     position: Position
     token: bytes = b""
@@ -84,7 +84,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What every message carries."""
+    """The fields that all messages have."""
 
     group: GroupId
     sender: NodeId
@@ -95,7 +95,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class PreVote(Message):
-    """Would you vote for me? Changes nothing at the receiver."""
+    """Asks for a pre-vote: would you vote for me in `term`? Changes nothing at the receiver."""
 
     last_index: int
     last_term: int
@@ -103,14 +103,14 @@ class PreVote(Message):
 
 @dataclass(frozen=True, slots=True)
 class PreVoteResponse(Message):
-    """The answer."""
+    """The answer to a `PreVote`."""
 
     granted: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Vote(Message):
-    """Vote for me. A transfer may depose a leader that is alive."""
+    """Asks for a vote in `term`. A vote for a leadership transfer may depose a leader that is alive."""
 
     last_index: int
     last_term: int
@@ -119,14 +119,14 @@ class Vote(Message):
 
 @dataclass(frozen=True, slots=True)
 class VoteResponse(Message):
-    """The answer."""
+    """The answer to a `Vote`."""
 
     granted: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Append(Message):
-    """Entries that follow (prev_index, prev_term); none is a probe, or the news of a commit."""
+    """Entries that follow (prev_index, prev_term). Without entries, a probe or the announcement of a commit."""
 
     prev_index: int
     prev_term: int
@@ -136,9 +136,10 @@ class Append(Message):
 
 @dataclass(frozen=True, slots=True)
 class AppendResponse(Message):
-    """If accepted, the log is durable and the same as the leader's up to `index`.
+    """The answer to an `Append`.
 
-    Else `index` is the prev_index that did not match, and at `hint_index` and before may be a match of term at most
+    If accepted, the follower's log is durable and equal to the leader's up to `index`. Otherwise `index` is the
+    prev_index that did not match; the logs can match only at `hint_index` or before, at an entry whose term is at most
     `hint_term`.
     """
 
@@ -150,7 +151,7 @@ class AppendResponse(Message):
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat(Message):
-    """I lead."""
+    """Announces the leader of the term, its commit index, and its newest read round."""
 
     commit: int
     round: int
@@ -158,21 +159,21 @@ class Heartbeat(Message):
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatResponse(Message):
-    """You do, as far as I know; this answers `round`."""
+    """Confirms the receiver as leader of the term and answers `round`, or tells an old leader of a later term."""
 
     round: int
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotOffer(Message):
-    """My log no longer has what you lack: fetch this."""
+    """Tells a follower to fetch a snapshot: the leader's log no longer has the entries that it lacks."""
 
     snapshot: Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotResponse(Message):
-    """Whether it is installed (or was not needed: `index` is matched then)."""
+    """Reports that a snapshot is installed, or cannot be had. If it was not needed, `index` is matched, too."""
 
     installed: bool
     index: int
@@ -180,19 +181,19 @@ class SnapshotResponse(Message):
 
 @dataclass(frozen=True, slots=True)
 class TransferNow(Message):
-    """Begin an election at once: the leader hands over."""
+    """Tells the receiver to start an election at once: the leader hands over."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadIndex(Message):
-    """A follower's linearizable read; `read` is unique for its sender over restarts too."""
+    """Asks the leader for the index of a linearizable read. `read` is unique for its sender, even over restarts."""
 
     read: int
 
 
 @dataclass(frozen=True, slots=True)
 class ReadIndexResponse(Message):
-    """What must be applied before that read; None: I cannot tell, ask again."""
+    """The index that must be applied before that read; None if the sender cannot tell: ask again."""
 
     read: int
     index: int | None

@@ -4,22 +4,24 @@
         ^-------------- a newer term, a leader of this term, a majority against it, no majority answers --'
 
     tick, step, propose, read_index ...      change the state in memory
-    ready                                    returns what must now be sent, made durable, applied, fetched
+    ready                                    returns the messages to send and the data to persist, apply, fetch
     persisted, applied, staged ...           report that it was done
 
 This module owns the roles and the follower's duties; `Leadership` exists while the node leads; `Outbox` holds messages
-back until what they promise is durable; `EntryLog` is the log, and knows the membership.
+back until the state that they promise is durable; `EntryLog` is the log, and knows the membership.
 
 Invariants
-  - one vote per term, which counts once it is durable; so does the node's own vote. Following a leader is a vote for it
-  - a leader hears from a majority or steps down; while a node hears a leader, it votes for no other, but for a transfer
-  - a pre-vote comes before every election: a node that was partitioned does not raise the term
-  - a membership takes effect when it is appended, and ceases to when it is truncated; any other entry takes effect only
-    once it is committed
-  - a snapshot never replaces entries that it agrees with
+- a node votes once per term, and every vote, its own included, counts only once it is durable; following a leader is a
+  vote for it
+- a leader hears from a majority or steps down; a node that hears from a leader votes for no other node, except in a
+  leadership transfer
+- a pre-vote comes before every election: a node that was partitioned does not raise the term
+- a membership takes effect when it is appended, and loses it when it is truncated; any other entry takes effect only
+  once it is committed
+- a snapshot never replaces entries that it agrees with
 
-Messages from peers are checked, never asserted: impossible ones are counted in `Status.rejected` and dropped. What this
-node's own runner does is asserted.
+Messages from peers are checked, never asserted: impossible ones are counted in `Status.rejected` and dropped. Calls by
+this node's own runner are checked by assertions.
 
 Time is counted in ticks; randomness is passed in. One thread.
 """
@@ -74,17 +76,17 @@ from saros_cluster.raft.ready import (
 
 #: A larger command would not fit into one message.
 ENTRY_BYTES_MAX = 12 << 20
-#: Handed out and not applied: more would only wait for the state machine.
+#: The limit of entries that are handed out and not applied: more would only wait for the state machine.
 UNAPPLIED_BYTES_MAX = 16 << 20
-#: After this many elections without a leader, timers are so much longer; see `RaftNode._restart_timer`.
+#: The factor of the election timer after 0, 1, 2 ... terms without a leader; see `RaftNode._restart_timer`.
 _PATIENCE = (1, 1, 2, 4, 8)
-#: Election times for which a node that defers elections waits in addition: others begin, and are elected, in less.
+#: The additional election time-outs for which a node that defers elections waits: other nodes are elected in less.
 _DEFERRED_ELECTIONS = 2
 _STORY_LENGTH = 16
 
 
 class RaftNode:
-    """See the module."""
+    """One member of one group, driven by its runner."""
 
     def __init__(
         self, group: GroupId, node: NodeId, restored: Restored, options: RaftOptions, randomness: Randomness
@@ -94,67 +96,69 @@ class RaftNode:
         self._options = options
         self._randomness = randomness
         self._log, is_begun_anew = _log_of(restored)
-        state, first_term = restored.hard_state, restored.base.term  # of a group that has just begun
+        state, first_term = restored.hard_state, restored.base.term  # in a new group, the term of the base is the first
         self._outbox = Outbox(group, node, state if state.term >= first_term else HardState(first_term), self._log)
         if is_begun_anew:
             self._outbox.restart_log(self._log.position(self._log.base_index), None)
-        #: What the state machine has; the log is ahead of it while a snapshot is installed.
+        #: The last index that the state machine has; the log is ahead of it while a snapshot is installed.
         self._applied = self._log.applied
         self._role = Role.FOLLOWER
-        #: Who leads this term, if it is known.
+        #: The leader of this term, if known.
         self._leader: NodeId | None = None
-        #: There while this node leads.
+        #: Set while this node leads.
         self._leadership: Leadership | None = None
-        #: Of a candidate or pre-candidate.
+        #: The votes received as a candidate or pre-candidate.
         self._votes: dict[NodeId, bool] = {}
-        #: Ticks since the start, since a leader was heard (or a role taken), and after how many of these to campaign.
+        #: Ticks since the start; ticks since a leader was heard from (or the role changed); value of the latter at
+        #: which to campaign.
         self._now = 0
         self._elapsed = 0
         self._timeout = 0
-        #: Terms that began since a leader was known: its own elections, and those of others.
+        #: Terms started since a leader was known, by this node or by others.
         self._fruitless_terms = 0
-        #: Whether it leaves elections to others at first.
+        #: True if this node leaves elections to other voters at first.
         self._defers = False
         self._reads = LocalReads()
-        #: Reads are numbered from a new place in each life, so that no answer is taken for that to another question.
+        #: Reads are numbered from a random start in each life of the node, so that an answer to an earlier life matches
+        #: none.
         self._last_read = randomness.getrandbits(40) << 20
-        #: What the runner fetches, and whether it was told to.
+        #: The snapshot that the runner fetches, and whether it is still to be told so.
         self._fetching: Snapshot | None = None
         self._is_fetch_due = False
         self._rejected = 0
         self._story: deque[str] = deque(maxlen=_STORY_LENGTH)
         self._restart_timer()
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ state
 
     @property
     def is_leader(self) -> bool:
-        """Whether this node leads, as far as it knows."""
+        """True if this node leads, as far as it knows."""
         return self._leadership is not None
 
     @property
     def leader(self) -> NodeId | None:
-        """Who leads, as far as this node knows."""
+        """The leader, as far as this node knows."""
         return self._leader
 
     @property
     def term(self) -> int:
-        """The term it is in, durable or not."""
+        """The current term, durable or not."""
         return self._outbox.hard_state.term
 
     @property
     def commit(self) -> int:
-        """How far the log is committed, as far as this node knows."""
+        """The commit index, as far as this node knows."""
         return self._log.commit
 
     @property
     def membership(self) -> Membership:
-        """The one in effect, committed or not."""
+        """The membership in effect, committed or not."""
         return self._log.membership
 
     @property
     def status(self) -> Status:
-        """For metrics and errors."""
+        """The state for metrics and errors."""
         return Status(
             self._group,
             self._id,
@@ -175,7 +179,7 @@ class RaftNode:
     # ------------------------------------------------------------------ time
 
     def tick(self) -> None:
-        """One tick of time passed."""
+        """Advance by one tick."""
         self._now += 1
         self._elapsed += 1
         self._reads.fail_pending(self._now - self._options.election_ticks)
@@ -191,15 +195,15 @@ class RaftNode:
             self._follow(None, "nothing heard of a leader")
 
     def _is_single_voter(self) -> bool:
-        """Whether nobody else is to be asked."""
+        """Return whether this node is the only voter, so that an election needs no other node."""
         membership = self._log.membership
         return membership.voters == (self._id,) and not membership.is_joint
 
     def _restart_timer(self) -> None:
-        """Wait for an election's time, and longer after elections that brought no leader.
+        """Restart the election timer; it is longer after terms that brought no leader.
 
         A vote counts once it is durable, which takes seconds on a slow disk. If every voter gave up sooner and began
-        another term, a majority that needs such a disk would never elect anybody.
+        another term, a majority that needs such a disk would never elect a leader.
         """
         self._elapsed = 0
         patience = _PATIENCE[min(self._fruitless_terms, len(_PATIENCE) - 1)]
@@ -229,11 +233,11 @@ class RaftNode:
             self._answer_read(read, None)
 
     def _follow(self, leader: NodeId | None, why: str) -> None:
-        """A leader of this term, or nobody."""
+        """Become a follower of a leader of this term, or of none."""
         self._become(Role.FOLLOWER, leader, why)
 
     def step_down(self) -> None:
-        """A leader becomes a follower of nobody in its term; it may be elected again."""
+        """Give up the leadership and follow no leader in this term; the node may be elected again."""
         if self._leadership is not None:
             self._follow(None, "told to step down")
 
@@ -258,7 +262,7 @@ class RaftNode:
         return [node for node in membership.nodes if node != self._id and membership.is_voter(node)]
 
     def _count_vote(self, node: NodeId, *, granted: bool) -> None:
-        """Of a candidate or pre-candidate; the first vote of a node counts."""
+        """Count a vote for this candidate or pre-candidate; only the first vote of a node counts."""
         self._votes.setdefault(node, granted)
         yes = [node for node, is_yes in self._votes.items() if is_yes]
         no = [node for node, is_yes in self._votes.items() if not is_yes]
@@ -274,10 +278,10 @@ class RaftNode:
         self._become(Role.LEADER, self._id, "elected")
         self._leadership = Leadership(self._outbox, self._log, self._options)
 
-    # ------------------------------------------------------------------ what is asked of it
+    # ------------------------------------------------------------------ requests
 
     def propose(self, data: bytes) -> Accepted | Refused:
-        """Put a command into the log, if this node leads."""
+        """Append a command to the log, if this node leads."""
         if self._leadership is None:
             return Refused(Refusal.NOT_LEADER, self._leader)
         objection = Refusal.TOO_LARGE if len(data) > ENTRY_BYTES_MAX else self._leadership.objection_to_data()
@@ -286,9 +290,9 @@ class RaftNode:
         return self._leadership.append(EntryKind.DATA, data)
 
     def propose_membership(self, target: Membership) -> Accepted | Refused:
-        """Begin to change the members, if this node leads and nothing speaks against it.
+        """Begin a membership change, if this node leads and nothing prevents it.
 
-        If the voters change, the entry accepted is the joint membership; that of the target follows by itself.
+        If the voters change, the accepted entry is the joint membership; the entry of the target follows automatically.
         """
         assert not target.is_joint
         if self._leadership is None:
@@ -299,10 +303,10 @@ class RaftNode:
         return self._leadership.append(EntryKind.MEMBERSHIP, self._log.membership.entering(target).encode())
 
     def force_single_voter(self, target: Membership) -> None:
-        """Let this node be the only voter: those that are lost for good were a majority. Nothing, if it has happened.
+        """Make this node the only voter, after a majority was lost for good. Does nothing if it has been done.
 
-        Nobody votes for that entry. What a majority had, and not this node, is lost; and if the others are not, the
-        group is two groups from here on: they must never be heard again.
+        The entry takes effect without a vote. Entries that the majority had and this node lacks are lost. The lost
+        nodes must never return: they would be a second group with the same number.
         """
         assert target.voters == (self._id,)
         assert not target.is_joint
@@ -314,26 +318,26 @@ class RaftNode:
         self._log.append(Entry(self._log.last_index + 1, self.term, EntryKind.MEMBERSHIP, target.encode()))
 
     def transfer(self, to: NodeId) -> bool:
-        """Hand the leadership over once `to` has everything; False if that cannot be.
+        """Hand the leadership over once `to` has all entries; return False if that is impossible.
 
-        Given up after an election's time; until then proposals are refused.
+        The transfer is given up after an election time-out; until then proposals are refused.
         """
         return self._leadership is not None and self._leadership.transfer(to)
 
     def transfer_among(self, nodes: Collection[NodeId]) -> bool:
-        """Hand the leadership over to the node among these that can take it soonest; False if there is none."""
+        """Hand the leadership over to the node among these that can take it soonest; return False if none can."""
         successor = None if self._leadership is None else self._leadership.successor(nodes)
         return successor is not None and self.transfer(successor)
 
     def defer_elections(self, defers: bool) -> None:
-        """Let other voters begin elections first, until told otherwise: this node can lead, but others are better.
+        """Let other voters campaign first, until told otherwise: this node can lead, but others are preferred.
 
-        It still votes. If nobody else leads after the deferral, it campaigns.
+        It still votes. If no other node leads after the deferral, it campaigns.
         """
         self._defers = defers
 
     def campaign(self) -> None:
-        """Do not wait for the election's time, if nobody leads. What was asked a moment ago is not asked again."""
+        """Campaign without waiting for the timer, if no leader is known. Do nothing if a campaign has just begun."""
         is_asked = self._role is not Role.FOLLOWER and self._elapsed < self._options.heartbeat_ticks
         if self._leader is None and not is_asked and self._log.may_need(self._id):
             self._ask_for_pre_votes()
@@ -364,28 +368,29 @@ class RaftNode:
             self._reads.confirm(read.read, index)
 
     def offer_snapshot(self, to: NodeId, snapshot: Snapshot) -> None:
-        """A snapshot that was wanted for a member is there."""
+        """Take a snapshot that was requested for a member."""
         if self._leadership is not None:
             self._leadership.offer_snapshot(to, snapshot)
 
     @property
     def offered(self) -> frozenset[bytes]:
-        """Tokens of the snapshots that members are told to fetch."""
+        """The tokens of the snapshots that members are told to fetch."""
         return frozenset() if self._leadership is None else self._leadership.offered
 
     def no_snapshot(self, to: NodeId) -> None:
-        """A snapshot that was wanted for a member cannot be made; after a while it is wanted again."""
+        """Note that a snapshot requested for a member cannot be made; it is requested again later."""
         if self._leadership is not None:
             self._leadership.offer_snapshot(to, None)
 
     def position(self, index: int) -> Position | None:
-        """The place behind an entry, if the log still knows it."""
+        """Return the position after an entry; None if the log no longer (or not yet) has it."""
         return None if self._log.term_at(index) is None else self._log.position(index)
 
     def compact(self, index: int) -> Position | None:
-        """The state machine has entries up to there durably: the log may forget them. Returns where it begins now.
+        """Compact the log up to `index`, which the state machine has durably. Return the new base, None if unchanged.
 
-        Some are kept for members that lag. A follower does not know who lags, and may have to lead tomorrow.
+        Some entries are kept for members that lag. A follower does not know which members lag, and may have to lead
+        later.
         """
         log = self._log
         needed = log.base_index + 1 if self._leadership is None else self._leadership.needed_from()
@@ -411,16 +416,16 @@ class RaftNode:
             self._rejected += 1
 
     def _is_of_this_group(self, message: Message) -> bool:
-        """Whether it is of the group that this node is in, not of another one that has, or had, its number."""
+        """Return whether the message is of this group, not of an earlier or later group with the same number."""
         return self.term == 0 or message.term // TERMS_OF_A_GROUP == self.term // TERMS_OF_A_GROUP
 
     def _enter_term_of(self, message: Message) -> bool:
-        """A message of a later term; False if it is to be ignored."""
+        """Enter the later term of a message; return False if the message is to be ignored."""
         match message:
             case PreVote() | PreVoteResponse(granted=True):
-                return True  # they speak of a term that nobody has begun
+                return True  # their term has not begun
             case Vote(transfer=False) if self._has_recent_leader():
-                return False  # whoever begins terms that nobody needs is not followed into them
+                return False  # a needless election: do not follow its sender into the term
         self._outbox.enter_term(message.term, None)
         self._fruitless_terms += 1
         self._follow(None, f"{message.sender} is in a later term")
@@ -432,7 +437,7 @@ class RaftNode:
         return self._leader is not None and self._elapsed < self._options.election_ticks
 
     def _answer_old(self, message: Message) -> None:
-        """A message of an earlier term: whoever leads, or would lead, is told that there is a later one."""
+        """Answer a message of an earlier term: tell its leader or candidate about the later one."""
         to, term = message.sender, self.term
         match message:
             case Append() | Heartbeat() | SnapshotOffer():
@@ -445,7 +450,7 @@ class RaftNode:
                 self._outbox.send(ReadIndexResponse(self._group, self._id, to, term, message.read, None))
 
     def _handle(self, message: Message) -> bool:
-        """A message of this term, or a pre-vote of a later one; False if it contradicts what is known."""
+        """Handle a message of this term, or a pre-vote of a later one. False if it contradicts the node's state."""
         match message:
             case Append() | Heartbeat() | SnapshotOffer():
                 return self._on_leader_message(message)
@@ -484,7 +489,7 @@ class RaftNode:
     # ------------------------------------------------------------------ votes
 
     def _may_vote(self) -> bool:
-        """Not while it knows of no members: it may have left the group before, and voted in a term that goes on."""
+        """Return whether the node knows any members. If not, it may have left and rejoined, and voted in this term."""
         return bool(self._log.membership.nodes)
 
     def _answer_pre_vote(self, message: PreVote) -> None:
@@ -508,7 +513,7 @@ class RaftNode:
             self._ask_for_votes(f"{message.sender} hands over", transfer=True)
         return True
 
-    # ------------------------------------------------------------------ as a follower
+    # ------------------------------------------------------------------ follower
 
     def _on_leader_message(self, message: Append | Heartbeat | SnapshotOffer) -> bool:
         if self._leader is None:
@@ -531,7 +536,7 @@ class RaftNode:
         log, previous, entries = self._log, message.prev_index, message.entries
         known_term = log.term_at(previous)
         if previous < log.commit:
-            # An old message, or a large step back: of what is committed, the leader has the same.
+            # An old message, or the leader went far back: up to the commit index, its log is the same as this one.
             if not self._agrees_with_committed(message):
                 return False
             entries = entries[log.commit - previous :]
@@ -558,7 +563,7 @@ class RaftNode:
         if message.commit > log.last_index:
             if log.membership.nodes:
                 return False
-            # It was here before, and left: the leader takes it to have what it has lost.
+            # This node left the group and joined again: the leader assumes entries that the node has lost.
             hint = log.conflict_hint(message.commit, message.term)
             to, term = message.sender, self.term
             self._outbox.promise(AppendResponse(self._group, self._id, to, term, False, message.commit, *hint))
@@ -575,19 +580,19 @@ class RaftNode:
             self._answer_offer(installed=True, index=self._log.commit)
             return
         if self._fetching is None and not self._outbox.is_restarting_log:
-            # One after the other; the leader says it again.
+            # One fetch at a time; the leader repeats the offer.
             self._fetching = snapshot
             self._is_fetch_due = True
 
     def _has(self, snapshot: Snapshot) -> bool:
-        """Whether the log holds all of it; then it is committed up to there, and what is behind it must stay."""
+        """Return whether the log has all entries of the snapshot. If so, commit them; later entries must stay."""
         log, index = self._log, snapshot.position.index
         if log.term_at(index) == snapshot.position.term:
             log.commit = max(log.commit, index)
         return index <= log.commit
 
     def staged(self, snapshot: Snapshot) -> None:
-        """The snapshot was fetched, and lies beside the live state; it is installed with the next `Persist`."""
+        """Note that the snapshot was fetched and is staged; it is installed with the next `Persist`."""
         if snapshot != self._fetching:
             return
         self._fetching = None
@@ -597,7 +602,7 @@ class RaftNode:
         self._answer_offer(installed=True, index=self._log.commit)
 
     def staging_failed(self, snapshot: Snapshot) -> None:
-        """The snapshot cannot be had."""
+        """Note that the snapshot cannot be fetched."""
         if snapshot == self._fetching:
             self._fetching = None
             self._answer_offer(installed=False, index=snapshot.position.index)
@@ -609,10 +614,10 @@ class RaftNode:
         response = SnapshotResponse(self._group, self._id, leader, self.term, installed, index)
         self._outbox.promise(response, index if installed else None)
 
-    # ------------------------------------------------------------------ what is to be done
+    # ------------------------------------------------------------------ ready
 
     def ready(self) -> Ready:
-        """What to do now; ask again after each batch of events."""
+        """Return the work to do now; call again after each batch of events."""
         wanted: tuple[NodeId, ...] = ()
         if self._leadership is not None:
             wanted = self._advance_leadership(self._leadership)
@@ -626,7 +631,7 @@ class RaftNode:
         return Ready(persist, messages, self._next_committed_entries(), self._reads.take_results(), fetch, wanted)
 
     def _advance_leadership(self, leadership: Leadership) -> tuple[NodeId, ...]:
-        """Draw the conclusions of what the others answered, and of what is durable."""
+        """Act on the followers' answers and on the entries made durable; return the members that need a snapshot."""
         leadership.advance()
         if leadership.is_removed:
             leadership.retire()
@@ -643,7 +648,7 @@ class RaftNode:
         return self._log.next_committed_entries(APPEND_BYTES_MAX)
 
     def persisted(self, index: int) -> None:
-        """The `Persist` of that index is durable."""
+        """Note that the `Persist` with that index is durable."""
         snapshot = self._outbox.persisted(index)
         if snapshot is not None:
             self._applied = max(self._applied, snapshot.position.index)
@@ -651,15 +656,15 @@ class RaftNode:
             self._count_vote(self._id, granted=True)
 
     def applied(self, index: int) -> None:
-        """Entries up to there, which were handed out, are applied."""
+        """Note that the entries handed out up to `index` are applied."""
         if index <= self._applied:
             return
         self._applied = index
-        if index > self._log.applied:  # else a snapshot has overtaken them
+        if index > self._log.applied:  # otherwise a snapshot has overtaken them
             self._log.mark_applied(index)
 
     def validate(self) -> None:
-        """Assert what must hold between the fields."""
+        """Assert the invariants between the fields."""
         self._log.validate()
         self._outbox.validate()
         assert self.term >= self._log.last_term
@@ -673,7 +678,7 @@ class RaftNode:
 
 
 def _log_of(restored: Restored) -> tuple[EntryLog, bool]:
-    """The log, and whether it begins anew: a snapshot was installed, and a crash came before the log was cut."""
+    """Return the log, and whether it restarts: a crash came between installing a snapshot and cutting the log."""
     base, applied = restored.base, restored.applied
     log = EntryLog(base, restored.entries, base.index)
     if applied is None or applied.index <= base.index:

@@ -1,15 +1,15 @@
-"""The messages that a node sends, and what must be durable before each may leave.
+"""The messages that a node sends, and the state that must be durable before each one leaves.
 
     send(message)               leaves at once: requests, refusals, and a leader's messages (its term is durable)
     promise(message)            leaves when term and vote are durable: votes, and that the node follows a leader
     promise(message, index)     leaves when the log up to index is durable too: that the node has entries, or a snapshot
 
-    hard state, snapshot, base, entries  --take_persist-->  the runner  --persisted-->  durable, promises go out
+    hard state, snapshot, base, entries  --take_persist-->  the runner  --persisted-->  durable, promises are sent
 
-The runner writes one `Persist` at a time; what changes meanwhile goes into the next. A promise is neither useful nor
+The runner writes one `Persist` at a time; changes made meanwhile go into the next one. A promise is neither useful nor
 true in a later term: when the term rises, pending promises are dropped.
 
-Invariant: a promise that has left here survives a crash.
+Invariant: a promise that has left this node survives a crash.
 
 Pure; one thread.
 """
@@ -21,38 +21,41 @@ from saros_cluster.raft.entry_log import EntryLog
 from saros_cluster.raft.messages import GroupId, HardState, Message, Position, Snapshot
 from saros_cluster.raft.ready import Persist
 
-#: Promises that wait for a disk that has stopped; more are lost, as any message may be.
+#: The limit of promises that wait for a stalled disk. Further ones are lost, as any message may be.
 PROMISES_MAX = 1_000
 
 
 class Outbox:
-    """See the module. `hard_state` and `log` are as of now, durable or not."""
+    """The outgoing messages of a node, and its state on the way to the disk.
+
+    `hard_state` and `log` are the current ones, durable or not.
+    """
 
     def __init__(self, group: GroupId, node: NodeId, hard_state: HardState, log: EntryLog) -> None:
-        #: Who speaks.
+        #: The group and node that the messages come from.
         self.group = group
         self.node = node
         self.hard_state = hard_state
         self._log = log
         self._durable_state = hard_state
-        #: The log is to begin anew behind it, after the snapshot (if any) has replaced the state machine.
+        #: The log restarts after this position, once the snapshot (if any) has replaced the state machine.
         self._base: Position | None = None
         self._snapshot: Snapshot | None = None
-        #: What the runner is writing.
+        #: The state that the runner is writing.
         self._writing: Persist | None = None
         self._persist_count = 0
         self._messages: list[Message] = []
-        #: Each with the index that must be durable; None: only term and vote must be.
+        #: Pending promises, each with the log index that must be durable; None if only term and vote must be.
         self._promises: list[tuple[Message, int | None]] = []
 
-    # ------------------------------------------------------------------ saying
+    # ------------------------------------------------------------------ messages
 
     def send(self, message: Message) -> None:
-        """Say it at once."""
+        """Send a message at once."""
         self._messages.append(message)
 
     def promise(self, message: Message, index: int | None = None) -> None:
-        """Say it when it can be kept."""
+        """Send a message once the state that it promises is durable."""
         if self._is_durable(index):
             self._messages.append(message)
         elif len(self._promises) < PROMISES_MAX:
@@ -65,29 +68,29 @@ class Outbox:
 
     @property
     def is_vote_durable(self) -> bool:
-        """Whether term and vote are, as of now."""
+        """True if the current term and vote are durable."""
         return self.hard_state == self._durable_state
 
     @property
     def is_restarting_log(self) -> bool:
-        """Whether the log's base, or a snapshot, is not durable yet."""
+        """True while the log's new base (and its snapshot) is not durable."""
         return self._base is not None or (self._writing is not None and self._writing.base is not None)
 
     def take_messages(self) -> tuple[Message, ...]:
-        """What may go now."""
+        """Return the messages that may leave now, and forget them."""
         messages, self._messages = tuple(self._messages), []
         return messages
 
-    # ------------------------------------------------------------------ what is to be kept
+    # ------------------------------------------------------------------ state to make durable
 
     def enter_term(self, term: int, vote: NodeId | None) -> None:
-        """A later term, and whom this node votes for in it."""
+        """Enter a later term, with this node's vote in it."""
         assert term > self.hard_state.term
         self.hard_state = HardState(term, vote)
         self._promises.clear()
 
     def vote(self, node: NodeId) -> None:
-        """Vote for a node in this term."""
+        """Vote for a node in the current term."""
         assert self.hard_state.vote in (None, node)
         if self.hard_state.vote is None:
             self.hard_state = HardState(self.hard_state.term, node)
@@ -100,7 +103,7 @@ class Outbox:
     # ------------------------------------------------------------------ the disk
 
     def take_persist(self) -> Persist | None:
-        """All that is not durable and that nobody is writing; None if there is nothing, or if something is written."""
+        """Return all state that is neither durable nor being written; None if nothing is left, or during a write."""
         if self._writing is not None:
             return None
         entries = self._log.take()
@@ -113,7 +116,7 @@ class Outbox:
         return self._writing
 
     def persisted(self, index: int) -> Snapshot | None:
-        """What was being written is durable; returns the snapshot that was installed with it."""
+        """Note that the write in progress is durable; return the snapshot that was installed with it."""
         persist = self._writing
         assert persist is not None
         assert persist.index == index

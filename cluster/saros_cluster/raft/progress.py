@@ -1,4 +1,4 @@
-"""What a leader knows about one follower, and what it may send to it next.
+"""A leader's knowledge of one follower, and the decision what to send to it next.
 
               rejected                          compacted
     PROBE <----------------- REPLICATE    PROBE ----------> SNAPSHOT
@@ -21,13 +21,13 @@ from enum import Enum
 
 from saros_cluster.raft.messages import Snapshot
 
-#: Bytes, and messages, sent to a follower and not answered: more would only wait in its queue.
+#: The bytes and messages that may be sent to a follower before it answers: more would only wait in its queue.
 IN_FLIGHT_BYTES_MAX = 8 << 20
 IN_FLIGHT_MESSAGES_MAX = 64
 
 
 class Mode(Enum):
-    """See the module."""
+    """The state of replication to a follower; the drawing above has the transitions."""
 
     PROBE = "probe"
     REPLICATE = "replicate"
@@ -35,36 +35,36 @@ class Mode(Enum):
 
 
 class Progress:
-    """One follower's. `accepted`, `rejected` and the like are the only ways to change it."""
+    """The progress of one follower. `accepted`, `rejected` and the like are the only ways to change it."""
 
     def __init__(self, next_index: int, *, active: bool = False, heard: int = 0) -> None:
         #: Known to be durable there. Invariant: match < next.
         self.match = 0
         self.next = next_index
         self.mode = Mode.PROBE
-        #: Heard from since the last check of the quorum.
+        #: True if the follower was heard from since the last check of the quorum.
         self.active = active
-        #: The leader's tick at which it was heard last.
+        #: The leader's tick at which the follower was last heard from.
         self.heard = heard
-        #: A probe is on its way; the answer, or the next heartbeat's, lets another one go.
+        #: A probe was sent. Its answer, or that to the next heartbeat, allows another one.
         self.probing = False
-        #: Send an append even if there is nothing new: something may have been lost.
+        #: Send an append even without new entries: an earlier message may have been lost.
         self.ask = False
-        #: The highest commit it was told.
+        #: The highest commit index that was sent to it.
         self.commit_sent = 0
-        #: The runner makes a snapshot for it.
+        #: True while the runner makes a snapshot for it.
         self.is_snapshot_asked = False
-        #: The snapshot that is offered.
+        #: The snapshot that it is told to fetch.
         self.offered: Snapshot | None = None
-        #: Ticks until it is offered again, or another one is asked for.
+        #: Ticks until the offer is repeated, or another snapshot is requested.
         self.offer_ticks = 0
-        #: What matched when it answered a heartbeat last.
+        #: The value of `match` at its last answer to a heartbeat.
         self._answered_match = 0
         self._in_flight: deque[tuple[int, int]] = deque()
         self._in_flight_bytes = 0
 
     def may_send(self, last_index: int, news: int) -> bool:
-        """Whether an append is due, and allowed; `news` is a commit that it must know even if there are no entries."""
+        """Return whether an append is due and allowed; `news` is a commit index to announce even without entries."""
         if self.mode is Mode.SNAPSHOT:
             return False
         if self.mode is Mode.PROBE:
@@ -74,7 +74,7 @@ class Progress:
         return self.next <= last_index and not self._is_full()
 
     def room_bytes(self) -> int:
-        """How many bytes of entries may go now; one entry may always be larger."""
+        """Return how many bytes of entries may be sent now; a single entry may be larger."""
         return 0 if self._is_full() else IN_FLIGHT_BYTES_MAX - self._in_flight_bytes
 
     def sent_entries(self, last_index: int, size_bytes: int, commit: int) -> None:
@@ -93,7 +93,7 @@ class Progress:
         self.commit_sent = max(self.commit_sent, commit)
 
     def accepted(self, index: int, base_index: int) -> None:
-        """It has everything up to there; the log begins behind `base_index`."""
+        """Note that it has everything up to `index`; the leader's log begins after `base_index`."""
         self.match = max(self.match, index)
         self.next = max(self.next, index + 1)
         while self._in_flight and self._in_flight[0][0] <= index:
@@ -101,13 +101,13 @@ class Progress:
         if self.mode is Mode.PROBE or (self.mode is Mode.SNAPSHOT and self.match >= base_index):
             self._become(Mode.REPLICATE, self.match + 1)
         elif self.offered is not None and self.match >= self.offered.position.index:
-            self.snapshot_failed(0)  # it has that one, and the log has moved on since
+            self.snapshot_failed(0)  # it has that one, but the log has been compacted further since
 
     def rejected(self, index: int, next_index: int, *, is_learner: bool = False) -> bool:
-        """An append behind `index` did not match; begin at `next_index` instead. False if that is an old story.
+        """Note that an append after `index` did not match; go back to `next_index`. Return False if that is outdated.
 
-        A learner may have left the group and joined anew, without what it had. An answer of then that comes late looks
-        as if it had it still; so what it rejects, it does not have. A voter loses nothing.
+        A learner may have left the group and joined again with an empty log. A delayed answer from before then makes
+        `match` too high; so a learner does not have an entry that it rejects. A voter never loses entries.
         """
         if self.mode is Mode.SNAPSHOT:
             return False
@@ -119,29 +119,29 @@ class Progress:
         return True
 
     def heartbeat_answered(self, last_index: int) -> None:
-        """It is there; if it lacks something and got nowhere since its last answer, what was sent may be lost."""
+        """Note an answer to a heartbeat; probe if it lacks entries and `match` has not grown since the last answer."""
         self.probing = False
         self.ask = self._answered_match == self.match < last_index
         self._answered_match = self.match
 
     def needs_snapshot(self) -> None:
-        """What it lacks is compacted."""
+        """Stop sending entries: those that it lacks are compacted."""
         self._become(Mode.SNAPSHOT, self.next)
         self.offer_ticks = 0
 
     @property
     def is_offer_due(self) -> bool:
-        """Whether it is to be told of its snapshot, or one is to be made."""
+        """True if its snapshot must be offered (again), or one must be made."""
         return self.mode is Mode.SNAPSHOT and self.offer_ticks == 0 and not self.is_snapshot_asked
 
     def offer(self, snapshot: Snapshot) -> None:
-        """There is one for it; it is to be told at once."""
+        """Offer a snapshot that was made for it, at once."""
         self.is_snapshot_asked = False
         if self.mode is Mode.SNAPSHOT and snapshot.position.index > self.match:
             self.offered, self.offer_ticks = snapshot, 0
 
     def snapshot_failed(self, ticks: int) -> None:
-        """There is none, or that one does not help: another one is needed, after some ticks."""
+        """Note that no snapshot was made, or that the one offered does not help; request another one after `ticks`."""
         self.is_snapshot_asked = False
         self.offered, self.offer_ticks = None, ticks
 

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 
 from saros_cluster.placement.ring import NodeId
 
-#: Reads that are not done yet, of this node and (at a leader) of others; more are answered with a failure.
+#: The limit of pending reads, of this node and (at a leader) of others; further ones fail.
 READS_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """The outcome of `read_index`. Read now; or, if index is None, nothing is known: ask again, or read stale data."""
+    """The outcome of `read_index`. With an index, read now; if it is None, ask again or accept stale data."""
 
     read: int
     index: int | None
@@ -31,7 +31,7 @@ class ReadResult:
 
 @dataclass(frozen=True, slots=True)
 class PendingRead:
-    """A read of `node`."""
+    """A read that `node` has begun."""
 
     read: int
     node: NodeId
@@ -45,16 +45,16 @@ class _Round:
 
 
 class LeaderReads:
-    """A leader's reads that wait for a round, or for the answers to theirs."""
+    """A leader's reads that wait for the next round, or for a quorum to answer theirs."""
 
     def __init__(self) -> None:
         self._waiting: list[PendingRead] = []
-        #: Rising numbers; the reads in it are not confirmed.
+        #: The unconfirmed rounds, by ascending number.
         self._rounds: deque[_Round] = deque()
         self._count = 0
-        #: The newest round that was begun.
+        #: The number of the newest round.
         self.round = 0
-        #: The newest round that each node answered.
+        #: The newest round that each node has answered.
         self._answered: dict[NodeId, int] = {}
 
     def __len__(self) -> int:
@@ -62,42 +62,42 @@ class LeaderReads:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a new round is worth while."""
+        """True if reads wait for the next round."""
         return bool(self._waiting)
 
     def add(self, read: PendingRead) -> None:
-        """Wait for the next round."""
+        """Add a read that waits for the next round."""
         self._waiting.append(read)
         self._count += 1
 
     def begin_round(self, commit: int) -> frozenset[NodeId]:
-        """All that wait share the next round; `commit` is of the leader's own term. Returns whose reads they are."""
+        """Begin a round for all waiting reads; return their nodes. Entry `commit` must be of the leader's term."""
         self.round += 1
         self._rounds.append(_Round(self.round, commit, self._waiting))
         waiting, self._waiting = self._waiting, []
         return frozenset(read.node for read in waiting)
 
     def answered(self, node: NodeId, number: int) -> None:
-        """A node still takes us for the leader."""
+        """Note that a node has answered a round, and so still follows this leader."""
         if number <= self.round:
             self._answered[node] = max(self._answered.get(node, 0), number)
 
     def answered_by(self, node: NodeId) -> int:
-        """The newest round that it answered."""
+        """Return the newest round that the node has answered."""
         return self._answered.get(node, 0)
 
     def confirmed(self, number: int) -> list[tuple[PendingRead, int]]:
-        """The reads of the rounds up to that one, which a quorum has answered, with their index; they leave."""
+        """Remove and return the reads of all rounds up to `number`, which a quorum has answered, with their index."""
         confirmed = []
         while self._rounds and self._rounds[0].number <= number:
             done = self._rounds.popleft()
-            # A read of an earlier round has its own, lower index, which holds as well.
+            # A read of an earlier round keeps its own, lower index, which is sufficient.
             confirmed += [(read, done.index) for read in done.reads]
         self._count -= len(confirmed)
         return confirmed
 
     def drain(self) -> list[PendingRead]:
-        """All reads; they leave without an answer."""
+        """Remove and return all reads; they get no answer from here."""
         reads = [read for r in self._rounds for read in r.reads] + self._waiting
         self._rounds.clear()
         self._waiting = []
@@ -106,15 +106,15 @@ class LeaderReads:
 
 
 class LocalReads:
-    """The reads of this node: those a leader was asked about, and those that wait to be applied.
+    """The reads of this node: those for which the leader is asked, and those that wait until their index is applied.
 
-    One question to the leader is for all reads before it; it has the number of the newest one.
+    One question to the leader serves all reads up to it; it carries the number of the newest one.
     """
 
     def __init__(self) -> None:
-        #: To be asked of the leader or asked, oldest first, with the tick at which they began.
+        #: Reads that wait for the leader's answer, oldest first, with the tick at which they began.
         self._pending: dict[int, int] = {}
-        #: The newest one, if nobody has asked for it.
+        #: The newest read, if the leader has not been asked for it yet.
         self._question: int | None = None
         #: (index, read)
         self._unapplied: list[tuple[int, int]] = []
@@ -124,17 +124,17 @@ class LocalReads:
         return len(self._pending) + len(self._unapplied)
 
     def ask(self, read: int, now: int) -> None:
-        """The leader is to be asked."""
+        """Add a read for which the leader is to be asked."""
         self._pending[read] = now
         self._question = read
 
     def take_question(self) -> int | None:
-        """The number to ask the leader with, if there is anything to ask."""
+        """Return the number to ask the leader with; None if there is nothing to ask."""
         question, self._question = self._question, None
         return question
 
     def answered(self, question: int, index: int | None) -> None:
-        """The leader's answer; one that nobody waits for is dropped."""
+        """Handle the leader's answer to a question; an answer that no read waits for is dropped."""
         if question not in self._pending:
             return
         for read in [read for read in self._pending if read <= question]:
@@ -145,15 +145,15 @@ class LocalReads:
                 self.confirm(read, index)
 
     def confirm(self, read: int, index: int) -> None:
-        """Note the index of a read: it is answered once that is applied."""
+        """Note the index of a read: the read is done once the index is applied."""
         self._unapplied.append((index, read))
 
     def fail(self, read: int) -> None:
-        """Nothing is known."""
+        """Finish a read without an index."""
         self._results.append(ReadResult(read, None))
 
     def fail_pending(self, before: int | None = None) -> None:
-        """The leader changed, or those from before that tick have waited too long."""
+        """Fail the reads that began before tick `before`; by default all, since the leader has changed."""
         while self._pending:
             read, began = next(iter(self._pending.items()))
             if before is not None and began >= before:
@@ -163,7 +163,7 @@ class LocalReads:
         self._question = None
 
     def applied(self, index: int) -> None:
-        """What is readable now."""
+        """Finish the reads whose index is applied now."""
         ready = [r for r in self._unapplied if r[0] <= index]
         if not ready:
             return
@@ -171,6 +171,6 @@ class LocalReads:
         self._results += [ReadResult(read, needed) for needed, read in ready]
 
     def take_results(self) -> tuple[ReadResult, ...]:
-        """What is done, or failed."""
+        """Return the reads that are done or failed, and forget them."""
         results, self._results = tuple(self._results), []
         return results

@@ -17,19 +17,19 @@ NOBODY_SILENT: Mapping[NodeId, int] = MappingProxyType({})
 
 
 class Randomness(Protocol):
-    """Where chance comes from; `random.Random` fits."""
+    """The source of random numbers; `random.Random` fits."""
 
     def randrange(self, stop: int, /) -> int:
-        """Below `stop`."""
+        """Return a number from 0 to `stop` - 1."""
         ...
 
     def getrandbits(self, count: int, /) -> int:
-        """Below 2 ** count."""
+        """Return a number from 0 to 2 ** `count` - 1."""
         ...
 
 
 class Role(Enum):
-    """What a node is in its group at the moment."""
+    """The role of a node in its group."""
 
     FOLLOWER = "follower"
     PRE_CANDIDATE = "pre-candidate"
@@ -38,26 +38,26 @@ class Role(Enum):
 
 
 class Refusal(Enum):
-    """Why a proposal was not taken. Nothing happened: it may be proposed again, here or where the leader is."""
+    """The reason why a proposal was refused. It had no effect: it may be proposed again, here or at the leader."""
 
     NOT_LEADER = "not the leader"
-    #: Too much is not committed yet, or leadership is being handed over: wait.
+    #: Too many bytes are uncommitted, or a leadership transfer is in progress: retry later.
     BUSY = "busy"
-    #: No size of patience helps.
+    #: The command exceeds the limit: a retry does not help.
     TOO_LARGE = "too large"
-    #: A new leader has not committed its first entry yet: wait.
+    #: A new leader has not committed its first entry yet: retry later.
     TOO_EARLY = "too early"
-    #: Another change of the membership is on its way.
+    #: Another membership change is in progress.
     CHANGING = "changing"
-    #: The version is below the one in effect, or has these voters already: the change has been made, or overtaken.
+    #: The version is below the one in effect, or equal with the same voters: the change was made, or superseded.
     OLD_VERSION = "old version"
-    #: A voter to be is no learner yet, or lacks too much of the log; or there would be no voter.
+    #: A new voter is not a learner yet, or lacks too much of the log; or the target has no voter.
     NOT_CAUGHT_UP = "not caught up"
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The entry's place. It is committed if what is applied at `index` has that term, and lost if it has another."""
+    """The entry's place. It is committed if the entry applied at `index` has that term, otherwise lost."""
 
     index: int
     term: int
@@ -65,7 +65,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Not taken."""
+    """The proposal was refused; `leader` is the leader to try instead, if it is known."""
 
     reason: Refusal
     leader: NodeId | None
@@ -73,12 +73,12 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class RaftOptions:
-    """Fixed while the node lives."""
+    """The options of a node, fixed for its lifetime."""
 
     heartbeat_ticks: int = 4
-    #: A follower that has heard nothing for between this and twice this would lead.
+    #: A follower campaigns after a random time between this and twice this without a message from a leader.
     election_ticks: int = 20
-    #: What a log keeps, although the state machine has it, for members that lag: a snapshot costs more.
+    #: Bytes of applied entries that a log keeps for members that lag: a snapshot costs more.
     retained_bytes: int = 32 << 20
 
     def __post_init__(self) -> None:
@@ -88,11 +88,11 @@ class RaftOptions:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a node finds on its disk.
+    """The state that a node finds on its disk.
 
-    `base` is where the log begins, `applied` is what the state machine holds durably: ahead of the base, if the log is
-    there; ahead of the log's end, if a crash came between the installation of a snapshot and the new beginning of the
-    log. A new member of a group begins at position 0 with nobody in it.
+    `base` is where the log begins; `applied` is the position that the state machine holds durably. It is after the base
+    if the log is complete, and after the log's end if a crash came between the installation of a snapshot and the
+    restart of the log. A new member of a group begins at position 0 with an empty membership.
     """
 
     base: Position
@@ -103,13 +103,13 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Persist:
-    """To be made durable, in this order; a crash may keep any first part of it. Then: `persisted(index)`.
+    """State to be made durable in this order; a crash may keep any prefix of it. Call `persisted(index)` afterwards.
 
     1. hard_state, if not None.
-    2. snapshot, if not None: what was staged replaces the state machine, after all that is handed out is applied or
-       given up.
-    3. base, if not None: the log begins anew behind it, and forgets what it had.
-    4. entries: they replace what the log has from the first one's index on.
+    2. snapshot, if not None: the staged snapshot replaces the state machine, after all entries that were handed out are
+       applied or discarded.
+    3. base, if not None: the log restarts after this position, without its previous entries.
+    4. entries: they replace those in the log from the first one's index on.
     """
 
     index: int
@@ -121,24 +121,24 @@ class Persist:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """What to do now; the parts need not wait for each other."""
+    """The work to do now; its parts need not wait for each other."""
 
-    #: Never asked for again; no other comes before `persisted`.
+    #: Not repeated; the next one comes only after `persisted`.
     persist: Persist | None
-    #: Send them in any order, or lose them.
+    #: May be sent in any order, or lost.
     messages: tuple[Message, ...]
-    #: Apply them in order, then: `applied(index)`.
+    #: Apply these in order, then call `applied(index)`.
     committed: tuple[Entry, ...]
     reads: tuple[ReadResult, ...]
-    #: Fetch it beside the live state, then: `staged` or `staging_failed`. No other comes before one that was staged is
-    #: installed.
+    #: Fetch this without touching the live state, then call `staged` or `staging_failed`. No other fetch is requested
+    #: before a staged snapshot is installed.
     fetch: Snapshot | None
-    #: Make a snapshot of what is applied, then for each: `offer_snapshot` or `no_snapshot`.
+    #: Make a snapshot of the applied state for these members, then call `offer_snapshot` or `no_snapshot` for each.
     snapshots_wanted: tuple[NodeId, ...]
 
     @property
     def is_empty(self) -> bool:
-        """Nothing to do."""
+        """True if there is nothing to do."""
         return not (
             self.persist or self.messages or self.committed or self.reads or self.fetch or self.snapshots_wanted
         )
@@ -146,7 +146,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """For metrics and errors."""
+    """The state of a node, for metrics and errors."""
 
     group: GroupId
     node: NodeId
@@ -156,20 +156,21 @@ class Status:
     commit: int
     applied: int
     last_index: int
-    #: Messages that `step` refused since the start.
+    #: Messages that `step` has refused since the start.
     rejected: int
-    #: The last changes of role, oldest first.
+    #: The most recent changes of role, oldest first.
     story: tuple[str, ...]
-    #: The one in effect, committed or not; and whether its entry is committed.
+    #: The membership in effect, committed or not, and whether its entry is committed.
     membership: Membership
     is_membership_committed: bool
-    #: The term of the last entry: of two logs, the newer one is that whose (last_term, last_index) is greater.
+    #: The term of the last entry. Of two logs, the one with the greater (last_term, last_index) is newer.
     last_term: int
-    #: Of a leader: the members that it has not heard for an election's time, and for how many ticks; learners that get
-    #: few heartbeats have longer (`Membership.learner_beats`). Brought up to date once in an election's time.
+    #: On a leader: the members that have been silent for an election time-out or longer, and for how many ticks.
+    #: Learners that get fewer heartbeats are allowed more time (`Membership.learner_beats`). Updated once per election
+    #: time-out.
     silent: Mapping[NodeId, int] = field(default_factory=lambda: NOBODY_SILENT)
 
     @property
     def leads(self) -> bool:
-        """Whether the node leads the group, as far as it knows."""
+        """True if the node leads the group, as far as it knows."""
         return self.role is Role.LEADER
