@@ -7,7 +7,7 @@
                                                            '- reads      -> their futures
     sync and apply put `persisted` and `applied` into the inbox again
 
-    snapshots, made for others or fetched: on threads of their own, their outcomes into the inbox too
+    snapshots are made and fetched on threads of their own; their outcomes go into the inbox, too
 
 Three steps, each for a thread of its own (`host_threads`), or for a simulator that calls them in any order: `turn`,
 `sync_some`, `apply_some`. Each processes everything that is pending: a slow disk makes larger batches, not longer
@@ -15,7 +15,7 @@ queues. The groups' nodes belong to `turn`; the other steps only see values. `pr
 called by any thread.
 
 A group that breaks an invariant, or whose machine fails, is stopped here with the reason in `failures`; the others go
-on. If the log fails, all of them stop: what is not durable must not be promised.
+on. If the log fails, all of them stop: nothing may be promised that is not durable.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ from saros_storage.io.disk import FULL_ERRNOS
 
 logger = logging.getLogger(__name__)
 
-#: A tick: heartbeats go every fourth one, elections begin after 20 to 40.
+#: The length of a tick. Heartbeats are sent every fourth tick, elections begin after 20 to 40.
 TICK_NS = 50_000_000
-#: Ticks that are made up for after a pause; a longer one counts as this much.
+#: The most ticks to catch up on after a pause; a longer pause counts as this many.
 _TICKS_MAX = 40
-#: A full disk is tried again after this.
+#: The delay before a write to a full disk is retried.
 RETRY_SECONDS = 1.0
 
 
 class NotLeader(Exception):
-    """This node does not lead the group; nothing happened. `leader` may."""
+    """This node does not lead the group; the request had no effect. `leader` is the node to try instead, if known."""
 
     code = 2017
 
@@ -74,7 +74,7 @@ class NotLeader(Exception):
 
 
 class Busy(Exception):
-    """The group takes no more at the moment; nothing happened."""
+    """The group accepts no more proposals at the moment; the request had no effect."""
 
     code = 606
 
@@ -83,7 +83,7 @@ class Busy(Exception):
 
 
 class NotHere(Exception):
-    """This node has no replica of the group (or it was stopped)."""
+    """This node has no replica of the group, or the replica was stopped."""
 
     code = 2017
 
@@ -93,23 +93,23 @@ class NotHere(Exception):
 
 @dataclass(slots=True)
 class _Group:
-    """One group here. `node` and what waits belong to `turn`."""
+    """One group on this node. `node`, `proposals` and `reads` belong to `turn`."""
 
     node: RaftNode
     machine: StateMachine
-    #: By index: the term and the future of a proposal.
+    #: The pending proposals by index: term and future.
     proposals: dict[int, tuple[int, Future[Outcome]]] = field(default_factory=dict)
-    #: By number: futures of reads.
+    #: The futures of pending reads, by number.
     reads: dict[int, Future[int | None]] = field(default_factory=dict)
-    #: Tokens of the snapshots that were made for others.
+    #: The tokens of the snapshots that were made for other members.
     snapshots: set[bytes] = field(default_factory=set)
-    #: Up to which entry a snapshot is in the place of what was applied, or is about to be; under the host's lock.
+    #: The last index of the snapshot that has replaced the applied state, or is about to; under the host's lock.
     overtaken: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """What a group wants in the log."""
+    """State that a group wants to have in the log."""
 
     group: GroupId
     persist: Persist
@@ -119,12 +119,12 @@ Event = Callable[[], None]
 
 
 def _start_thread(work: Callable[[], None]) -> None:
-    """Run something that takes long."""
+    """Run a long operation on a thread of its own."""
     threading.Thread(target=work, name="saros-snapshot", daemon=True).start()
 
 
 class GroupHost:
-    """See the module."""
+    """The Raft groups of one node, with their queues of events, log writes and entries to apply."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class GroupHost:
         self._dirty: dict[GroupId, None] = {}
         #: Guards the three queues and `closed`.
         self._lock = threading.Lock()
-        #: Notified when there is something to do for each step; all on the one lock.
+        #: Notified when there is work for the step; all three share the one lock.
         self.turning = threading.Condition(self._lock)
         self.syncing = threading.Condition(self._lock)
         self.applying = threading.Condition(self._lock)
@@ -152,25 +152,25 @@ class GroupHost:
         self._to_sync: list[Write] = []
         self._to_apply: deque[tuple[GroupId, _Group, tuple[Entry, ...]]] = deque()
         self.closed = False
-        #: Held while writes, and entries, are at hand.
+        #: Held while writes are in progress, and while entries are applied.
         self._sync_at_hand = threading.Lock()
         self._apply_at_hand = threading.Lock()
-        #: Groups that were stopped, and why.
+        #: The groups that were stopped, with the reason.
         self.failures: dict[GroupId, str] = {}
-        #: As of the last turn.
+        #: The status of each group as of the last turn.
         self._statuses: dict[GroupId, Status] = {}
         self._log_latency = LogLatency()
-        #: As of the last tick.
+        #: The verdict on the log's disk as of the last tick.
         self.log_health = LogHealth()
-        #: The write that waits for the disk, if one does: its begin, and its bytes.
+        #: The write that waits for the disk, if any: its start time, and its bytes.
         self._writing: tuple[int, int] | None = None
-        #: The log is to be written although no group wants it: to learn how long that takes.
+        #: True if the log should be written only to measure how long that takes.
         self._is_probe_due = False
 
-    # ------------------------------------------------------------------ anyone
+    # ------------------------------------------------------------------ any thread
 
     def add(self, group: GroupId, restored: Restored, machine: StateMachine, options: RaftOptions) -> None:
-        """Take part in a group; before the first turn."""
+        """Add a group before the first turn."""
         node = RaftNode(group, self._id, restored, options, self._randomness)
         node.defer_elections(self.log_health.slow)
         self._groups[group] = _Group(node, machine)
@@ -178,11 +178,11 @@ class GroupHost:
         self._dirty[group] = None
 
     def join(self, group: GroupId, restored: Restored, machine: StateMachine, options: RaftOptions) -> None:
-        """The same while the host runs. Its log is there."""
+        """Add a group while the host runs. Its log must exist."""
         self._put(group, lambda: self.add(group, restored, machine, options), None)
 
     def leave(self, group: GroupId, reason: str) -> None:
-        """Take part in a group no longer; when this returns, nothing of it is under way to the log or the machine."""
+        """Remove a group. On return, none of its writes or entries is queued or in progress."""
         gone: Future[Outcome] = Future()
 
         def remove() -> None:
@@ -201,7 +201,7 @@ class GroupHost:
             self._to_apply = deque(item for item in self._to_apply if item[0] != group)
 
     def receive(self, sender: NodeId, messages: Sequence[Message]) -> None:
-        """Messages of a peer, in order."""
+        """Take messages from a peer, in order."""
         by_group: dict[GroupId, list[Message]] = {}
         for message in messages:
             if message.sender == sender:
@@ -209,12 +209,15 @@ class GroupHost:
         self._put_all([(group, self._stepping(group, found)) for group, found in by_group.items()])
 
     def propose(self, group: GroupId, data: bytes) -> Future[Outcome]:
-        """The outcome of a command, once it is applied here. Fails with NotLeader, Busy, Lost, Overtaken, NotHere."""
+        """Return the future outcome of a command, resolved when it is applied here.
+
+        Fails with NotLeader, Busy, ProposalLost, ReplacedBySnapshot, NotHere.
+        """
         (future,) = self.propose_all([(group, data)])
         return future
 
     def propose_all(self, commands: Sequence[tuple[GroupId, bytes]]) -> list[Future[Outcome]]:
-        """Propose several commands in one turn; see `propose`."""
+        """Propose several commands in one turn, as `propose` does."""
         futures: list[Future[Outcome]] = [Future() for _ in commands]
         with self._lock:
             if not self.closed:
@@ -227,59 +230,59 @@ class GroupHost:
         return futures
 
     def change_membership(self, group: GroupId, target: Membership) -> Future[Outcome]:
-        """Done (None) when the change is applied here. Fails as `propose` does."""
+        """Propose a membership; resolved with None when its entry is applied here. Fails as `propose` does."""
         future: Future[Outcome] = Future()
         self._put(group, lambda: self._change_membership(group, target, future), future)
         return future
 
     def read(self, group: GroupId) -> Future[int | None]:
-        """Resolved once all is applied here that was committed when this was called; None: nobody could tell."""
+        """Begin a linearizable read: resolved with an index that is applied here; None if no leader confirmed it."""
         future: Future[int | None] = Future()
         self._put(group, lambda: self._read(group, future), future)
         return future
 
     def transfer(self, group: GroupId, to: NodeId) -> None:
-        """Hand the leadership over, if this node has it."""
+        """Hand the leadership over to a node, if this node leads."""
         self._put(group, lambda: self._transfer(group, to), None)
 
     def transfer_among(self, group: GroupId, nodes: Collection[NodeId]) -> None:
-        """Hand the leadership over to one of these nodes, if this node has it and one of them can take it soon."""
+        """Hand the leadership over to the node among these that can take it soonest, if this node leads."""
         self._put(group, lambda: self._transfer_among(group, nodes), None)
 
     def compact(self, group: GroupId, index: int) -> None:
-        """Entries up to there are durable in the state machine."""
+        """Note that entries up to `index` are durable in the state machine, so that the log may be compacted."""
         self._put(group, lambda: self._compact(group, index), None)
 
     def status(self, group: GroupId) -> Status | None:
-        """As of the last turn; None if the group is not here."""
+        """Return the status as of the last turn; None if the group is not here."""
         return self._statuses.get(group)
 
     def statuses(self) -> Mapping[GroupId, Status]:
-        """Of all groups here."""
+        """Return the statuses of all groups here, as of the last turn."""
         return dict(self._statuses)
 
     def blocked_by(self) -> str | None:
-        """Why groups take nothing here at the moment, or None."""
+        """Return the reason why a group accepts nothing here at the moment, or None."""
         for group, why in self.failures.items():
             return f"group {group} was stopped: {why}"
         return self._log.blocked_by()
 
     def leads(self, group: GroupId) -> bool:
-        """Whether this node leads the group, as far as it knows."""
+        """Return whether this node leads the group, as far as it knows."""
         status = self._statuses.get(group)
         return status is not None and status.leads
 
     def leader_of(self, group: GroupId) -> NodeId | None:
-        """Who leads the group, as far as this node knows."""
+        """Return the leader of the group, as far as this node knows."""
         status = self._statuses.get(group)
         return None if status is None else status.leader
 
     def campaign(self, group: GroupId) -> None:
-        """Lead a group that nobody leads, if the others want that; for one that is new. Ask again if nobody answers."""
+        """Campaign at once in a group without a leader, such as a new one. Call again if no leader is elected."""
         self._put(group, lambda: self._campaign(group), None)
 
     def force_single_voter(self, group: GroupId, target: Membership) -> None:
-        """See `RaftNode.force_single_voter`."""
+        """Make this node the only voter of a group; see `RaftNode.force_single_voter`."""
         self._put(group, lambda: self._force_single_voter(group, target), None)
 
     def _put(self, group: GroupId | None, event: Event, future: Future[Outcome] | Future[int | None] | None) -> None:
@@ -299,16 +302,16 @@ class GroupHost:
     # ------------------------------------------------------------------ turn
 
     def next_tick_ns(self) -> int:
-        """When a turn is due although nothing came."""
+        """Return the time at which the next turn is due even without events."""
         return self._ticked_ns + TICK_NS
 
     @property
     def has_events(self) -> bool:
-        """Whether a turn has something to do; under `turning`."""
+        """True if a turn has something to do; read under `turning`."""
         return bool(self._inbox) or bool(self._dirty)
 
     def turn(self) -> None:
-        """Handle everything that came, and the time that passed."""
+        """Handle all pending events and the time that has passed."""
         with self._lock:
             events, self._inbox = self._inbox, deque()
         for group, event in events:
@@ -338,7 +341,7 @@ class GroupHost:
         self._check_log(now)
 
     def _check_log(self, now_ns: int) -> None:
-        """Judge how long the log's writes take. While they take long, other nodes should lead."""
+        """Update the verdict on the log's disk. While it is slow, other nodes should lead."""
         before, writing = self.log_health, self._writing
         if writing is None:
             self.log_health = self._log_latency.check(now_ns)
@@ -355,7 +358,7 @@ class GroupHost:
                 found.node.defer_elections(self.log_health.slow)
 
     def _collect(self) -> None:
-        """Take what the groups want done, until they want no more."""
+        """Hand out the work of all groups with changes, until none is left."""
         outgoing: dict[NodeId, list[Message]] = {}
         writes: list[Write] = []
         applies: list[tuple[GroupId, _Group, tuple[Entry, ...]]] = []
@@ -391,7 +394,7 @@ class GroupHost:
                 if applies:
                     self.applying.notify()
 
-    # ------------------------------------------------------------------ events, in a turn
+    # ------------------------------------------------------------------ events, within a turn
 
     def _stepping(self, group: GroupId, messages: Sequence[Message]) -> Event:
         def step() -> None:
@@ -462,11 +465,11 @@ class GroupHost:
 
     @property
     def has_writes(self) -> bool:
-        """Whether `sync_some` has something to do; under `syncing`."""
+        """True if `sync_some` has something to do; read under `syncing`."""
         return bool(self._to_sync) or self._is_probe_due
 
     def sync_some(self) -> bool:
-        """Make everything durable that waits for it; False if the disk is full and it is to be tried again later."""
+        """Make all pending writes durable; return False if the disk is full and the call should be repeated later."""
         with self._sync_at_hand:
             return self._sync()
 
@@ -493,7 +496,7 @@ class GroupHost:
         return True
 
     def _write(self, writes: Sequence[Write]) -> Event:
-        """Write to the log, by default only to test it; returns the event that notes how long that took."""
+        """Write to the log, a test record if there are no writes; return the event that records the duration."""
         size_bytes = sum(entry.size_bytes for write in writes for entry in write.persist.entries)
         began_ns = self._clock.monotonic_ns()
         self._writing = began_ns, size_bytes
@@ -506,10 +509,10 @@ class GroupHost:
         return partial(self._log_latency.record, ended_ns, ended_ns - began_ns, size_bytes)
 
     def _install(self, write: Write) -> None:
-        """Before the log begins anew: a crash in between leaves a state that is ahead of the log, which is looked for.
+        """Install the snapshot of a write before the log restarts.
 
-        What was handed out to be applied is not wanted any more, and nobody learns what came of it. Twice is as good as
-        once.
+        A crash in between leaves a state machine that is ahead of the log, which recovery handles. Entries already
+        queued for apply are discarded, and their proposals get no result. Idempotent.
         """
         snapshot = write.persist.snapshot
         found = self._groups.get(write.group)
@@ -530,14 +533,14 @@ class GroupHost:
             found = self._groups.get(write.group)
             if found is not None:
                 found.node.persisted(write.persist.index)
-                if write.persist.snapshot is not None:  # perhaps no entry follows with which they would be given up
+                if write.persist.snapshot is not None:  # no later entry may come that would fail them
                     overtaken = write.persist.snapshot.position.index
                     _give_up(found, [index for index in found.proposals if index <= overtaken], ReplacedBySnapshot)
 
         return persisted
 
     def _step_down_all(self) -> None:
-        """A node that cannot log should not lead; it keeps what it has, and follows."""
+        """Step down in all groups: a node that cannot write its log should follow, not lead."""
 
         def step_down() -> None:
             for group, found in self._groups.items():
@@ -550,11 +553,11 @@ class GroupHost:
 
     @property
     def has_entries(self) -> bool:
-        """Whether `apply_some` has something to do; under `applying`."""
+        """True if `apply_some` has something to do; read under `applying`."""
         return bool(self._to_apply)
 
     def apply_some(self) -> None:
-        """Apply the entries that wait longest."""
+        """Apply the entries that have waited longest."""
         with self._apply_at_hand:
             self._apply()
 
@@ -569,7 +572,7 @@ class GroupHost:
             text = f"applying entry {entries[0].index} failed: {error}"
             self._put_all([(None, partial(self._stop_group, group, text, error))])
             return
-        with self._lock:  # a snapshot may have come after these were taken; then the machine passed by them
+        with self._lock:  # a snapshot may have come since: the machine then skipped these entries
             overtaken = found.overtaken
         self._put_all([(group, self._applying(found, entries, outcomes, overtaken))])
 
@@ -581,7 +584,7 @@ class GroupHost:
                 term, future = found.proposals.pop(entry.index, (0, None))
                 if future is not None:
                     _answer(future, outcome if term == entry.term else ProposalLost())
-            # Terms never fall in a log: behind an entry of a term, none of an earlier one will come.
+            # Terms never fall in a log: after an entry of one term, none of an earlier term follows.
             older = [index for index, (term, _) in found.proposals.items() if term < entries[-1].term]
             _give_up(found, older, ProposalLost)
 
@@ -590,17 +593,17 @@ class GroupHost:
     # ------------------------------------------------------------------ snapshots
 
     def _move_snapshots(self, group: GroupId, found: _Group, ready: Ready) -> None:
-        """Fetch one, make some, let go of those that were fetched."""
+        """Start to fetch and make snapshots, and release those that were fetched."""
         if ready.fetch is not None:
             _start_thread(partial(self._stage, group, found, ready.fetch))
         for node in ready.snapshots_wanted:
             _start_thread(partial(self._take_snapshot, group, found, node))
         if found.snapshots and found.node.is_leader:
-            # Else a member may still be fetching one: it would have to begin anew with every election.
+            # A former leader keeps them: a member may still be fetching one, and would start over after every election.
             self._release_snapshots(found, found.snapshots - found.node.offered)
 
     def _take_snapshot(self, group: GroupId, found: _Group, to: NodeId) -> None:
-        """For a member that lags."""
+        """Make a snapshot for a member that lags."""
         try:
             index, token = found.machine.take_snapshot()
         except Exception as error:  # noqa: BLE001 (the top of a thread's work)
@@ -620,13 +623,13 @@ class GroupHost:
         self._put_all([(group, offer)])
 
     def _release_snapshots(self, found: _Group, tokens: Collection[bytes]) -> None:
-        """Release snapshots that no node is to fetch any more."""
+        """Release snapshots that no node has to fetch any more."""
         for token in list(tokens):
             found.snapshots.discard(token)
             _start_thread(partial(found.machine.forget_snapshot, token))
 
     def _stage(self, group: GroupId, found: _Group, snapshot: Snapshot) -> None:
-        """Fetch what a leader offered."""
+        """Fetch a snapshot that the leader offered."""
         leader = self.leader_of(group)
         try:
             if leader is None:
@@ -639,7 +642,7 @@ class GroupHost:
             logger.info("a snapshot was fetched", extra={"group": group, "index": snapshot.position.index})
             self._put_all([(group, partial(found.node.staged, snapshot))])
 
-    # ------------------------------------------------------------------ ends
+    # ------------------------------------------------------------------ stop
 
     def _stop_group(self, group: GroupId, why: str, error: BaseException) -> None:
         logger.critical("a group was stopped", extra={"group": group, "why": why}, exc_info=error)
@@ -654,7 +657,7 @@ class GroupHost:
             self._stop_group(group, why, error)
 
     def close(self) -> None:
-        """Refuse what comes, and fail what waits. After the threads have ended."""
+        """Refuse new requests and fail pending ones. Called after the threads have ended."""
         with self._lock:
             self.closed = True
             events, self._inbox = self._inbox, deque()
@@ -686,7 +689,7 @@ def _fail(group: _Group, error: Exception) -> None:
 
 
 def _log_health_change(now: LogHealth) -> None:
-    """Log the verdict about the log's writes, with figures and the next step."""
+    """Log the verdict about the disk, with figures and the next step."""
     if now.slow:
         text = "writing the log is slow: other nodes lead its groups meanwhile; check the disk of this node"
         logger.warning(text, extra={"write": now.text})

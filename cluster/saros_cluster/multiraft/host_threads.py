@@ -1,4 +1,4 @@
-"""The threads of a `GroupHost`: one that turns, one that syncs, one that applies, and sleep while there is nothing."""
+"""The threads of a `GroupHost`: one each for turns, log writes and applies. They sleep while there is nothing to do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 class HostThreads:
-    """Runs a host from `start` to `stop`."""
+    """The threads that run a host from `start` to `stop`."""
 
     def __init__(self, host: GroupHost, clock: Clock) -> None:
         self._host = host
@@ -25,12 +25,12 @@ class HostThreads:
         ]
 
     def start(self) -> None:
-        """Begin."""
+        """Start the threads."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """End after what is at hand, then fail what waits."""
+        """Stop the threads after their current step, then fail all pending requests."""
         self._stopping = True
         for condition in (self._host.turning, self._host.syncing, self._host.applying):
             with condition:

@@ -1,18 +1,19 @@
-"""What Raft groups write into their node's log: records as bytes, and what a group has when all are read again.
+"""The records that Raft groups write into their node's log, as bytes, and the replay that restores a group from them.
 
-    kind           payload                                    what it says
-    1 hard state   u64 term | u8 voted | u64 vote             the group's term and vote are these
-    2 restart      u64 index | u64 term | membership          its log begins anew behind there: forget what it had
-    3 base         the same                                   entries up to there are not needed; those behind stay
-    4 entries      u64 first | u32 count | head* | data*      they replace what it has from the first one's index on
-    5 drop         nothing                                    the group is not here any more: forget all of it
+    kind           payload                                    meaning
+    1 hard state   u64 term | u8 voted | u64 vote             the group's term and vote
+    2 restart      u64 index | u64 term | membership          the log restarts after this position: forget its contents
+    3 base         the same                                   entries up to here are not needed; later ones stay
+    4 entries      u64 first | u32 count | head* | data*      replace the entries from the first one's index on
+    5 drop         nothing                                    the group has left this node: forget all of it
                    head = u8 kind | u64 term | u32 bytes
 
-Little-endian. A conflict cut needs no record of its own: entries of a lower index say it. One record holds all entries
-of one write, so they are there together or not at all.
+Little-endian. Truncation after a conflict needs no record of its own: entries with a lower index imply it. One record
+holds all entries of one write, so a crash keeps all of them or none.
 
-What is read may begin in the middle, since old segments go: a group's first record can be of any kind. So a base may
-come that is older than the entries before it (a newer one follows), and only the end tells whether all fits.
+Reading may start in the middle, since old segments are removed: a group's first record can be of any kind. So a base
+may be older than the entries before it (a newer base follows), and only the end shows whether the records are
+consistent.
 
 Pure: any thread; one thread for a `Replay`.
 """
@@ -37,7 +38,7 @@ _NEWER = 2015
 
 
 class RecordKind(IntEnum):
-    """See the module; the numbers are stored."""
+    """The kind of a record. The numbers are stored on disk."""
 
     HARD_STATE = 1
     RESTART = 2
@@ -48,14 +49,14 @@ class RecordKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """The group's log begins anew behind `base`: it is new here, or a snapshot was installed."""
+    """The group's log restarts after `base`: the group is new here, or a snapshot was installed."""
 
     base: Position
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """Entries up to `base` are in the state machine."""
+    """The state machine has the entries up to `base` durably."""
 
     base: Position
 
@@ -69,7 +70,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The group left."""
+    """The group has left this node."""
 
 
 Change = HardState | Restart | Base | Entries | Drop
@@ -77,7 +78,7 @@ Change = HardState | Restart | Base | Entries | Drop
 
 @dataclass(frozen=True, slots=True)
 class LogContents:
-    """What a group finds: the entries follow the base without a gap, and terms never fall."""
+    """The contents of a group's log: the entries follow the base without a gap, and terms never fall."""
 
     base: Position
     hard_state: HardState
@@ -88,7 +89,7 @@ class LogContents:
 
 
 def encode_change(change: Change) -> tuple[RecordKind, list[bytes]]:
-    """The record's kind, and its payload in parts; the entries' data are parts of their own and are not copied."""
+    """Return the record's kind, and its payload in parts; the entries' data are separate parts and are not copied."""
     match change:
         case HardState(term=term, vote=vote):
             return RecordKind.HARD_STATE, [_HARD_STATE.pack(term, vote is not None, vote or 0)]
@@ -115,7 +116,7 @@ def _encode_entries(entries: tuple[Entry, ...]) -> list[bytes]:
 
 
 def decode_change(kind: int, payload: memoryview) -> Change:
-    """The inverse, with the data copied. Raises ValueError, or StorageError 2015 for what a newer version wrote."""
+    """Decode a record and copy its data. Raises ValueError, or StorageError 2015 if a newer version wrote it."""
     try:
         match kind:
             case RecordKind.HARD_STATE:
@@ -168,21 +169,21 @@ def _decode_entries(payload: memoryview) -> Entries:
     return Entries(tuple(entries))
 
 
-# ---------------------------------------------------------------------- reading again
+# ---------------------------------------------------------------------- replay
 
 
 class Replay:
-    """One group, record by record in the order of the log."""
+    """The state of one group, restored record by record in the order of the log."""
 
     def __init__(self) -> None:
-        #: The newest; None: not seen yet.
+        #: The newest base; None if no record has had one.
         self._base: Position | None = None
         self._hard_state = HardState()
-        #: Without gaps. Invariant: all are behind the base.
+        #: Entries without gaps. Invariant: all are after the base.
         self._entries: list[Entry] = []
 
     def apply(self, change: HardState | Restart | Base | Entries) -> None:
-        """The group's next record. Raises ValueError if it does not fit to those before it."""
+        """Apply the group's next record. Raises ValueError if it contradicts earlier ones."""
         match change:
             case HardState():
                 self._hard_state = change
@@ -214,7 +215,7 @@ class Replay:
         self._entries += entries
 
     def contents(self) -> LogContents:
-        """What the group has after the last record. Raises ValueError if that is no log."""
+        """Return the group's log after the last record. Raises ValueError if the records are not a complete log."""
         if self._base is None:
             raise ValueError("nothing says where its log begins")
         index, term = self._base.index, self._base.term

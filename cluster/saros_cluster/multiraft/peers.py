@@ -1,11 +1,11 @@
-"""How a node reaches the others: the border between what decides and what owns sockets.
+"""The interface to other nodes: the border between the code that decides and the code that owns sockets.
 
     send     Raft's messages: never waits, may lose them, keeps their order while a connection lives
-    call     one question, one answer, before a deadline
-    stream   one question, which goes out at once, and a stream of answers; closing it tells the other side
+    call     one request, one answer, before a deadline
+    stream   one request, which is sent at once, and a stream of answers; closing it cancels it at the other node
 
-A request and an answer are bytes; what they mean is known to whoever registered the name. A handler gets the id of the
-node that asks, which the transport has verified. An exception of a handler that has an int `code` arrives as
+Requests and answers are bytes; the module that registered the name knows their format. A handler gets the id of the
+calling node, which the transport has verified. An exception of a handler that has an int `code` arrives as
 `RemoteError` with that code and its text; any other as code 2001.
 
 Implementations are thread-safe.
@@ -21,17 +21,17 @@ from saros_cluster.placement.ring import NodeId
 if TYPE_CHECKING:
     from saros_cluster.raft.messages import Message
 
-#: What answers a call, and what answers a stream: (who asks, request).
+#: Handlers of calls and of streams, called with (caller, request).
 CallHandler = Callable[[NodeId, bytes], bytes]
 StreamHandler = Callable[[NodeId, bytes], Iterator[bytes]]
-#: What takes Raft's messages of one sender, in order.
+#: The receiver of Raft's messages, called with (sender, messages) in the order of each sender.
 Receive: TypeAlias = "Callable[[NodeId, Sequence[Message]], None]"
 
 
 class Unreachable(Exception):
-    """The node did not answer in time, or cannot be reached.
+    """The node cannot be reached, or did not answer in time.
 
-    `sent`: whether the request may have been, so that its effect is not known.
+    `sent` is True if the request may have been sent, so that its effect is unknown.
     """
 
     code = 2016
@@ -44,7 +44,7 @@ class Unreachable(Exception):
 
 
 class BadRequest(Exception):
-    """What a handler raises if it cannot read the request."""
+    """Raised by a handler that cannot read the request."""
 
     code = 2003
 
@@ -53,7 +53,7 @@ class BadRequest(Exception):
 
 
 class RemoteError(Exception):
-    """The other node's handler raised this."""
+    """An exception raised by the handler on the other node."""
 
     def __init__(self, node: NodeId, code: int, message: str) -> None:
         super().__init__(message)
@@ -62,35 +62,35 @@ class RemoteError(Exception):
 
 
 class Answers(Protocol):
-    """A stream's answers, as they come; one thread's at a time.
+    """The answers of a stream, in order; used by one thread at a time.
 
-    What comes before it is asked for is kept, up to the transport's window. A generator does.
+    Answers that arrive early are buffered, up to the transport's window. A generator satisfies this interface.
     """
 
     def __iter__(self) -> Answers: ...
 
     def __next__(self) -> bytes:
-        """The next answer. Raises Unreachable, RemoteError."""
+        """Return the next answer. Raises Unreachable, RemoteError."""
         ...
 
     def close(self) -> None:
-        """Cancel, or nothing if it has ended. Idempotent."""
+        """Cancel the stream, unless it has ended. Idempotent."""
         ...
 
 
 class Peers(Protocol):
-    """See the module."""
+    """The connection to all other nodes of the cluster."""
 
     def send(self, node: NodeId, messages: Sequence[Message]) -> None:
-        """Send, or lose, messages of Raft. Never waits."""
+        """Send Raft's messages, or lose them. Never waits."""
         ...
 
     def call(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> bytes:
-        """Ask. Raises Unreachable, RemoteError."""
+        """Send a request and return the answer. Raises Unreachable, RemoteError."""
         ...
 
     def stream(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> Answers:
-        """Ask for a stream, at once; each answer must come within `timeout_s` of being waited for.
+        """Start a stream at once; each answer must arrive within `timeout_s` of being waited for.
 
         Raises Unreachable, RemoteError, also between answers.
         """

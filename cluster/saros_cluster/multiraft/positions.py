@@ -1,4 +1,4 @@
-"""A place in a group's log as values that JSON knows: [index, term, membership]. Pure: any thread."""
+"""A position in a group's log as JSON values: [index, term, membership]. Pure: any thread."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from saros_cluster.raft.messages import Position
 
 
 def encode_position(position: Position) -> list[object]:
-    """The place's words."""
+    """Return the JSON values of a position."""
     return [position.index, position.term, position.membership.encode().decode()]
 
 
 def decode_position(words: Sequence[object]) -> Position:
-    """The inverse. Raises ValueError, TypeError."""
+    """Parse the values of `encode_position`. Raises ValueError, TypeError."""
     index, term, members = words
     return Position(int(str(index)), int(str(term)), Membership.decode(str(members).encode()))

@@ -2,32 +2,32 @@
 
     segments    [ record 1 ............... ][ 71 ............. ][ 140 ........
     group 1       restart  e1-9               e10-12  hard state  e11-30          entries 11 and 12 were replaced
-    group 2       restart  hard state  e1-3                                       idle: base and hard state lie far back
+    group 2       restart  hard state  e1-3                                       idle: base and hard state are far back
 
-Appending only queues; `wait` makes durable what is queued, in the order of the queue: a crash keeps a first part of it.
-What the records mean is in `log_records`.
+Appending only queues. `wait` makes the queue durable in order: a crash keeps a prefix of it. `log_records` defines the
+records.
 
 `release` says which entries the state machine has; `cut` then removes the oldest segments that no group needs (above,
 once group 1 has released entry 12 and group 2 entry 3: the first two):
 
-    1. each group's base and hard state that lie only there are written again, and a base for all that was released
-    2. one fsync, whatever the durability, so that all that the removal relies on is on the disk
-    3. the segments go, the oldest first, each durably before the next
+    1. write each group's base and hard state again if only those segments have them, and a base for released entries
+    2. fsync once, whatever the durability, so that everything that the removal relies on is on the disk
+    3. remove the segments, the oldest first, each durably before the next
 
-A crash between these leaves records that say twice what is so, or a log that begins earlier. It never leaves a gap,
-which nobody could tell from a lost segment: that is why the oldest goes first.
+A crash in between leaves duplicate records, or a log that begins earlier. It never leaves a gap, which could not be
+distinguished from a lost segment: that is why the oldest segment goes first.
 
-What is known in memory of a group are places in the log, no entries: where its newest base and hard state lie, and for
-each segment up to which entry it goes. Known is what is written. What is only queued may still be taken back, when the
-disk is full; if it counted already, a cut could remove what is then needed after all.
+Memory holds no entries, only places in the log: for each group the records of its newest base and hard state, and for
+each segment its last entry. Only written records count. A queued record may still be taken back when the disk is full;
+if it counted already, a cut could remove records that are still needed.
 
 Invariants
-  - a group's newest hard state is on the disk from the moment it was waited for until the group is dropped
-  - the entries behind a group's durable base have no gap
-  - segments before the first one that a group needs hold nothing that reading would miss
+- a group's newest hard state is on the disk from the moment `wait` returned for it until the group is dropped
+- the entries after a group's durable base have no gap
+- no segment before the first one that a group needs has a record that recovery would miss
 
-Thread-safe. `append` and `release` never wait for the disk, `wait` and `cut` do. A group's calls come one after the
-other: `create`, then appends, then `drop`, and nothing after it.
+Thread-safe. `append` and `release` never wait for the disk, `wait` and `cut` do. The calls for a group are sequential:
+`create`, then appends, then `drop`, and nothing after it.
 """
 
 from __future__ import annotations
@@ -58,31 +58,31 @@ from saros_storage.log import LogOptions, Record, SegmentedLog
 
 __all__ = ["LogContents", "RaftLog", "Ticket"]
 
-#: What to `wait` for.
+#: A queued record to `wait` for.
 Ticket = tuple[int, int]
-#: Is always durable.
+#: A ticket that is always durable.
 _NOTHING: Ticket = (0, 0)
 _UNKNOWN = Position(0, 0, Membership(0, ()))
 
 
 class RaftLog:
-    """See the module. Made by `open`."""
+    """The log of all groups of a node. Created by `open`."""
 
     def __init__(self, log: SegmentedLog) -> None:
         self._log = log
         self._lock = threading.Lock()
-        #: What is known of each group, as of the last written record that was looked at.
+        #: The needed part of each group's log, as of the last written record that was noted.
         self._groups: dict[GroupId, _Group] = {}
         #: The ticket of that record.
         self._known: Ticket = _NOTHING
-        #: Queued, not looked at since, in order.
+        #: Queued records that are not noted yet, in order.
         self._queued: deque[tuple[Ticket, GroupId, Change]] = deque()
-        #: Groups that are here as of the end of the queue.
+        #: The groups that exist as of the end of the queue.
         self._present: set[GroupId] = set()
 
     @staticmethod
     def open(folder: str, disk: Disk, options: LogOptions) -> tuple[RaftLog, dict[GroupId, LogContents]]:
-        """The log in `folder`, made if it is new, and what each group that is here has.
+        """Open the log in `folder`, or create it; return it with the contents of each group.
 
         Raises CorruptFile, StorageError 2015 (written by a newer version).
         """
@@ -118,15 +118,15 @@ class RaftLog:
     # ------------------------------------------------------------------ writing
 
     def create(self, group: GroupId, base: Position) -> Ticket:
-        """Queue a group that is new here; its log begins behind `base`."""
+        """Queue the creation of a group that is new here; its log begins after `base`."""
         with self._lock:
             assert group not in self._present
             return self._queue(group, Restart(base))
 
     def append(self, group: GroupId, persist: Persist) -> Ticket:
-        """Queue hard state, base and entries, in that order; the group is here. Installing a snapshot is not done here.
+        """Queue hard state, base and entries of an existing group, in that order. Does not install the snapshot.
 
-        Doing it again after a DiskFull is right, even if some of it was written.
+        May be repeated after DiskFull, even if some of it was written.
         """
         with self._lock:
             assert group in self._present
@@ -140,9 +140,9 @@ class RaftLog:
             return ticket
 
     def probe(self) -> Ticket:
-        """Queue a record that says nothing new, a group's hard state: waiting for it shows how long a write takes.
+        """Queue a record without news, a group's current hard state: waiting for it shows how long a write takes.
 
-        While no group has one, the ticket is always durable.
+        While no group has a hard state, the ticket is always durable.
         """
         with self._lock:
             self._catch_up()
@@ -153,16 +153,16 @@ class RaftLog:
             return _NOTHING
 
     def drop(self, group: GroupId) -> Ticket:
-        """Queue that the group left this node."""
+        """Queue the removal of a group from this node."""
         with self._lock:
             assert group in self._present
             return self._queue(group, Drop())
 
     def wait(self, ticket: Ticket) -> None:
-        """Return when all up to there is as durable as the options say.
+        """Wait until all records up to the ticket are as durable as the options require.
 
-        Raises DiskFull (it is as if nothing of the queue had come; what was queued together with it may be written,
-        though, if another thread waited in between), LogFailed (the log is over).
+        Raises DiskFull if the queue was taken back (records queued together with the ticket may still have been
+        written, if another thread waited in between), and LogFailed if the log is unusable from now on.
         """
         self._wait([ticket], fsync=False)
 
@@ -175,17 +175,17 @@ class RaftLog:
                 self._catch_up()
 
     def sync_due(self) -> None:
-        """Fsync all that was appended, whatever the durability. Raises LogFailed."""
+        """Fsync all appended records, whatever the durability. Raises LogFailed."""
         self._log.sync_due()
 
     def is_lost(self, ticket: Ticket) -> bool:
-        """Whether a full disk took it back."""
+        """Return whether the record was taken back because the disk was full."""
         return self._log.is_lost(ticket)
 
-    # ------------------------------------------------------------------ becoming shorter
+    # ------------------------------------------------------------------ truncation
 
     def release(self, group: GroupId, base: Position) -> None:
-        """Entries up to `base` are in the state machine, durably. The next `cut` says so on the disk."""
+        """Note that the state machine has the entries up to `base` durably. The next `cut` records that on disk."""
         with self._lock:
             self._catch_up()
             found = self._groups.get(group)
@@ -193,9 +193,9 @@ class RaftLog:
                 found.release(base)
 
     def cut(self) -> int:
-        """Remove the segments that no group needs, see the module; returns how many went.
+        """Remove the segments that no group needs; return their number.
 
-        Raises DiskFull (nothing went: a few bytes must be written before), LogFailed.
+        Raises DiskFull (no segment is removed: a few bytes must be written first), LogFailed.
         """
         with self._lock:
             self._catch_up()
@@ -203,13 +203,13 @@ class RaftLog:
             needed = min((found.runs[0].segment for found in self._groups.values() if found.runs), default=firsts[-1])
             if needed <= firsts[0]:
                 return 0
-            # Something queued may be why a base or hard state is not written again here: all of it must come true.
+            # A queued record may be the reason why a base or hard state is not repeated here: wait for all of them.
             tickets = [self._known, *[ticket for ticket, _, _ in self._queued], *self._repeat(needed)]
         self._wait(tickets, fsync=True)
         return self._log.cut(needed)
 
     def _repeat(self, needed: int) -> list[Ticket]:
-        """Queue again what lies before the record `needed`, unless something newer is queued already."""
+        """Queue bases and hard states from before record `needed` again, unless newer ones are queued."""
         queued: dict[GroupId, set[type[Change]]] = {}
         for _, group, change in self._queued:
             queued.setdefault(group, set()).add(type(change))
@@ -226,7 +226,7 @@ class RaftLog:
         return tickets
 
     def held_by(self) -> GroupId | None:
-        """The group whose needed entries begin in the earliest segment; None if no group needs any."""
+        """Return the group whose needed entries begin in the earliest segment; None if no group needs any."""
         with self._lock:
             self._catch_up()
             holding = [(found.runs[0].segment, group) for group, found in self._groups.items() if found.runs]
@@ -234,25 +234,25 @@ class RaftLog:
 
     @property
     def bytes(self) -> int:
-        """What the log takes on the disk."""
+        """The size of the log on disk in bytes."""
         return self._log.size_bytes
 
-    # ------------------------------------------------------------------ ends
+    # ------------------------------------------------------------------ failure and close
 
     @property
     def failure(self) -> BaseException | None:
-        """What ended the log, if something has."""
+        """The error that made the log unusable, if any."""
         return self._log.failure
 
     def blocked_by(self) -> str | None:
-        """Why nothing can be written at the moment, or None."""
+        """Return the reason why nothing can be written at the moment, or None."""
         return self._log.blocked_by()
 
     def close(self) -> None:
-        """Write and fsync what is queued, then close. Idempotent."""
+        """Write and fsync the queued records, then close. Idempotent."""
         self._log.close()
 
-    # ------------------------------------------------------------------ what is known; the lock is held
+    # ------------------------------------------------------------------ bookkeeping, with the lock held
 
     def _queue(self, group: GroupId, change: Change) -> Ticket:
         ticket = self._log.append(group, *encode_change(change))
@@ -261,7 +261,7 @@ class RaftLog:
         return ticket
 
     def _catch_up(self) -> None:
-        """Look at what was written since the last time, and forget what was taken back."""
+        """Note the records written since the last call, and forget those that were taken back."""
         if not self._queued:
             return
         written = self._log.written_index
@@ -297,7 +297,7 @@ class RaftLog:
 
 @dataclass(slots=True)
 class _Run:
-    """A group's entries in the segment that begins at record `segment`: they go up to entry `last`."""
+    """A group's entries in the segment that begins at record `segment`, up to entry `last`."""
 
     segment: int
     last: int
@@ -305,21 +305,21 @@ class _Run:
 
 @dataclass(slots=True)
 class _Group:
-    """What of the log a group needs."""
+    """The part of the log that one group needs."""
 
-    #: The newest base in the log, and which record says so.
+    #: The newest base in the log, and the index of its record.
     base: Position = _UNKNOWN
     base_at: int = 0
-    #: The newest hard state, and which record says so; None if there was none yet.
+    #: The newest hard state and the index of its record; None if there was none yet.
     hard_state: HardState | None = None
     hard_state_at: int = 0
-    #: Where the needed entries begin: at the base or ahead of it.
+    #: The position after which entries are needed: the base or a later one.
     released: Position = _UNKNOWN
-    #: Needed entries. Invariant: segments and last entries rise; all are behind `released`.
+    #: The runs of needed entries. Invariant: segments and last entries rise; all are after `released`.
     runs: list[_Run] = field(default_factory=list)
 
     def note(self, change: HardState | Restart | Base | Entries, index: int, segment: int) -> None:
-        """The group's next record is there."""
+        """Note the group's next written record."""
         match change:
             case HardState():
                 self.hard_state, self.hard_state_at = change, index
@@ -333,7 +333,7 @@ class _Group:
                 self._extend(entries[0].index, entries[-1].index, segment)
 
     def release(self, base: Position) -> None:
-        """Entries up to there are not needed."""
+        """Note that entries up to `base` are not needed."""
         if base.index < self.released.index:
             return
         self.released = base
@@ -354,7 +354,7 @@ class _Group:
 
 
 def _segment_of(index: int, segments: Sequence[tuple[str, int]]) -> int:
-    """The first record of the segment that holds record `index`."""
+    """Return the first record of the segment that holds record `index`."""
     return segments[bisect_right(segments, index, key=lambda segment: segment[1]) - 1][1]
 
 

@@ -1,14 +1,14 @@
-"""What a group replicates: the border between Raft's host and a group's state.
+"""The border between Raft's host and the state that a group replicates.
 
     entry (committed, durable here) --apply--> outcome          the same on every member, from the same log
 
 `apply` never raises because of an entry's content: a command that cannot be carried out has an exception as outcome,
 the same on every member. An exception that `apply` raises is a failure of this node, and stops the group here.
 
-A member that lacks entries which no log holds any more gets a snapshot:
+A member that lacks entries which no log has any more gets a snapshot:
 
-    at the leader    take_snapshot -> (index, token)       ==offer==>      stage(who, snapshot)    beside the live state
-                                                                           install(snapshot)       in its place, durably
+    at the leader    take_snapshot -> (index, token)   ==offer==>   stage(sender, snapshot)   beside the live state
+                                                                    install(snapshot)         in its place, durably
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from typing import Protocol
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import Entry, Snapshot
 
-#: What a proposer gets: a value of the machine's, or why the command had no effect.
+#: The result of a proposal: a value of the machine, or the exception that says why the command had no effect.
 Outcome = object
 
 
 class StateMachine(Protocol):
-    """One group's state here. `apply` and `install` never run at the same time."""
+    """The state of one group on this node. `apply` and `install` never run at the same time."""
 
     def apply(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
-        """Carry out entries in order; entries that are not DATA have the outcome None."""
+        """Carry out entries in order and return their outcomes; entries that are not DATA have the outcome None."""
         ...
 
     def take_snapshot(self) -> tuple[int, bytes]:
-        """The state as of an entry that was applied, and a token by which another node gets it. May wait long."""
+        """Return an applied index, and a token by which another node fetches the state as of it. May block."""
         ...
 
     def forget_snapshot(self, token: bytes) -> None:
-        """A snapshot that was taken is offered to nobody any more."""
+        """Release a snapshot that is no longer offered to any node."""
         ...
 
     def stage(self, sender: NodeId, snapshot: Snapshot) -> None:
-        """Fetch a snapshot and put it beside the live state. May wait long. Raises if it cannot be had."""
+        """Fetch a snapshot and store it next to the live state. May block. Raises if it cannot be fetched."""
         ...
 
     def install(self, snapshot: Snapshot) -> None:
-        """Put the snapshot that was staged in the place of the state; durable when this returns."""
+        """Replace the state by the staged snapshot; durable on return."""
         ...
 
 
@@ -57,7 +57,7 @@ class ProposalLost(Exception):
 
 
 class ReplacedBySnapshot(Exception):
-    """A snapshot came in place of the entry: nobody here knows whether the command was committed, nor its outcome."""
+    """A snapshot replaced the entry: this node does not know whether the command was committed, nor its outcome."""
 
     def __init__(self) -> None:
         super().__init__("a snapshot came before the command was applied here")
