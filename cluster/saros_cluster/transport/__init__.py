@@ -2,7 +2,7 @@
 
 grpc_peers     the implementation of `Peers`
 peer_stream    one stream of messages to a peer
-calls, serving     calls to other nodes, and the port for theirs
+calls, serving     the client and the server side of calls and streams
 channels, handshake, watchdog, counters     connections, their first exchange, their supervision, their metrics
 codec          messages as bytes
 """

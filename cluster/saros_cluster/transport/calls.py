@@ -1,12 +1,12 @@
-"""Asking other nodes: calls and streams over one channel per node, and gRPC's errors as the border's.
+"""Calls and streams to other nodes over one channel per node, with gRPC's errors translated to those of `peers`.
 
     the node's own answer, with a code          RemoteError
-    no answer, no connection, out of time       Unreachable: what it did is not known
+    no answer, no connection, out of time       Unreachable: its effect is unknown
 
-A stream is asked for at once, and its answers are read by whoever iterates; nothing is read ahead beyond gRPC's window.
-gRPC has deadlines for whole calls only, so a watchdog cancels a stream whose next answer is late.
+A stream is requested at once, and its answers are read by the iterating thread; nothing is read ahead beyond gRPC's
+window. gRPC has deadlines for whole calls only, so a watchdog cancels a stream whose next answer is late.
 
-Thread-safe; one stream is one thread's at a time.
+Thread-safe; a stream is used by one thread at a time.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from saros_cluster.transport.watchdog import Watchdog
 from saros_storage.base.clock import Clock
 
 _TOO_LARGE = 2006
-#: What gRPC says of a call that had no connection to go out on.
+#: A part of gRPC's message for a call that had no connection.
 _NOT_SENT = "failed to connect"
 
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """A channel to where a node was when it was made, with what this one was then."""
+    """A channel to a node, with the address and the credentials that it was made for."""
 
     address: str
     credentials: PeerCredentials | None
@@ -51,7 +51,7 @@ class _Route:
 
 
 class Calls:
-    """See the module."""
+    """The client side of calls and streams, with a cached channel to each node."""
 
     def __init__(self, identity: Identity, dialer: Dialer, clock: Clock) -> None:
         self._identity = identity
@@ -62,7 +62,7 @@ class Calls:
         self._closed = False
 
     def call(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> bytes:
-        """See `Peers.call`."""
+        """Call a node, as `Peers.call` does."""
         route = self._route(node, request, timeout_s)
         try:
             answer: bytes = route.call(request, timeout=timeout_s, metadata=self._metadata(node, name, timeout_s))
@@ -73,7 +73,7 @@ class Calls:
         return answer
 
     def stream(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> Generator[bytes, None, None]:
-        """See `Peers.stream`."""
+        """Start a stream from a node, as `Peers.stream` does."""
         route = self._route(node, request, timeout_s)
         try:
             call = route.stream(request, metadata=self._metadata(node, name, timeout_s))
@@ -97,7 +97,7 @@ class Calls:
             call.cancel()
 
     def close(self) -> None:
-        """Cancel all."""
+        """Cancel all calls and streams."""
         with self._lock:
             self._closed = True
             routes, self._routes = list(self._routes.values()), {}
@@ -110,7 +110,7 @@ class Calls:
         return handshake_metadata(self._identity, node) + own
 
     def _route(self, node: NodeId, request: bytes, timeout_s: float) -> _Route:
-        """The way to a node for a request that may be made. Raises Unreachable, RemoteError."""
+        """Return a channel for a request, after checking its size. Raises Unreachable, RemoteError."""
         assert timeout_s > 0
         if len(request) > MESSAGE_BYTES_MAX:
             raise RemoteError(node, _TOO_LARGE, f"a request of {len(request)} bytes is above {MESSAGE_BYTES_MAX}")

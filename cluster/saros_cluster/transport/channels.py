@@ -1,11 +1,11 @@
-"""Channels to other nodes, and what both sides of one must agree on: methods, keys, limits, gRPC's options.
+"""Channels to other nodes, and the contract of their two sides: methods, keys, limits, gRPC's options.
 
     Raft     batches -> nothing     for as long as both live; the number in `saros-connection` orders one sender's
     Call     bytes -> bytes         `saros-name` names the handler; within gRPC's deadline
     Stream   bytes -> bytes*        likewise; each answer within `saros-timeout-ms`
 
-What fails ends with a status; if the other node said so itself, `saros-code` has its code. Bytes pass as they are, and
-no call is repeated by itself. Thread-safe.
+A failed call ends with a status; if the other node itself reported the failure, `saros-code` has its code. Bytes are
+passed unchanged, and no call is retried automatically. Thread-safe.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ SERVICE = "saros.peer.v1.Peer"
 RAFT, CALL, STREAM = "Raft", "Call", "Stream"
 RAFT_PATH, CALL_PATH, STREAM_PATH = (f"/{SERVICE}/{name}" for name in (RAFT, CALL, STREAM))
 CONNECTION_KEY, NAME_KEY, TIMEOUT_KEY, CODE_KEY = "saros-connection", "saros-name", "saros-timeout-ms", "saros-code"
-#: Largest request or answer.
+#: The limit of one request or answer.
 MESSAGE_BYTES_MAX = BATCH_BYTES_MAX
-#: An error's text is cut there: it travels in the metadata, where a character may take nine bytes.
+#: The limit of an error's text: it travels in the metadata, where a character may take nine bytes.
 ERROR_CHARACTERS_MAX = 4_000
 _METADATA_BYTES_MAX = 64 << 10
-#: A connection that carried nothing for the first is asked for a sign of life, and given up after the second. Without
-#: it, a network that comes back after a minute would wait for TCP's next attempt, which may be another minute away.
+#: A connection that is idle for the first is pinged, and closed if the ping is not answered within the second.
+#: Otherwise, when a network recovers after a minute, the connection would wait for TCP's next retransmission, which may
+#: be another minute away.
 _QUIET_MS, _SILENT_MS = 2_000, 3_000
-#: What an attempt to connect may take: a machine that is down does not even refuse.
+#: The time limit of an attempt to connect: a machine that is down does not even refuse.
 _CONNECT_MS = 2_000
-#: A channel that carries no calls disconnects after this, and connects again with the next: nodes that have little to
-#: do with each other do not keep a connection for each pair.
+#: An unused channel disconnects after this, and connects again with the next call: nodes that rarely communicate do not
+#: keep a connection for each pair.
 _IDLE_MS = 20_000
 
 OPTIONS: tuple[tuple[str, int], ...] = (
@@ -46,14 +47,14 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_metadata_size", _METADATA_BYTES_MAX),
     ("grpc.keepalive_time_ms", _QUIET_MS),
     ("grpc.keepalive_timeout_ms", _SILENT_MS),
-    # The larger of the two counts, and this one is a minute by default.
+    # The larger of this and the time-out above counts, and this one is a minute by default.
     ("grpc.http2.ping_timeout_ms", _SILENT_MS),
     ("grpc.http2.max_pings_without_data", 0),
 )
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     *OPTIONS,
     ("grpc.so_reuseport", 0),
-    # More often is an attack: the other side's connection is closed.
+    # Pings that come more often are treated as an attack: gRPC closes the connection.
     ("grpc.http2.min_ping_interval_without_data_ms", _QUIET_MS // 2),
 )
 _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
@@ -74,7 +75,7 @@ _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
 
 
 class Dialer:
-    """Makes channels from one node to others. Of those that `address_of` does not know, it knows what they told."""
+    """A factory of channels to other nodes; it falls back to advertised addresses for nodes unknown to `address_of`."""
 
     def __init__(
         self, identity: Identity, address_of: Callable[[NodeId], str | None], credentials: CredentialSource | None
@@ -85,16 +86,16 @@ class Dialer:
         self._advertised: dict[NodeId, str] = {}
 
     def learn_address(self, node: NodeId, address: str) -> None:
-        """A node has said where it listens."""
+        """Remember the address that a node advertises."""
         self._advertised[node] = address
 
     @property
     def credentials(self) -> PeerCredentials | None:
-        """What the next channel has."""
+        """The credentials of the next channel."""
         return None if self._credentials is None else self._credentials.now()
 
     def address(self, node: NodeId) -> str:
-        """Where a node is. Raises Unreachable."""
+        """Return the address of a node. Raises Unreachable."""
         address = self._address_of(node) or self._advertised.get(node)
         if address is None:
             raise Unreachable(node, "its address is not known", sent=False)
@@ -103,7 +104,7 @@ class Dialer:
         return address
 
     def dial(self, node: NodeId, address: str) -> grpc.Channel:
-        """A channel to a node at an address; it connects when it is used."""
+        """Return a channel to a node at an address; it connects when it is used."""
         own = self.credentials
         if own is None:
             return grpc.insecure_channel(address, options=_CHANNEL_OPTIONS)
@@ -114,7 +115,7 @@ class Dialer:
 
 
 def server_credentials(source: CredentialSource) -> grpc.ServerCredentials:
-    """For `add_secure_port`: those of the source at each new connection, whose other end must have a certificate."""
+    """Return credentials for `add_secure_port`: the source's current ones, requiring a certificate from the client."""
     seen = source.now()
 
     def configuration(own: PeerCredentials) -> grpc.ServerCertificateConfiguration:
@@ -132,11 +133,11 @@ def server_credentials(source: CredentialSource) -> grpc.ServerCredentials:
 
 
 def code_of(call: Any) -> int | None:
-    """The code that the other node gave to a call that failed; None if it said nothing."""
+    """Return the code that the other node gave to a failed call; None if it gave none."""
     code = dict(call.trailing_metadata() or ()).get(CODE_KEY)
     return int(code) if code is not None else None
 
 
 def call_error(call: Any) -> str:
-    """Why a call is over, for people."""
+    """Return the reason why a call ended, for messages."""
     return str(call.details() or call.code())

@@ -1,21 +1,21 @@
-"""Raft's messages as bytes, and back.
+"""The encoding of Raft's messages as bytes.
 
     batch      u32 messages | message*
     message    u8 kind | u32 group | u64 term | body
-    body       the message's own fields in their order, u64 a number and u8 a truth, except:
+    body       the message's own fields in their order, u64 for a number and u8 for a boolean, except:
       append         u64 prev_index | u64 prev_term | u64 commit | u32 entries | entry* | the entries' data
       offer          u64 index | u64 term | membership | u32 bytes | token
       read answer    u64 read | u8 known | u64 index, 0 if not known
     entry      u8 kind | u64 term | u32 bytes
     membership u64 version | u16 voters | u16 learners | u16 outgoing | u64*
 
-Little-endian. Not in the bytes: who sends and who receives, since the connection knows it and nobody can then speak in
+Little-endian. Not encoded: sender and receiver, since the connection determines them and a node thus cannot speak in
 another's name; an entry's index, since entries follow `prev_index` without a gap.
 
-Bytes come from elsewhere, so every length is compared with what is there before anything is made from it, and the
-number of messages and entries is limited, since an object takes more memory than its bytes. What cannot be is
-ValueError: unknown kinds, a truth that is neither 0 nor 1, terms that fall, bytes that nothing explains. There is one
-form only: what can be decoded is encoded to the same bytes again.
+The bytes are untrusted: every length is checked against the bytes that are left before an object is made, and the
+number of messages and entries is limited, since an object takes more memory than its bytes. Invalid input raises
+ValueError: unknown kinds, booleans other than 0 or 1, falling terms, trailing bytes. The encoding is unique: decoding
+and encoding again yields the same bytes.
 
 Pure: any thread.
 """
@@ -52,13 +52,13 @@ from saros_cluster.raft.messages import (
 )
 from saros_cluster.raft.progress import IN_FLIGHT_BYTES_MAX
 
-#: The largest batch; gRPC refuses what is longer before it is read.
+#: The limit of a batch; gRPC refuses larger ones before reading them.
 BATCH_BYTES_MAX = 16 << 20
-#: A batch of so much takes no more: the next one is made while this one is on its way.
+#: A batch of this size is not extended: the next one is made while it is being sent.
 BATCH_BYTES_ENOUGH = 1 << 20
-#: Messages of a batch. More would save nothing; their objects take some ten times their bytes.
+#: The limit of messages in a batch. More would save nothing; their objects take about ten times their bytes.
 BATCH_MESSAGES_MAX = 4_096
-#: Entries of a batch: all that a leader may have in flight to a follower, if they were empty.
+#: The limit of entries in a batch: as many empty ones as a leader may have in flight to a follower.
 BATCH_ENTRIES_MAX = IN_FLIGHT_BYTES_MAX // ENTRY_OVERHEAD_BYTES
 
 _COUNT = struct.Struct("<I")
@@ -75,7 +75,7 @@ _APPEND_KIND, _OFFER_KIND, _READ_ANSWER_KIND = 20, 21, 22
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A message as parts to be joined; the entries' data are parts of their own and are not copied."""
+    """An encoded message in parts; the entries' data are separate parts and are not copied."""
 
     parts: tuple[bytes, ...]
     size_bytes: int
@@ -84,13 +84,13 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class _Plain:
-    """The form of a message whose fields are numbers and truths."""
+    """The encoding of a message whose fields are numbers and booleans."""
 
     kind: int
     make: Callable[..., Message]
     names: tuple[str, ...]
     body: struct.Struct
-    #: Places of the truths.
+    #: The places of the booleans.
     truths: tuple[int, ...]
 
 
@@ -117,7 +117,7 @@ _PLAIN_KINDS = {plain.kind: plain for plain in _PLAIN.values()}
 
 
 def encode_message(message: Message) -> Frame:
-    """A message, ready to be joined with others."""
+    """Encode a message, ready to be joined with others."""
     match message:
         case Append():
             return _encode_append(message)
@@ -133,7 +133,7 @@ def encode_message(message: Message) -> Frame:
 
 
 def join(frames: Sequence[Frame]) -> bytes:
-    """The batch of those; the only copy of their data."""
+    """Join frames into a batch; the only copy of their data."""
     parts = [_COUNT.pack(len(frames))]
     for frame in frames:
         parts += frame.parts
@@ -141,12 +141,12 @@ def join(frames: Sequence[Frame]) -> bytes:
 
 
 def encode_batch(messages: Sequence[Message]) -> bytes:
-    """The batch of messages that fit into one."""
+    """Encode messages that fit into one batch."""
     return join([encode_message(message) for message in messages])
 
 
 def batch_length(frames: Sequence[Frame]) -> int:
-    """How many of the first frames make a batch: 0, if the first does not fit into any."""
+    """Return the number of leading frames that make a batch; 0 if the first one exceeds the limits by itself."""
     size, entries = _COUNT.size, 0
     for place, frame in enumerate(frames):
         size += frame.size_bytes
@@ -190,7 +190,7 @@ def _encode_snapshot(snapshot: Snapshot) -> tuple[bytes, ...]:
 
 
 def decode_batch(data: bytes, sender: NodeId, receiver: NodeId) -> list[Message]:
-    """The messages of a batch between two nodes. Raises ValueError for anything that `join` does not make."""
+    """Decode the messages of a batch between two nodes. Raises ValueError for anything that `join` does not make."""
     reader = _Reader(data, sender, receiver)
     (count,) = reader.numbers(_COUNT)
     if count > BATCH_MESSAGES_MAX:
@@ -203,7 +203,7 @@ def decode_batch(data: bytes, sender: NodeId, receiver: NodeId) -> list[Message]
 
 
 class _Reader:
-    """Bytes, and how far they are read."""
+    """A cursor over the bytes of a batch."""
 
     __slots__ = ("_data", "_place", "entries_left", "receiver", "sender")
 
@@ -212,28 +212,28 @@ class _Reader:
         self._place = 0
         self.sender = sender
         self.receiver = receiver
-        #: How many entries may still come.
+        #: The number of entries that may still follow.
         self.entries_left = BATCH_ENTRIES_MAX
 
     @property
     def left(self) -> int:
-        """Bytes not read."""
+        """The number of bytes not read yet."""
         return len(self._data) - self._place
 
     def expect(self, size: int) -> None:
-        """Raise ValueError unless so many bytes are left."""
+        """Raise ValueError unless `size` bytes are left."""
         if size > self.left:
             raise ValueError(f"{size} bytes wanted where {self.left} are left")
 
     def numbers(self, form: struct.Struct) -> tuple[int, ...]:
-        """The next numbers."""
+        """Read the next numbers."""
         self.expect(form.size)
         numbers = form.unpack_from(self._data, self._place)
         self._place += form.size
         return numbers
 
     def data(self, size: int) -> bytes:
-        """The next bytes, copied."""
+        """Read the next bytes, copied."""
         self.expect(size)
         self._place += size
         return self._data[self._place - size : self._place]

@@ -11,20 +11,20 @@ from saros_cluster.placement.ring import NodeId
 
 @dataclass(slots=True)
 class PeerCounters:
-    """Of one peer, since the start. Only Raft's messages are counted, with their bytes on the wire."""
+    """The counters of one peer since the start. Only Raft's messages are counted, with their bytes on the wire."""
 
     messages_sent: int = 0
     bytes_sent: int = 0
-    #: Never sent: the queue was full, or the message too large.
+    #: Messages never sent: the queue was full, or the message too large.
     messages_dropped: int = 0
     messages_received: int = 0
     bytes_received: int = 0
-    #: Connections for Raft's messages that were made after the first.
+    #: Connections for Raft's messages that were made after the first one.
     reconnects: int = 0
 
 
 class Counters:
-    """Those of all peers."""
+    """The counters of all peers."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -41,7 +41,7 @@ class Counters:
         dropped: int = 0,
         reconnects: int = 0,
     ) -> None:
-        """Add to a peer's."""
+        """Add to the counters of a peer."""
         with self._lock:
             peer = self._peers[node]
             peer.messages_sent += sent
@@ -52,6 +52,6 @@ class Counters:
             peer.reconnects += reconnects
 
     def snapshot(self) -> dict[NodeId, PeerCounters]:
-        """A copy."""
+        """Return a copy of all counters."""
         with self._lock:
             return {node: replace(peer) for node, peer in self._peers.items()}

@@ -1,12 +1,12 @@
-"""`GrpcPeers`: a node's end of the conversation, over gRPC.
+"""`GrpcPeers`: a node's connection to all others, over gRPC.
 
     send    -> lane (one per peer)  ==Raft==>    serving  -> receive(sender, messages)
     call    -> calls                --Call-->    serving  -> handler(sender, request) -> answer
     stream  -> calls                --Stream-->  serving  -> handler(sender, request) -> answers
 
-Each direction is a connection of the node that speaks. Which node is meant and which one speaks stands in every call
-(`handshake.py`); between machines both prove it with certificates. gRPC runs with threads, not on an asyncio loop:
-`docs/decisions/cluster.md` has the numbers.
+Each direction is a connection opened by the node that sends. Every call names its sender and its receiver
+(`handshake.py`); between machines both prove their identity with certificates. gRPC runs with threads, not on an
+asyncio loop: `docs/decisions/cluster.md` has the numbers.
 
 Thread-safe. Handlers and `receive` run on gRPC's threads: `receive` on one for each sender, in order.
 """
@@ -40,7 +40,7 @@ class CannotListen(Exception):
 
 
 class GrpcPeers:
-    """Implements `Peers`. `address_of` says where a node is at the moment, as host:port, or None."""
+    """`Peers` over gRPC. `address_of` returns the current address of a node as host:port, or None."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class GrpcPeers:
         calls: Mapping[str, CallHandler],
         streams: Mapping[str, StreamHandler],
     ) -> int:
-        """Answer others from now on; once. Returns the port, which gRPC chooses if it is 0. Raises CannotListen."""
+        """Start to serve other nodes; call once. Return the port, chosen by gRPC if 0 is given. Raises CannotListen."""
         assert self._server is None
         if self._credentials is None and not is_loopback(host):
             raise CannotListen(
@@ -100,7 +100,7 @@ class GrpcPeers:
         return int(server.add_secure_port(address, server_credentials(own)))
 
     def send(self, node: NodeId, messages: Sequence[Message]) -> None:
-        """See `Peers.send`."""
+        """Send Raft's messages to a node, as `Peers.send` does."""
         lane = self._lanes.get(node) or self._open_lane(node)
         if lane is not None:
             lane.send(messages)
@@ -116,19 +116,19 @@ class GrpcPeers:
             return self._lanes[node]
 
     def call(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> bytes:
-        """See `Peers.call`."""
+        """Call a node, as `Peers.call` does."""
         return self._calls.call(node, name, request, timeout_s)
 
     def stream(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> Generator[bytes, None, None]:
-        """See `Peers.stream`."""
+        """Start a stream from a node, as `Peers.stream` does."""
         return self._calls.stream(node, name, request, timeout_s)
 
     def counters(self) -> dict[NodeId, PeerCounters]:
-        """What went and came, per peer."""
+        """Return the counters of traffic, per peer."""
         return self._counters.snapshot()
 
     def close(self) -> None:
-        """Cancel all, and wait for handlers that still run. Idempotent."""
+        """Cancel all calls, and wait for handlers that still run. Idempotent."""
         with self._lock:
             self._closed = True
             lanes, self._lanes = list(self._lanes.values()), {}

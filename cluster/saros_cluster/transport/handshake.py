@@ -1,18 +1,18 @@
-"""The peers' identities: what the metadata of every call contains, and what the other side checks first.
+"""The identities of peers: the metadata of every call, and its verification by the server side.
 
     saros-protocol   PEER_PROTOCOL           another one is refused with 2015
     saros-cluster    the cluster's id        a mismatch of this and the next two is refused with 2019
-    saros-sender     who asks
-    saros-receiver   whom it means to ask
-    saros-address    where who asks listens; may be missing
+    saros-sender     the calling node
+    saros-receiver   the node that it means to call
+    saros-address    the address on which the caller listens; optional
 
-An address is no identity: a node may have moved, and another may have taken its place, so the caller says whom it
-means. With certificates the sender must also prove who it is. A node's certificate has two names (SANs):
+An address is no identity: a node may have moved, and another may have taken its place, so the caller names the node
+that it means. With certificates the sender must also prove its identity. A node's certificate has two names (SANs):
 
-    URI:saros://<cluster>/node/<id>         what the side that is asked compares with `saros-sender`
-    DNS:node-<id>.<cluster>.saros           what the side that asks compares with the node it means
+    URI:saros://<cluster>/node/<id>         the server side compares it with `saros-sender`
+    DNS:node-<id>.<cluster>.saros           the client side compares it with the node that it calls
 
-Without certificates the claim is believed, so plaintext goes over this machine's loopback addresses only.
+Without certificates the sender is trusted, so plaintext is limited to this machine's loopback addresses.
 
 Pure: any thread.
 """
@@ -27,11 +27,11 @@ from typing import Protocol
 from saros_cluster.node.cluster_file import is_address
 from saros_cluster.placement.ring import NodeId
 
-#: Raised with every change that an older node would not understand: of the handshake, of the codec.
+#: Increased with every change of the handshake or the codec that an older node would not understand.
 PEER_PROTOCOL = 2
 PROTOCOL_KEY, CLUSTER_KEY = "saros-protocol", "saros-cluster"
 SENDER_KEY, RECEIVER_KEY, ADDRESS_KEY = "saros-sender", "saros-receiver", "saros-address"
-#: Where gRPC puts the URIs of the other side's certificate.
+#: The key under which gRPC stores the URIs of the other side's certificate.
 _URIS = "peer_uri"
 _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _NODE = re.compile(r"[0-9]{1,20}")
@@ -41,7 +41,7 @@ Metadata = tuple[tuple[str, str], ...]
 
 
 class Refused(Exception):
-    """The other side is not who it should be, or means somebody else."""
+    """The other side has a different identity, or meant to call another node."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -64,39 +64,39 @@ class Identity:
 
     @property
     def uri(self) -> str:
-        """The certificate's URI."""
+        """The URI in the node's certificate."""
         return f"saros://{self.cluster}/node/{self.node}"
 
     @property
     def host_name(self) -> str:
-        """The certificate's DNS name."""
+        """The DNS name in the node's certificate."""
         return f"node-{self.node}.{self.cluster}.saros"
 
 
 @dataclass(frozen=True, slots=True)
 class PeerCredentials:
-    """For mutual TLS, each as PEM: the cluster's own authority, this node's certificate, its key."""
+    """Credentials for mutual TLS, each as PEM: the cluster's own authority, this node's certificate, its key."""
 
     ca: bytes
     certificate: bytes
     key: bytes = field(repr=False)
 
     def now(self) -> PeerCredentials:
-        """A source of itself: these do not change."""
+        """Return these credentials: they are a source of themselves and do not change."""
         return self
 
 
 class CredentialSource(Protocol):
-    """Where credentials come from while a node runs: certificates are renewed."""
+    """A source of credentials while a node runs: certificates are renewed."""
 
     def now(self) -> PeerCredentials:
-        """For new connections; the same object as long as they are the same. Any thread."""
+        """Return the credentials for new connections; the same object while they are unchanged. Any thread."""
 
 
 def handshake_metadata(identity: Identity, receiver: NodeId) -> Metadata:
-    """What a call of this node to another begins with.
+    """Return the metadata of a call from this node to another.
 
-    It says where this node listens: who is new may not have heard of it, and could not answer.
+    It includes the address on which this node listens: the receiver may not know a new node yet, and could not answer.
     """
     address = ((ADDRESS_KEY, identity.address),) if identity.address else ()
     return (
@@ -109,7 +109,7 @@ def handshake_metadata(identity: Identity, receiver: NodeId) -> Metadata:
 
 
 def advertised_address(metadata: Mapping[str, object]) -> str | None:
-    """Where a sender that was verified says that it listens, if it does."""
+    """Return the address that a verified sender advertises, if any."""
     address = metadata.get(ADDRESS_KEY)
     return address if isinstance(address, str) and is_address(address) else None
 
@@ -117,7 +117,7 @@ def advertised_address(metadata: Mapping[str, object]) -> str | None:
 def verified_sender(
     identity: Identity, metadata: Mapping[str, object], certificate: Mapping[str, Iterable[bytes]] | None
 ) -> NodeId:
-    """Who asks this node. `certificate` is gRPC's auth context, None without TLS. Raises Refused."""
+    """Return the node that calls this one. `certificate` is gRPC's auth context, None without TLS. Raises Refused."""
     protocol = metadata.get(PROTOCOL_KEY)
     if protocol != str(PEER_PROTOCOL):
         raise Refused(_WRONG_VERSION, f"{_name(identity)} speaks protocol {PEER_PROTOCOL}, not {protocol}")

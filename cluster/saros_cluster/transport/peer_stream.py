@@ -2,14 +2,14 @@
 
     send -> Outbox -> batches -> one client-streaming call, for as long as it lives
               |                       |
-              full: the oldest go     lost, or refused: wait 50 ms ... 1 s, connect again
+              full: drop the oldest   lost, or refused: wait 50 ms ... 1 s, connect again
 
 A lane has a connection of its own, so that the bytes of a snapshot do not delay a heartbeat. It connects when there is
-something to send, and sends only after the other side has greeted back, so what waits is the newest there is. All that
-waits goes as one message. What a connection had taken when it broke is lost: Raft repeats.
+something to send, and sends only after the other side has answered the handshake, so that it sends the newest messages.
+All waiting messages go as one batch. Messages that a broken connection had taken are lost: Raft repeats them.
 
-Two connections never mix: the old one is over before the next begins, and each carries its number, so that the other
-side can tell.
+Two connections never mix: the old one has ended before the next begins, and each carries a number by which the other
+side distinguishes them.
 
 Threads: `send` from any. Each lane has one that connects, and gRPC one that takes batches while a connection lives.
 """
@@ -35,14 +35,15 @@ from saros_storage.base.clock import Clock
 
 logger = logging.getLogger(__name__)
 
-#: Four times what a leader has in flight to a follower in one group: more groups at once than that must wait for Raft.
+#: Four times the bytes that a leader has in flight to a follower in one group. If more groups send at once, messages
+#: are dropped, and Raft repeats them.
 OUTBOX_BYTES_MAX = 32 << 20
 OUTBOX_MESSAGES_MAX = 4 * BATCH_MESSAGES_MAX
 BACKOFF_S_MIN, BACKOFF_S_MAX = 0.05, 1.0
 
 
 class Outbox:
-    """Frames that wait for one peer. Thread-safe."""
+    """The frames that wait for one peer. Thread-safe."""
 
     def __init__(self, bytes_max: int = OUTBOX_BYTES_MAX, messages_max: int = OUTBOX_MESSAGES_MAX) -> None:
         self._bytes_max = bytes_max
@@ -54,7 +55,7 @@ class Outbox:
         self._closed = False
 
     def put(self, frames: Sequence[Frame]) -> int:
-        """Add frames, and forget the oldest if there are too many. Returns how many it forgot."""
+        """Add frames, and drop the oldest if there are too many. Return the number of dropped frames."""
         with self._changed:
             if self._closed:
                 return len(frames)
@@ -67,13 +68,13 @@ class Outbox:
             return before - len(self._frames)
 
     def wait(self) -> bool:
-        """Wait until there is something. False: closed."""
+        """Wait until there is a frame; return False if closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._frames or self._closed)
             return not self._closed
 
     def take(self, is_over: Callable[[], bool]) -> list[Frame]:
-        """Wait, and take what fits into one batch; nothing if `is_over`, or closed."""
+        """Wait, and remove the frames of one batch; return none if `is_over` or closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._frames or self._closed or is_over())
             if self._closed or is_over():
@@ -84,12 +85,12 @@ class Outbox:
             return taken
 
     def notify(self) -> None:
-        """Let those who wait look whether it is over."""
+        """Wake up the waiting threads to check `is_over`."""
         with self._changed:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Forget all, and take no more."""
+        """Drop all frames, and accept no more."""
         with self._changed:
             self._closed = True
             self._frames.clear()
@@ -98,7 +99,7 @@ class Outbox:
 
 
 class Connection:
-    """One call's batches: an iterator that gRPC's thread asks. It gives nothing before `open` and after `end`."""
+    """The batches of one call, an iterator read by gRPC's thread. It yields nothing before `open` and after `end`."""
 
     def __init__(self, outbox: Outbox, sent: Callable[[Sequence[Frame], int], None]) -> None:
         self._outbox = outbox
@@ -119,22 +120,22 @@ class Connection:
         return batch
 
     def open(self) -> None:
-        """The other side has greeted back."""
+        """Note that the other side has answered the handshake."""
         self._opened.set()
 
     def end(self) -> None:
-        """It is over, for whatever reason."""
+        """Note that the connection has ended, for any reason."""
         self._ended.set()
         self._opened.set()
         self._outbox.notify()
 
     def wait_for_end(self) -> None:
-        """Wait until it is over."""
+        """Wait until the connection has ended."""
         self._ended.wait()
 
 
 class PeerStream:
-    """See the module. `boot` tells this process from those before it."""
+    """The lane of messages to one peer. `boot` distinguishes this process from earlier ones of the same node."""
 
     def __init__(
         self, identity: Identity, node: NodeId, boot: int, dialer: Dialer, counters: Counters, clock: Clock
@@ -147,12 +148,12 @@ class PeerStream:
         self._clock = clock
         self._outbox = Outbox()
         self._closed = threading.Event()
-        #: Attempts, and how many of them the other side accepted.
+        #: The attempts to connect, and how many of them the other side accepted.
         self._attempts = 0
         self._accepted = 0
-        #: The last trouble that was logged: each is logged once.
+        #: The last problem that was logged: repetitions are not logged.
         self._trouble: str | None = None
-        #: Held while a call is begun, which must not happen after `close`.
+        #: Held while a call is started, which must not happen after `close`.
         self._starting = threading.Lock()
         self._channel: grpc.Channel | None = None
         self._thread = threading.Thread(target=self._run, name=f"saros-lane-{node}", daemon=True)
@@ -171,7 +172,7 @@ class PeerStream:
             self._counters.add(self._node, dropped=dropped)
 
     def close(self) -> None:
-        """Drop what waits, and end the connection."""
+        """Drop waiting messages, and end the connection."""
         with self._starting:
             self._closed.set()
         self._outbox.close()
@@ -188,7 +189,7 @@ class PeerStream:
             backoff_s = min(2 * backoff_s, BACKOFF_S_MAX)
 
     def _connect(self) -> float:
-        """Connect, and send until it is over. Returns how long it lived, in seconds."""
+        """Connect, and send until the connection ends. Return its lifetime in seconds."""
         connection = Connection(self._outbox, self._count)
         try:
             self._channel = self._dialer.dial(self._node, self._dialer.address(self._node))

@@ -1,16 +1,16 @@
-"""Serving other nodes' requests: Raft's batches, calls and streams, each checked before it is carried out.
+"""The server side: Raft's batches, calls and streams of other nodes, each checked before it is carried out.
 
     handshake -> name, deadline -> a place -> handler -> answer
         |             |               |          |
        2019         2002/2003        606     its own code, or 2001 and the log          (the code ends the call)
 
-Places are limited, for each kind of call by itself, so that calls which wait do not keep Raft from its thread.
+Places are limited, separately for each kind of call, so that waiting calls do not keep Raft from its threads.
 
-    connection 1 of node 7   ----m1--m2--|                        2 arrives: 1 is cancelled, and nothing of it is
-    connection 2 of node 7             --|--m3--m4--->            delivered after the first message of 2
+    connection 1 of node 7   ----m1--m2--|                        2 arrives: 1 is cancelled, and none of its messages
+    connection 2 of node 7             --|--m3--m4--->            is delivered after the first one of 2
 
 A stream's iterator is closed when the other side has cancelled it, or is lost. A generator that is running cannot be
-closed by another thread: it is closed when it yields next. An iterator of another kind is closed at once, from gRPC's
+closed by another thread: it is closed at its next yield. An iterator of another kind is closed at once, from gRPC's
 thread, while `next` may be waiting in it; its `close` must not wait, and may be called twice.
 
 Threads: gRPC's.
@@ -50,12 +50,12 @@ from saros_cluster.transport.handshake import SENDER_KEY, Identity, advertised_a
 
 logger = logging.getLogger(__name__)
 
-#: Nodes that send messages of Raft, calls, and streams at once: each has a thread while it lasts. The leader of the
-#: meta group has a lane from every other node; most nodes have a few.
+#: The limits of concurrent senders of Raft's messages, calls, and streams: each takes a thread while it lasts. The
+#: leader of the meta group has a lane from every other node; most nodes have a few.
 LANES_MAX, CALLS_MAX, STREAMS_MAX = 1_024, 64, 64
-#: Beside them, threads that refuse what is too much.
+#: All of these, and threads that refuse further ones.
 THREADS_MAX = LANES_MAX + CALLS_MAX + STREAMS_MAX + 16
-#: No call may take longer, nor a stream's next answer.
+#: The limit of a call's deadline, and of the wait for a stream's next answer.
 DEADLINE_S_MAX = 3_600
 _CONNECTION = re.compile(r"([0-9]{1,20})/([0-9]{1,20})")
 _INTERNAL, _UNKNOWN, _INVALID, _TOO_LARGE, _TOO_MANY = 2001, 2002, 2003, 2006, 606
@@ -64,7 +64,7 @@ Fields = Mapping[str, object]
 
 
 class ServingError(Exception):
-    """A call that is refused."""
+    """A call that is refused, with the code for the caller."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -73,7 +73,7 @@ class ServingError(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Arrival:
-    """A connection of a sender. Connections of one sender that follow each other share the lock."""
+    """A connection of a sender. Successive connections of one sender share the lock."""
 
     boot: int
     number: int
@@ -83,7 +83,7 @@ class _Arrival:
 
 
 class InboundStreams:
-    """Which connection of each sender is the newest."""
+    """The newest connection of each sender."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -91,7 +91,7 @@ class InboundStreams:
         self._newest: dict[NodeId, _Arrival] = {}
 
     def enter(self, sender: NodeId, boot: int, number: int, context: grpc.ServicerContext) -> _Arrival:
-        """A new connection; the one before it is cancelled. Raises ServingError."""
+        """Register a new connection, and cancel the sender's previous one. Raises ServingError."""
         with self._lock:
             old = self._newest.get(sender)
             if old is None and len(self._newest) >= LANES_MAX:
@@ -105,7 +105,7 @@ class InboundStreams:
         return arrival
 
     def deliver(self, sender: NodeId, arrival: _Arrival, messages: Sequence[Message]) -> bool:
-        """Hand messages over, unless there is a newer connection."""
+        """Deliver messages, unless there is a newer connection; return whether they were delivered."""
         with arrival.delivering:
             if self._newest.get(sender) is not arrival:
                 return False
@@ -113,14 +113,17 @@ class InboundStreams:
             return True
 
     def leave(self, sender: NodeId, arrival: _Arrival) -> None:
-        """The connection is over."""
+        """Note that the connection has ended."""
         with self._lock:
             if self._newest.get(sender) is arrival:
                 del self._newest[sender]
 
 
 class Serving:
-    """See the module. `learn_address` gets addresses that callers advertise. `secure`: verify certificates."""
+    """The handlers of a node's gRPC server.
+
+    `learn_address` is called with the addresses that callers advertise; `secure` means that certificates are verified.
+    """
 
     def __init__(
         self,
@@ -144,7 +147,7 @@ class Serving:
         self._stream_places = threading.BoundedSemaphore(STREAMS_MAX)
 
     def handlers(self) -> grpc.GenericRpcHandler:
-        """What to register with a gRPC server."""
+        """Return the handlers to register with a gRPC server."""
         methods = {
             RAFT: grpc.stream_unary_rpc_method_handler(self._raft),
             CALL: grpc.unary_unary_rpc_method_handler(self._call),
@@ -153,7 +156,7 @@ class Serving:
         return grpc.method_handlers_generic_handler(SERVICE, methods)
 
     def _authenticate(self, context: grpc.ServicerContext) -> tuple[NodeId, Fields]:
-        """Who asks, and the metadata. Raises Refused."""
+        """Return the calling node and the metadata. Raises Refused."""
         metadata: Fields = dict(context.invocation_metadata())
         certificate = context.auth_context() if self._secure else None
         return verified_sender(self._identity, metadata, certificate), metadata
@@ -255,7 +258,7 @@ def _place(places: threading.BoundedSemaphore) -> Iterator[None]:
 
 @contextmanager
 def _closing(answers: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Iterator[bytes]]:
-    """The iterator, closed at the end, and when the other side is gone."""
+    """Yield the iterator; close it at the end, or when the other side is gone."""
     close = getattr(answers, "close", None)
     if close is None:
         yield answers
@@ -269,7 +272,7 @@ def _closing(answers: Iterator[bytes], context: grpc.ServicerContext) -> Iterato
 
 
 def _refuse(context: grpc.ServicerContext, error: Exception) -> NoReturn:
-    """End the call with what went wrong."""
+    """End the call with the error."""
     code = getattr(error, "code", None)
     if not isinstance(code, int):
         logger.error("a call of a node failed", exc_info=error)

@@ -1,4 +1,4 @@
-"""Acts when a time limit has passed: one thread for all limits.
+"""Actions on exceeded time limits: one thread for all limits.
 
     with watchdog.limit(seconds, act) as limit:    act() from the watchdog's thread if the block takes longer
         ...
@@ -17,7 +17,7 @@ from saros_storage.base.clock import Clock
 
 
 class Limit:
-    """One block's."""
+    """The time limit of one block."""
 
     __slots__ = ("act", "deadline_ns", "passed")
 
@@ -29,20 +29,20 @@ class Limit:
 
 
 class Watchdog:
-    """See the module. The thread begins with the first limit."""
+    """A set of time limits, and the thread that acts on them. The thread starts with the first limit."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._changed = threading.Condition()
         self._limits: set[Limit] = set()
-        #: When the thread looks next; None: when it is told.
+        #: The time at which the thread wakes up; None if it waits for a notification.
         self._looks_ns: int | None = None
         self._closed = False
         self._thread: threading.Thread | None = None
 
     @contextmanager
     def limit(self, seconds: float, act: Callable[[], object]) -> Iterator[Limit]:
-        """See the module."""
+        """Call `act` from the watchdog's thread if the block takes longer than `seconds`."""
         limit = Limit(self._clock.monotonic_ns() + int(seconds * 1e9), act)
         with self._changed:
             self._limits.add(limit)
@@ -58,7 +58,7 @@ class Watchdog:
                 self._limits.discard(limit)
 
     def close(self) -> None:
-        """End the thread; limits no longer act."""
+        """Stop the thread; limits no longer act."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -71,7 +71,7 @@ class Watchdog:
                 limit.act()
 
     def _wait(self) -> list[Limit] | None:
-        """Wait for limits that have passed. None: closed."""
+        """Wait for limits that have passed, and return them; None if closed."""
         with self._changed:
             while not self._closed:
                 now_ns = self._clock.monotonic_ns()
