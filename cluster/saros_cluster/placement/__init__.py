@@ -1,4 +1,4 @@
 """Placement: which group of nodes holds which data. Pure: tables are values, a change makes a new one.
 
-<database, slice of time> -hash-> slot -table-> group (its head's id) -table-> members
+<database, time slice> -hash-> slot -table-> group (its head's id) -table-> members
 """

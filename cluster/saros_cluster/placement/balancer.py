@@ -1,8 +1,8 @@
 """The slot balancer: an even split of slots, or of their measured load, with few slots moved.
 
-    owners  a a a a b b      c joins        a a c c b b        who has too many gives to who has too few
+    owners  a a a a b b      c joins        a a c c b b        groups with too many slots give to those with too few
             a a c c b b      b leaves       a a c c a c
-            a a c c a c      d for c        a a d d a d        what a leaver had goes where there is room
+            a a c c a c      d for c        a a d d a d        a leaver's slots go where there is room
 
 Slots are taken in ascending order, so that the same table gives the same moves everywhere.
 
@@ -23,19 +23,19 @@ import numpy.typing as npt
 
 from saros_cluster.placement.ring import NodeId
 
-#: Owner (a head's id) of each slot.
+#: The owner (a head's id) of each slot.
 Owners: TypeAlias = npt.NDArray[np.int64]
-#: Load of each slot, in any unit.
+#: The load of each slot, in any unit.
 Loads: TypeAlias = npt.NDArray[np.float64]
-#: Of a share, what a group may have above it: until slots are moved, and when enough have been.
+#: The excess over its share, as a fraction, that a group may have before slots are moved, and after enough have been.
 _TOO_MUCH, _ENOUGH = 0.2, 0.05
-#: Of a share: a slot with less is not worth moving, nor one by which so little is gained. Sums are rounded, so that it
-#: could go back and forth forever.
+#: The fraction of a share below which neither a slot's load nor the gain of moving it counts. Sums are rounded, so that
+#: a slot could otherwise move back and forth forever.
 _NOTHING = 1e-6
 
 
 def rebalanced(owners: Owners, heads: Collection[NodeId]) -> Owners:
-    """Owners among `heads` only, no two of which have counts that differ by more than one."""
+    """Return owners among `heads` only, whose slot counts differ by at most one."""
     assert heads
     held = {head: np.flatnonzero(owners == head).tolist() for head in sorted(heads)}
     shares = _shares(len(owners), {head: len(slots) for head, slots in held.items()})
@@ -53,19 +53,19 @@ def rebalanced(owners: Owners, heads: Collection[NodeId]) -> Owners:
 
 
 def _shares(slots: int, counts: dict[NodeId, int]) -> dict[NodeId, int]:
-    """How many each is to have: those who have most keep the remainder."""
+    """Return the number of slots that each head should own: those that own most get the remainder."""
     share, remainder = divmod(slots, len(counts))
     ordered: Sequence[NodeId] = sorted(counts, key=lambda head: (-counts[head], head))
     return {head: share + (place < remainder) for place, head in enumerate(ordered)}
 
 
 def totals(owners: Owners, heads: Collection[NodeId], loads: Loads) -> dict[NodeId, float]:
-    """The load of each group."""
+    """Return the load of each group."""
     return {head: float(loads[owners == head].sum()) for head in sorted(heads)}
 
 
 def balanced_by_load(owners: Owners, heads: Collection[NodeId], loads: Loads) -> Owners:
-    """Owners such that no group has much more of the load than another, as far as slots can be moved to that end."""
+    """Return owners such that no group has much more load than its share, as far as moving slots can achieve that."""
     found, sums = owners.copy(), totals(owners, heads, loads)
     share = sum(sums.values()) / len(sums)
     if max(sums.values()) <= share * (1 + _TOO_MUCH):
@@ -79,7 +79,7 @@ def balanced_by_load(owners: Owners, heads: Collection[NodeId], loads: Loads) ->
         gap = sums[giver] - sums[taker]
         slots = np.flatnonzero((found == giver) & (loads > share * _NOTHING) & (loads < gap - share * _NOTHING))
         if not len(slots):
-            givers.remove(giver)  # what it has is too much for anybody, each by itself
+            givers.remove(giver)  # each of its slots is too large for any other group
             continue
         slot = slots[np.argmin(np.abs(loads[slots] - gap / 2))]
         found[slot] = taker

@@ -1,16 +1,16 @@
-"""Who is in which group: as few changes as even shares and racks allow.
+"""The choice of the members of groups: as few changes as even shares and racks allow.
 
-    keep     a member stays while it lives; so what was chosen by hand stays chosen
+    keep     a member stays while it lives; so manually chosen members stay
     fill     an empty place goes to a rack that the group does not have yet, then to the node with the fewest places,
              then to the next node on the ring
-    racks    of two members in one rack, one gives way to a node in a rack that the group does not have
-    even     a node that has two places more than another gives it one: so joining nodes get their share, and all nodes
-             get theirs on request
+    racks    of two members in one rack, one is replaced by a node in a rack that the group does not have
+    even     a node that has at least two places more than another gives it one: so joining nodes get their share, and
+             all nodes get theirs on request
 
 The voters of the meta group are chosen likewise (`chosen_voters`): of all nodes, a few.
 
-The first groups are those of the ring: each node, and those that follow it. Nodes of unknown racks ("") are
-each a rack of their own. A group's head is its first member while it lives. Pure: any thread.
+The first groups are those of the ring: each node, and those that follow it. Nodes of unknown racks ("") are each a rack
+of their own. A group's head is its first member while it lives. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from collections.abc import Collection, Mapping, Sequence
 
 from saros_cluster.placement.ring import NodeId, Ring
 
-#: How many voters the meta group may be given, and how many it has if nothing else is said: it goes on without two of
-#: them, and each entry needs the disks of three.
+#: The possible numbers of voters of the meta group, and the default: it tolerates the loss of two of them, and each
+#: entry waits for the disks of three.
 META_VOTERS, META_VOTERS_DEFAULT = (3, 5, 7), 5
 Members = Mapping[NodeId, tuple[NodeId, ...]]
-#: How many voters the meta group may be given, and how many it has if nothing else is said: it goes on without two of
-#: them, and each entry needs the disks of three.
+#: The possible numbers of voters of the meta group, and the default: it tolerates the loss of two of them, and each
+#: entry waits for the disks of three.
 META_VOTERS, META_VOTERS_DEFAULT = (3, 5, 7), 5
 
 
 def first_members(nodes: Collection[NodeId], replicas: int, racks: Mapping[NodeId, str]) -> Members:
-    """By head, of a new cluster."""
+    """Return the members of each group of a new cluster, by head."""
     ring = Ring(nodes)
     return chosen_members({node: ring.group(node, replicas) for node in ring.nodes}, nodes, replicas, racks, nodes)
 
@@ -42,9 +42,10 @@ def chosen_members(
     racks: Mapping[NodeId, str],
     takers: Collection[NodeId] = (),
 ) -> Members:
-    """By head, with `replicas` members each, or all that live.
+    """Return the members of each group, by head: `replicas` each, or all live nodes if there are fewer.
 
-    `groups`: those that there are to be, as they are; a new one has no members. `takers`: who gets places of others.
+    `groups` has the wanted groups with their current members; a new one has none. `takers` are the nodes that get
+    places from others to even out the shares.
     """
     seats = _Assignment(groups, live, replicas, racks)
     for head in seats.members:
@@ -59,8 +60,8 @@ def chosen_voters(
 ) -> tuple[NodeId, ...]:
     """Return `count` voters of the live nodes, or all of them, sorted.
 
-    Current voters stay while they live and are not too many. Those that come first in `current` stay rather than later
-    ones, and the first of all is not replaced for the sake of racks.
+    Current voters stay while they live, unless there are more than `count`. Those that come first in `current` take
+    precedence, and the first one is not replaced for the sake of racks.
     """
     kept = [node for node in current if node in live]
     while len(kept) > count:
@@ -73,7 +74,7 @@ def chosen_voters(
 
 
 class _Assignment:
-    """The groups while they are made."""
+    """The members of all groups while they are being chosen."""
 
     def __init__(
         self,
@@ -87,31 +88,31 @@ class _Assignment:
         self._live = set(live)
         self._racks = racks
         self._size = min(replicas, len(self._live))
-        #: In ring order.
+        #: The members by head, in ring order.
         self.members: dict[NodeId, list[NodeId]] = {}
         for head in self._ring.nodes:
             if head in groups:
                 kept = [node for node in groups[head] if node in self._live and node != head]
                 self.members[head] = [head, *kept] if head in self._live else kept
-        #: By node: its groups, by their heads.
+        #: The groups of each node, by their heads.
         self._places: dict[NodeId, list[NodeId]] = {node: [] for node in self._ring.nodes}
         for head, members in self.members.items():
             for node in members:
                 self._places[node].append(head)
 
     def _sharing(self, node: NodeId, members: Collection[NodeId]) -> int:
-        """How many of the others are in the node's rack."""
+        """Return how many of the other members are in the node's rack."""
         rack = self._racks.get(node, "")
         return sum(1 for other in members if other != node and rack and self._racks.get(other, "") == rack)
 
     def _crowds(self, members: Collection[NodeId]) -> Counter[str]:
-        """By rack: the number of members; nobody is in an unknown rack."""
+        """Return the number of members in each rack; unknown racks are not counted."""
         found = Counter(self._racks.get(node, "") for node in members)
         del found[""]
         return found
 
     def _others(self, head: NodeId) -> list[NodeId]:
-        """Who could become a member of a group, in ring order behind its head."""
+        """Return the live nodes that are not members of a group, in ring order from its head."""
         nodes, place, members = self._ring.nodes, self._places_on_ring[head], self.members[head]
         around = (*nodes[place:], *nodes[:place])
         return [node for node in around if node in self._live and node not in members]
@@ -126,7 +127,7 @@ class _Assignment:
         self._places[node].append(head)
 
     def fill(self, head: NodeId) -> None:
-        """Give every empty place of a group to somebody."""
+        """Fill the empty places of a group."""
         members = self.members[head]
         while len(members) < self._size:
             crowds, racks, places = self._crowds(members), self._racks, self._places
@@ -134,7 +135,7 @@ class _Assignment:
             self._put(head, min(others, key=lambda node: (crowds[racks.get(node, "")], len(places[node]))))
 
     def spread_over_racks(self, head: NodeId) -> None:
-        """Let nobody share a rack who need not."""
+        """Replace members that share a rack, if a node of another rack is available."""
         members = self.members[head]
         for node in members[:0:-1]:
             if self._sharing(node, members):
@@ -144,17 +145,17 @@ class _Assignment:
                     self._put(head, min(free, key=lambda other: len(self._places[other])), node)
 
     def even(self, takers: Sequence[NodeId]) -> None:
-        """Let those who have two places more than a taker give it one, where no rack is shared because of it."""
+        """Give each taker places of nodes that have at least two more than it, unless members would share a rack."""
         while any(self._take(taker) for taker in takers):
             pass
 
     def _take(self, taker: NodeId) -> bool:
-        """One place more for it; from one to the next, if nobody who has too many can give it directly."""
+        """Give the taker one more place, in several steps if no node with too many can give it directly."""
         if max(map(len, self._places.values())) <= len(self._places[taker]) + 1:
             return False
         givers = sorted(self._ring.nodes, key=lambda node: -len(self._places[node]))
         known = deque([taker])
-        steps: dict[NodeId, tuple[NodeId, NodeId]] = {}  # by giver: in which group, to whom
+        steps: dict[NodeId, tuple[NodeId, NodeId]] = {}  # by giver: the group, and the node that takes its place there
         while known:
             node = known.popleft()
             for giver in givers:
@@ -171,7 +172,7 @@ class _Assignment:
     def _transferable_group(
         self, giver: NodeId, taker: NodeId, steps: Mapping[NodeId, tuple[NodeId, NodeId]]
     ) -> NodeId | None:
-        """The group in which one may make place for the other, and that no step after this one changes."""
+        """Return a group in which the taker can replace the giver, and which no later step changes, or None."""
         later, node = set(), taker
         while node in steps:
             head, node = steps[node]

@@ -1,4 +1,4 @@
-"""The ring: nodes in the order of their ids' hashes; who follows whom.
+"""The ring: all nodes in the order of their ids' hashes.
 
     ring  7 -> 2 -> 9 -> 4 -> 7 ...      the group headed by 9, three replicas: 9, 4, 7
 
@@ -12,20 +12,20 @@ from typing import NewType
 
 import mmh3
 
-#: Issued by the cluster, once; an address is no identity.
+#: The id of a node, issued by the cluster once; an address is no identity.
 NodeId = NewType("NodeId", int)
 
 
 class Ring:
-    """See the module. An immutable value."""
+    """The nodes of a cluster in ring order; an immutable value."""
 
     def __init__(self, nodes: Iterable[NodeId]) -> None:
-        """Of distinct nodes; equal hashes are ordered by id."""
-        #: All nodes, clockwise.
+        """Order distinct nodes by the hash of their id; equal hashes by id."""
+        #: All nodes, in ring order.
         self.nodes = tuple(sorted(set(nodes), key=lambda node: (_position(node), node)))
 
     def group(self, head: NodeId, replicas: int) -> tuple[NodeId, ...]:
-        """The head and those that follow it, as many as there are up to `replicas`."""
+        """Return the head and the nodes that follow it: `replicas` nodes, or all if there are fewer."""
         start = self.nodes.index(head)
         count = min(replicas, len(self.nodes))
         return tuple(self.nodes[(start + i) % len(self.nodes)] for i in range(count))

@@ -1,10 +1,10 @@
-"""The partition table: nodes, groups with their members, the owner of every slot, and who held a slot before.
+"""The partition table: nodes, groups with their members, the owner of every slot, and the previous owners of some.
 
     version 12    groups  9: (9, 4, 7)   4: (4, 7, 2) ...     owners  slot 0: 9   slot 1: 4 ...
                   previous  slot 17: 4        still being moved: reads merge its old and its new holder
 
-A group is named by its head. Members are listed explicitly: `members` is the policy that fills in the lists.
-`version` is the index of the meta log entry that made the table: every node sees versions in ascending order.
+A group is named by its head. Members are listed explicitly: `members` is the policy that fills in the lists. `version`
+is the index of the meta log entry that made the table: every node sees versions in ascending order.
 
 A value: a change returns a new table. Pure: any thread.
 """
@@ -27,46 +27,48 @@ _FORMAT = 2
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A data group: `members[0]` is its head, whose id names it."""
+    """A data group, named by the id of its head, `members[0]`."""
 
     members: tuple[NodeId, ...]
 
     @property
     def head(self) -> NodeId:
-        """The node that the group is named by."""
+        """The node whose id names the group."""
         return self.members[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionTable:
-    """See the module."""
+    """One version of the assignment of slots to groups, and of groups to nodes."""
 
     version: int
     replicas: int
-    #: By head.
+    #: The groups, by head.
     groups: Mapping[NodeId, Group]
-    #: int64[slots]: head of the group that owns each slot. Never changed in place.
+    #: int64[slots]: the head of the group that owns each slot. Never changed in place.
     owners: Owners
-    #: Slots that are being moved: the head that held them before.
+    #: Slots that are being moved, with the head that owned them before.
     previous: Mapping[int, NodeId] = field(default_factory=dict)
-    #: How often slots were given to another group since the cluster was made: each such move has a number.
+    #: The number of moves of slots to another group since the cluster was created; each move has the epoch that it
+    #: starts.
     epoch: int = 0
-    #: By head: the last move that gave it slots. Who has not heard of that one does not know what it has.
+    #: By head: the last move that gave it slots. A node that does not know of this move does not know all of its slots.
     inbound: Mapping[NodeId, int] = field(default_factory=dict)
-    #: By head: the last move that took slots from it. Who has not heard of that one shows what is another's.
+    #: By head: the last move that took slots from it. A node that does not know of this move returns data that the
+    #: group no longer owns.
     outbound: Mapping[NodeId, int] = field(default_factory=dict)
 
     @staticmethod
     def first(
         nodes: list[NodeId], replicas: int, slots: int = SLOTS, racks: Mapping[NodeId, str] | None = None
     ) -> PartitionTable:
-        """The table of a new cluster: groups by the ring, slots dealt out evenly in runs. At least one node."""
+        """Return the table of a new cluster: groups by the ring, slots dealt out evenly in runs. At least one node."""
         ring = Ring(nodes)
         groups = {head: Group(members) for head, members in first_members(nodes, replicas, racks or {}).items()}
         turns = np.arange(slots) * len(ring.nodes) // slots
         return PartitionTable(0, replicas, groups, np.array(ring.nodes, np.int64)[turns])
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ queries
 
     @property
     def nodes(self) -> tuple[NodeId, ...]:
@@ -74,35 +76,35 @@ class PartitionTable:
         return Ring(self.groups).nodes
 
     def slot(self, database: str, slice_: int) -> int:
-        """The slot of a database's slice."""
+        """Return the slot of a database's slice."""
         return slot_of(database, slice_, len(self.owners))
 
     def route(self, database: str, slice_: int) -> Group:
-        """The group that owns a database's slice."""
+        """Return the group that owns a database's slice."""
         return self.owner(self.slot(database, slice_))
 
     def owner(self, slot: int) -> Group:
-        """The group that owns a slot."""
+        """Return the group that owns a slot."""
         return self.groups[NodeId(int(self.owners[slot]))]
 
     def groups_of(self, node: NodeId) -> list[Group]:
-        """The groups that a node is a member of, in order of their heads."""
+        """Return the groups that a node is a member of, in order of their heads."""
         return [self.groups[head] for head in sorted(self.groups) if node in self.groups[head].members]
 
     def slots_of(self, head: NodeId) -> list[int]:
-        """The slots that a group owns."""
+        """Return the slots that a group owns."""
         found: list[int] = np.flatnonzero(self.owners == head).tolist()
         return found
 
-    # ------------------------------------------------------------------ changing
+    # ------------------------------------------------------------------ changes
 
     def with_groups(self, groups: Iterable[Group], version: int) -> PartitionTable:
-        """With groups that are new, or have other members than before."""
+        """Return a table with groups that are new or have other members."""
         assert version > self.version
         return replace(self, version=version, groups={**self.groups, **{group.head: group for group in groups}})
 
     def moved(self, slots: Sequence[int], target: NodeId, version: int) -> PartitionTable:
-        """Slots belong to another group now: the next epoch begins. Their data is at the one that had them."""
+        """Return a table in which `target` owns the slots, in a new epoch. Their data is still at the old owners."""
         assert version > self.version
         assert target in self.groups
         assert not self.previous.keys() & set(slots)
@@ -120,14 +122,14 @@ class PartitionTable:
         )
 
     def arrived(self, slots: Sequence[int], version: int) -> PartitionTable:
-        """Slots whose data is all at their owner."""
+        """Return a table in which the slots have no previous owner: all their data is at the current one."""
         assert version > self.version
         gone = set(slots)
         left = {slot: head for slot, head in self.previous.items() if slot not in gone}
         return replace(self, version=version, previous=left)
 
     def without_groups(self, heads: Collection[NodeId], version: int) -> PartitionTable:
-        """Without groups that own nothing and hold nothing."""
+        """Return a table without groups that own no slots, now or previously."""
         assert not set(self.owners.tolist()) & set(heads)
         assert not set(self.previous.values()) & set(heads)
         groups = {known: group for known, group in self.groups.items() if known not in heads}
@@ -135,10 +137,10 @@ class PartitionTable:
         outbound = {known: epoch for known, epoch in self.outbound.items() if known not in heads}
         return replace(self, version=version, groups=groups, inbound=inbound, outbound=outbound)
 
-    # ------------------------------------------------------------------ words
+    # ------------------------------------------------------------------ encoding
 
     def to_json(self) -> dict[str, object]:
-        """As values that JSON knows; owners as [head, count] of slots in a row."""
+        """Return JSON values; owners are runs of slots as [head, count]."""
         places = np.flatnonzero(np.diff(self.owners, prepend=self.owners[0] - 1))
         counts = np.diff(places, append=len(self.owners)).tolist()
         return {
@@ -155,7 +157,7 @@ class PartitionTable:
 
     @staticmethod
     def from_json(words: Mapping[str, Any]) -> PartitionTable:
-        """The inverse. Raises ValueError, TypeError, KeyError if they are no table."""
+        """Parse the values of `to_json`. Raises ValueError, TypeError, KeyError if they are not a valid table."""
         if words["format"] != _FORMAT:
             raise ValueError("other format")
         groups = {NodeId(m[0]): Group(tuple(NodeId(int(i)) for i in m)) for m in words["groups"]}
@@ -164,7 +166,7 @@ class PartitionTable:
         previous = {int(slot): NodeId(int(head)) for slot, head in words["previous"]}
         if not set(heads) <= set(groups) or not set(previous.values()) <= set(groups):
             raise ValueError("a slot's group is missing")
-        # A table that was made before they were noted has no moves out.
+        # Older tables do not have them.
         inbound, outbound = (
             {NodeId(int(head)): int(epoch) for head, epoch in words.get(name, ())} for name in ("inbound", "outbound")
         )
