@@ -3,7 +3,7 @@
     PREPARING     new groups elect a leader; joining nodes receive the group's log as learners
                                                                             after this, no abort is possible
     MOVING        each move: the source's log closes the slots (fence), the table names their new owner, the target's
-                  log opens them (open)                                     end of stage one
+                  log opens them (open)                                     end of stage one (`docs/experiments`)
     LOADING       each node that takes over slots fetches their files, and reports it; then the source drops them
     REGROUPING    learners become voters; leaving members leave their groups
     ABORTING      instead of the above, while it is still PREPARING: learners leave again
@@ -24,7 +24,7 @@ from saros_cluster.raft.messages import GroupId
 
 
 class Stage(Enum):
-    """See the module."""
+    """The stage of a change; the module describes each."""
 
     PREPARING = "preparing"
     MOVING = "moving"
@@ -35,33 +35,33 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Slots on their way from one group to another."""
+    """Slots that move from one group to another."""
 
     source: GroupId
     target: GroupId
-    #: Rising.
+    #: Ascending.
     slots: tuple[int, ...]
-    #: The source's members when the change began: they have the data, whatever becomes of the group.
+    #: The source's members when the change began: they have the data, even if the group's members change.
     holders: tuple[NodeId, ...]
-    #: The table's once the slots are the target's: the generation of what is written there.
+    #: The table's epoch from which the target owns the slots: the generation of the data written there.
     epoch: int
-    #: The entry of the source's log behind which it takes nothing for the slots; moves are fenced in their order.
+    #: The entry of the source's log after which it rejects the slots; moves are fenced in order.
     fence: int | None = None
-    #: The target's log says so too.
+    #: True once the target's log has opened the slots, too.
     opened: bool = False
-    #: Who has all files of the slots, durably.
+    #: The nodes that have all files of the slots, durably.
     loaded: frozenset[NodeId] = frozenset()
-    #: All who need them have them: nobody reads the slots at the source any more.
+    #: True once all nodes that need the files have them: no more reads of the slots at the source.
     arrived: bool = False
-    #: The source's log says that it lets go of them.
+    #: True once the source's log has dropped the slots.
     dropped: bool = False
-    #: Nobody has what the source had: the slots begin with nothing.
+    #: True if all copies of the source's data are lost: the slots start empty.
     lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class MembershipChange:
-    """A group that gets other members."""
+    """The change of a group's members."""
 
     before: tuple[NodeId, ...]
     after: tuple[NodeId, ...]
@@ -70,27 +70,27 @@ class MembershipChange:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """See the module. `id` is the entry of the meta group's log that began it."""
+    """A change of the cluster in progress. `id` is the entry of the meta group's log that began it."""
 
     id: int
     joining: tuple[NodeId, ...]
     leaving: tuple[NodeId, ...]
-    #: Groups that are new: whether they have a leader.
+    #: The new groups, with True if the group has a leader.
     new_groups: Mapping[GroupId, bool]
     regroups: Mapping[GroupId, MembershipChange]
-    #: A move's number is its place.
+    #: The moves; the number of a move is its place here.
     moves: tuple[Move, ...]
-    #: There is no way back.
+    #: True once slots move: no abort is possible.
     going: bool = False
     aborting: bool = False
-    #: Nodes that join and are not waited for.
+    #: Joining nodes that are lost and no longer waited for.
     given_up: frozenset[NodeId] = frozenset()
-    #: New groups that began once more, since all their members were lost: the entry that said so.
+    #: New groups that were recreated because all their members were lost, with the entry that did so.
     anew: Mapping[GroupId, int] = field(default_factory=dict)
 
     @property
     def stage(self) -> Stage:
-        """How far it is."""
+        """The current stage."""
         if self.aborting:
             return Stage.ABORTING
         if not self.going:
@@ -103,40 +103,40 @@ class Change:
 
     @property
     def is_prepared(self) -> bool:
-        """Whether it may go."""
+        """True if slots may start to move."""
         return not self.aborting and all(self.new_groups.values())
 
     @property
     def blocks_drops(self) -> bool:
-        """Whether slots move, or may at any moment: a drop could reach them where they were only, or nowhere."""
+        """True while slots move or are about to: a drop could miss their data, or find no owner of it."""
         return self.is_prepared and self.stage in (Stage.PREPARING, Stage.MOVING)
 
     @property
     def is_quiescent(self) -> bool:
-        """Whether no move is half way: fenced, and not opened. Only then the next one is fenced."""
+        """True if no move is fenced and not yet opened. Only then may the next one be fenced."""
         return all(move.opened for move in self.moves if move.fence is not None)
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing is left to be done."""
+        """True if nothing is left to do."""
         return self.stage in (Stage.REGROUPING, Stage.ABORTING) and all(r.done for r in self.regroups.values())
 
     def has_arrived_at(self, node: NodeId, group: GroupId) -> bool:
-        """Whether a node has all that has arrived in a group, and that its source may let go of."""
+        """Return whether a node has all the data that has arrived in a group, and that its source may drop."""
         return all(node in m.loaded for m in self.moves if m.target == group and m.arrived and not m.lost)
 
     def with_move(self, number: int, move: Move) -> Change:
-        """With a move that is further."""
+        """Return the change with a move replaced."""
         return replace(self, moves=(*self.moves[:number], move, *self.moves[number + 1 :]))
 
     def with_regroup(self, group: GroupId, regroup: MembershipChange) -> Change:
-        """With a group that is further, or is to have other members."""
+        """Return the change with the membership change of a group replaced."""
         return replace(self, regroups={**self.regroups, group: regroup})
 
-    # ------------------------------------------------------------------ words
+    # ------------------------------------------------------------------ encoding
 
     def to_json(self) -> dict[str, object]:
-        """As values that JSON knows."""
+        """Return JSON values."""
         return {
             "id": self.id,
             "joining": self.joining,
@@ -152,7 +152,7 @@ class Change:
 
     @staticmethod
     def from_json(words: Mapping[str, Any]) -> Change:
-        """The inverse. Raises ValueError, TypeError, KeyError."""
+        """Parse the values of `to_json`. Raises ValueError, TypeError, KeyError."""
         return Change(
             int(words["id"]),
             nodes_of(words["joining"]),
@@ -171,12 +171,12 @@ class Change:
 
 
 def nodes_of(words: Sequence[Any]) -> tuple[NodeId, ...]:
-    """Ids as JSON gives them."""
+    """Parse node ids from JSON values."""
     return tuple(NodeId(int(word)) for word in words)
 
 
 def runs(slots: Sequence[int]) -> list[list[int]]:
-    """Rising slots as [first, count] of those in a row."""
+    """Return ascending slots as [first, count] of consecutive runs."""
     found: list[list[int]] = []
     for slot in slots:
         if found and sum(found[-1]) == slot:
@@ -187,7 +187,7 @@ def runs(slots: Sequence[int]) -> list[list[int]]:
 
 
 def slots_of_runs(words: Sequence[Any]) -> tuple[int, ...]:
-    """The inverse."""
+    """Return the slots of runs made by `runs`."""
     return tuple(slot for first, count in words for slot in range(int(first), int(first) + int(count)))
 
 

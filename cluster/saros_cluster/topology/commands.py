@@ -1,15 +1,16 @@
-"""Steps of growing and shrinking, as entries of the meta group's log.
+"""The steps of growing and shrinking, as entries of the meta group's log.
 
-    Admit ... Begin ─ Ready ─ Go ─ Fenced ─ Opened ─ Loaded ─ Dropped ─ Regrouped      one change, from left to right
+    Admit ... Begin ─ Ready ─ Proceed ─ Fenced ─ Opened ─ Loaded ─ Dropped ─ Regrouped     one change, left to right
                 └─ Abort
-    Dismiss     an admitted node that is not to join after all
-    Voters      other nodes vote in the meta group; Bound: of a cluster in which all nodes do so, how many are to vote
-    GiveUp      the nodes are lost for good and no longer waited for; for a group that lost its majority with them:
-      Alone     it continues with the member whose log is the newest
-      Anew      if it is new and all its members are lost, it starts again elsewhere
+    RevokeAdmission      an admitted node will not join
+    ChangeMetaVoters     other nodes vote in the meta group
+    BoundMetaVoters      limits the voters of a meta group in which all nodes vote
+    GiveUp               the nodes are lost for good and no longer waited for; for a group that lost its majority:
+      ForceSingleMember    it continues with the member whose log is the newest
+      RecreateGroup        if it is new and all its members are lost, it starts again elsewhere
 
-Every step of a change but the first, and every report on a node, names its change by id: a step that comes late, for a
-change that is over, has no effect; nor has a repeated one. Pure values: any thread.
+Every step of a change but the first, and every report on a node, names its change by id: a late step of a change that
+has ended has no effect; nor has a repeated one. Pure values: any thread.
 """
 
 from __future__ import annotations
@@ -27,37 +28,37 @@ from saros_storage.base.errors import CorruptFile
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """A process may become a node: it gets an id, and the meta group's log. Its addresses are host:port."""
+    """Admit a process as a node: it gets an id, and the meta group's log. Its addresses are host:port."""
 
     peer: str
     client: str
-    #: What the process calls itself, so that asking again gives the same id.
+    #: The process's own identifier, so that a repeated request gets the same id.
     token: str
     rack: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RevokeAdmission:
-    """An admitted node is not to join: its id is gone for good."""
+    """Revoke the admission of a node that has not joined: its id is never used again."""
 
     node: NodeId
 
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Admitted nodes join, others leave, in one change; if there are none, all is spread evenly. Or what is named."""
+    """Begin a change: nodes join and leave, or slots or members change as given. Without arguments, rebalance."""
 
     joining: tuple[NodeId, ...] = ()
     leaving: tuple[NodeId, ...] = ()
-    #: By head: slots that it is to have. Then nobody joins or leaves.
+    #: By head: the slots that it should own. Then no node joins or leaves.
     owners: Mapping[NodeId, tuple[int, ...]] = field(default_factory=dict)
-    #: By head: the members that the group is to have, and nothing else changes.
+    #: By head: the members that the group should have. Then nothing else changes.
     members: Mapping[NodeId, tuple[NodeId, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A group that is new has a leader."""
+    """Report that a new group has a leader."""
 
     change: int
     group: GroupId
@@ -65,9 +66,9 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Proceed:
-    """Everything is prepared: from here there is only forward. Before it nothing may be fenced.
+    """Start to move slots, once everything is prepared: an abort is impossible from here, and a fence before it.
 
-    It has no effect while something is being dropped (`meta.state`).
+    It has no effect while a drop is in progress (`meta.state`).
     """
 
     change: int
@@ -75,7 +76,7 @@ class Proceed:
 
 @dataclass(frozen=True, slots=True)
 class Fenced:
-    """A move's source takes nothing for the slots behind entry `fence` of its log. So they are the target's."""
+    """Report that a move's source rejects the slots after entry `fence` of its log: the target owns them now."""
 
     change: int
     move: int
@@ -84,17 +85,17 @@ class Fenced:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A move's target takes reads and writes of the slots."""
+    """Report that a move's target accepts reads and writes of the slots."""
 
     change: int
     move: int
-    #: Of the membership that the target was to have: what was opened in a group that begins anew since is not open.
+    #: The version of the target's wanted membership. If the group was recreated since, the slots are not open there.
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A node has all files of a move's slots, durably."""
+    """Report that a node has all files of a move's slots, durably."""
 
     change: int
     move: int
@@ -103,7 +104,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A move's source has let go of the slots."""
+    """Report that a move's source has dropped the slots."""
 
     change: int
     move: int
@@ -111,32 +112,32 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Regrouped:
-    """A group has the members that membership `version` of the topology says."""
+    """Report that a group has the members of version `version` of its wanted membership."""
 
     change: int
     group: GroupId
     version: int
-    #: In which that was committed; 0 in entries of before this was told.
+    #: The term in which the membership was committed; 0 in entries of versions that did not record it.
     term: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """Back to how it was before the change; refused once it goes."""
+    """Return to the state before the change; refused once slots move."""
 
     change: int
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """Nodes of the cluster are lost for good: they count no longer, and are not heard if they come back after all."""
+    """Declare nodes of the cluster lost for good: they no longer count, and are ignored if they return."""
 
     nodes: tuple[NodeId, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ForceSingleMember:
-    """A group most of which is lost goes on with one member; `version` is of the membership that it was to have."""
+    """Continue a group that lost its majority with one member; `version` is that of its wanted membership."""
 
     group: GroupId
     node: NodeId
@@ -145,7 +146,7 @@ class ForceSingleMember:
 
 @dataclass(frozen=True, slots=True)
 class RecreateGroup:
-    """A group that is new, and whose members are all lost, begins once more, at a node that may be none of them."""
+    """Recreate a new group whose members are all lost, at any node; `version` is that of its wanted membership."""
 
     change: int
     group: GroupId
@@ -155,14 +156,14 @@ class RecreateGroup:
 
 @dataclass(frozen=True, slots=True)
 class BoundMetaVoters:
-    """The meta group, of which all nodes are voters, is to have at most `count` of them."""
+    """Limit the voters of the meta group, until now all nodes, to `count`."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeMetaVoters:
-    """The meta group gets other voters: all others learn. `version` is of the membership that it was to have."""
+    """Give the meta group other voters; all other nodes learn. `version` is that of its wanted membership."""
 
     voters: tuple[NodeId, ...]
     version: int
@@ -209,7 +210,7 @@ _COMMANDS = {name: kind for kind, name in _NAMES.items()}
 
 
 def encode_growth(command: GrowthCommand) -> str:
-    """The command as one line of JSON."""
+    """Return the command as one line of JSON."""
     values: list[object]
     if isinstance(command, Begin):
         owners = [[head, runs(sorted(slots))] for head, slots in sorted(command.owners.items())]
@@ -220,7 +221,7 @@ def encode_growth(command: GrowthCommand) -> str:
 
 
 def decode_growth(text: str) -> GrowthCommand:
-    """The inverse. Raises CorruptFile."""
+    """Parse a command from `encode_growth`. Raises CorruptFile."""
     try:
         name, *values = json.loads(text)
         kind = _COMMANDS[name]

@@ -1,8 +1,8 @@
-"""The meta group's agreed state of nodes and groups: who is a member, who owns what, what is changing.
+"""The meta group's agreed state of nodes and groups: members, owners of slots, and the change in progress.
 
     nodes     1: hostA in    2: hostB in    4: hostD waiting    3: gone           an id is never used again
-    voters    a few nodes vote in the meta group (`meta_voters`), and all others learn its log; in a cluster of before
-              there was a bound, all vote until it gets one
+    voters    a few nodes vote in the meta group (`meta_voters`), and all others learn its log; in a cluster created
+              before this bound existed, all nodes vote until it is set
     table     which group owns which slots, with a version
     wanted    the target membership of each group: its leader compares it with its own log's, and changes that
     change    see `change`; at most one at a time
@@ -24,16 +24,16 @@ from saros_cluster.raft.membership import Membership, membership
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.topology.change import Change, Move, Stage, nodes_of
 
-#: The group of all nodes, which agrees on this.
+#: The meta group, of all nodes, whose log holds this state.
 META = GroupId(0)
-#: The version of the memberships that a cluster begins with.
+#: The version of the memberships of a new cluster.
 FIRST_VERSION = 1
 
 
 class NodeState(Enum):
-    """Whether a node is one of the cluster."""
+    """The state of a node in the cluster."""
 
-    #: It gets the meta group's log, and nothing else.
+    #: Admitted: receives the meta group's log, and nothing else.
     WAITING = "waiting"
     IN = "in"
     GONE = "gone"
@@ -41,41 +41,41 @@ class NodeState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Where a node listens (host:port), and what it is."""
+    """The addresses (host:port) and the state of a node."""
 
     peer: str
     client: str
     state: NodeState = NodeState.IN
-    #: See `Admit.token`.
+    #: The identifier that the process chose; see `Admit.token`.
     token: str = ""
-    #: Nodes of one rack are lost together; empty: it is not known.
+    #: Nodes of one rack can fail together; empty if unknown.
     rack: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """See the module."""
+    """The nodes of a cluster, their groups and slots, and the change in progress."""
 
     nodes: Mapping[NodeId, Node]
     table: PartitionTable
     wanted: Mapping[GroupId, Membership] = field(repr=False)
     change: Change | None = None
-    #: The last change that is over, and whether it was aborted.
+    #: The last change that ended, and whether it was aborted.
     last: tuple[int, bool] | None = None
-    #: Nodes that are lost for good, also when they are gone: what they say counts for nothing.
+    #: Nodes that are lost for good, including removed ones: their messages are ignored.
     lost: frozenset[NodeId] = frozenset()
-    #: Groups that go on with one member, and the version of the membership that says so: that member need not be
-    #: elected. It means nothing any more when the group is to have another one.
+    #: Groups that were forced to a single member, with the version of that membership: the member need not be elected.
+    #: No longer relevant once the group has a newer wanted membership.
     forced_single: Mapping[GroupId, int] = field(default_factory=dict)
-    #: Of groups whose members have changed: the term in which the last change was committed. Who comes to a group
-    #: begins with it, for a leader of an earlier one may not know that it had left, and would count on its answers.
+    #: By group: the term in which its last membership change was committed. A new member starts with this term. A
+    #: leader of an earlier term may not know that the node had left, and would count on its answers.
     terms: Mapping[GroupId, int] = field(default_factory=dict)
-    #: The most voters that the meta group may have; None: all nodes are voters.
+    #: The limit of voters of the meta group; None if all nodes are voters.
     meta_voters: int | None = None
 
     @staticmethod
     def first(nodes: Mapping[NodeId, Node], replicas: int, slots: int, meta_voters: int | None = None) -> Topology:
-        """Of a new cluster."""
+        """Return the topology of a new cluster."""
         racks = _racks_of(nodes)
         table = PartitionTable.first(sorted(nodes), replicas, slots, racks)
         wanted = {GroupId(head): membership(FIRST_VERSION, group.members) for head, group in table.groups.items()}
@@ -83,7 +83,7 @@ class Topology:
         wanted[META] = membership(FIRST_VERSION, voters, set(nodes) - set(voters))
         return Topology(dict(nodes), table, wanted, meta_voters=meta_voters)
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ queries
 
     def in_state(self, state: NodeState) -> list[NodeId]:
         """Return the nodes in a state, by id."""
@@ -91,18 +91,18 @@ class Topology:
 
     @property
     def racks(self) -> Mapping[NodeId, str]:
-        """Of all nodes."""
+        """The racks of all nodes."""
         return _racks_of(self.nodes)
 
     def node_of(self, token: str) -> NodeId | None:
-        """The node that was admitted under a token."""
+        """Return the node that was admitted under a token, if any."""
         return next((node for node, found in self.nodes.items() if token and found.token == token), None)
 
     def groups_of(self, node: NodeId, logs: Mapping[GroupId, Membership] = {}) -> list[GroupId]:
-        """The groups that a node is to have a replica of: as a member now, or as one to be.
+        """Return the groups of which a node should have a replica, as a current or a future member.
 
-        `logs`: the memberships that the node's logs tell. One that is newer than what it has heard of here counts: the
-        group may have it for a voter again before it hears that it was to leave.
+        `logs` are the memberships in the node's own logs. One that is newer than the wanted membership known here
+        counts: the group may have made the node a voter again before the node learns that it was to leave.
         """
         found = {group for group, members in self.wanted.items() if node in members.nodes}
         newer = {g: m for g, m in logs.items() if g in self.wanted and m.version > self.wanted[g].version}
@@ -112,7 +112,7 @@ class Topology:
         return sorted(found)
 
     def members_of(self, group: GroupId) -> frozenset[NodeId]:
-        """All that may have a replica of a group, as far as the meta group knows."""
+        """Return all nodes that may have a replica of a group, as far as the meta group knows."""
         found = set(self.wanted[group].nodes)
         if NodeId(group) in self.table.groups:
             found |= {*self.table.groups[NodeId(group)].members}
@@ -122,7 +122,7 @@ class Topology:
         return frozenset(found)
 
     def is_broken(self, group: GroupId) -> bool:
-        """Whether a group may have lost too many of its members: now, or while they are being changed."""
+        """Return whether a group may have lost its majority, in its current or in its future membership."""
         halves = [self.wanted[group].voters]
         if self.change is not None and group in self.change.regroups:
             regroup = self.change.regroups[group]
@@ -130,11 +130,11 @@ class Topology:
         return any(2 * len(set(half) & self.lost) >= len(half) for half in halves)
 
     def is_forced_single(self, group: GroupId) -> bool:
-        """Whether the member that a group is to have goes on with it without being elected."""
+        """Return whether the wanted single member of a group leads it without an election."""
         return self.forced_single.get(group) == self.wanted[group].version
 
     def needed(self, move: Move) -> frozenset[NodeId]:
-        """Who must have a move's files before its source lets go of them; if nobody is left to have them, it waits."""
+        """Return the nodes that must have a move's files before its source drops them; all members if all are lost."""
         assert self.change is not None
         if move.lost:
             return frozenset()
@@ -142,10 +142,10 @@ class Topology:
         members = self.table.groups[NodeId(move.target)].members if regroup is None else regroup.after
         return frozenset(members) - self.change.given_up - self.lost or frozenset(members)
 
-    # ------------------------------------------------------------------ changing
+    # ------------------------------------------------------------------ changes
 
     def with_change(self, change: Change) -> Topology:
-        """With a change that is further."""
+        """Return the topology with this change in progress."""
         return replace(self, change=change)
 
     def with_state(self, nodes: Iterable[NodeId], state: NodeState) -> Topology:
@@ -156,7 +156,7 @@ class Topology:
     def with_wanted(
         self, group: GroupId, version: int, voters: Collection[NodeId], learners: Collection[NodeId] = ()
     ) -> Topology:
-        """With other members that a group is to have. The meta group's log goes to all nodes, and to all who wait."""
+        """Return the topology with a wanted membership. The meta group also gets all other nodes as learners."""
         if group == META:
             learners = {*learners, *self._meta_learners()} - set(voters)
         return replace(self, wanted={**self.wanted, group: membership(version, voters, learners)})
@@ -177,15 +177,15 @@ class Topology:
         return found - self.lost
 
     def meta_voters_among(self, live: Collection[NodeId]) -> tuple[NodeId, ...]:
-        """Return the voters that the meta group is to have if these are the nodes."""
+        """Return the voters that the meta group should have if these are the live nodes."""
         if self.meta_voters is None:
             return tuple(sorted(live))
         return chosen_voters(self.wanted[META].voters, live, self.meta_voters, self.racks)
 
-    # ------------------------------------------------------------------ words
+    # ------------------------------------------------------------------ encoding
 
     def to_json(self) -> dict[str, object]:
-        """As values that JSON knows."""
+        """Return JSON values."""
         return {
             "nodes": [
                 [node, n.peer, n.client, n.state.value, n.token, n.rack] for node, n in sorted(self.nodes.items())
@@ -202,7 +202,7 @@ class Topology:
 
     @staticmethod
     def from_json(words: Mapping[str, Any]) -> Topology:
-        """The inverse. Raises ValueError, TypeError, KeyError."""
+        """Parse the values of `to_json`. Raises ValueError, TypeError, KeyError."""
         return Topology(
             {
                 NodeId(int(node)): Node(str(peer), str(client), NodeState(state), str(token), str(rack))

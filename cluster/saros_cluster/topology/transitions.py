@@ -1,8 +1,9 @@
 """The effect of a command on a topology: the rules of growing and shrinking.
 
 A command is checked here, when its entry of the meta group's log is applied: so of two conflicting commands sent at
-once, only one passes. A step of a change that is over, or a repeated step, has no effect: a driver may repeat steps, be
-late, and work beside others. `placement.members` chooses the members of groups, the balancer the owners of slots.
+once, only one passes. A step of a change that has ended, or a repeated step, has no effect: a driver may repeat steps,
+be late, and run concurrently with others. `placement.members` chooses the members of groups, the balancer the owners of
+slots.
 
 Pure: any thread.
 """
@@ -42,15 +43,15 @@ from saros_cluster.topology.commands import (
 from saros_cluster.topology.topology import META, Node, NodeState, Topology
 from saros_storage.base.errors import UserMistake
 
-#: Codes of refusals.
+#: Error codes of refused commands.
 CHANGE_UNDER_WAY, NO_SUCH_NODE, TOO_FEW_NODES, NOT_NOW = 2022, 2023, 2024, 2025
 
-#: Of a group that is to change: its voters, and its learners.
+#: The voters and learners that a group should have, given its change.
 _Halves = Callable[[MembershipChange], tuple[Collection[NodeId], Collection[NodeId]]]
 
 
 def apply(topology: Topology, command: GrowthCommand, index: int) -> Topology:
-    """The topology after entry `index` of the meta group. Raises UserMistake; then nothing changed."""
+    """Return the topology after entry `index` of the meta group. Raises UserMistake; then nothing changed."""
     match command:
         case Admit():
             return _admit(topology, command, index)
@@ -102,7 +103,7 @@ def _check(topology: Topology, nodes: Collection[NodeId], state: NodeState, mist
             raise UserMistake(f"node {node} {mistake}: look with SHOW CLUSTER", code=NO_SUCH_NODE)
 
 
-# ---------------------------------------------------------------------- who may join
+# ---------------------------------------------------------------------- admission
 
 
 def _admit(topology: Topology, command: Admit, index: int) -> Topology:
@@ -171,7 +172,7 @@ def _begin(topology: Topology, command: Begin, index: int) -> Topology:
 
 
 def _members(topology: Topology, command: Begin, heads: Collection[NodeId], live: Collection[NodeId]) -> Members:
-    """Who is to be in each head's group: only nodes that live, though it may be named by one that does not."""
+    """Return the target members of each head's group. Only live nodes are chosen; the group's head may be lost."""
     known = {head: topology.wanted[GroupId(head)].voters if head in topology.table.groups else () for head in heads}
     for head, nodes in command.members.items():
         if head not in known:
@@ -224,7 +225,7 @@ def _move(topology: Topology, source: GroupId, target: GroupId, slots: tuple[int
 
 
 def _with_wanted_members(topology: Topology, index: int, halves: _Halves) -> Topology:
-    """Each group that has not done so is to get voters and learners as `halves` says."""
+    """Set the wanted voters and learners of each group that is not done, as `halves` says."""
     assert topology.change is not None
     found = topology
     for group, regroup in topology.change.regroups.items():
@@ -233,7 +234,7 @@ def _with_wanted_members(topology: Topology, index: int, halves: _Halves) -> Top
     return found
 
 
-# ---------------------------------------------------------------------- going on
+# ---------------------------------------------------------------------- progress
 
 
 def _move_on(topology: Topology, change: Change, command: Fenced | Opened | Loaded | Dropped, index: int) -> Topology:
@@ -263,7 +264,7 @@ def _regrouped(topology: Topology, change: Change, command: Regrouped, index: in
     if change.aborting or group == META:
         return found
     head = NodeId(group)
-    members = (head, *(node for node in regroup.after if node != head))  # named by its head, also if that one is lost
+    members = (head, *(node for node in regroup.after if node != head))  # named by its head, even if that one is lost
     return replace(found, table=topology.table.with_groups([Group(members)], index))
 
 
@@ -285,7 +286,7 @@ def _after(regroup: MembershipChange) -> tuple[Collection[NodeId], Collection[No
     return regroup.after, ()
 
 
-#: By stage, what groups are to have.
+#: The wanted voters and learners of groups, by stage.
 _HALVES: Mapping[Stage, _Halves] = {
     Stage.PREPARING: _prepared,
     Stage.MOVING: _prepared,
@@ -304,7 +305,7 @@ def _bound_meta_voters(topology: Topology, count: int) -> Topology:
 
 
 def _change_meta_voters(topology: Topology, command: ChangeMetaVoters, index: int) -> Topology:
-    """Return the topology with other voters, unless they were chosen by an older one, or some may not vote."""
+    """Return the topology with other voters, unless they were chosen for an older version, or some may not vote."""
     wanted, change = topology.wanted[META], topology.change
     voters, bound = set(command.voters), topology.meta_voters
     leaving = set() if change is None else {*change.leaving}
@@ -325,11 +326,11 @@ def _change_meta_voters(topology: Topology, command: ChangeMetaVoters, index: in
     return found.with_wanted(META, index, *_HALVES[change.stage](regroup))
 
 
-# ---------------------------------------------------------------------- what is lost
+# ---------------------------------------------------------------------- lost nodes
 
 
 def _give_up(topology: Topology, nodes: Collection[NodeId], index: int) -> Topology:
-    """A change that is under way ends without them, and they are not heard any more; another change removes them."""
+    """Finish a change in progress without the lost nodes, and ignore them from now on; another change removes them."""
     change, members = topology.change, {*topology.in_state(NodeState.IN)}
     joining = set() if change is None else {*change.joining}
     for node in nodes:
@@ -347,10 +348,10 @@ def _give_up(topology: Topology, nodes: Collection[NodeId], index: int) -> Topol
 
 
 def _without_lost(topology: Topology, change: Change) -> Change:
-    """Groups get other members in their place. Slots that nobody has any more begin with nothing.
+    """Replace lost nodes as members, and mark moves without any remaining holder as lost: their slots start empty.
 
-    Whoever was to leave a group, and has not fetched what has arrived there, cannot stay instead: the source may have
-    let go of it by now. The next change brings such a node in as a new member, with all that there is.
+    A node that was to leave a group and has not fetched all arrived data cannot stay instead: the source may have
+    dropped the data by now. The next change adds such a node as a new member, with all the data.
     """
     lost = topology.lost
     left = (({*topology.in_state(NodeState.IN)} - set(change.leaving)) | set(change.joining)) - lost
@@ -372,7 +373,7 @@ def _without_lost(topology: Topology, change: Change) -> Change:
 
 
 def _force_single_member(topology: Topology, command: ForceSingleMember, index: int) -> Topology:
-    """The member goes on; those that are left of the group learn from it what there is."""
+    """Continue a group with one member; its other remaining members become learners, and catch up from it."""
     group, node, wanted = command.group, command.node, topology.wanted.get(command.group)
     if wanted is None or wanted.version != command.version or node in topology.lost:
         return topology
@@ -387,7 +388,7 @@ def _force_single_member(topology: Topology, command: ForceSingleMember, index: 
 
 
 def _recreate_group(topology: Topology, change: Change, command: RecreateGroup, index: int) -> Topology:
-    """What is still where it was goes to the group once more. What has left there is lost with the group."""
+    """Start a group once more. Slots still at their source move to it again; slots that have left it are lost."""
     group, node, wanted = command.group, command.node, topology.wanted.get(command.group)
     head = NodeId(group)
     if not change.going or group not in change.new_groups or wanted is None or wanted.version != command.version:
@@ -407,11 +408,11 @@ def _recreate_group(topology: Topology, change: Change, command: RecreateGroup, 
     return replace(found, table=table, change=replace(change, moves=moves, anew={**change.anew, group: index}))
 
 
-# ---------------------------------------------------------------------- what follows
+# ---------------------------------------------------------------------- consequences
 
 
 def _advance(topology: Topology, before: Stage | None, index: int) -> Topology:
-    """What follows by itself: slots have arrived, members are to change, the change is over."""
+    """Apply the consequences of a command: slots have arrived, members are to change, the change has ended."""
     found, change = topology, topology.change
     assert change is not None
     arrived = [n for n, m in enumerate(change.moves) if m.opened and not m.arrived and found.needed(m) <= m.loaded]
@@ -441,5 +442,5 @@ def _ended(topology: Topology, change: Change, index: int) -> Topology:
     found = found.with_state(change.leaving, NodeState.GONE).with_state(change.joining, NodeState.IN)
     if found.meta_voters is None:
         return found
-    followed = found.with_wanted(META, index, found.wanted[META].voters)  # no longer by learners that have left
+    followed = found.with_wanted(META, index, found.wanted[META].voters)  # the nodes that left are no longer learners
     return found if followed.wanted[META].nodes == found.wanted[META].nodes else followed
