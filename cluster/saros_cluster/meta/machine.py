@@ -1,4 +1,4 @@
-"""The state machine of the meta group: its log becomes a `MetaState`, which is written to a file now and then.
+"""The state machine of the meta group: its log becomes a `MetaState`, which is written to a file from time to time.
 
     entry = a request (as in data groups), then a command          `meta/group-0`: the state as of an entry
 
@@ -30,30 +30,30 @@ from saros_storage.base.errors import CorruptFile, UserMistake
 from saros_storage.folder.layout import confirm, write_durably
 from saros_storage.io.disk import FULL_ERRNOS, Disk
 
-#: The state is written after so many entries.
+#: The number of entries after which the state is written.
 _SAVED_EVERY = 500
 _HEAD = struct.Struct("<QQ")
 
 
 def encode_meta_entry(request: Request, command: MetaCommand) -> bytes:
-    """An entry's data."""
+    """Return the data of an entry."""
     return _HEAD.pack(*request) + encode_meta(command)
 
 
 def decode_meta_entry(data: bytes) -> tuple[Request, MetaCommand]:
-    """The inverse. Raises CorruptFile."""
+    """Parse the data of an entry. Raises CorruptFile."""
     if len(data) < _HEAD.size:
         raise CorruptFile("log", 0, "an entry is too short")
     return Request(*_HEAD.unpack_from(data)), decode_meta(data[_HEAD.size :])
 
 
 class MetaMachine:
-    """See the module. Implements `StateMachine`."""
+    """The `StateMachine` of the meta group on this node."""
 
     def __init__(
         self, path: str, disk: Disk, changed: Callable[[MetaState], None], first: Topology, users: Users | None = None
     ) -> None:
-        """Load the state at `path`; without one, begin with `first` and `users`. Raises CorruptFile."""
+        """Load the state at `path`; if there is no file, begin with `first` and `users`. Raises CorruptFile."""
         self._path = path
         self._disk = disk
         self._changed = changed
@@ -70,20 +70,20 @@ class MetaMachine:
         changed(self.state)
 
     def start(self, compact: Callable[[int], None]) -> None:
-        """Begin: `compact(index)` frees the log up to an entry."""
+        """Set the function that compacts the log up to an entry."""
         self._compact = compact
 
     def apply(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
-        """See `StateMachine.apply`."""
+        """Apply entries, as `StateMachine.apply` does."""
         with self._lock:
             outcomes = [self._apply(entry) for entry in entries]
-        # A node that starts again, and is cut off, must not let in who was dropped.
+        # A node that restarts without a connection must not admit users that were dropped.
         if self.state.users is not self._saved_users or self._applied - self._saved >= _SAVED_EVERY:
             self._try_save()
         return outcomes
 
     def _try_save(self) -> None:
-        """On a full disk the log keeps the entries, and the next one tries again."""
+        """Save the state; on a full disk the log keeps the entries, and the next entry tries again."""
         try:
             self.save()
         except OSError as error:
@@ -108,12 +108,12 @@ class MetaMachine:
         return None
 
     def entry_of(self, request: Request) -> int | None:
-        """The entry with which a request had its effect; None if it has had none, or long ago."""
+        """Return the entry with which a request took effect; None if it has not, or if that is long ago."""
         with self._lock:
             return self._requests.entry_of(request)
 
     def save(self) -> None:
-        """Write the state and free the log."""
+        """Write the state and compact the log."""
         with self._lock:
             if self._applied == self._saved:
                 return
@@ -128,22 +128,22 @@ class MetaMachine:
 
     @property
     def installed(self) -> Position | None:
-        """The last snapshot that was installed here."""
+        """The position of the last snapshot that was installed here."""
         return None if self._installed is None else decode_position(self._installed)
 
     def take_snapshot(self) -> tuple[int, bytes]:
-        """See `StateMachine.take_snapshot`."""
+        """Return the applied index and the whole state as the token."""
         with self._lock:
             return self._applied, self._dump()
 
     def forget_snapshot(self, token: bytes) -> None:
-        """See `StateMachine.forget_snapshot`: the token is all there is of it."""
+        """Do nothing: the token is all of the snapshot."""
 
     def stage(self, sender: NodeId, snapshot: Snapshot) -> None:
-        """See `StateMachine.stage`."""
+        """Do nothing: the token is all of the snapshot."""
 
     def install(self, snapshot: Snapshot) -> None:
-        """See `StateMachine.install`."""
+        """Replace the state by the one in the token, durably."""
         with self._lock:
             self._load(snapshot.token)
             self._installed = encode_position(snapshot.position)
@@ -159,16 +159,16 @@ class MetaMachine:
 def encode_meta_file(
     state: MetaState, requests: AppliedRequests, applied: int, installed: list[object] | None
 ) -> bytes:
-    """What `decode_meta_file` takes."""
+    """Return the bytes of the state file, for `decode_meta_file`."""
     words = {"applied": applied, "installed": installed, "state": state.dump(), "requests": requests.dump()}
     body = json.dumps(words, ensure_ascii=False).encode()
     return b"saros-meta 1 %08x\n" % zlib.crc32(body) + body
 
 
 def begin_with_users(path: str, disk: Disk, users: Users) -> None:
-    """Let the state in a file be one that began with users, of a cluster that has had none; no node has the file.
+    """Put the first users into a node's state file. The cluster must have none, and the node must not run.
 
-    Nothing is done if there is none. Raises CorruptFile.
+    Does nothing if there is no file. Raises CorruptFile.
     """
     if disk.exists(path):
         state, requests, applied, installed = decode_meta_file(path, bytes(disk.map(path)))
@@ -177,7 +177,7 @@ def begin_with_users(path: str, disk: Disk, users: Users) -> None:
 
 
 def decode_meta_file(path: str, data: bytes) -> tuple[MetaState, AppliedRequests, int, list[object] | None]:
-    """The state in a file, the requests that are remembered, the entry it is as of, and what was installed last.
+    """Return the state in a file, the remembered requests, the last applied entry, and the last installed position.
 
     Raises CorruptFile.
     """

@@ -1,12 +1,12 @@
 """Notes that the meta group keeps for clients built on the cluster: short texts by key, which it does not interpret.
 
-    put "sync/3f5c..." = "..." as of 41     the notes were changed last by entry 41: taken
-                                as of 41     by now it is entry 57: refused (2064), look and write anew
+    put "sync/3f5c..." = "..." as of 41     entry 41 changed the notes last: accepted
+                                as of 41     entry 57 has changed them since: refused (2064); read again and retry
 
 So a writer has read all notes, and none has changed since: a rule across notes (a device has one sender) holds without
 the meta group knowing it. A step of growing or shrinking counts as a change of notes, so a writer also knows the
-current owners of what its note is about. All nodes hold all notes in memory, and every snapshot of the meta group
-contains them: keep them small. Pure; values.
+current owners of the data that its note is about. All nodes hold all notes in memory, and every snapshot of the meta
+group contains them: keep them small. Pure; values.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from types import MappingProxyType
 
 from saros_storage.base.errors import UserMistake
 
-#: Code of the refusal: somebody else was faster.
+#: The code of the refusal: another writer was faster.
 CHANGED = 2064
-#: Characters of all notes together: they go with the meta group's snapshot, in one message.
+#: The limit of the characters of all notes: they are part of the meta group's snapshot, which is one message.
 CHARS_MAX = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class PutNotes:
-    """Write notes, all at once; an empty text takes one away.
+    """Write several notes at once; an empty text removes a note.
 
-    `version`: that of the notes, as far as their writer knows.
+    `version` is the version of the notes that the writer has read.
     """
 
     version: int
@@ -36,13 +36,13 @@ class PutNotes:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """All notes; entry `version` changed them last, or the topology."""
+    """All notes. `version` is the entry that changed them, or the topology, last."""
 
     version: int = 0
     texts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def put(self, notes: PutNotes, index: int) -> Notes:
-        """With the notes that entry `index` brings. Raises UserMistake."""
+        """Return the notes after a write by entry `index`. Raises UserMistake."""
         if notes.version != self.version:
             raise UserMistake(f"notes were written meanwhile: they are as of {self.version} now", code=CHANGED)
         texts = {key: text for key, text in {**self.texts, **notes.texts}.items() if text}
@@ -52,16 +52,16 @@ class Notes:
         return Notes(index, MappingProxyType(texts))
 
     def as_of(self, index: int) -> Notes:
-        """The same, to be looked at anew."""
+        """Return the same notes with another version, so that writers must read them again."""
         return replace(self, version=index)
 
     def to_json(self) -> list[object]:
-        """As values that JSON knows."""
+        """Return JSON values."""
         return [self.version, dict(self.texts)]
 
     @staticmethod
     def from_json(words: object) -> Notes:
-        """The inverse. Raises ValueError, TypeError."""
+        """Parse the values of `to_json`. Raises ValueError, TypeError."""
         if not isinstance(words, list) or len(words) != 2 or not isinstance(words[1], dict):
             raise TypeError("notes are expected")
         return Notes(int(words[0]), MappingProxyType({str(key): str(text) for key, text in words[1].items()}))

@@ -1,26 +1,26 @@
-"""What the meta group agrees on: databases, the drops that the data groups are to carry out, users, and the topology.
+"""The state that the meta group agrees on: databases, drops for the data groups to carry out, users, the topology.
 
     CreateDatabase(path)       checked here, in the log's order: two coordinators cannot both make overlapping ones
     AddPartitions(numbers)     slices of databases that get their first rows (`partitions`)
-    BeginDeletion()            of points: its entry says which partitions have any
+    BeginDeletion()            of points: its entry determines which partitions are affected
     BeginDrop(path)            the database takes no more writes; its name stays taken
-    BeginDropSeries(pattern)   the series that match go
+    BeginDropSeries(pattern)   the matching series are dropped
     EndDrop(number)            all data groups have carried it out: a database's name is free
     ChangeUsers(change)        users, roles, privileges (`users.users`)
-    Grow(step)                 nodes, groups, who owns which slots (`topology`)
-    PutNotes(as of, texts)     of those who stand on the cluster (`metadata_kv`)
+    Grow(step)                 nodes, groups, owners of slots (`topology`)
+    PutNotes(as of, texts)     notes of clients built on the cluster (`metadata_kv`)
 
-The entry that begins a drop numbers it (`data.drops` says what for). A command is checked when it is applied, so its
-outcome is the same on every node; nothing makes the first user, so a node that lacks it stops. A repeated one changes
-nothing: a database that is being dropped may be told so again, and a drop that is over may be ended again.
+The index of the entry that begins a drop is its number (`data.drops` says how it is used). A command is checked when it
+is applied, so its outcome is the same on every node. No command creates the first user, so a node that lacks it stops.
+Repeated commands have no effect: a drop of a database may be begun, and a drop may be ended, more than once.
 
-Drops and moves of slots exclude each other: none is begun from when a change is prepared until all slots are open
-(2026), and no change goes (`Proceed`) while one is not ended. So each drop finds all that it takes in groups that take
-entries, and a move brings along what drops have left.
+Drops and moves of slots exclude each other: no drop begins (2026) from the time a change is prepared until all its
+slots are open, and no change proceeds (`Proceed`) before all drops have ended. So each drop finds all of its data in
+groups that accept entries, and a move transfers only data that drops have left.
 
-A time partition (slice) of a database is registered here before its first row is written, so that a read without
-bounds of time asks the groups of these only. A database that an earlier version created has no such register: any of
-its slices may have points.
+A time partition (slice) of a database is registered here before its first row is written, so that a read without a time
+range asks only the groups of registered partitions. A database that an earlier version created has no such register:
+any of its slices may have points.
 
 Pure; one thread. `version` is the entry that changed it last.
 """
@@ -45,13 +45,13 @@ from saros_storage.base.paths import parse_pattern
 from saros_storage.schema import CreateDatabase as MakeDatabase
 from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaTree, decode_change, encode_change
 
-#: By database: the slices that may have points, each with the entry that registered it; None: any slice may.
+#: By database: the slices that may have points, each with the entry that registered it; None if any slice may.
 Partitions = Mapping[str, Mapping[int, int] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class CreateDatabase:
-    """Make a database, with its first partitions. `None` creates one whose partitions are not registered."""
+    """Create a database with its first partitions. With `None`, its partitions are not registered."""
 
     path: str
     partitions: tuple[int, ...] | None = ()
@@ -66,10 +66,10 @@ class AddPartitions:
 
 @dataclass(frozen=True, slots=True)
 class BeginDeletion:
-    """Number a deletion of points: it takes those of partitions that are registered before.
+    """Number a deletion of points: it applies to the partitions that were registered before.
 
-    However often and wherever the request is sent again, it concerns the same partitions: otherwise a late attempt
-    would take points that were written after the deletion was acknowledged.
+    Repeated requests, sent anywhere at any time, concern the same partitions: otherwise a late attempt would delete
+    points that were written after the deletion was acknowledged.
     """
 
 
@@ -89,7 +89,7 @@ class BeginDropSeries:
 
 @dataclass(frozen=True, slots=True)
 class EndDrop:
-    """What drop `number` takes is gone everywhere."""
+    """End drop `number`: its data is gone everywhere."""
 
     number: int
 
@@ -103,7 +103,7 @@ class ChangeUsers:
 
 @dataclass(frozen=True, slots=True)
 class Grow:
-    """A step of growing or shrinking."""
+    """Apply a step of growing or shrinking."""
 
     step: GrowthCommand
 
@@ -134,7 +134,7 @@ _MAKERS: dict[str, Callable[[str], MetaCommand]] = {
 
 
 def encode_meta(command: MetaCommand) -> bytes:
-    """The command's bytes."""
+    """Return the bytes of a command."""
     match command:
         case CreateDatabase(path, None):
             words = ["create database", path]
@@ -160,7 +160,7 @@ def encode_meta(command: MetaCommand) -> bytes:
 
 
 def decode_meta(data: bytes) -> MetaCommand:
-    """The inverse. Raises CorruptFile."""
+    """Parse the bytes of a command. Raises CorruptFile."""
     try:
         name, word = json.loads(data)
         return _MAKERS[name](str(word))
@@ -179,38 +179,38 @@ def _notes_of(words: object) -> PutNotes:
 
 
 class MetaState:
-    """See the module."""
+    """The databases, drops, users, notes and topology as of one entry of the meta group's log."""
 
     def __init__(self, topology: Topology, users: Users | None = None) -> None:
-        """How the cluster begins."""
+        """Start with the state of a new cluster."""
         self.version = 0
         self.topology = topology
         self.users = users or Users()
-        #: Replaced as a whole: any thread may look.
+        #: Replaced as a whole, so any thread may read it.
         self.notes = Notes()
         self._tree = SchemaTree()
-        #: Replaced as a whole: any thread may look.
+        #: Replaced as a whole, so any thread may read it.
         self.partitions: Partitions = {}
-        #: Begun and not ended, by number.
+        #: The drops that have begun and not ended, by number.
         self._drops: dict[int, Drop] = {}
 
     @property
     def drops(self) -> Mapping[int, Drop]:
-        """What is begun and not ended, by rising number."""
+        """The drops that have begun and not ended, by ascending number."""
         return dict(self._drops)
 
     @property
     def databases(self) -> list[str]:
-        """All that can be used, sorted."""
+        """The databases that are not being dropped, sorted."""
         return [path for path in self._tree.databases() if not self._is_dropped(path)]
 
     def _is_dropped(self, path: str) -> bool:
         return DeleteDatabase(path) in self._drops.values()
 
     def apply(self, command: MetaCommand, index: int) -> None:
-        """Carry out a command of entry `index`. Raises UserMistake; then nothing changed.
+        """Carry out the command of entry `index`. Raises UserMistake; then nothing changed.
 
-        Of a `BeginDeletion`, only the index counts.
+        A `BeginDeletion` only needs the index.
         """
         match command:
             case CreateDatabase(path, partitions):
@@ -274,7 +274,7 @@ class MetaState:
             raise UserMistake("slots are moving: nothing is dropped until they have moved", code=MOVED)
 
     def dump(self) -> dict[str, object]:
-        """As values that JSON knows."""
+        """Return JSON values."""
         drops = [[number, encode_change(drop).decode()] for number, drop in self._drops.items()]
         databases = self._tree.databases()
         return {
@@ -289,7 +289,7 @@ class MetaState:
 
     @staticmethod
     def load(words: dict[str, object]) -> MetaState:
-        """The inverse. Raises ValueError, TypeError, KeyError."""
+        """Parse the values of `dump`. Raises ValueError, TypeError, KeyError."""
         databases, drops, users, topology = (words[key] for key in ("databases", "drops", "users", "topology"))
         if not isinstance(databases, list) or not isinstance(drops, list):
             raise TypeError("lists of databases and drops are expected")
@@ -298,7 +298,7 @@ class MetaState:
         state = MetaState(Topology.from_json(topology), Users.load(users))
         for path in databases:
             state._tree.apply(MakeDatabase(str(path)))
-        registered = words.get("partitions", {})  # databases of earlier versions have none
+        registered = words.get("partitions", {})  # missing in files of earlier versions
         if not isinstance(registered, dict):
             raise TypeError("partitions by database are expected")
         state.partitions = {str(path): _of_runs(registered.get(path)) for path in databases}
@@ -308,13 +308,13 @@ class MetaState:
                 raise TypeError(f"no drop: {text}")
             state._drops[int(number)] = drop
         state.version = int(str(words["version"]))
-        if "notes" in words:  # a state of before there were any has none
+        if "notes" in words:  # missing in files of earlier versions
             state.notes = Notes.from_json(words["notes"])
         return state
 
 
 def _runs(registered: Mapping[int, int]) -> list[tuple[int, int, int]]:
-    """Runs of successive slices of one entry: the first, the last, the entry."""
+    """Return runs of successive slices registered by the same entry: first slice, last slice, entry."""
     runs: list[tuple[int, int, int]] = []
     for number, index in sorted(registered.items()):
         if runs and runs[-1][1:] == (number - 1, index):
