@@ -1,7 +1,7 @@
 """Changes of users, roles, privileges and API tokens: values, and their bytes for a log.
 
-No password or secret of a token appears here: commands carry hashes, made before (so a log or a snapshot holds no
-secret, and applying costs nothing). Decoding checks every field; what does not fit is a corrupt log.
+Commands contain no password and no secret of a token, only hashes made beforehand (so a log or a snapshot holds no
+secret, and applying is cheap). Decoding checks every field; invalid bytes mean a corrupt log.
 
 Pure values: any thread.
 """
@@ -18,7 +18,7 @@ from saros_storage.base.errors import CorruptFile
 
 
 class Kind(Enum):
-    """Who holds privileges."""
+    """The kind of a grantee."""
 
     USER = "user"
     ROLE = "role"
@@ -37,7 +37,7 @@ class Grantee:
 
 @dataclass(frozen=True, slots=True)
 class CreateUser:
-    """Make a user; `must_change`: the password is good for setting another one only."""
+    """Create a user. With `must_change`, the password only allows setting another one."""
 
     name: str
     hash: str = field(repr=False)
@@ -54,7 +54,7 @@ class DropUser:
 
 @dataclass(frozen=True, slots=True)
 class SetPassword:
-    """Give a user another password."""
+    """Set a user's password."""
 
     name: str
     hash: str = field(repr=False)
@@ -63,7 +63,7 @@ class SetPassword:
 
 @dataclass(frozen=True, slots=True)
 class Rehash:
-    """The same password in another form; nothing happens if the password was changed meanwhile."""
+    """Store another hash of the same password; no effect if the password has changed since."""
 
     name: str
     before: str = field(repr=False)
@@ -72,14 +72,14 @@ class Rehash:
 
 @dataclass(frozen=True, slots=True)
 class CreateRole:
-    """Make a role."""
+    """Create a role."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class DropRole:
-    """Remove a role from all who have it, and itself."""
+    """Remove a role, also from all users that have it."""
 
     name: str
 
@@ -102,7 +102,7 @@ class RevokeRole:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Give privileges on areas (canonical); `option`: the holder may pass them on."""
+    """Grant privileges on areas (canonical). With `option`, the holder may grant them to others."""
 
     privileges: tuple[Privilege, ...]
     areas: tuple[str, ...]
@@ -112,7 +112,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Revoke:
-    """Take privileges on areas and on all areas within them."""
+    """Revoke privileges on areas and on all areas within them."""
 
     privileges: tuple[Privilege, ...]
     areas: tuple[str, ...]
@@ -127,7 +127,7 @@ class CreateToken:
     name: str
     digest: str = field(repr=False)
     created_ms: int
-    #: None: it never expires.
+    #: None if it never expires.
     expires_ms: int | None = None
 
 
@@ -141,7 +141,7 @@ class DropToken:
 
 @dataclass(frozen=True, slots=True)
 class RecordTokenUse:
-    """Record that a user logged in with a token on a day (days since 1970); a token that is gone is no error."""
+    """Record that a user logged in with a token on a day (days since 1970); no error if the token was dropped."""
 
     user: str
     name: str
@@ -182,13 +182,13 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 def encode_command(command: Command) -> bytes:
-    """The command's bytes."""
+    """Return the bytes of a command."""
     words = [_plain(getattr(command, f.name)) for f in fields(command)]
     return json.dumps([_NAMES[type(command)], *words], ensure_ascii=False).encode()
 
 
 def decode_command(data: bytes) -> Command:
-    """The inverse. Raises CorruptFile."""
+    """Parse the bytes of a command. Raises CorruptFile."""
     try:
         name, *words = json.loads(data)
         kind = _KINDS[name]
@@ -235,7 +235,7 @@ def _grantee(word: object) -> Grantee:
     return Grantee(Kind(kind), _text(name))
 
 
-#: By the field's type, as it is written above.
+#: The parsers of fields, by the field's type annotation.
 _FORMS: dict[object, Callable[[object], object]] = {
     "str": _text,
     "bool": _flag,

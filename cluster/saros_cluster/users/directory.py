@@ -1,9 +1,9 @@
-"""Where users are kept: the `Directory` that the engine and the server ask, and the one for a folder of its own.
+"""The place where users are kept: the `Directory` that the engine and the server use, and the one for a single folder.
 
     meta/users      saros-users 1 <crc32>     then `Users.dump` as JSON; replaced as a whole, durably
 
-A folder without the file has no users. A file that cannot be read is an error, never "no users": else damage would open
-the database to everybody. Thread-safe.
+A folder without the file has no users. A file that cannot be read is an error, never "no users": otherwise damage would
+open the database to everybody. Thread-safe.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _FIRST_LINE = re.compile(rb"saros-users (\d+) ([0-9a-f]{8})\n")
 
 
 class Directory(Protocol):
-    """See the module. Implementations are thread-safe."""
+    """A store of users that can be read and changed. Implementations are thread-safe."""
 
     def users(self) -> Users:
-        """The state as it is known here; the same object until it changes."""
+        """Return the state as known here; the same object until it changes."""
         ...
 
     def newest(self) -> Users:
-        """The state with all that was acknowledged before, if that can be found out quickly; else as known here."""
+        """Return the state with all changes acknowledged before, if quickly available; otherwise as known here."""
         ...
 
     def change(self, command: Command, deadline_ns: int | None = None) -> None:
-        """Carry out a change, durably; it shows here when this returns. Raises UserMistake, StorageError.
+        """Carry out a change, durably and visible here on return. Raises UserMistake, StorageError.
 
         `deadline_ns`: see `WriteRequest`.
         """
@@ -46,25 +46,25 @@ class Directory(Protocol):
 
 
 class FileDirectory:
-    """See the module. Implements `Directory`."""
+    """A `Directory` in a file of one folder."""
 
     def __init__(self, folder: str, disk: Disk) -> None:
-        """Load. Raises CorruptFile, StorageError 2015."""
+        """Load the file, if there is one. Raises CorruptFile, StorageError 2015."""
         self._path = os.path.join(folder, USERS_FILE)
         self._disk = disk
         self._lock = threading.Lock()
         self._users = self._load() if disk.exists(self._path) else Users()
 
     def users(self) -> Users:
-        """See `Directory.users`."""
+        """Return the current state."""
         return self._users
 
     def newest(self) -> Users:
-        """See `Directory.newest`."""
+        """Return the current state."""
         return self._users
 
     def change(self, command: Command, deadline_ns: int | None = None) -> None:  # noqa: ARG002 (nothing is waited for)
-        """See `Directory.change`."""
+        """Carry out a change and replace the file, as `Directory.change` does."""
         with self._lock:
             after = self._users.apply(command)
             if after is self._users:

@@ -1,12 +1,12 @@
-"""What one user may: privileges of their own and of their roles, compiled into sets of texts.
+"""The privileges of one user, their own and those of their roles, compiled into sets of texts.
 
     granted READ_DATA on root.a.** and root.b.d.s      below {root.a}   exactly {root.b.d.s}
 
-A path is allowed if it is granted exactly, or if one of the paths above it is granted with all below it: one look-up
-per node, whatever the number of grants. An administrator may everything.
+A path is allowed if it is granted exactly, or if a path above it is granted with everything below it: one look-up per
+node, for any number of grants. An administrator may do everything.
 
-Paths are canonical texts. A cut at a dot inside back-quotes gives a text that is no path, so looking at every dot is
-looking at every node. Immutable. Pure: any thread.
+Paths are canonical texts. A cut at a dot inside back-quotes yields a text that is not a path and never matches, so
+cutting at every dot checks every node. Immutable. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from saros_storage.base.paths import join_nodes, parse_pattern
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """One privilege on one area; `option`: it may be passed on."""
+    """One privilege on one area. With `option`, the holder may grant it to others."""
 
     privilege: Privilege
     area: str
@@ -34,7 +34,7 @@ class _Areas:
     exactly: set[str] = field(default_factory=set)
     #: Paths below which everything is allowed.
     below: set[str] = field(default_factory=set)
-    #: All paths above something that is allowed.
+    #: All paths above an allowed path.
     above: set[str] = field(default_factory=set)
 
     def add(self, area: str) -> None:
@@ -46,7 +46,7 @@ class _Areas:
 
 
 class Rights:
-    """See the module."""
+    """The effective privileges of one user."""
 
     def __init__(self, grants: Iterable[Granted], *, administrator: bool = False) -> None:
         self.administrator = administrator
@@ -59,7 +59,7 @@ class Rights:
                 self._areas.setdefault(contained, _Areas()).add(granted.area)
 
     def may(self, privilege: Privilege, path: str = EVERYWHERE) -> bool:
-        """Whether the privilege is held for a path; of a privilege that is not about paths, at all."""
+        """Return whether the privilege is held for a path; if it is not about paths, whether it is held at all."""
         if self.administrator:
             return True
         areas = self._areas.get(privilege)
@@ -68,14 +68,14 @@ class Rights:
         return privilege not in ON_PATHS or path in areas.exactly or not areas.below.isdisjoint(_above(path))
 
     def may_below(self, privilege: Privilege, path: str) -> bool:
-        """Whether the privilege is held for all below a path."""
+        """Return whether the privilege is held for everything below a path."""
         if self.administrator:
             return True
         areas = self._areas.get(privilege)
         return areas is not None and (path in areas.below or not areas.below.isdisjoint(_above(path)))
 
     def may_all(self, privilege: Privilege, pattern: str) -> bool:
-        """Whether the privilege is held for all that a pattern can match, be it there or not."""
+        """Return whether the privilege is held for everything that a pattern can match, existing or not."""
         if self.administrator:
             return True
         parsed = parse_pattern(pattern)
@@ -88,21 +88,21 @@ class Rights:
         return any(join_nodes(parsed.nodes[:count]) in areas.below for count in range(1, fixed + 1))
 
     def sees(self, privilege: Privilege, path: str) -> bool:
-        """Whether the privilege is held for the path, or for something below it."""
+        """Return whether the privilege is held for the path, or for a path below it."""
         if self.may(privilege, path):
             return True
         areas = self._areas.get(privilege)
         return areas is not None and path in areas.above
 
     def may_pass_on(self, privilege: Privilege, area: str) -> bool:
-        """Whether the user may grant the privilege on the area to others."""
+        """Return whether the user may grant the privilege on the area to others."""
         return self.administrator or any(
             granted.option and granted.privilege is privilege and covers(granted.area, area) for granted in self.grants
         )
 
 
 def _above(path: str) -> Iterator[str]:
-    """The paths above one, from the root down."""
+    """Yield the paths above a path, from the root down."""
     end = path.find(".")
     while end >= 0:
         yield path[:end]

@@ -17,9 +17,9 @@ class Token:
     digest: str = field(repr=False)
     #: Milliseconds since 1970.
     created_ms: int
-    #: The token is valid before this time; None: for ever.
+    #: The token is valid before this time; None if it never expires.
     expires_ms: int | None = None
-    #: The day of the last login, in days since 1970; None: there was none.
+    #: The day of the last login, in days since 1970; None before the first one.
     last_used_day: int | None = None
 
     def is_valid_at(self, now_ms: int) -> bool:
@@ -27,12 +27,12 @@ class Token:
         return self.expires_ms is None or now_ms < self.expires_ms
 
     def to_json(self) -> list[object]:
-        """Return values that JSON knows."""
+        """Return JSON values."""
         return [self.user, self.name, self.digest, self.created_ms, self.expires_ms, self.last_used_day]
 
     @staticmethod
     def from_json(words: object) -> Token:
-        """Return the inverse of `to_json`. Raises TypeError, ValueError."""
+        """Parse the values of `to_json`. Raises TypeError, ValueError."""
         if not isinstance(words, list):
             raise TypeError("a token is a list")
         user, name, digest, created_ms, expires_ms, last_used_day = words

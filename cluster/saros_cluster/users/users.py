@@ -1,14 +1,14 @@
-"""The state of users, roles, privileges and API tokens: an immutable value; each change gives the next one.
+"""The state of users, roles, privileges and API tokens: an immutable value; each change returns the next one.
 
     Users --apply(command)--> Users         or UserMistake, and nothing changed
 
-Administrators are users with a flag; no name has a meaning of its own. There is always one administrator once there
-was one. A user's `version` is raised by every change that concerns the user, also through a role: sessions compare it
-and take the new rights. `password_version` is the version at which the password was set: sessions of an older one end.
-A token belongs to a user and goes with the user; another password does not end it.
+Administrators are users with a flag; no name has a special meaning. Once there is an administrator, there is always
+one. A user's `version` is raised by every change that concerns the user, also through a role: sessions compare it and
+take the new rights. `password_version` is the version at which the password was set: sessions of an older one end. A
+token belongs to a user and is removed with the user; a new password does not revoke it.
 
-Every check is made here, in the order in which changes are applied, so that all copies of the state agree. Who may ask
-for a change is checked by who asks. Pure: any thread.
+All checks of the state are made here, in the order in which changes are applied, so that all copies of the state agree.
+The caller checks the privileges of the user that requests a change. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from saros_cluster.users.privileges import Privilege, check_areas, covers, parse
 from saros_cluster.users.tokens import Token, tokens_of
 from saros_storage.base.errors import UserMistake
 
-#: More would make every look at the state slow, and are no people.
+#: The limit of users, and of roles: more would slow down every look-up, and are not people.
 PRINCIPALS_MAX = 10_000
-#: Of one user or role.
+#: The limit of grants to one user or role.
 GRANTS_MAX = 1_000
-#: Of one user, and of all: they are written with every change of the state.
+#: The limits of tokens of one user, and of all users: they are written with every change of the state.
 TOKENS_OF_USER_MAX = 100
 TOKENS_MAX = 10_000
 _NAME = re.compile(r"[\w.@+-]{1,64}")
-#: What Saros may one day need for itself.
+#: A prefix of names that is reserved for Saros.
 _RESERVED = "__"
 _NO_USER, _USER_EXISTS, _HAS_ROLE, _HAS_NO_ROLE, _NO_ROLE, _ROLE_EXISTS = 804, 805, 806, 807, 808, 809
 _NOTHING_REVOKED = 301
@@ -58,13 +58,13 @@ _NO_TOKEN, _TOKEN_EXISTS = 2042, 2043
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody who may log in."""
+    """A user that may log in."""
 
     name: str
-    #: Of the password, with how it was made: a PHC string.
+    #: The hash of the password with its parameters: a PHC string.
     hash: str = field(repr=False)
     administrator: bool = False
-    #: The password serves to set another one only.
+    #: True if the password only allows setting another one.
     must_change: bool = False
     roles: tuple[str, ...] = ()
     grants: tuple[Granted, ...] = ()
@@ -74,7 +74,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """Privileges under a name."""
+    """A named set of privileges."""
 
     name: str
     grants: tuple[Granted, ...] = ()
@@ -82,17 +82,17 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Users:
-    """See the module."""
+    """All users, roles, grants and tokens."""
 
     users: Mapping[str, User] = field(default_factory=dict)
     roles: Mapping[str, Role] = field(default_factory=dict)
-    #: Raised by every change.
+    #: Increased by every change.
     version: int = 0
-    #: By their digest.
+    #: The tokens by digest.
     tokens: Mapping[str, Token] = field(default_factory=dict)
 
     def apply(self, command: Command) -> Users:
-        """The state after a change. Raises UserMistake."""
+        """Return the state after a change. Raises UserMistake."""
         match command:
             case CreateUser():
                 return self._create_user(command)
@@ -124,17 +124,17 @@ class Users:
             case RecordTokenUse():
                 return self._record_token_use(command)
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ queries
 
     def user(self, name: str) -> User:
-        """A user by name. Raises UserMistake 804."""
+        """Return a user by name. Raises UserMistake 804."""
         found = self.users.get(name)
         if found is None:
             raise UserMistake(f"there is no user {name}", code=_NO_USER)
         return found
 
     def role(self, name: str) -> Role:
-        """A role by name. Raises UserMistake 808."""
+        """Return a role by name. Raises UserMistake 808."""
         found = self.roles.get(name)
         if found is None:
             raise UserMistake(f"there is no role {name}", code=_NO_ROLE)
@@ -152,11 +152,11 @@ class Users:
         return tokens_of(self.tokens, self.user(user).name)
 
     def members(self, role: str) -> list[User]:
-        """The users who have a role, by name."""
+        """Return the users that have a role, by name."""
         return [self.users[name] for name in sorted(self.users) if role in self.users[name].roles]
 
     def rights(self, name: str) -> Rights:
-        """What a user may, roles included. Raises UserMistake 804."""
+        """Return the effective privileges of a user, including those of roles. Raises UserMistake 804."""
         user = self.user(name)
         grants = [*user.grants, *(granted for role in user.roles for granted in self.role(role).grants)]
         return Rights(grants, administrator=user.administrator)
@@ -238,7 +238,7 @@ class Users:
         return self._with(*self.members(holder.name), roles=[replace(self.role(holder.name), grants=ordered)])
 
     def _with(self, *users: User, roles: Iterable[Role] = ()) -> Users:
-        """The state with users (whose versions this raises) and roles as they are given."""
+        """Return the state with these users, whose versions are raised, and these roles."""
         version = self.version + 1
         changed = {user.name: replace(user, version=version) for user in users}
         return replace(
@@ -276,10 +276,10 @@ class Users:
     def _with_token(self, token: Token) -> Users:
         return replace(self, tokens={**self.tokens, token.digest: token}, version=self.version + 1)
 
-    # ------------------------------------------------------------------ as values that JSON knows
+    # ------------------------------------------------------------------ encoding
 
     def dump(self) -> dict[str, object]:
-        """As values that JSON knows."""
+        """Return JSON values."""
         return {
             "version": self.version,
             "users": [
@@ -301,14 +301,14 @@ class Users:
 
     @staticmethod
     def load(words: Mapping[str, object]) -> Users:
-        """The inverse. Raises ValueError, TypeError, KeyError."""
+        """Parse the values of `dump`. Raises ValueError, TypeError, KeyError."""
         users = [_load_user(item) for item in _items(words["users"])]
         roles = [Role(str(item["name"]), _load_grants(item["grants"])) for item in _items(words["roles"])]
         named = {role.name: role for role in roles}
         for user in users:
             if not named.keys() >= set(user.roles):
                 raise ValueError(f"user {user.name} has a role that is not there")
-        tokens = [Token.from_json(item) for item in _list(words.get("tokens", []))]  # earlier versions had none
+        tokens = [Token.from_json(item) for item in _list(words.get("tokens", []))]  # absent in earlier versions
         by_name = {user.name: user for user in users}
         if not by_name.keys() >= {token.user for token in tokens}:
             raise ValueError("a token belongs to a user that is not there")
