@@ -1,7 +1,8 @@
-"""The requests that slots have had applied, in any group: slots take them along, so that repeats stay harmless there.
+"""Requests that were applied to slots. They move with the slots, so that repeats have no effect in the new group.
 
-The last requests of each client are kept as bits: a client numbers its requests consecutively, and repeats what
-it sent seconds ago. So a set of a million takes some hundred kilobytes, and what moves bring does not accumulate.
+The last requests of each client are kept as bits: a client numbers its requests consecutively, and repeats only
+requests that it sent seconds ago. So a set of a million takes some hundred kilobytes, and the sets that moves bring
+do not accumulate.
 
 Pure.
 """
@@ -16,23 +17,23 @@ import numpy as np
 
 from saros_cluster.topology.change import runs, slots_of_runs
 
-#: Of a client, those before its last one that are so far behind it are not known any more.
+#: Requests of a client that are remembered, counted back from its last one; older ones are forgotten.
 SEQUENCES_MAX = 32_768
-#: Only of the clients that were seen last.
+#: Clients that are remembered: the most recently seen.
 CLIENTS_MAX = 4_096
 _ALL = (1 << SEQUENCES_MAX) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class RequestSet:
-    """Requests (client, sequence), the last of those that it was made of."""
+    """A set of requests (client, sequence), bounded: only the latest of those added are kept."""
 
-    #: By client, those seen last at the end: its highest sequence, and bit n for the one that is n below.
+    #: By client, the most recently seen last: its highest sequence, and bit n set if sequence - n is in the set.
     _last: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     @staticmethod
     def of(requests: Iterable[tuple[int, int]]) -> RequestSet:
-        """These, oldest first."""
+        """Return the set of these requests, given oldest first."""
         found: dict[int, list[int]] = {}
         for client, sequence in requests:
             sequences = found.pop(client, None) or []
@@ -49,26 +50,29 @@ class RequestSet:
         return sequence <= last and bool(bits >> (last - sequence) & 1)
 
     def then(self, later: RequestSet) -> RequestSet:
-        """These and later ones."""
+        """Return the union with `later`, whose clients count as the most recently seen."""
         found = dict(self._last)
         for client, known in later._last.items():
             found[client] = _merged(found.pop(client, (0, 0)), known)
         return RequestSet(dict(list(found.items())[-CLIENTS_MAX:]))
 
     def to_json(self) -> list[object]:
-        """As values that JSON knows."""
+        """Return the value as JSON types."""
         return [[client, last, f"{bits:x}"] for client, (last, bits) in self._last.items()]
 
     @staticmethod
     def from_json(words: Sequence[Sequence[Any]]) -> RequestSet:
-        """The inverse; also of pairs (client, sequence), as they were stored before. Raises ValueError, TypeError."""
+        """Return the set that `to_json` gave, or that older versions stored as pairs (client, sequence).
+
+        Raises ValueError, TypeError.
+        """
         if words and len(words[0]) == len(("client", "sequence")):
             return RequestSet.of((int(client), int(sequence)) for client, sequence in words)
         return RequestSet({int(client): (int(last), int(bits, 16)) for client, last, bits in words})
 
 
 def _bits(sequences: Sequence[int]) -> tuple[int, int]:
-    """The highest of a client's, and their bits."""
+    """Return the highest of a client's sequences, and the bits of all of them."""
     last = max(sequences)
     behind = [last - sequence for sequence in sequences if last - sequence < SEQUENCES_MAX]
     flags = np.zeros(max(behind) + 1, np.bool_)
@@ -77,24 +81,24 @@ def _bits(sequences: Sequence[int]) -> tuple[int, int]:
 
 
 def _merged(known: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    """Both of one client."""
+    """Return the union of two entries (highest sequence, bits) of one client."""
     (lower, older), (last, newer) = sorted((known, other))
     behind = last - lower
     return last, newer if behind >= SEQUENCES_MAX else (older << behind | newer) & _ALL
 
 
 class AppliedRange(NamedTuple):
-    """Requests that had their effect on slots."""
+    """Requests that were applied to a set of slots."""
 
     slots: frozenset[int]
     requests: RequestSet
 
     def to_json(self) -> list[object]:
-        """As values that JSON knows."""
+        """Return the value as JSON types."""
         return [runs(sorted(self.slots)), self.requests.to_json()]
 
     @staticmethod
     def from_json(words: Sequence[Any]) -> AppliedRange:
-        """The inverse. Raises ValueError, TypeError."""
+        """Return the range that `to_json` gave. Raises ValueError, TypeError."""
         slots, requests = words
         return AppliedRange(frozenset(slots_of_runs(slots)), RequestSet.from_json(requests))

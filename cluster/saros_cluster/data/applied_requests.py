@@ -1,16 +1,19 @@
-"""Requests that have had their effect: what makes a repeated one harmless (cluster-wide, by the log).
+"""Requests that have taken effect, so that a repeated request has none (in the whole cluster, by the log).
 
     entry 100: client 7, sequence 3   applied          remembered until entry 100 + MEMORY
     entry 140: client 7, sequence 3   repeated         no effect, same answer
 
-A request may come again after slots have come here, with rows for these too, which it did not bring the first time. So
-it counts for the slots that were the group's by the table of who sent it; and what was applied elsewhere to slots that
-came here since counts for those (`Ownership.since`). Who knows an older table may well come after the slots: had it
-counted for these, too, their rows would be passed by the next time, and be lost. So would those of slots that leave, if
-what others bring afterwards for the rest went along as what they had.
+A client may repeat a request after slots have moved to this group; the repeat may carry rows for these slots, which the
+first attempt sent elsewhere. So a request counts as applied only to the slots that the group owned according to the
+sender's partition table. For slots that moved here later, the requests that were applied to them elsewhere count
+(`Ownership.since`: the move that brought a slot).
 
-What is remembered follows from the log alone, so all members agree. Only effects are remembered: a command that failed
-did nothing, and may come again. Pure; one thread.
+Without this distinction, rows would be lost in two cases. A request that was routed by an older table may be applied
+after the slots arrived: if it counted for them, its repeat would skip their rows. And a request that is applied after a
+fence is for the slots that remain: if it moved along with the slots that leave, the new group would skip their rows.
+
+The content follows from the log alone, so all members agree. Only effects are remembered: a command that failed did
+nothing, and may be sent again. Pure; single-threaded.
 """
 
 from __future__ import annotations
@@ -21,42 +24,46 @@ from collections.abc import Iterable, Mapping, Sequence
 from saros_cluster.data.applied_ranges import AppliedRange, RequestSet
 from saros_cluster.data.command import NO_REQUEST, Request
 
-#: Entries for which a request is remembered. A client gives up after seconds; this many entries take longer.
+#: Number of entries for which a request is remembered. A client gives up after seconds; these entries take longer.
 MEMORY = 131_072
 
 
 class AppliedRequests:
-    """See the module."""
+    """The requests that took effect in one group, or on slots before they moved to it."""
 
     def __init__(
         self, known: Iterable[Sequence[int]] = (), arrived: Iterable[tuple[int, int, Iterable[AppliedRange]]] = ()
     ) -> None:
-        """`known`: (client, sequence, index, epoch), oldest first; `arrived`: epoch, index, what slots have had."""
-        #: By request: its entries, each with the last move that had brought slots here as far as its sender knew.
+        """Start with the results of `dump` and `dump_arrived`.
+
+        `known`: (client, sequence, index, epoch), oldest first. `arrived`: for each move its epoch, the entry that
+        opened its slots, and the requests that were applied to them before.
+        """
+        #: By request: the entries that applied it, each with the last move to this group that its sender knew of.
         self._known: OrderedDict[tuple[int, int], tuple[tuple[int, int], ...]] = OrderedDict()
         for client, sequence, index, epoch in known:
             self._record((client, sequence), index, epoch)
-        #: By move: the entry that opened what it brought, and what that has had.
+        #: By move: the entry that opened its slots, and the requests that were applied to them before.
         self._arrived: dict[int, tuple[int, tuple[AppliedRange, ...]]] = {}
         for epoch, index, had in arrived:
             self.add_arrived(epoch, index, had)
 
     def is_known(self, request: Request, index: int) -> bool:
-        """Whether the request of entry `index` had its effect before, here or on slots that came."""
+        """Return whether the request of entry `index` took effect before, here or on slots that moved here."""
         came = (had for epoch in self._arrived for had in self._arrived_ranges(index, epoch))
         return bool(self._effects(request, index)) or any(request in had.requests for had in came)
 
     def entry_of(self, request: Request) -> int | None:
-        """The first entry with which a request had its effect; None: it is not known."""
+        """Return the first entry by which a request took effect, or None if the request is not known."""
         found = self._known.get(request)
         return None if found is None else found[0][0]
 
     def covers(self, request: Request, index: int, slot: int, since: int) -> bool:
-        """Whether it had its effect on a slot that came here with move `since` (0: it was here from the beginning)."""
+        """Return whether the request took effect on a slot that came with move `since` (0: owned from the start)."""
         return bool(self.covered(request, index, frozenset((slot,)), since))
 
     def covered(self, request: Request, index: int, slots: frozenset[int], since: int) -> frozenset[int]:
-        """Those of `slots`, which came here with move `since`, on which it had its effect."""
+        """Return the subset of `slots`, all of which came with move `since`, on which the request took effect."""
         if any(since <= epoch for _, epoch in self._effects(request, index)):
             return slots
         came = [had.slots for had in self._arrived_ranges(index, since) if request in had.requests]
@@ -70,9 +77,9 @@ class AppliedRequests:
         return came if index - at <= MEMORY else ()
 
     def remember(self, request: Request, index: int, epoch: int = 0) -> None:
-        """The request of entry `index` has its effect now.
+        """Record that entry `index` applies the request.
 
-        `epoch`: the last move that has brought slots here as far as its sender knows.
+        `epoch`: the last move to this group that its sender knows of.
         """
         if request == NO_REQUEST:
             return
@@ -86,13 +93,13 @@ class AppliedRequests:
         self._known[request] = (*self._known.pop(request, ()), (index, epoch))
 
     def add_arrived(self, epoch: int, index: int, had: Iterable[AppliedRange]) -> None:
-        """Note the requests `had` that slots, which a move brings with entry `index`, have applied."""
+        """Record the requests `had` that were applied elsewhere to the slots that entry `index` opens."""
         self._arrived[epoch] = index, tuple(had)
 
     def ranges_leaving(self, leaving: Mapping[int, frozenset[int]], fence: int) -> tuple[AppliedRange, ...]:
-        """Return the requests that slots, which leave with entry `fence`, have applied.
+        """Return the requests that were applied to the slots that entry `fence` takes away.
 
-        `leaving`: the slots, by the move that brought them here. Entries behind the fence were for other slots.
+        `leaving`: the slots, by the move that brought them here. Entries after the fence were for other slots.
         """
         found: list[AppliedRange] = []
         for since, slots in leaving.items():
@@ -109,9 +116,9 @@ class AppliedRequests:
         return tuple(had for had in found if had.slots and had.requests)
 
     def dump(self) -> list[tuple[int, int, int, int]]:
-        """What `__init__` takes first."""
+        """Return the `known` argument of `__init__`."""
         return [(*request, index, epoch) for request, found in self._known.items() for index, epoch in found]
 
     def dump_arrived(self) -> list[tuple[int, int, tuple[AppliedRange, ...]]]:
-        """What it takes then."""
+        """Return the `arrived` argument of `__init__`."""
         return [(epoch, index, had) for epoch, (index, had) in self._arrived.items()]

@@ -1,13 +1,13 @@
-"""The command of a data group's entry: whose request it is, and what it does.
+"""The command in an entry of a data group: the client's request, and its effect.
 
     u64 client | u64 sequence | u64 drop | u64 epoch | u64 inbound | a mutation, as storage encodes it
-    u64 -1     | u64 bytes    | 0        | 0         | 0           | a transfer of slots | a mutation
-    u64 -2     | u64 bytes    | 0        | 0         | 0           | what a piece of a file is | its bytes
+    u64 -1     | u64 bytes    | 0        | 0         | 0           | a transfer of slots (JSON) | a mutation
+    u64 -2     | u64 bytes    | 0        | 0         | 0           | a piece of a file (JSON) | its bytes
 
 Client 0 asks for no protection against repetition. `drop` is the number of the drop that the mutation carries out, or
-the newest one that its coordinator has seen (`drops`). `epoch` and `inbound` say which table its coordinator knew
-(`ownership`, `applied_requests`). A mutation that loads a file, which came in pieces (`log_shipped_files`), does
-nothing else. Frames stay aligned to 8 bytes. Pure: any thread.
+the newest one that its coordinator has seen (`drops`). `epoch` and `inbound` are the version of the partition table
+that its coordinator used (`ownership`, `applied_requests`). A mutation that loads a file, which was sent in pieces
+(`log_shipped_files`), does nothing else. Frames stay aligned to 8 bytes. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from saros_storage.mutation.tablet_codec import decode_tablet
 from saros_storage.schema import SchemaChange
 
 _HEAD = struct.Struct("<QQQQQ")
-#: No client has these numbers.
+#: Values of the client field that mark the other two kinds of command; no client has these numbers.
 _TRANSFER = (1 << 64) - 1
 _SHIPPING = (1 << 64) - 2
-#: Nodes of a database's path.
+#: Fewest nodes in the path of a database.
 _DEPTH_MIN = 2
 
 
 class Request(NamedTuple):
-    """A client's request: however often it arrives, it has one effect."""
+    """The identity of a client's request. A request takes effect once, however often it arrives."""
 
     client: int
     sequence: int
@@ -46,9 +46,10 @@ NO_REQUEST = Request(0, 0)
 
 
 class TableVersion(NamedTuple):
-    """What the coordinator of an entry knew of the table: its epoch, and the last move that brought the group slots.
+    """The version of the partition table that a coordinator or reader uses, as far as it concerns one group.
 
-    Of a reader also the last one that took some away. An entry does not say so: it comes behind the fence.
+    `epoch` is the table's, `inbound` the last move of slots to the group, `outbound` the last move away from it. Only
+    readers set `outbound`: an entry does not need it, since the log orders it before or after the fence.
     """
 
     epoch: int
@@ -60,7 +61,7 @@ NOTHING_KNOWN = TableVersion(0, 0)
 
 
 class Command(NamedTuple):
-    """See the module."""
+    """A decoded command: a request's mutation, a transfer of slots, or a piece of a file."""
 
     request: Request
     drop: int
@@ -71,17 +72,17 @@ class Command(NamedTuple):
 
 
 def encode_command(request: Request, mutation: Mutation, drop: int = 0, known: TableVersion = NOTHING_KNOWN) -> bytes:
-    """The entry's data."""
+    """Return the data of an entry that carries out a request's mutation."""
     return b"".join([_HEAD.pack(*request, drop, known.epoch, known.inbound), *encode_mutation(mutation)])
 
 
 def encode_transfer(transfer: Transfer, changes: Sequence[SchemaChange] = ()) -> bytes:
-    """The entry's data; `changes`: the schema that comes with the slots."""
+    """Return the data of an entry that moves slots; `changes`: the schema that comes with them."""
     return _encode_json(_TRANSFER, transfer_to_json(transfer), encode_mutation(Mutation(changes)))
 
 
 def encode_shipping(shipping: Shipping) -> bytes:
-    """The entry's data."""
+    """Return the data of an entry that brings a piece of a file, or abandons the file."""
     data = [shipping.data] if isinstance(shipping, Piece) else []
     return _encode_json(_SHIPPING, log_shipped_files.shipping_to_json(shipping), data)
 
@@ -93,7 +94,7 @@ def _encode_json(kind: int, words: Sequence[object], rest: Sequence[bytes | memo
 
 
 def decode_command(data: bytes) -> Command:
-    """The inverse; frames are views of `data`. Raises CorruptFile."""
+    """Decode an entry's data; frames are views of `data`. Raises CorruptFile."""
     if len(data) < _HEAD.size:
         raise CorruptFile("log", 0, "an entry is too short")
     client, sequence, drop, epoch, inbound = _HEAD.unpack_from(data)
@@ -119,7 +120,7 @@ def _decode_json(text: bytes) -> list[Any]:
 
 
 def check_command(data: bytes) -> None:
-    """Raise CorruptFile, UserMistake if the bytes are no command, down to the arrays of its tablets."""
+    """Raise CorruptFile or UserMistake unless the bytes are a valid command, down to the arrays of its tablets."""
     command = decode_command(data)
     mutation = command.mutation
     does_something = mutation.changes or mutation.deletions or mutation.tablets or mutation.loads

@@ -23,16 +23,17 @@ from saros_storage.mutation.mutation import Deletion, Mutation
 from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaChange, decode_change, encode_change
 
-#: What a drop takes away.
+#: A schema change that drops a database, or the series that match a pattern.
 Drop = DeleteDatabase | DeleteSeries
-#: Code of the refusal.
+#: Error code of a write that is refused because a drop has overtaken it.
 OVERTAKEN = 2021
-#: Drops whose reach is known: a write that has seen none of them is refused, whatever it is about.
+#: Number of drops that are remembered. A write that has not seen a drop older than these is refused, whatever its
+#: devices.
 KEPT = 1_000
 
 
 def reaches(drop: Drop, path: str) -> bool:
-    """Whether a drop may take something of a database or a device."""
+    """Return whether a drop may remove something of the database or device at `path`."""
     nodes = split_path(path)
     if isinstance(drop, DeleteDatabase):
         taken = split_path(drop.path)
@@ -41,38 +42,38 @@ def reaches(drop: Drop, path: str) -> bool:
 
 
 def overlaps(drop: Drop, patterns: Iterable[str]) -> bool:
-    """Whether a drop may remove something at or below one of the path patterns."""
+    """Return whether a drop may remove something at or below one of the path patterns."""
     path = split_path(drop.path) if isinstance(drop, DeleteDatabase) else parse_pattern(drop.pattern).fixed_nodes
     return any(parse_pattern(pattern).overlaps(path) for pattern in patterns)
 
 
 def drop_of(changes: Iterable[SchemaChange]) -> Drop | None:
-    """What an entry drops; it then does nothing else."""
+    """Return the drop among an entry's changes, if any; such an entry does nothing else."""
     return next((c for c in changes if isinstance(c, DeleteDatabase | DeleteSeries)), None)
 
 
 def effect_of(drop: Drop) -> Mutation:
-    """What a group does for it."""
+    """Return the mutation by which a group carries out a drop."""
     if isinstance(drop, DeleteDatabase):
         return Mutation([drop])
     return Mutation([drop], [Deletion((drop.pattern,), TimeRange())])
 
 
 class Drops:
-    """What a group has carried out."""
+    """The drops that a group has carried out, by number."""
 
     def __init__(self, known: Iterable[tuple[int, Drop]] = (), forgotten: int = 0) -> None:
-        """`known`: by rising number. `forgotten`: the newest whose reach is not known any more."""
+        """`known`: in ascending order of numbers. `forgotten`: the newest drop that is no longer remembered."""
         self._known = dict(known)
         self._forgotten = forgotten
 
     @property
     def newest(self) -> int:
-        """0: none."""
+        """The number of the newest drop, or 0."""
         return max(self._known, default=self._forgotten)
 
     def record(self, number: int, drop: Drop) -> None:
-        """It is carried out."""
+        """Record that a drop, newer than all others, is carried out."""
         assert number > self.newest
         self._known[number] = drop
         if len(self._known) > KEPT:
@@ -88,19 +89,22 @@ class Drops:
             self._forgotten = max(self._forgotten, known[-KEPT - 1][0])
 
     def overtake(self, seen: int, devices: Iterable[str]) -> bool:
-        """Whether a write of these devices is to be refused."""
+        """Return whether to refuse a write to these devices: it has not seen a drop that may concern it.
+
+        `seen`: the newest drop that the write's coordinator has seen.
+        """
         if seen >= self.newest:
             return False
         unseen = [drop for number, drop in self._known.items() if number > seen]
         return seen < self._forgotten or any(reaches(drop, device) for device in devices for drop in unseen)
 
     def to_json(self) -> tuple[object, ...]:
-        """As values that JSON knows."""
+        """Return the value as JSON types."""
         return (self._forgotten, *((number, encode_change(drop).decode()) for number, drop in self._known.items()))
 
     @staticmethod
     def from_json(words: Sequence[Any]) -> Drops:
-        """The inverse. Raises CorruptFile, ValueError."""
+        """Return the drops that `to_json` gave. Raises CorruptFile, ValueError."""
         forgotten, *known = words
         changes = [(int(number), decode_change(str(text).encode())) for number, text in known]
         return Drops([(n, c) for n, c in changes if isinstance(c, DeleteDatabase | DeleteSeries)], int(forgotten))

@@ -1,14 +1,14 @@
-"""The outcome of a client's entry, given the state that earlier entries made: its effect, or why it is refused.
+"""The outcome of a client's entry in the state that earlier entries left: its effect, or the reason why it is refused.
 
-    its request had its effect before, on all it is about     nothing
-    a drop that is not newer than the last                    nothing
-    for a slot that is not the group's                        refused (2026)
-    written without having seen a drop                        refused (2021): see `drops`
+    its request took effect before, on every slot concerned   nothing
+    a drop that is not newer than the last one                nothing
+    for a slot that the group does not own                    refused (2026)
+    its coordinator has not seen a drop that concerns it      refused (2021): see `drops`
     does not fit the schema                                   refused, with the reason
-    else                                                      the part that is new: tablets, changes, and the
-                                                              databases that they lie in
+    otherwise                                                 the part that is new: tablets, schema changes, and
+                                                              their databases if missing
 
-All members reach the same outcome. Judging changes nothing. Under the region's lock.
+All members reach the same outcome. Validation changes nothing. Under the region's lock.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ _CACHED_DATABASES = 65_536
 
 
 class ValidatedEntry(NamedTuple):
-    """What is carried out.
+    """The effect of an entry.
 
-    `places`: of which of the entry's tablets; None: of all. `spared`: slots that have had its deletions before.
+    `places`: positions of the entry's tablets that take effect; None: all do. `spared`: slots to which its deletions
+    were applied before.
     """
 
     mutation: Mutation
@@ -53,16 +54,17 @@ class ValidatedEntry(NamedTuple):
 
 
 class EntryValidator:
-    """Judges entries for one replica."""
+    """Validates the entries of one replica."""
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
         self._fitting = TabletValidator()
 
     def validate(self, index: int, command: Command, lost: UserMistake | None = None) -> ValidatedEntry | None:
-        """The effect of entry `index`; None: it had it before. `lost`: why its file cannot be loaded.
+        """Return the effect of entry `index`, or None if it took effect before.
 
-        Raises UserMistake (2026, 2021, what the schema says), and `lost`.
+        `lost`: the reason why its file cannot be loaded, if so. Raises UserMistake (2026, 2021, or the schema's
+        reason), or `lost`.
         """
         replica, request = self._replica, command.request
         mutation = _with_parsed_frames(command.mutation)
@@ -88,7 +90,7 @@ class EntryValidator:
     # ------------------------------------------------------------------ slots and requests
 
     def slots_of(self, placed: PlacedTablet) -> list[int]:
-        """The slots of a tablet's rows; as a rule it is one."""
+        """Return the slots of a tablet's rows; usually there is one."""
         frame, interval = placed.known, self._replica.region.options.time_partition_interval
         assert frame is not None
         database = _database(frame.head.device, placed.depth)
@@ -96,7 +98,7 @@ class EntryValidator:
         return [self._replica.ownership.slot(database, number) for number in numbers]
 
     def _unapplied_part(self, request: Request, index: int, mutation: Mutation) -> tuple[list[int], list[SchemaChange]]:
-        """What a repeated request brings for slots that have not had it: places of its tablets, what it makes."""
+        """Return what a repeated request brings for slots it was not applied to: positions of tablets, creations."""
         covers, since = self._replica.requests.covers, self._replica.ownership.since
 
         def is_unapplied(slots: Sequence[int]) -> bool:
@@ -106,7 +108,10 @@ class EntryValidator:
         return places, [change for change, slots in self._slots_of_made(mutation.changes) if is_unapplied(slots)]
 
     def _slots_of_made(self, changes: Sequence[SchemaChange]) -> list[tuple[SchemaChange, list[int]]]:
-        """Databases and series that are made, and where their schema is kept; nowhere, if they are in no database."""
+        """Return the changes that create or alter something, each with the slots that keep its schema.
+
+        The slots are empty if the change is in no database.
+        """
         ownership, schema = self._replica.ownership, self._replica.region.schema
         made = [change.path for change in changes if isinstance(change, CreateDatabase)]
         found: list[tuple[SchemaChange, list[int]]] = []
@@ -121,9 +126,10 @@ class EntryValidator:
         return found
 
     def _slots_already_applied(self, request: Request, index: int) -> tuple[frozenset[int], bool]:
-        """The group's slots that have had a repeated request, as far as something is here; whether there are others.
+        """Return the owned, non-empty slots to which a repeated request was applied; and whether other slots are owned.
 
-        What is here does not decide: in a replay it may be more than when the entry was judged first.
+        The second value does not depend on which slots are empty: when the log is replayed, files may already hold
+        more partitions than there were at this entry on other members.
         """
         ownership, covered = self._replica.ownership, self._replica.requests.covered
         owned = ownership.owned()
@@ -132,13 +138,13 @@ class EntryValidator:
         return frozenset(here).intersection(frozenset().union(*seen.values())), seen != owned
 
     def _unseen_loads(self, request: Request, index: int, mutation: Mutation) -> bool:
-        """Whether it brings a file for a slot that has not had it."""
+        """Return whether the entry loads a file for a slot to which the request was not applied."""
         covers, ownership = self._replica.requests.covers, self._replica.ownership
         slots = [ownership.slot(staged.database, staged.slice) for staged in mutation.loads]
         return any(not covers(request, index, slot, ownership.since(slot)) for slot in slots)
 
     def _check_slots(self, mutation: Mutation, known: TableVersion) -> None:
-        """Raise UserMistake (MOVED) if the entry is another group's, or passes by what is on its way."""
+        """Raise UserMistake (MOVED) if the entry is for another group, or would miss slots that are being moved."""
         ownership = self._replica.ownership
         slots = {slot for _, slots in self._slots_of_made(mutation.changes) for slot in slots}
         for placed in mutation.tablets:
@@ -152,7 +158,7 @@ class EntryValidator:
     # ------------------------------------------------------------------ the schema
 
     def _checked(self, mutation: Mutation, seen: int) -> Mutation:
-        """The mutation as it is carried out: databases known. Raises UserMistake."""
+        """Return the mutation to carry out, which also creates missing databases. Raises UserMistake."""
         replica = self._replica
         schema, tablets = replica.region.schema, mutation.tablets
         if seen < replica.drops.newest:
@@ -176,7 +182,7 @@ class EntryValidator:
 
 
 def needed(known: SchemaTree, changes: Sequence[SchemaChange], databases: Sequence[str]) -> list[SchemaChange]:
-    """The changes without what is known or gone already, and with the databases that are written to."""
+    """Return the changes that still have an effect, preceded by the creation of `databases` that are missing."""
     found: list[SchemaChange] = []
     created = set()
     for wanted in changes:
@@ -199,7 +205,7 @@ def needed(known: SchemaTree, changes: Sequence[SchemaChange], databases: Sequen
 
 
 def _with_parsed_frames(mutation: Mutation) -> Mutation:
-    """With the heads of its tablets read, once for all who look at them."""
+    """Return the mutation with the heads of its tablets parsed, once for all later checks."""
     if not mutation.tablets:
         return mutation
     return replace(mutation, tablets=[PlacedTablet(p.depth, p.tablet) for p in mutation.tablets])

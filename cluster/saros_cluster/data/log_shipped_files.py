@@ -2,12 +2,12 @@
 
     entry 50   Piece  a3-1  from byte 0        .staged/a3-1-50/1.tsfile  begins
           51   Piece  a3-1  from 1 MiB                                   grows
-          52   Piece  a3-1  from 1 MiB         once more: it is there, no effect
-          57   a mutation that loads a3-1/1.tsfile, of so many bytes with that checksum
-                 whole      a LOAD's staged file like any other (`saros_storage.loading`), in the log's order
-                 else       refused (LOST): whoever sent it begins again, under another name
-          58   Piece  a3-1  from byte 0        so late that it begins another file, and leaves that one alone
-          59   Abandon a3-1                    what is left of it goes: nobody will continue it
+          52   Piece  a3-1  from 1 MiB         a repeat: no effect
+          57   a mutation that loads a3-1/1.tsfile, with its size and checksum
+                 complete   loaded like any staged file (`saros_storage.loading`), in the log's order
+                 otherwise  refused (LOST): the sender begins again, under another name
+          58   Piece  a3-1  from byte 0        a late repeat: begins another file, the loaded one is not touched
+          59   Abandon a3-1                    that file is removed: the sender will not continue it
 
 So a file's content follows from the log alone: a member that lags, restarts or gets a snapshot reaches the same state.
 Pieces are durable only in the log, which therefore keeps everything from a file's first piece on until a manifest lists
@@ -31,9 +31,9 @@ from saros_storage.io.disk import FULL_ERRNOS, Disk
 from saros_storage.loading.staging import Staging
 from saros_storage.mutation.staged import StagedFile
 
-#: Code of the refusal: send the file again.
+#: Error code of a load whose file is not complete here: send the file again.
 LOST = 2027
-#: Bytes of a piece at most: far below what an entry may have, so that other entries find their way between them.
+#: Largest piece. Far below the limit of an entry, so that other entries are not delayed by a long transfer.
 PIECE_BYTES = 1 << 20
 _NAME = re.compile(r"[0-9a-f]{1,16}-[0-9a-f]{1,16}")
 
@@ -49,7 +49,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Abandon:
-    """File `name` will not be loaded, or was."""
+    """Notice that file `name` is no longer needed: it was loaded, or will not be."""
 
     name: str
 
@@ -58,33 +58,33 @@ Shipping = Piece | Abandon
 
 
 def shipment_name(client: int, sequence: int) -> str:
-    """The name of what a request sends; never given twice."""
+    """Return the name of the file that a request sends; unique, as requests are."""
     return f"{client:x}-{sequence:x}"
 
 
 def staged_name(name: str) -> str:
-    """What the entry that loads a shipment calls it."""
+    """Return the name by which an entry loads a shipped file."""
     return f"{name}/1.tsfile"
 
 
 def _place(name: str, first: int) -> str:
-    """Where a shipment that entry `first` began lies within the staging folder: no other one ever does."""
+    """Return the path, within the staging folder, of a file that entry `first` began; no other file has it."""
     return f"{name}-{first}/1.tsfile"
 
 
 def check_name(name: str) -> None:
-    """Raise CorruptFile unless it is a shipment's name: no other may become a path."""
+    """Raise CorruptFile unless `name` is one that `shipment_name` gives: other names must not become paths."""
     if _NAME.fullmatch(name) is None:
         raise CorruptFile("log", 0, f"no name of a shipment: {name!r}")
 
 
 def shipping_to_json(shipping: Shipping) -> list[object]:
-    """As values that JSON knows, but for the data."""
+    """Return all but the data as JSON types."""
     return [shipping.name, shipping.offset] if isinstance(shipping, Piece) else [shipping.name]
 
 
 def shipping_from_json(words: Sequence[Any], data: memoryview) -> Shipping:
-    """The inverse. Raises CorruptFile."""
+    """Return the piece or notice that `shipping_to_json` gave, with its data. Raises CorruptFile."""
     match words:
         case [str(name), int(offset)] if offset >= 0 and 0 < len(data) <= PIECE_BYTES:
             check_name(name)
@@ -97,7 +97,7 @@ def shipping_from_json(words: Sequence[Any], data: memoryview) -> Shipping:
 
 @dataclass(slots=True)
 class _ShippedFile:
-    """`first`: the entry that began it."""
+    """The state of a file in transfer; `first` is the entry that began it."""
 
     first: int
     touched_ns: int
@@ -106,27 +106,30 @@ class _ShippedFile:
 
 
 class ShippedFiles:
-    """See the module."""
+    """The files that a group's log has brought, in whole or in part, and that are not loaded yet."""
 
     def __init__(self, staging: Staging, disk: Disk) -> None:
-        """Of a region that has just been opened, and has applied nothing: what is staged there comes again."""
+        """Start with no files, for a region that was just opened and has applied nothing.
+
+        Staged files are removed: the log brings them again.
+        """
         self._staging = staging
         self._disk = disk
-        #: What is under way.
+        #: Files in transfer, by name.
         self._known: dict[str, _ShippedFile] = {}
-        #: First pieces of files that wait for their places in manifests, by names as the region knows them.
+        #: Entries of the first pieces of loaded files that no manifest lists yet, by the region's names of the files.
         self._loading: dict[str, int] = {}
         staging.sweep(())
 
     def fits(self, piece: Piece) -> bool:
-        """Whether the piece continues what is here, or was here before."""
+        """Return whether the piece continues its file, or repeats a part of it."""
         known = self._known.get(piece.name)
         return piece.offset <= (0 if known is None else known.size)
 
     def write(self, index: int, piece: Piece, wait: Callable[[], bool]) -> None:
-        """Put down the bytes of entry `index`, a piece that is the next one, without a lock. Any other has no effect.
+        """Write the bytes of entry `index` if they are the next piece of a file; called without a lock.
 
-        A full disk is waited for: `wait` does, and says whether to go on. Raises OSError.
+        While the disk is full, `wait` blocks and returns whether to try again. Raises OSError.
         """
         known = self._known.get(piece.name)
         if piece.offset != (0 if known is None else known.size):
@@ -147,7 +150,7 @@ class ShippedFiles:
             self._disk.make_folder(os.path.dirname(path))
             file = self._disk.create(path)
         else:
-            if self._disk.size(path) > piece.offset:  # there was room for some of it only
+            if self._disk.size(path) > piece.offset:  # an earlier attempt found room for only a part
                 self._disk.truncate(path, piece.offset)
             file = self._disk.append(path)
         try:
@@ -156,7 +159,7 @@ class ShippedFiles:
             file.close()
 
     def record(self, index: int, piece: Piece, now_ns: int) -> None:
-        """What `write` put down is there as of entry `index`. Under the region's lock."""
+        """Record the piece that `write` wrote, as of entry `index`. Under the region's lock."""
         known = self._known.get(piece.name)
         if known is None and piece.offset == 0:
             known = self._known[piece.name] = _ShippedFile(index, now_ns)
@@ -166,7 +169,7 @@ class ShippedFiles:
             known.touched_ns = now_ns
 
     def complete(self, wanted: StagedFile) -> StagedFile:
-        """A file that is to be loaded, as a region takes it. Raises UserMistake if it is not here, whole and sound."""
+        """Return the file as the region loads it. Raises UserMistake if it is not here, complete and sound."""
         known = self._known.get(_name_of(wanted))
         if known is None or (known.size, known.crc32) != (wanted.size, wanted.crc32):
             raise UserMistake("the file has not come as a whole: send it again", code=LOST)
@@ -176,29 +179,29 @@ class ShippedFiles:
             raise UserMistake(f"what was sent is no TsFile: {error}", code=error.code) from error
 
     def load(self, staged: StagedFile) -> None:
-        """The region takes the file over now; under its lock."""
+        """Hand the file over to the region; under its lock."""
         self._loading[staged.name] = self._known.pop(_name_of(staged)).first
 
     def drop(self, name: str) -> None:
-        """Nobody needs a shipment any more; under the region's lock. Raises OSError."""
+        """Remove a file that is no longer needed; under the region's lock. Raises OSError."""
         known = self._known.pop(name, None)
         if known is not None:
             self._staging.discard([_place(name, known.first)])
 
     def drop_of(self, staged: StagedFile) -> None:
-        """The same of a file that is not to be loaded."""
+        """Remove a file that is not to be loaded, as `drop` does."""
         self.drop(_name_of(staged))
 
     def first_needed(self, waiting: Collection[str]) -> int | None:
-        """The first entry that must come again after a start, if any; `waiting`: loaded files that no manifest has."""
+        """Return the first entry that a restart must replay, if any; `waiting`: loaded files that no manifest lists."""
         self._loading = {name: first for name, first in self._loading.items() if name in waiting}
         return min((*(s.first for s in self._known.values()), *self._loading.values()), default=None)
 
     def stale(self, before_ns: int) -> list[str]:
-        """What nobody has continued since that time of the clock."""
+        """Return the names of files that have received nothing since `before_ns` of the monotonic clock."""
         return [name for name, shipment in self._known.items() if shipment.touched_ns < before_ns]
 
 
 def _name_of(staged: StagedFile) -> str:
-    """The shipment's name, of what an entry calls it or where it lies."""
+    """Return the shipment's name, from its name in an entry or its path in the staging folder."""
     return "-".join(staged.name.partition("/")[0].split("-")[:2])

@@ -1,24 +1,24 @@
-"""Which slots a group owns, as of an entry of its log: since which of the cluster's moves, and until which.
+"""The slots that a group owns as of an entry of its log: since which of the cluster's moves, and until which.
 
     slot     since   until
-      17         0   never     from the beginning
-      18         0       4     the fourth move took it away (Fence): no more writes; reads by an older table still come
+      17         0   never     owned from the start
+      18         0       4     the fourth move took it away (Fence): no more writes; reads by older tables still arrive
       19         5   never     the fifth move brought it here (Open)
-      20      never      -     another group's
+      20      never      -     owned by another group
 
     Fence     after this entry, nothing is written to or deleted from these slots: their data here no longer changes,
               so all members that have applied the entry serve fetches and reads equally well
     Prepare   schema of slots that are about to be opened, if it is too large for one entry
-    Open      from here on this group owns the slots; their data is elsewhere at first (`Arrival`)
+    Open      from this entry on the group owns the slots; their data is elsewhere at first (`Arrival`)
     Release   the slots are complete elsewhere: their data here is removed
-    Complete  everything that came with a move is at all members
+    Complete  all members have all the data that the move brought
 
 An entry's effect depends on its group's log alone, so all members agree on it. A repeated entry has no effect. A reader
 states the epoch of its table, and finds the slots that the group owned then. An entry that concerns all groups states
-the epoch of its coordinator's table; a group that is ahead of or behind that epoch refuses it (`check_epoch`), since
-the entry would otherwise miss slots that are being moved.
+the epoch of its coordinator's table; a group that has seen newer moves, or not yet all moves of that table, refuses it
+(`check_epoch`), since the entry would otherwise miss slots that are being moved.
 
-Pure; one thread.
+Pure; single-threaded.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ from saros_cluster.raft.messages import GroupId
 from saros_cluster.topology.change import nodes_of, runs, slots_of_runs
 from saros_storage.base.errors import CorruptFile, UserMistake
 
-#: Says who reads for slots that came to it: those that went with the move of that epoch are wanted, and no others.
+#: The value of `inbound` with which the group that received slots reads them at their former group: the reader wants
+#: exactly the slots that left with the move of its epoch.
 LEFT = (1 << 62) - 2
-#: An epoch that never comes.
+#: An epoch that no move has.
 NEVER = (1 << 62) - 1
 #: Slices whose slots are remembered.
 _CACHED_SLICES = 65_536
@@ -48,7 +49,7 @@ _CACHED_SLICES = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Slots that came with move `move` of change `change`: where their data lies, and which partitions there are.
+    """The slots that move `move` of topology change `change` brings, where their data is, and their partitions.
 
     `partitions` are (database, slice), sorted.
     """
@@ -57,7 +58,7 @@ class Arrival:
     change: int
     move: int
     source: GroupId
-    #: Behind this entry of the source's log nothing of the slots has changed there.
+    #: After this entry of the source's log, nothing of the slots changes there.
     fence: int
     holders: tuple[NodeId, ...]
     slots: tuple[int, ...] = field(repr=False)
@@ -66,13 +67,13 @@ class Arrival:
     entry: int = 0
 
     def to_json(self) -> list[object]:
-        """As values that JSON knows."""
+        """Return the value as JSON types."""
         where = [self.source, self.fence, self.holders]
         return [self.epoch, self.change, self.move, where, runs(self.slots), self.partitions, self.entry]
 
     @staticmethod
     def from_json(words: Sequence[Any]) -> Arrival:
-        """The inverse. Raises ValueError, TypeError."""
+        """Return the arrival that `to_json` gave. Raises ValueError, TypeError."""
         epoch, change, move, (source, fence, holders), slots, partitions, entry = words
         return Arrival(
             int(epoch),
@@ -89,7 +90,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """See the module."""
+    """The group stops owning `slots`: nothing of them changes here after this entry."""
 
     epoch: int
     slots: tuple[int, ...] = field(repr=False)
@@ -97,14 +98,14 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """See the module. Has no effect once the move is opened."""
+    """Schema of slots that are about to be opened. Has no effect once they are."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """See the module. `requests` and `drops` are what the source had carried out: they count here, too."""
+    """The group starts to own slots. `requests` and `drops` are those that the source carried out; they count here."""
 
     arrival: Arrival
     requests: tuple[AppliedRange, ...] = field(repr=False)
@@ -113,14 +114,14 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """See the module."""
+    """Slots that a move took away are complete elsewhere; their data here is removed."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """See the module."""
+    """All members have all the data that a move brought."""
 
     epoch: int
 
@@ -129,7 +130,7 @@ Transfer = Fence | Prepare | Open | Release | Complete
 
 
 def transfer_to_json(transfer: Transfer) -> list[object]:
-    """As values that JSON knows."""
+    """Return the transfer as JSON types."""
     match transfer:
         case Fence(epoch, slots):
             return ["fence", epoch, runs(slots)]
@@ -144,7 +145,7 @@ def transfer_to_json(transfer: Transfer) -> list[object]:
 
 
 def transfer_from_json(words: Sequence[Any]) -> Transfer:
-    """The inverse. Raises CorruptFile."""
+    """Return the transfer that `transfer_to_json` gave. Raises CorruptFile."""
     try:
         match words:
             case ["fence", epoch, slots]:
@@ -163,49 +164,49 @@ def transfer_from_json(words: Sequence[Any]) -> Transfer:
 
 
 class Ownership:
-    """See the module."""
+    """For each slot, the move that brought it to the group, and the move that took it away."""
 
     def __init__(self, owned: npt.NDArray[np.bool_]) -> None:
-        """`owned`: bool[slots], how the group begins."""
+        """`owned`: bool[slots], the slots that the group owns at its start."""
         self._since = np.where(owned, 0, NEVER).astype(np.int64)
         self._until = np.full(len(owned), NEVER, np.int64)
-        #: The last moves that took slots away, brought some, and were let go of.
+        #: The last move that took slots away; that brought slots; and whose slots were removed here.
         self.fenced = self.opened = self.released = 0
-        #: By epoch of a move that took slots away, of which something may be here still: the entry that fenced them.
+        #: By epoch of a move whose slots were taken away but not removed yet: the entry that fenced them.
         self.fences: dict[int, int] = {}
-        #: What is on its way here, by epoch.
+        #: Moves that are not complete here, by epoch.
         self.arrivals: dict[int, Arrival] = {}
 
     def slot(self, database: str, number: int) -> int:
-        """The slot of a database's slice."""
+        """Return the slot of slice `number` of a database."""
         return _slot(database, number, len(self._since))
 
     def owns_schema(self, database: str) -> bool:
-        """Whether the group keeps the schema of the database's series."""
+        """Return whether the group keeps the schema of the database's series."""
         return self.owns(self.slot(database, 0))
 
     def has_schema(self, database: str) -> bool:
-        """Likewise, or did until others could take it over."""
+        """Return whether the schema of the database's series may be here: owned, or fenced but not released."""
         return self.has(self.slot(database, 0))
 
     def owns(self, slot: int) -> bool:
-        """Whether entries for the slot are taken now."""
+        """Return whether the group accepts entries for the slot."""
         return bool(self._since[slot] < NEVER == self._until[slot])
 
     def has(self, slot: int) -> bool:
-        """Whether there may be something of the slot here."""
+        """Return whether data of the slot may be here: it is owned, or fenced but not released."""
         return bool(self._since[slot] < NEVER)
 
     def since(self, slot: int) -> int:
-        """The move that brought the slot here; 0: it was here from the beginning."""
+        """Return the move that brought the slot here; 0 if the group owned it from the start."""
         return int(self._since[slot])
 
     def leaving(self, epoch: int) -> dict[int, frozenset[int]]:
-        """The slots that a move took away, and that are here still, by the move that brought them."""
+        """Return the slots that a move took away and that are not released, by the move that brought them."""
         return self._by_move(self._until == epoch)
 
     def owned(self) -> dict[int, frozenset[int]]:
-        """The slots for which entries are taken now, by the move that brought them."""
+        """Return the slots for which the group accepts entries, by the move that brought them."""
         return self._by_move((self._since < NEVER) & (self._until == NEVER))
 
     def _by_move(self, chosen: npt.NDArray[np.bool_]) -> dict[int, frozenset[int]]:
@@ -214,15 +215,15 @@ class Ownership:
         return {came: frozenset(slots[since == came].tolist()) for came in np.unique(since).tolist()}
 
     def shows(self, slot: int, epoch: int, inbound: int) -> bool:
-        """Whether a reader whose table is of that epoch finds the slot here."""
+        """Return whether a reader whose table has this epoch finds the slot here."""
         if inbound == LEFT:
             return bool(self._until[slot] == epoch)
         return bool(self._since[slot] <= epoch < self._until[slot])
 
     def check(self, slots: Sequence[int], inbound: int) -> None:
-        """Raise UserMistake (MOVED) if one of the slots is not this group's now, or a table does not know that it is.
+        """Raise UserMistake (MOVED) unless the group owns all of the slots, and the coordinator's table says so.
 
-        `inbound` is the last move that brought slots here as far as that table knows.
+        `inbound` is the last move to this group that the table contains.
         """
         for slot in slots:
             if not self.owns(slot):
@@ -231,29 +232,32 @@ class Ownership:
                 raise UserMistake("the slot has come since, and by chance: look at the table again", code=MOVED)
 
     def check_epoch(self, epoch: int, inbound: int) -> None:
-        """Raise UserMistake (MOVED) if a table of that epoch does not show what is here.
+        """Raise UserMistake (MOVED) if the coordinator's table is older or newer than the moves applied here.
 
-        `inbound` is the last move that brought slots here as far as that table knows.
+        `inbound` is the last move to this group that the table contains.
         """
         if epoch < max(self.fenced, self.opened) or inbound > self.opened:
             raise UserMistake("slots have moved, or are about to: look at the table again", code=MOVED)
 
     @property
     def has_moved(self) -> bool:
-        """Whether slots have ever come or gone."""
+        """True if slots have ever moved to or from the group."""
         return bool(self.fenced or self.opened)
 
     def has_left(self, epoch: int) -> bool:
-        """Whether slots that a move took away are still here."""
+        """Return whether slots that a move took away are not released yet."""
         return bool((self._until == epoch).any())
 
     def is_fenced_at(self, slot: int, index: int) -> bool:
-        """Whether nothing changes of the slot with entry `index`: a move has taken it away before."""
+        """Return whether a move took the slot away before entry `index`, so that the entry must not change it."""
         fence = self.fences.get(int(self._until[slot]))
         return fence is not None and index > fence
 
     def check_view(self, epoch: int, inbound: int) -> None:
-        """Raise UserMistake (MOVED) if who reads by a table of that epoch looks for what is gone, or not here yet."""
+        """Raise UserMistake (MOVED) if a reader may look here for slots that are removed, or not opened yet.
+
+        `epoch` and `inbound` are those of the reader's table.
+        """
         is_shown = self.has_left(epoch) if inbound == LEFT else epoch >= self.released and inbound <= self.opened
         if not is_shown:
             raise UserMistake("slots have moved, or are about to: look at the table again", code=MOVED)
@@ -261,14 +265,14 @@ class Ownership:
     # ------------------------------------------------------------------ entries
 
     def fence(self, fence: Fence, index: int) -> None:
-        """See `Fence`; entry `index`."""
+        """Apply a `Fence`, which is entry `index`."""
         if fence.epoch > self.fenced:
             self._until[list(fence.slots)] = fence.epoch
             self.fenced = fence.epoch
             self.fences[fence.epoch] = index
 
     def open(self, arrival: Arrival) -> bool:
-        """See `Open`; False if it was opened before."""
+        """Apply an `Open`; return False if the move was opened before."""
         if arrival.epoch <= self.opened:
             return False
         slots = list(arrival.slots)
@@ -279,17 +283,17 @@ class Ownership:
         return True
 
     def forget(self, database: str) -> None:
-        """A database was dropped: nothing of it is on its way any more."""
+        """Remove a dropped database from the arrivals."""
         for epoch, arrival in self.arrivals.items():
             left = tuple(key for key in arrival.partitions if key[0] != database)
             self.arrivals[epoch] = replace(arrival, partitions=left)
 
     def complete(self, epoch: int) -> None:
-        """See `Complete`."""
+        """Apply a `Complete`."""
         self.arrivals.pop(epoch, None)
 
     def leave(self, epoch: int) -> npt.NDArray[np.intp]:
-        """See `Release`; the slots that are not here any more."""
+        """Apply a `Release`; return the slots that are no longer here."""
         gone = np.flatnonzero(self._until == epoch)
         self._since[gone] = NEVER
         self._until[gone] = NEVER
@@ -297,10 +301,10 @@ class Ownership:
         self.released = max(self.released, epoch)
         return gone
 
-    # ------------------------------------------------------------------ words
+    # ------------------------------------------------------------------ JSON
 
     def to_json(self) -> dict[str, object]:
-        """As values that JSON knows; runs of slots with their epochs."""
+        """Return the value as JSON types; slots are runs of equal epochs: (count, since, until)."""
         changes = np.flatnonzero(
             np.diff(self._since, prepend=self._since[0] - 1) | np.diff(self._until, prepend=self._until[0])
         )
@@ -317,7 +321,7 @@ class Ownership:
 
     @staticmethod
     def from_json(words: Mapping[str, Any]) -> Ownership:
-        """The inverse. Raises ValueError, TypeError, KeyError."""
+        """Return the ownership that `to_json` gave. Raises ValueError, TypeError, KeyError."""
         counts, since, until = (np.array(column, np.int64) for column in zip(*words["slots"], strict=True))
         found = Ownership(np.zeros(int(counts.sum()), np.bool_))
         found._since, found._until = np.repeat(since, counts), np.repeat(until, counts)

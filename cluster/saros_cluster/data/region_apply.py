@@ -1,16 +1,16 @@
-"""The state machine of a data group: its log's entries become a region of storage.
+"""The state machine of a data group: applies the entries of its log to a region of storage.
 
-    entry i    fences, opens, lets go of slots                 see `slot_transfer`
-               a piece of a file that is to be loaded          see `log_shipped_files`
-               loads a file that has not come as a whole       no effect, refused (2027): see `log_shipped_files`
-               not for this group, or not any more             no effect: see `entry_validation`
-               else                                            schema tree, tombstones, MemTables; answered None
+    entry i    fences, opens, releases slots                   see `slot_transfer`
+               brings a piece of a file to load                see `log_shipped_files`
+               loads a file that is not complete here          no effect, refused (2027): see `log_shipped_files`
+               is for slots that the group does not own        no effect, refused: see `entry_validation`
+               otherwise                                       schema tree, tombstones, memtables; outcome None
 
-What an entry does follows from the entries before it and nothing else, so all members agree; after a restart too, when
-entries up to `state.index` come again (`state_file`): those are not judged a second time.
+An entry's effect depends on the entries before it and nothing else, so all members agree. This also holds after a
+restart, when entries up to `state.index` are replayed (`state_file`): they are not validated a second time.
 
 The schema of a database's series is kept by the group that owns the database's first slice; only there are tablets
-checked against it. Other groups trust a tablet's own types: its writer has asked the owner.
+checked against it. Other groups trust a tablet's own types: its coordinator has asked the owner.
 
 `apply` is called by one thread; the group's local state (`replica`) is thread-safe; the region's flusher calls
 `release`.
@@ -54,20 +54,21 @@ from saros_storage.region import Region
 from saros_storage.scan.snapshot import Chosen, everything
 from saros_storage.schema import DeleteDatabase
 
-#: A flush lets the log be cut when it frees so many entries at least: the state is written each time.
+#: After a flush, free the log only if this frees at least this many entries: the state is written each time.
 _RELEASE_ENTRIES = 2_000
-#: Or so much of files that came through the log.
+#: Or if the log has brought this many bytes of files since.
 _RELEASE_SHIPPED_BYTES = 16 << 20
+#: Longest time between two attempts while the disk is full.
 _FULL_DISK_SECONDS = 1.0
 #: The folder that a snapshot is fetched into.
 _STAGING = "staging"
-#: A member that is offered a snapshot and does not fetch it, or stops to, is offered another one.
+#: Lease of an offered snapshot. A member that does not fetch it, or stops fetching, is offered another one later.
 _OFFERED_NS = 30_000_000_000
 Compact = Callable[[int], None]
 
 
 class RegionMachine:
-    """See the module. Implements `StateMachine` and the region's `Journal`."""
+    """The state machine of a data group on this node. Implements `StateMachine` and the region's `Journal`."""
 
     def __init__(
         self,
@@ -86,11 +87,11 @@ class RegionMachine:
         compactor: Compactor | None = None,
         pacer: Pacer | None = None,
     ) -> None:
-        """Load the region that lies below `folder`. `on_schema_delta` gets each change of the schema.
+        """Load the region below `folder`, in the state that the file at `state_path` holds.
 
-        Raises CorruptFile.
-
-        `owned`: bool[slots], what the group begins with; `underlay`: reads what lies elsewhere of slots that came.
+        `owned`: bool[slots], the slots that the group owns at its start. `underlay` opens a source for data that has
+        not arrived yet, at its former group. `on_schema_delta` is called with each change of the schema. Raises
+        CorruptFile.
         """
         self.group = group
         self._folder = folder
@@ -107,13 +108,13 @@ class RegionMachine:
         self._compactor = compactor
         self._pacer = pacer
         self._compact: Compact = lambda _: None
-        #: The last entry that was there at the start; None once it has taken effect.
+        #: The last entry of the log at the start; None once it has been applied or replaced.
         self._last: Entry | None = None
         self._sync: Callable[[], None] = lambda: None
         self._saving = threading.Lock()
         #: Held while entries are applied, and while the region is replaced.
         self._applying = threading.Lock()
-        #: What `stage` fetched: the state that goes with it.
+        #: The state of the snapshot that `stage` fetched.
         self._staged: GroupState | None = None
         if disk.exists(state_path):
             confirm(disk, state_path)
@@ -138,23 +139,23 @@ class RegionMachine:
             pacer=self._pacer,
         )
         shipments = ShippedFiles(region.staging, self._disk)
-        #: What pieces of files have brought since the state was saved because of them.
+        #: Bytes of file pieces that were applied since `release` last saved the state.
         self._shipped_bytes = 0
-        #: Others look at any time: a snapshot puts another one in its place.
+        #: Read by other threads at any time; replaced when a snapshot is installed.
         self.replica = Replica(state, region, ownership, shipments, self._underlay, self._on_schema_delta)
         self._validator = EntryValidator(self.replica)
         self._on_schema_delta(self.replica.delta_since(-1))
 
     @property
     def region(self) -> Region:
-        """The region of now."""
+        """The current region."""
         return self.replica.region
 
     def _folder_of(self, generation: int) -> str:
         return os.path.join(self._folder, str(generation))
 
     def start(self, compact: Compact, sync: Callable[[], None], last: Entry | None = None) -> None:
-        """Begin: `compact(index)` frees the log up to an entry, `sync` makes it durable; `last` is the log's last."""
+        """Start. `compact(index)` frees the log up to an entry, `sync` makes it durable; `last` is its last entry."""
         self._compact, self._sync = compact, sync
         installed = self.replica.installed
         if last is not None and (installed is None or installed.index < last.index):
@@ -170,19 +171,19 @@ class RegionMachine:
     # ------------------------------------------------------------------ entries
 
     def apply(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
-        """See `StateMachine.apply`. Waits while the MemTables hold too much."""
+        """Implement `StateMachine.apply`. Blocks while the memtables hold too much."""
         with self._applying:
             self._wait_for_memory()
             outcomes = [self._apply(entry) for entry in entries]
             last = self._last
-            # Of the entries that were there at the start, those that are not committed may have gone.
+            # Entries of the log at the start that were not committed may have been replaced by a newer leader's.
             if last is not None and entries and (entries[-1].index >= last.index or entries[-1].term > last.term):
                 self._last = None
                 self.region.enable_expiry()
             return outcomes
 
     def _wait_for_memory(self) -> None:
-        """Until there is room: an entry that is committed must be applied, however long the disk is full."""
+        """Block until there is room: a committed entry must be applied, however long the disk is full."""
         while not self.region.closed:
             try:
                 self.region.wait_for_memory()
@@ -192,7 +193,7 @@ class RegionMachine:
                 return
 
     def _wait_for_disk(self) -> bool:
-        """A while; False if the region was closed."""
+        """Block for a while; return False if the region was closed."""
         with self.region.lock:
             self.region.lock.wait(_FULL_DISK_SECONDS)
         return not self.region.closed
@@ -217,7 +218,7 @@ class RegionMachine:
             return self._apply_command(entry.index, command)
 
     def _ship(self, index: int, shipping: Shipping) -> Outcome:
-        """A file grows, or goes."""
+        """Add a piece to a file, or remove the file."""
         replica, shipments = self.replica, self.replica.shipments
         if isinstance(shipping, Piece):
             shipments.write(index, shipping, self._wait_for_disk)
@@ -233,9 +234,9 @@ class RegionMachine:
         return None
 
     def _release(self, index: int, command: Command) -> Outcome:
-        """Slots are elsewhere: the state file says so before their files go.
+        """Remove slots that are complete elsewhere; the state file records this before their files are removed.
 
-        Else who has started again would show nothing of them to a table of before the move, and call it all there is.
+        Otherwise a restarted replica would return an empty result for these slots to a reader with an older table.
         """
         replica = self.replica
         with replica.region.lock:
@@ -250,7 +251,7 @@ class RegionMachine:
         return outcome
 
     def _save_soon(self) -> None:
-        """Write the state, as soon as there is room for it."""
+        """Write the state, waiting while the disk is full."""
         while True:
             try:
                 with self._saving:
@@ -263,7 +264,7 @@ class RegionMachine:
                 return
 
     def _load_shipped(self, index: int, command: Command) -> Outcome:
-        """A file that has come takes effect, if it is here and the entry is not refused."""
+        """Load a shipped file, if it is complete here and the entry is not refused."""
         (wanted,) = command.mutation.loads
         lost: UserMistake | None = None
         try:
@@ -275,7 +276,7 @@ class RegionMachine:
             return self._apply_command(index, command._replace(mutation=mutation), lost)
 
     def _apply_command(self, index: int, command: Command, lost: UserMistake | None = None) -> Outcome:
-        """Under the region's lock. `lost`: why a file cannot be loaded."""
+        """Apply an entry, under the region's lock. `lost`: the reason why its file cannot be loaded, if so."""
         replica = self.replica
         if command.transfer is not None:
             move(replica, index, command.transfer, command.mutation.changes)
@@ -303,10 +304,10 @@ class RegionMachine:
         return refused
 
     def _replay(self, index: int, mutation: Mutation, *, is_lost: bool) -> None:
-        """An entry that was judged before the start."""
+        """Apply an entry that was validated before the restart."""
         replica = self.replica
         if index <= replica.released or index in replica.skipped or is_lost:
-            replica.skip(index, mutation)  # a file that is lost in a replay has its place in a manifest, or had
+            replica.skip(index, mutation)  # a file that a replay lacks is, or was, listed in a manifest
             return
         places = replica.partly.get(index)
         if places is not None:
@@ -322,7 +323,7 @@ class RegionMachine:
         told = [exact for change in mutation.changes for exact in replica.schema_feed.resolve(change, schema)]
         replica.take_effect(index, mutation, effect.spared)
         replica.requests.remember(command.request, index, command.known.inbound)
-        drop = drop_of(command.mutation.changes)  # what it drops may not be here
+        drop = drop_of(command.mutation.changes)  # recorded even if the group has nothing that it reaches
         if drop is not None:
             replica.drops.record(command.drop, drop)
         if told or drop is not None:
@@ -331,24 +332,24 @@ class RegionMachine:
     # ------------------------------------------------------------------ the log, for the region's flusher
 
     def sync_due(self) -> None:
-        """See `flusher.Journal`."""
+        """Implement `flusher.Journal`."""
         self._sync()
 
     def release(self, first: int) -> None:
-        """See `flusher.Journal`."""
+        """Implement `flusher.Journal`: save the state and free the log, if that frees enough."""
         if first - 1 - self.replica.released >= _RELEASE_ENTRIES or self._shipped_bytes >= _RELEASE_SHIPPED_BYTES:
             self._shipped_bytes = 0
             self.save(first)
 
     def save(self, first: int | None = None) -> None:
-        """Write the state, and free the log before entry `first`: by default, whatever no partition needs."""
+        """Write the state, and free the log before entry `first`; by default, all that no partition needs."""
         with self._saving:
             state = self.replica.state(first)
             if state.released > self.replica.released:
                 self._write(state)
 
     def _write(self, state: GroupState) -> None:
-        """With `_saving` held."""
+        """Write the state and free the log. The caller holds `_saving`."""
         save_state(self._disk, self._path, state)
         self.replica.released = state.released
         self._compact(state.released)
@@ -356,18 +357,19 @@ class RegionMachine:
     # ------------------------------------------------------------------ snapshots
 
     def take_snapshot(self) -> tuple[int, bytes]:
-        """See `StateMachine.take_snapshot`: everything is flushed, so that the files say it all."""
+        """Implement `StateMachine.take_snapshot`. Flushes first, so that the files contain everything."""
         self.region.flush(gently=True)
         return self._capture(everything, _OFFERED_NS)
 
     def forget_snapshot(self, token: bytes) -> None:
-        """See `StateMachine.forget_snapshot`."""
+        """Implement `StateMachine.forget_snapshot`."""
         self._shelf.release(token)
 
     def capture(self, chosen: Chosen = everything) -> bytes:
-        """A capture of exactly one index, on this group's shelf; entries wait while what came meanwhile is flushed.
+        """Capture the chosen partitions as of one entry, on this group's shelf; return the capture's id.
 
-        Raises DiskFull, StoreClosed, CorruptFile.
+        Flushes twice: first while entries are applied, then the remainder while they wait. Raises DiskFull,
+        StoreClosed, CorruptFile.
         """
         self.region.flush_chosen(chosen, gently=True)
         with self._applying:
@@ -375,7 +377,7 @@ class RegionMachine:
             return self._capture(chosen, CAPTURED_NS)[1]
 
     def capture_left(self, epoch: int) -> bytes:
-        """A capture of the slots that a move took away here. Raises what `capture` does, and UserMistake (MOVED)."""
+        """Capture the slots that a move took away. Raises what `capture` raises, and UserMistake (MOVED)."""
         replica = self.replica
         replica.check_left(epoch)
         shows, slot = replica.ownership.shows, replica.ownership.slot
@@ -391,13 +393,13 @@ class RegionMachine:
             return state.released, self._shelf.put(replace(taken, note=note), lease_ns=lease_ns)
 
     def stage(self, sender: NodeId, snapshot: Snapshot) -> None:
-        """See `StateMachine.stage`."""
+        """Implement `StateMachine.stage`."""
         self._staged = None
         folder = os.path.join(self._folder, _STAGING)
         self._staged = pull_snapshot(partial(self._ask, sender), snapshot.token, folder, self._disk)
 
     def install(self, snapshot: Snapshot) -> None:
-        """See `StateMachine.install`. Until the state file is replaced, the old region is in effect."""
+        """Implement `StateMachine.install`. Until the state file is replaced, the old region is in effect."""
         installed = self.replica.installed
         if installed is not None and installed.index >= snapshot.position.index:
             return
@@ -407,7 +409,7 @@ class RegionMachine:
             state = replace(self._staged, generation=self._generation + 1, installed=snapshot.position)
             old, old_folder = self.region, self._folder_of(self._generation)
             staging = os.path.join(self._folder, _STAGING)
-            if self._disk.exists(staging):  # else there was no room for the state the last time
+            if self._disk.exists(staging):  # otherwise an earlier attempt moved it, but could not write the state
                 self._disk.replace(staging, self._folder_of(state.generation))
                 self._disk.sync_folder(self._folder)
             with self._saving:
@@ -418,11 +420,11 @@ class RegionMachine:
                 self._last = None
                 self._start_region()
             if is_to_stop:
-                old.stop()  # it waits for the flush at hand, which may wait for `_saving`
+                old.stop()  # waits for the flush in progress, which may wait for `_saving`
             old.keep_for_views()
             self._disk.remove_tree(old_folder)
 
     def close(self) -> None:
-        """End; what is in memory stays in the log. Idempotent."""
+        """Stop the region. Unflushed data stays in the log. Idempotent."""
         if self.region.refuse_all():
             self.region.stop()

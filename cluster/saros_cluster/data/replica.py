@@ -1,14 +1,16 @@
-"""A node's replica of a data group: its region and the state beside it, as of the last entry that was judged.
+"""A node's replica of a data group: its region and the group's other state, as of the last validated entry.
 
     region       points and schema              shipments    files that come through the log
-    ownership    which slots, since when        schema_feed  changes of the schema that other nodes ask for
-    requests     which had their effect         validated_index, reached, skipped, ...: how far, and what was skipped
-    drops        which were carried out
+    ownership    slots, and since when          schema_feed  changes of the schema, for other nodes
+    requests     those that took effect         validated_index, reached, skipped, ...: position in the log
+    drops        those that were carried out
 
-`RegionMachine` changes it, entry by entry, and replaces it when a snapshot arrives. Others only read it: queries, which
-see what their table of slots says (`pin`), and nodes that fetch slots that have left (`describe`).
+`RegionMachine` changes it, entry by entry, and replaces it when a snapshot is installed. All others only read it:
+queries, which see the slots that their partition table assigns to the group (`pin`), and groups that fetch slots that
+have left (`describe`).
 
-Everything is done under the region's lock: public methods that read acquire it; those that change are called with it.
+All access is under the region's lock: public methods that read acquire it; the caller of a method that changes the
+replica holds it.
 """
 
 from __future__ import annotations
@@ -33,12 +35,12 @@ from saros_storage.scan.snapshot import MemorySource, PartitionSnapshot
 from saros_storage.schema import SchemaChange, decode_change
 
 Pinned = Mapping[str, Sequence[PartitionSnapshot]]
-#: Reads a partition (database, slice) where it was, until it has arrived.
+#: Opens a source that reads a partition (database, slice) at its former group until it has arrived.
 OpenMigrationSource = Callable[[Arrival, str, int], MemorySource]
 
 
 class Replica:
-    """See the module."""
+    """The local state of a data group: region, ownership, requests, drops, and position in the log."""
 
     def __init__(
         self,
@@ -49,36 +51,36 @@ class Replica:
         underlay: OpenMigrationSource,
         on_schema_delta: Told,
     ) -> None:
-        """As the state file says. `underlay`: reads what lies elsewhere of slots that came."""
+        """Start in the state of the state file. `underlay` reads data of slots that has not arrived yet."""
         self.region = region
         self.ownership = ownership
         self.shipments = shipments
         self._underlay = underlay
         self._generation = state.generation
-        #: The place of the last snapshot that was installed here.
+        #: The log position of the last snapshot that was installed here.
         self.installed = state.installed
-        #: Entries up to here were judged; after a start, those behind what is in files come again.
+        #: Entries up to here were validated; a restart replays those of them after `released`.
         self.validated_index = state.index
         #: Entries up to here are in files.
         self.released = state.released
-        #: The last entry that came since the start, or is in files: what is behind it may not be in memory yet.
+        #: The last entry that was applied since the start, or is in files: later ones may not be in memory yet.
         self.reached = state.released
-        #: Those without an effect among the entries that the log still has.
+        #: Entries without an effect, as far as the log still has them.
         self.skipped = list(state.skipped)
-        #: Of the same: by entry, the places of those of its tablets that had an effect.
+        #: Entries that took effect in part, as far as the log still has them: the positions of the applied tablets.
         self.partly = {index: list(places) for index, places in state.partly}
-        #: Likewise, the slots that their deletions spared.
+        #: Likewise, by entry, the slots that its deletions skipped.
         self.spared = {index: frozenset(slots) for index, slots in state.spared}
         self.requests = AppliedRequests(state.requests, state.arrived_requests)
         self.drops = Drops.from_json(state.drops)
         self.schema_feed = SchemaFeed(state.index, ownership, self.drops, on_schema_delta)
         for arrival in ownership.arrivals.values():
             self.begin_with(arrival)
-        #: Its files may show entries up to here, which the log has still to bring again.
+        #: The files may contain entries up to here that are not replayed yet.
         self._found = max([region.partitions.applied, *(p.manifest.created for p in region.partitions)])
-        #: What was pinned last, for which epoch, and what of it a reader finds.
+        #: The last filtered view: the pinned snapshots, the versions they were filtered by, and the result.
         self._filtered: tuple[Pinned, tuple[int, ...], Pinned] = ({}, (), {})
-        #: The entry by which slots are let go of whose files are still here.
+        #: The entry that released slots whose files are not removed yet.
         self.removing: int | None = None
 
     # ------------------------------------------------------------------ entries
@@ -91,15 +93,16 @@ class Replica:
         return is_new
 
     def skip(self, index: int, mutation: Mutation) -> None:
-        """An entry has no effect."""
+        """Skip an entry that has no effect."""
         self.region.partitions.skip(index)
         for staged in mutation.loads:
             self.shipments.drop_of(staged)
 
     def take_effect(self, index: int, mutation: Mutation, spared: Collection[int] = ()) -> None:
-        """What is loaded is the region's from now on.
+        """Apply a validated entry to the region, which takes over the files that it loads.
 
-        Nothing goes of slots that are `spared`, nor of those that have left the group: who gets these does it, too.
+        Deletions and drops skip the `spared` slots, and slots that were fenced before: their new group applies the
+        deletion, too.
         """
         for staged in mutation.loads:
             self.shipments.load(staged)
@@ -116,18 +119,21 @@ class Replica:
         self.region.freeze_large()
 
     def begin_with(self, arrival: Arrival) -> None:
-        """What lies elsewhere is read there, until it has arrived."""
+        """Create the partitions of an arrival, whose data is read at its former group until it has arrived."""
         for database, number in arrival.partitions:
             if self.region.schema.is_database(database):
                 underlay = self._underlay(arrival, database, number)
                 self.region.begin_with(database, number, arrival.epoch, arrival.entry, underlay)
 
     def all_schema(self) -> list[SchemaChange]:
-        """The changes that make the schema as it is."""
+        """Return the changes that produce the current schema from an empty one."""
         return [decode_change(line) for line in self.region.schema.dump().splitlines()]
 
     def state(self, first: int | None) -> GroupState:
-        """As of now. What a log still has to bring, no partition can say that it needs."""
+        """Return the current state, as if the log began at entry `first`; by default, where the replica needs it.
+
+        Entries that are not replayed yet are always kept: no partition can say that it needs them.
+        """
         with self.region.lock:
             needed = self.region.flusher.first_needed() if first is None else first
             waiting = {loaded.staged.name for p in self.region.partitions for loaded in p.loaded}
@@ -151,13 +157,14 @@ class Replica:
                 ownership=self.ownership.to_json(),
             )
 
-    # ------------------------------------------------------------------ who looks
+    # ------------------------------------------------------------------ readers
 
     def pin(self, known: TableVersion | None = None) -> tuple[Region, Pinned, int]:
-        """The region, what can be read of it now, and the entry behind which none shows. Unpin the region.
+        """Pin the region for a reader; the caller unpins it.
 
-        `known`: the table of whoever reads; None: nothing has ever moved. Raises UserMistake (MOVED) if by that table
-        slots are sought here that are gone, or not here yet.
+        Return the region, the snapshots that the reader may see, and the last entry that they may contain. `known`: the
+        version of the reader's table; None if no slot has ever moved. Raises UserMistake (MOVED) if a reader with that
+        table may look here for slots that are already removed, or not here yet.
         """
         region = self.region
         with region.lock:
@@ -172,14 +179,17 @@ class Replica:
 
     @property
     def _may_have_others(self) -> bool:
-        """Whether a reader may have to look for some of what is here in another group.
+        """True if there may be data here that a reader must read from another group instead.
 
-        Files may hold slots of which the log says only when it comes again, after a start, that they came.
+        After a restart, files may contain slots whose `Open` the log has not replayed yet.
         """
         return self.ownership.has_moved or self.validated_index < self._found
 
     def _filtered_view(self, pinned: Pinned, known: TableVersion) -> Pinned:
-        """What a reader with that table finds here: the rest is another group's. The same value for the same."""
+        """Return the snapshots of slots that the reader's table assigns to this group.
+
+        Returns the same object while neither the snapshots nor the versions change.
+        """
         ownership = self.ownership
         at = (*known, ownership.fenced, ownership.opened, ownership.released)
         before, then, found = self._filtered
@@ -201,9 +211,10 @@ class Replica:
             return known.inbound == LEFT or is_told
 
     def describe(self, epoch: int) -> tuple[int, Open, list[SchemaChange]]:
-        """What the group must know that gets the slots that a move took away here, and the entry that did so.
+        """Return what the new group of slots that a move took away needs: the fencing entry, an `Open`, the schema.
 
-        Of the arrival only the partitions are filled in. Raises UserMistake (MOVED) if that entry is not reached here.
+        Of the arrival, only the epoch and the partitions are filled in. Raises UserMistake (MOVED) if the slots are
+        released, or the fencing entry is not replayed here yet.
         """
         region, ownership = self.region, self.ownership
 
@@ -223,12 +234,12 @@ class Replica:
         return fence, Open(arrival, requests, drops), changes
 
     def has_left(self, epoch: int) -> bool:
-        """Whether slots that a move took away are still here, and nothing of them changes any more."""
+        """Return whether slots that a move took away are still here, with all entries before the fence applied."""
         with self.region.lock:
             return self.ownership.has_left(epoch) and self._has_reached(epoch)
 
     def check_left(self, epoch: int) -> None:
-        """Raise UserMistake (MOVED) unless slots that a move took away are still here, and all of them again."""
+        """Raise UserMistake (MOVED) unless `has_left(epoch)`."""
         with self.region.lock:
             self._check_left(epoch)
 
@@ -238,37 +249,37 @@ class Replica:
             raise UserMistake("this replica has just started: ask another one, or again", code=MOVED)
 
     def _has_reached(self, epoch: int) -> bool:
-        """Whether all is here that a move took away: who has started again has it when the log has brought it."""
+        """Return whether the entry that fenced the move's slots is applied: a restarted replica replays up to it."""
         return self.reached >= self.ownership.fences[epoch]
 
     def arrivals(self) -> list[Arrival]:
-        """What came here, and is not settled."""
+        """Return the arrivals that are not complete yet."""
         with self.region.lock:
             return list(self.ownership.arrivals.values())
 
     def held(self) -> list[tuple[tuple[str, int], int, bool]]:
-        """The partitions that are here, each with the move that brought it, and whether what it had before is here."""
+        """Return the partitions here, each with the move that brought it, and whether all of its data is here."""
         with self.region.lock:
             return [(p.key, p.manifest.generation, p.is_whole) for p in self.region.partitions]
 
     @property
     def moves(self) -> tuple[int, int, int]:
-        """The last moves that took slots away, brought some, and were let go of."""
+        """The last move that took slots away; that brought slots; and whose slots were removed here."""
         with self.region.lock:
             return self.ownership.fenced, self.ownership.opened, self.ownership.released
 
     def is_arriving(self, arrival: Arrival) -> bool:
-        """Whether something of it is still read elsewhere."""
+        """Return whether some of the arrival's partitions are still read at their former group."""
         came = set(arrival.partitions)
         with self.region.lock:
             return any(p.underlay is not None and p.key in came for p in self.region.partitions)
 
     def delta_since(self, known: int) -> SchemaDelta:
         """Return the changes of the schema after entry `known`. Any thread."""
-        with self.region.lock:  # files may show entries behind the last judged, which the log has still to bring again
+        with self.region.lock:  # not up to `partitions.applied`: files may contain entries that are not replayed yet
             return self.schema_feed.since(known, self.validated_index, self.all_schema)
 
     def stale_shipments(self, before_ns: int) -> list[str]:
-        """Files that nobody has continued to send since that time of the clock."""
+        """Return the names of shipped files that have received nothing since `before_ns` of the monotonic clock."""
         with self.region.lock:
             return self.shipments.stale(before_ns)

@@ -11,11 +11,11 @@ from saros_storage.schema import SchemaChange, decode_change, encode_change
 
 @dataclass(frozen=True, slots=True)
 class SchemaDelta:
-    """What became of a group's schema: the changes since an entry, or (`whole`) all that makes it, up to `index`.
+    """The changes of a group's schema after some entry, up to `index`; if `whole`, all changes that produce it.
 
-    `drop` is the newest that shows in it. `since`: of databases that are made in it, the move that brought their series
-    to the group; 0 if it always had them. `left`: the last move that took something from the group, which it has let
-    go of: a database of which `whole` news do not tell may have gone with it.
+    `drop` is the newest drop that it reflects. `since`: for each database that it creates, the move that brought the
+    database's series to the group; 0 if the group always had them. `left`: the last move away from the group whose
+    slots were removed: a database that a whole delta does not contain may have left with it.
     """
 
     index: int
@@ -26,7 +26,7 @@ class SchemaDelta:
     left: int = 0
 
     def to_json(self) -> list[object]:
-        """As values that JSON knows."""
+        """Return the value as JSON types."""
         return [
             self.index,
             self.whole,
@@ -38,7 +38,7 @@ class SchemaDelta:
 
     @staticmethod
     def from_json(words: Sequence[Any]) -> SchemaDelta:
-        """The inverse. Raises CorruptFile."""
+        """Return the delta that `to_json` gave. Raises CorruptFile."""
         index, whole, texts, drop, since, left = words
         changes = tuple(decode_change(str(text).encode()) for text in texts)
         epochs = {str(database): int(epoch) for database, epoch in since.items()}

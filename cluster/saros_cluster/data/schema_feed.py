@@ -1,10 +1,10 @@
-"""How a data group announces its schema: each change when its entry is applied; on request, what is new or all.
+"""The changes of a data group's schema, as the group announces them to other nodes.
 
-    entry i changes the schema    announced at once, and kept among the recent changes
-    "what since entry k?"         the kept changes after k; or, if k is too long ago, the whole schema
+    entry i changes the schema       announced when the entry is applied, and kept among the recent changes
+    a node asks for changes since k  the kept changes after entry k; if k is too long ago, the whole schema
 
-A group announces only series of databases whose schema it keeps. While slots move, two groups keep it for a while, so a
-database is announced with the move that brought it here (`SchemaDelta`). Under the region's lock.
+A group announces only databases whose schema it keeps. While slots move, two groups keep it for a while, so a database
+is announced with the move that brought it here (`SchemaDelta`). Under the region's lock.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from saros_cluster.data.schema_delta import SchemaDelta
 from saros_storage.base.paths import parse_pattern
 from saros_storage.schema import CreateDatabase, DeleteDatabase, DeleteSeries, SchemaChange, SchemaTree
 
-#: Entries that changed the schema and are kept for nodes that ask what is new.
+#: Number of recent entries whose schema changes are kept for nodes that ask.
 _KEPT = 2_000
 Told = Callable[[SchemaDelta], object]
 
 
 class SchemaFeed:
-    """See the module."""
+    """The recent changes of a group's schema."""
 
     def __init__(self, index: int, ownership: Ownership, drops: Drops, on_schema_delta: Told) -> None:
-        """Keep changes after entry `index`; `on_schema_delta` gets each of them."""
+        """Keep changes after entry `index`, and call `on_schema_delta` with each of them."""
         self._ownership = ownership
         self._drops = drops
         self._on_schema_delta = on_schema_delta
-        #: (index, changes) of the last entries that changed the schema, and the entry behind which all are there.
+        #: (index, changes) of the last entries that changed the schema; complete after entry `_kept_from`.
         self._kept: deque[tuple[int, Sequence[SchemaChange]]] = deque()
         self._kept_from = index
 
     def resolve(self, change: SchemaChange, schema: SchemaTree) -> list[SchemaChange]:
-        """Return a change as other nodes get it: a pattern is resolved to the series that it matches here.
+        """Return a change as announced to other nodes: a pattern is resolved to the series that it matches here.
 
-        Nor those that have left the group: whoever has them now tells of their end, and of what is made anew.
+        Databases that have moved away are skipped: their new group announces when they are dropped or recreated.
         """
         owns = self._ownership.owns_schema
         if isinstance(change, DeleteDatabase):
@@ -49,22 +49,22 @@ class SchemaFeed:
         return [DeleteSeries(f"{d.path}.{series.measurement}") for d, series in found if owns(d.database)]
 
     def record(self, index: int, changes: Sequence[SchemaChange]) -> None:
-        """Entry `index` has made these changes."""
+        """Keep and announce the changes that entry `index` made."""
         self._kept.append((index, changes))
         if len(self._kept) > _KEPT:
             self._kept_from = self._kept.popleft()[0]
         self._on_schema_delta(self._delta(index, changes, whole=False))
 
     def forget(self, index: int) -> None:
-        """What was told up to entry `index` is not the group's to tell any more."""
+        """Discard the changes up to entry `index`: they may concern databases that have left the group."""
         self._kept.clear()
         self._kept_from = index
 
     def since(self, known: int, index: int, everything: Callable[[], Sequence[SchemaChange]]) -> SchemaDelta:
-        """What became of the schema behind entry `known`, up to `index`; `everything` makes the schema as it is."""
+        """Return the changes after entry `known`, up to `index`; or the whole schema, which `everything` returns."""
         if known >= self._kept_from:
             return self._delta(index, [c for at, found in self._kept if at > known for c in found], whole=False)
-        # A region knows every database that it has points of; of their series only some groups may speak.
+        # A region has every database that it has points of, but announces only those whose schema it keeps.
         return self._delta(index, [c for c in everything() if self._announces(c)], whole=True)
 
     def _delta(self, index: int, changes: Sequence[SchemaChange], *, whole: bool) -> SchemaDelta:

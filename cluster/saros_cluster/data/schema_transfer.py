@@ -1,4 +1,4 @@
-"""The schema that moves with slots: series of databases whose first slice moves, and what all groups know. Pure."""
+"""The schema that moves with slots: databases whose first slice moves, and changes that concern all groups. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from saros_storage.schema import (
     SchemaTree,
 )
 
-#: Series of one device that go from group to group at a time.
+#: Largest number of series of one device in a transferred change.
 _PART_SERIES = 1_000
 
 
@@ -26,7 +26,7 @@ def changes_to_transfer(
 
 
 def belongs_to_transfer(tree: SchemaTree, change: SchemaChange, is_moving: Callable[[str], bool]) -> bool:
-    """Whether a group that gets slots must know of a change."""
+    """Return whether a group that gets slots needs a change; `is_moving` tells if a database's first slice moves."""
     database: str | None = None
     if isinstance(change, CreateDatabase):
         database = change.path
@@ -38,7 +38,7 @@ def belongs_to_transfer(tree: SchemaTree, change: SchemaChange, is_moving: Calla
 
 
 def _parts_of(change: SchemaChange) -> list[SchemaChange]:
-    """The change in parts that do not take much of an entry."""
+    """Split a change into parts that are small compared with an entry."""
     if not isinstance(change, CreateSeries):
         return [change]
     places = range(0, len(change.series), _PART_SERIES)

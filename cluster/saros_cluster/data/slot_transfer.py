@@ -1,9 +1,9 @@
-"""Entries by which slots come and go: what each does to a replica. The entries: see `ownership`.
+"""The effect on a replica of the entries that move slots (see `ownership`).
 
-    Fence, Complete   ownership alone
-    Prepare           schema of what is about to come
-    Open              schema, requests and drops come along; partitions begin, and are read elsewhere until they arrive
-    Release           slots that are complete elsewhere are removed: from views and schema, then from disk
+    Fence, Complete   change the ownership alone
+    Prepare           adds schema of slots that are about to be opened
+    Open              adds schema, requests and drops; creates partitions, which are read elsewhere until they arrive
+    Release           removes slots that are complete elsewhere: from views and schema, then from disk
                       (`remove_left`)
 
 After a restart, entries that the state file already reflects are not carried out again. Under the region's lock.
@@ -24,7 +24,7 @@ from saros_storage.schema import CreateSeries, DeleteSeries, SchemaChange
 
 
 def move(replica: Replica, index: int, transfer: Transfer, changes: Sequence[SchemaChange]) -> None:
-    """Entry `index` moves slots; `changes`: the schema that goes along."""
+    """Apply entry `index`, which moves slots; `changes`: the schema that moves with them."""
     ownership = replica.ownership
     is_new = replica.advance(index)
     match transfer:
@@ -43,7 +43,7 @@ def move(replica: Replica, index: int, transfer: Transfer, changes: Sequence[Sch
 
 
 def remove_left(replica: Replica, index: int) -> None:
-    """The files go of what entry `index` has let go of. The caller holds `flusher.folders`, too."""
+    """Remove the files of the slots that entry `index` released. The caller also holds `flusher.folders`."""
     ownership = replica.ownership
     replica.region.release(lambda database, number: not ownership.has(ownership.slot(database, number)), index)
 
@@ -55,7 +55,7 @@ def _open(replica: Replica, index: int, opened: Open, changes: Sequence[SchemaCh
     replica.drops.merge(Drops.from_json(opened.drops))
     _prepare(replica, index, changes, sorted({database for database, _ in arrival.partitions}))
     replica.begin_with(arrival)
-    came = set(arrival.slots)  # of these it is this group that speaks now
+    came = set(arrival.slots)  # from now on this group announces their schema
     known = replica.all_schema()
     told = [
         c for c in known if belongs_to_transfer(region.schema, c, lambda database: ownership.slot(database, 0) in came)
@@ -64,7 +64,7 @@ def _open(replica: Replica, index: int, opened: Open, changes: Sequence[SchemaCh
 
 
 def _prepare(replica: Replica, index: int, changes: Sequence[SchemaChange], databases: Sequence[str]) -> None:
-    """Take in the schema of slots that come; some of it may be here, since it is sent again."""
+    """Add the schema of slots that come, or the parts of it that are missing: it may have been sent before."""
     wanted = [replace(c, if_missing=True) if isinstance(c, CreateSeries) else c for c in changes]
     replica.region.take_effect(index, Mutation(needed(replica.region.schema, wanted, databases)))
 

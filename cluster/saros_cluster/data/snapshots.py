@@ -1,11 +1,11 @@
 """Snapshots of regions: frozen at the member that has the data, pulled by the member that lacks it.
 
-    shelf     the region's capture, and the group's state as its note        (`saros_storage.checkpoint`)
-              "snapshot.list" id                 the state, and each partition's manifest
-              "snapshot.pull" id, number, offset, count -> bytes of files, by number: no path is ever on the wire
-              "snapshot.done" id                 -> nothing: the snapshot is released
-    pull      the list, then piece by piece, of a file or of several small ones, into a folder beside the live one; each
-              file is compared with the size and the checksum that its manifest gives
+    shelf     the region's capture, with the group's state as its note       (`saros_storage.checkpoint`)
+              "snapshot.list" id                          -> the state, and each partition's manifest
+              "snapshot.pull" id, number, offset, count   -> bytes of files, by number: no path is ever on the wire
+              "snapshot.done" id                          -> nothing: the snapshot is released
+    pull      fetches the list, then the files, each in pieces or several small ones at once, into a new folder next to
+              the live one; checks each file against the size and the checksum in its manifest
 
 A snapshot becomes the region's folder. For slots that move, only files are pulled, which the region then links. A pull
 uses a few threads of its own.
@@ -25,15 +25,15 @@ from saros_storage.checkpoint.registry import CheckpointRegistry
 from saros_storage.io.disk import Disk
 
 LIST, PULL, DONE = "snapshot.list", "snapshot.pull", "snapshot.done"
-#: Asks a node: (name, request) -> answer.
+#: Calls a node: (name, request) -> answer.
 Ask = Callable[[str, bytes], bytes]
 _QUESTION = struct.Struct("<16sIQI")
-#: Some of them wait for the disk, some for the line.
+#: Requests in flight: some of them wait for the disk, some for the network.
 _PIECES_AT_ONCE = 4
 
 
 def call_handlers(shelf: CheckpointRegistry) -> Mapping[str, CallHandler]:
-    """What other nodes ask, by name."""
+    """Return the handlers of the calls that other nodes make, by name."""
 
     def pull(_: object, request: bytes) -> bytes:
         try:
@@ -50,9 +50,9 @@ def call_handlers(shelf: CheckpointRegistry) -> Mapping[str, CallHandler]:
 
 
 def pull_snapshot(ask: Ask, id_: bytes, folder: str, disk: Disk) -> GroupState:
-    """Fetch a snapshot's partitions into `folder`, which is emptied first. Answers the state that goes with them.
+    """Fetch a snapshot's partitions into `folder`, which is emptied first; return the group's state.
 
-    Raises CorruptFile if a file is not what its manifest says, and what `ask` raises.
+    Raises CorruptFile if a file does not match its manifest, and what `ask` raises.
     """
     capture = decode_capture(ask(LIST, id_))
     pull_partitions(_reader(ask, id_), capture, folder, disk, _PIECES_AT_ONCE)
@@ -60,7 +60,10 @@ def pull_snapshot(ask: Ask, id_: bytes, folder: str, disk: Disk) -> GroupState:
 
 
 def pull_capture(ask: Ask, id_: bytes, folder: str, disk: Disk) -> Checkpoint:
-    """Fetch a capture's files, by number, likewise. Whoever has them all says that it is done with it (DONE)."""
+    """Fetch a capture's files into `folder`, named by number. Raises what `pull_snapshot` raises.
+
+    The caller then releases the capture (DONE).
+    """
     capture = decode_capture(ask(LIST, id_))
     pull_files(_reader(ask, id_), capture.files(), folder, disk, _PIECES_AT_ONCE)
     return capture

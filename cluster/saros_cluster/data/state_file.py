@@ -1,16 +1,16 @@
-"""`meta/group-<id>`: what a data group's replay needs beside the partitions' files, as of one entry.
+"""`meta/group-<id>`: the state of a data group as of one entry, which a replay needs besides the partitions' files.
 
     saros-group 1 <crc32> <bytes>
     {"index": 900, "released": 850, "generation": 0, "installed": null, "skipped": [877], "requests": [], ...}
     the schema, as `SchemaTree.dump` writes it
 
 Entries up to `released` are in the partitions' files; the log need not have them, and a replay ignores them. Entries
-after that, up to `index`, are applied again without being checked again. Among these, `skipped` had no effect, `partly`
-had an effect only with some of their tablets, and the deletions of others `spared` some slots.
+after that, up to `index`, are replayed without being validated again. Among these, `skipped` lists those that had no
+effect, `partly` those of which only some tablets took effect, and `spared` those whose deletions skipped some slots.
 
 The region is in the folder of its `generation`: another member's snapshot is put into a new folder, and takes effect
-once this file names that. `installed` is the last snapshot's place in the log, which the log itself may not have
-reached.
+once this file names the new generation. `installed` is the last snapshot's position in the log, which the log itself
+may not have reached.
 """
 
 from __future__ import annotations
@@ -37,31 +37,31 @@ _FIRST_LINE = re.compile(rb"saros-group (\d{1,4}) ([0-9a-f]{8}) (\d{1,19})\n")
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """See the module; `schema` is the dumped tree."""
+    """The content of the file; see the module for its fields. `schema` is the dumped tree."""
 
     index: int = 0
     released: int = 0
     skipped: tuple[int, ...] = ()
     partly: Sequence[tuple[int, Sequence[int]]] = ()
     spared: Sequence[tuple[int, Sequence[int]]] = ()
-    #: As `Requests.dump` and `dump_arrived` give them.
+    #: From `AppliedRequests.dump` and `dump_arrived`.
     requests: Sequence[Sequence[int]] = field(default=(), repr=False)
     arrived_requests: Sequence[tuple[int, int, Sequence[AppliedRange]]] = field(default=(), repr=False)
-    #: As `Drops.to_json` gives them.
+    #: From `Drops.to_json`.
     drops: tuple[object, ...] = field(default=(0,), repr=False)
     generation: int = 0
     installed: Position | None = None
     schema: bytes = field(default=b"", repr=False)
-    #: As `Ownership.to_json` gives it; None: as the group began.
+    #: From `Ownership.to_json`; None: unchanged since the group's start.
     ownership: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def tree(self) -> SchemaTree:
-        """The schema."""
+        """Return the schema."""
         return SchemaTree.load(self.schema)
 
 
 def encode_state(state: GroupState) -> bytes:
-    """The file's bytes."""
+    """Return the file's bytes."""
     words = {
         "index": state.index,
         "released": state.released,
@@ -80,7 +80,7 @@ def encode_state(state: GroupState) -> bytes:
 
 
 def decode_state(path: str, data: bytes) -> GroupState:
-    """The inverse. Raises CorruptFile; StorageError 2015 if a newer Saros wrote it."""
+    """Decode the file's bytes. Raises CorruptFile; StorageError 2015 if a newer version wrote them."""
     match = _FIRST_LINE.match(data)
     if match is None:
         raise CorruptFile(path, 0, "not a group's state")
@@ -96,7 +96,7 @@ def decode_state(path: str, data: bytes) -> GroupState:
         released=int(words["released"]),
         skipped=tuple(map(int, words["skipped"])),
         partly=_numbered(words["partly"]),
-        spared=_numbered(words.get("spared", ())),  # files of before have none
+        spared=_numbered(words.get("spared", ())),  # older files have none
         requests=tuple((int(c), int(s), int(i), int(e)) for c, s, i, e in words["requests"]),
         arrived_requests=tuple(
             (int(e), int(i), tuple(map(AppliedRange.from_json, found))) for e, i, found in words["arrived_requests"]
@@ -114,10 +114,10 @@ def _numbered(words: Any) -> tuple[tuple[int, list[int]], ...]:
 
 
 def load_state(disk: Disk, path: str) -> GroupState:
-    """The state at `path`; an empty one if there is no file. Raises what `decode_state` does."""
+    """Return the state at `path`; an empty one if there is no file. Raises what `decode_state` raises."""
     return decode_state(path, bytes(disk.map(path))) if disk.exists(path) else GroupState()
 
 
 def save_state(disk: Disk, path: str, state: GroupState) -> None:
-    """Replace the file, durably."""
+    """Replace the file at `path`, durably."""
     write_durably(disk, path, encode_state(state))
