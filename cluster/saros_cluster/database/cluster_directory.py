@@ -1,13 +1,13 @@
-"""The directory of a cluster: its users are in the meta group's state, which every node has.
+"""The user directory of a cluster. Users are part of the meta group's state, which every node has.
 
-    users     as this node knows them; on a node that is cut off, as it last knew them
+    users     as this node knows them; a node that is cut off may have an old state
     newest    includes every acknowledged change, unless the meta group does not answer promptly
-    change    goes into the meta group's log, then shows here
+    change    goes into the meta group's log; visible on this node when it returns
 
-Logins use `newest`: a user that was just created at one node may log in at all others, and one that was dropped at
-none. Renewing a hash does not wait long for a leader: it is given up soon, until the next login.
+Logins use `newest`, so that a user just created on one node can log in on all others, and a dropped user on none. The
+renewal of a password hash waits for a leader only briefly; if it fails, the next login tries it again.
 
-A cluster that began without an administrator keeps no users: there is nobody who could make the first one. Thread-safe.
+A cluster that was started without an administrator keeps no users: nobody could create the first one. Thread-safe.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from saros_storage.base.errors import UserMistake
 
 
 class ClusterDirectory:
-    """See the module. Implements `Directory`."""
+    """The users in the meta group's state. Implements `Directory`."""
 
     def __init__(self, database: ClusterDatabase, known: Callable[[], Users]) -> None:
-        """`known`: the users in this node's state of the meta group."""
+        """`known`: returns the users in this node's state of the meta group."""
         self._database = database
         self._known = known
 
     def users(self) -> Users:
-        """See `Directory.users`."""
+        """Implement `Directory.users`."""
         return self._known()
 
     def newest(self) -> Users:
-        """See `Directory.newest`."""
+        """Implement `Directory.newest`."""
         if self._known().users:
             try:
                 self._database.wait_users_visible(MID_SECONDS)
             except NoLeader:
-                return self._known()  # who was let in before is let in now
+                return self._known()  # without a leader, users known here can still log in
         return self._known()
 
     def change(self, command: Command, deadline_ns: int | None = None) -> None:
-        """See `Directory.change`. Raises NoLeader, OutcomeUnknown."""
+        """Implement `Directory.change`. Raises NoLeader, OutcomeUnknown."""
         if not self._known().users:
             raise UserMistake(
                 "this cluster keeps no users: it was made without an administrator (saros cluster secure gives it one,"

@@ -1,10 +1,10 @@
-"""The cluster as one database, seen from one node: any node takes any request.
+"""The cluster as one database, seen from one node: any node accepts any request.
 
     write         new databases -> meta group; new series -> their schema's group; rows -> the groups of their slices
-    load          pieces of files -> the groups of their slices, whose entries take them in      (`load_coordinator`)
+    load          pieces of files -> the logs of the groups of their slices                      (`load_coordinator`)
     schema        to the group that keeps it, or to all groups                                   (`schema_coordinator`)
-    drop          to all groups, by the meta group's number                                      (`drop_coordinator`)
-    read          three consistencies; the regions of this node, and readers at others           (`read_views`)
+    drop          numbered by the meta group, then to all groups                                 (`drop_coordinator`)
+    read          three consistency levels; the regions of this node, and readers at others      (`read_views`)
 
 Writes are entries in the logs of groups (`write_coordinator`). Thread-safe.
 """
@@ -69,22 +69,22 @@ from saros_storage.scan.read_point import ReadHorizon, ReadPoint, ReadScope, Sou
 from saros_storage.scan.reading import ReadView, TimeRange
 from saros_storage.schema import SchemaChange, SchemaTree
 
-#: To be told of series elsewhere, in the background.
+#: Timeout of a background refresh of the schema of remote groups.
 _REFRESH_SECONDS = 1.0
-#: So many groups that are elsewhere are asked for new series a time: the others wait for their turn.
+#: Remote groups that one refresh asks for new series; the next refresh asks the next ones.
 _GROUPS_REFRESHED = 16
-#: Groups that requests over several groups talk to at a time, for all requests of the node. Of these, WAITING_MAX may
-#: wait for a leader.
+#: Threads for requests that span several groups, for all requests of the node. At most WAITING_MAX of them may wait for
+#: a leader.
 _THREADS = 32
-#: A file of which nothing more has come for so long is given up.
+#: A shipped file that receives nothing for this long is abandoned.
 _SHIPMENT_LEASE_NS = 600_000_000_000
-#: Devices of which it is known where they were written last.
+#: Devices whose last written group is remembered.
 _WRITTEN_MAX = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the cluster is made of, as this node has it."""
+    """The components of this node that the database uses."""
 
     node: NodeId
     client: int
@@ -96,25 +96,25 @@ class Parts:
     schema: ClusterSchema
     options: StoreOptions
     clock: Clock
-    #: Whether a node has not answered lately.
+    #: Tells if a node has not answered lately.
     is_down: Callable[[NodeId], bool]
-    #: Asks all nodes to flush some databases.
+    #: Asks all nodes to flush the given databases; None: all.
     flush_all: Callable[[Sequence[str] | None], None]
-    #: Asks all nodes to merge files of some databases: (databases, full, stopped).
+    #: Asks all nodes to merge files of the given databases: (databases, full, stopped).
     merge_all: MergeHere
     compactor: Compactor
     shelf: CheckpointRegistry
     disk: Disk
-    #: Of files that are loaded at this node, until their groups have them.
+    #: Holds files that this node loads until their groups have them.
     staging: Staging
-    #: As the meta group has them, as far as this node has applied it.
+    #: Returns the notes in this node's state of the meta group.
     notes: Callable[[], Notes] = Notes
-    #: The entry of the meta group with which a request had its effect; None: it is not known.
+    #: Returns the entry of the meta group by which a request took effect, or None if it is not known.
     meta_entry_of: Callable[[Request], int | None] = lambda _: None
 
 
 class ProposedWrite:
-    """A write that was proposed to a group which this node leads."""
+    """A write that was proposed to a group that this node leads."""
 
     __slots__ = ("_outcome",)
 
@@ -122,7 +122,7 @@ class ProposedWrite:
         self._outcome = outcome
 
     def wait(self, seconds: float) -> bool | None:
-        """Return whether the write has had its effect. None: that is not known, or not yet."""
+        """Wait at most `seconds`; return whether the write took effect, or None if that is not known (yet)."""
         try:
             self._outcome.result(seconds)
         except (FutureTimeoutError, ReplacedBySnapshot):
@@ -133,7 +133,7 @@ class ProposedWrite:
 
 
 class ClusterDatabase:
-    """See the module. Implements the engine's `Database`."""
+    """The cluster as one database. Implements the engine's `Database`."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -143,7 +143,7 @@ class ClusterDatabase:
         self._fitting = TabletValidator()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="saros-groups")
         self._refreshed: RoundRobin[GroupId] = RoundRobin(_GROUPS_REFRESHED)
-        #: By device: the group of its newest rows.
+        #: By device: the group that its last written rows went to.
         self._written: dict[str, GroupId] = {}
         schema, routes, replicas, clock = parts.schema, parts.routes, parts.replicas, parts.clock
         self._read_barrier = read_barrier = ReadBarrier(
@@ -169,7 +169,7 @@ class ClusterDatabase:
 
     @property
     def routing(self) -> Routing:
-        """As of now: it may be another one the next time."""
+        """The current routing; each access may return a newer one."""
         return self._parts.routes.now
 
     @property
@@ -179,7 +179,7 @@ class ClusterDatabase:
 
     @property
     def options(self) -> StoreOptions:
-        """Those of this node's regions."""
+        """The options of this node's regions."""
         return self._parts.options
 
     # ------------------------------------------------------------------ writing
@@ -187,7 +187,7 @@ class ClusterDatabase:
     def write(
         self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = (), *, request: WriteRequest = UNNUMBERED
     ) -> None:
-        """See `Database.write`. Raises PartialFailure."""
+        """Implement `Database.write`. Raises PartialFailure."""
         request = self.numbered(request)
         frames = frames_of(tablets, joined=False)
         for guard in self.write_guards if creates else ():
@@ -205,12 +205,12 @@ class ClusterDatabase:
             raise failure from error
 
     def numbered(self, request: WriteRequest) -> WriteRequest:
-        """See `Database.numbered`."""
+        """Implement `Database.numbered`."""
         return self.entries.numbered(request)
 
     def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> list[ProposedWrite | None]:
-        """See `Database.submit_writes`: takes writes that are one entry of a group which this node leads."""
-        drops = self._parts.schema.visible_drops  # before the tree is looked at: what it says must show there
+        """Implement `Database.submit_writes`: accepts writes that are one entry of a group that this node leads."""
+        drops = self._parts.schema.visible_drops  # read before the tree, so that the tree reflects these drops
         tree, routing = self.schema, self.routing
         ready = [self._entry_of(tablet, request, drops, tree, routing) for tablet, request in writes]
         futures = iter(self._parts.host.propose_all([entry for entry in ready if entry is not None]))
@@ -219,7 +219,7 @@ class ClusterDatabase:
     def _entry_of(
         self, tablet: Tablet, request: WriteRequest, drops: Mapping[GroupId, int], tree: SchemaTree, routing: Routing
     ) -> tuple[GroupId, bytes] | None:
-        """Return the entry that a write is; None: it is not just one, or not for this node to propose."""
+        """Return the write as one entry, or None if it needs several, or this node does not lead its group."""
         try:
             rows, partitions, seen = self._routed(frames_of([tablet], joined=False), drops, tree, routing)
         except StorageError:
@@ -235,7 +235,7 @@ class ClusterDatabase:
     def _routed(
         self, frames: Sequence[TabletFrame], drops: Mapping[GroupId, int], tree: SchemaTree, routing: Routing
     ) -> tuple[dict[GroupId, list[PlacedTablet]], dict[str, set[int]], int]:
-        """The rows of each group, their slices by database, and the newest drop that they take into account.
+        """Return the rows of each group, their slices by database, and the newest drop that the schema reflects.
 
         Raises UserMistake.
         """
@@ -261,7 +261,7 @@ class ClusterDatabase:
     ) -> None:
         if creates:
             self._schema_coordinator.wait_remote_schema(creates, request.deadline_ns)
-        drops = self._parts.schema.visible_drops  # before the tree is looked at: what it says must show there
+        drops = self._parts.schema.visible_drops  # read before the tree, so that the tree reflects these drops
         tree = self.schema
         if creates:
             tree = tree.dry_run(creates, [frame.head.device for frame in frames])
@@ -269,7 +269,7 @@ class ClusterDatabase:
         rows, partitions, seen = self._routed(frames, drops, tree, routing)
         if creates:
             self._schema_coordinator.create(request, creates, rows, tree, drops, routing, written, partitions)
-            # What was created may have been dropped since: rows that went with it are gone too, others are refused.
+            # The new series may have been dropped since, with the rows of the same entry: refuse the other rows.
             heads = [part.tablet.head for parts in rows.values() for part in parts]
             for head in heads:
                 self._fitting.depth(head, self.schema)
@@ -285,23 +285,23 @@ class ClusterDatabase:
         self._written[device] = group
 
     def last_leader(self, device: str) -> NodeId | None:
-        """Who led the group that a device was last written to here, as far as this node knows."""
+        """Return the leader of the group that a device's rows were last sent to, if this node knows it."""
         group = self._written.get(device)
         return None if group is None else self._parts.proposer.leader_of(group)
 
     def change_schema(self, changes: Sequence[SchemaChange], *, request: WriteRequest = UNNUMBERED) -> None:
-        """See `Database.change_schema`, and `schema_coordinator`. Raises PartialFailure."""
+        """Implement `Database.change_schema` (see `schema_coordinator`). Raises PartialFailure."""
         with change_locks(self.write_guards):
             for guard in self.write_guards:
                 guard.check_changes(changes)
             self.change_schema_unguarded(changes, request=request)
 
     def change_schema_unguarded(self, changes: Sequence[SchemaChange], *, request: WriteRequest = UNNUMBERED) -> None:
-        """The same for a room whose guard would refuse it."""
+        """Change the schema without asking the write guards, for the room that installed them."""
         self._schema_coordinator.change(changes, request)
 
     def load(self, path: str, options: LoadOptions, *, request: WriteRequest = UNNUMBERED) -> int:
-        """See `Database.load`, and `load_coordinator`. Raises LoadedInPart too."""
+        """Implement `Database.load` (see `load_coordinator`). Also raises LoadedInPart."""
         parts = self._parts
         here = LocalServices(
             parts.staging, parts.disk, parts.clock, parts.options, parts.proposer, self.entries, self.drop_coordinator
@@ -312,11 +312,11 @@ class ClusterDatabase:
             return load_file(path, options, self.entries.numbered(request), self, here)
 
     def register_partitions(self, partitions: Mapping[str, Collection[int]], request: WriteRequest) -> None:
-        """See `SchemaCoordinator.register`."""
+        """Register slices that rows are about to be written to (see `SchemaCoordinator.register`)."""
         self._schema_coordinator.register(partitions, request)
 
     def abandon_loads(self, led: Iterable[GroupId]) -> None:
-        """In the groups that this node leads, give up files that nobody has continued to send for long."""
+        """Abandon shipped files that have received nothing for long, in the groups `led` by this node."""
         before_ns = self._parts.clock.monotonic_ns() - _SHIPMENT_LEASE_NS
         for group in led:
             machine = self._parts.replicas.machines.get(group)
@@ -324,13 +324,13 @@ class ClusterDatabase:
                 abandon(self._parts.proposer, group, name)
 
     def visible_drops(self) -> Mapping[GroupId, int]:
-        """By group, the newest drop that shows in the schema (`ClusterSchema.visible_drops`)."""
+        """Return, by group, the newest drop that the schema reflects (`ClusterSchema.visible_drops`)."""
         return self._parts.schema.visible_drops
 
     # ------------------------------------------------------------------ deleting
 
     def delete(self, patterns: Sequence[str], time: TimeRange, *, request: WriteRequest = UNNUMBERED) -> None:
-        """See `Database.delete`."""
+        """Implement `Database.delete`."""
         for guard in self.write_guards:
             guard.check_deletion(patterns)
         for pattern in patterns:
@@ -340,14 +340,14 @@ class ClusterDatabase:
             self._schema_coordinator.delete(deletion, self.entries.numbered(request))
 
     def delete_series(self, pattern: str, *, request: WriteRequest = UNNUMBERED) -> int:
-        """See `Database.delete_series`. Raises PartialFailure; what is begun will be ended."""
+        """Implement `Database.delete_series`. Raises PartialFailure; a drop that has begun is completed later."""
         with change_locks(self.write_guards):
             for guard in self.write_guards:
                 guard.check_deletion([pattern])
             return self.delete_series_unguarded(pattern, request=request)
 
     def delete_series_unguarded(self, pattern: str, *, request: WriteRequest = UNNUMBERED) -> int:
-        """The same for a room whose guard would refuse it."""
+        """Delete series without asking the write guards, for the room that installed them."""
         deadline_ns = request.deadline_ns
         found = self.schema.match_series(parse_pattern(pattern))
         if found:
@@ -359,7 +359,7 @@ class ClusterDatabase:
         return len(found)
 
     def delete_database(self, path: str, *, request: WriteRequest = UNNUMBERED) -> None:
-        """See `Database.delete_database`. Raises PartialFailure; what is begun will be ended."""
+        """Implement `Database.delete_database`. Raises PartialFailure; a drop that has begun is completed later."""
         with change_locks(self.write_guards):
             for guard in self.write_guards:
                 guard.check_deletion([f"{path}.**"])
@@ -368,7 +368,7 @@ class ClusterDatabase:
     # ------------------------------------------------------------------ the meta group
 
     def change_users(self, change: UsersCommand, seconds: float, deadline_ns: int | None = None) -> None:
-        """Change users; it shows here when this returns. Raises UserMistake, NoLeader, OutcomeUnknown."""
+        """Change users; the change is visible here on return. Raises UserMistake, NoLeader, OutcomeUnknown."""
         entry = encode_meta_entry(self.entries.own_request(), ChangeUsers(change))
         until_ns = step_deadline_ns(self._parts.clock.monotonic_ns(), seconds, deadline_ns)
         self._parts.proposer.propose(META, entry, deadline_ns=until_ns)
@@ -378,30 +378,30 @@ class ClusterDatabase:
             raise error.unknown() from error
 
     def grow(self, step: GrowthCommand) -> None:
-        """Take a step of a change of the cluster; it shows here when this returns.
+        """Take a step of a change of the topology; it is visible here on return.
 
         Raises UserMistake, NoLeader, OutcomeUnknown.
         """
         self.entries.change_meta(Grow(step))
 
     def wait_all_visible(self) -> None:
-        """Wait until all notes, and all of the schema, that were acknowledged show here. Raises NoLeader."""
+        """Wait until all acknowledged notes and schema changes are visible here. Raises NoLeader."""
         self.entries.wait_visible([META, *self.routing.groups])
 
     def wait_notes_visible(self) -> Notes:
-        """Return the notes, with all that were acknowledged. Raises NoLeader."""
+        """Return the notes, including all acknowledged ones. Raises NoLeader."""
         self.entries.wait_visible([META])
         return self._parts.notes()
 
     def put_notes(self, version: int, texts: Mapping[str, str]) -> None:
         """Write notes (`meta.metadata_kv`).
 
-        Raises UserMistake 2064 (another one was faster), NoLeader, OutcomeUnknown.
+        Raises UserMistake 2064 (another writer was faster), NoLeader, OutcomeUnknown.
         """
         self.entries.change_meta(PutNotes(version, texts))
 
     def wait_users_visible(self, seconds: float) -> None:
-        """Wait until all changes of users that were acknowledged show here. Raises NoLeader."""
+        """Wait until all acknowledged changes of users are visible here. Raises NoLeader."""
         self._read_barrier.catch_up([META], seconds)
 
     # ------------------------------------------------------------------ reading
@@ -409,24 +409,24 @@ class ClusterDatabase:
     def read_point(
         self, consistency: str, horizon: ReadHorizon | None = None, deadline_ns: int | None = None
     ) -> ReadPoint:
-        """See `Database.read_point`."""
+        """Implement `Database.read_point`."""
         return self.views.read_point(consistency, horizon, deadline_ns)
 
     def catch_up(self, point: ReadPoint, scope: ReadScope) -> bool:
-        """See `Database.catch_up`, and `read_views`."""
+        """Implement `Database.catch_up` (see `read_views`)."""
         return self.views.catch_up(point, scope)
 
     def finish_schema_read(self, point: ReadPoint) -> None:
-        """See `Database.finish_schema_read`."""
+        """Implement `Database.finish_schema_read`."""
         self.views.finish_schema_read(point)
 
     @property
     def read_confirmations(self) -> Mapping[GroupId, int]:
-        """See `ReadBarrier.confirmations`."""
+        """Number of confirmations requested, by group (`ReadBarrier.confirmations`)."""
         return self._read_barrier.confirmations
 
     def refresh_schema(self) -> None:
-        """Learn what is new in the schema of some groups that are elsewhere, the next ones each time.
+        """Fetch schema changes of some remote groups: the next ones at each call.
 
         Raises SchemaUnknown.
         """
@@ -434,21 +434,21 @@ class ClusterDatabase:
         self._read_barrier.refresh(self._refreshed.pick(elsewhere), _REFRESH_SECONDS)
 
     def view(self, point: ReadPoint, sources: Sources = None) -> ReadView:
-        """See `Database.view`."""
+        """Implement `Database.view`."""
         return layered_view(self.view_layers, partial(self.views.view, point, sources))
 
     def hold(self, point: ReadPoint) -> ReadView:
-        """See `Database.hold`: the holders of all groups are asked."""
+        """Implement `Database.hold`: also pins views at the holders of remote groups."""
         return layered_hold(self.view_layers, partial(self.views.hold, point))
 
     # ------------------------------------------------------------------ other nodes
 
     def others(self) -> Sequence[NodeId]:
-        """All other nodes."""
+        """Return all other nodes of the cluster."""
         return [node for node in self._parts.routes.now.nodes if node != self._parts.node]
 
     def ask(self, node: NodeId, name: str, request: bytes, seconds: float) -> bytes:
-        """Ask another node. Raises Unreachable, RemoteError."""
+        """Call another node. Raises Unreachable, RemoteError."""
         if self._parts.is_down(node):
             raise Unreachable(node, "it has not answered lately", sent=False)
         return self._parts.peers.call(node, name, request, seconds)
@@ -456,31 +456,31 @@ class ClusterDatabase:
     # ------------------------------------------------------------------ the rest
 
     def flush(self, databases: Sequence[str] | None = None) -> None:
-        """See `Database.flush`: on all nodes that answer."""
+        """Implement `Database.flush`, on all nodes that answer."""
         self._parts.flush_all(databases)
 
     def merge(
         self, databases: Sequence[str] | None = None, *, full: bool = False, stopped: Stopped = lambda: False
     ) -> None:
-        """See `Database.merge`: on all nodes that answer."""
+        """Implement `Database.merge`, on all nodes that answer."""
         self._parts.merge_all(databases, full, stopped)
 
     def call_handlers(self) -> Mapping[str, CallHandler]:
-        """What other nodes ask this one, by name."""
+        """Return the handlers of the calls that other nodes make, by name."""
         return {PROPOSE: self._parts.proposer.handler(_check_entry), **self._read_barrier.handlers()}
 
     @property
     def compaction(self) -> CompactionCounters:
-        """See `Database.compaction`: of this node."""
+        """Counters of this node's compactions; implements `Database.compaction`."""
         return self._parts.compactor.counters
 
     @property
     def latest(self) -> LatestCache:
-        """See `Database.latest`."""
+        """The cache of latest points; implements `Database.latest`."""
         return self._parts.replicas.latest
 
     def status(self) -> StoreStatus:
-        """Figures of this node's regions; databases and devices of the cluster."""
+        """Return figures of this node's regions; databases and devices are those of the cluster."""
         here = self._parts.replicas.status()
         problems = (*here.problems, *layer_problems(self.view_layers))
         schema = self.schema
@@ -488,11 +488,11 @@ class ClusterDatabase:
 
     @property
     def shelf(self) -> CheckpointRegistry:
-        """See `Database.shelf`."""
+        """The registry of captures; implements `Database.shelf`."""
         return self._parts.shelf
 
     def create_checkpoint(self, since: int | None = None) -> CheckpointSet:  # noqa: ARG002 (a group's log stays in its group)
-        """See `Database.create_checkpoint`: this node's data, each group as of one entry, then the cluster's schema."""
+        """Implement `Database.create_checkpoint`: this node's data, each group as of one entry, and a later schema."""
         ids, captures = self._parts.replicas.capture(self.shelf)
         self.entries.wait_visible(self.routing.groups)
         options = self.options
@@ -500,24 +500,24 @@ class ClusterDatabase:
         return CheckpointSet(unit, options.time_partition_interval, False, self.schema.dump(), ids, captures)
 
     def clear_caches(self) -> None:
-        """See `Database.clear_caches`."""
+        """Implement `Database.clear_caches`."""
         self._parts.replicas.clear_caches()
 
     def partitions(self) -> list[PartitionStatus]:
-        """See `Database.partitions`."""
+        """Implement `Database.partitions`."""
         return self._parts.replicas.partitions()
 
     def blocked_by(self) -> str | None:
-        """See `Database.blocked_by`."""
+        """Implement `Database.blocked_by`."""
         return self._parts.host.blocked_by() or self._parts.replicas.blocked_by()
 
     def close(self) -> None:
-        """Wait for what is under way."""
+        """Wait for requests in progress."""
         self._pool.shutdown()
 
 
 def _check_entry(group: GroupId, data: bytes) -> None:
-    """Raise StorageError if the bytes are no entry: every member of the group would stumble over them."""
+    """Raise StorageError unless the bytes are a valid entry: otherwise every member of the group would fail on them."""
     if group == META:
         decode_meta_entry(data)
     else:

@@ -1,7 +1,8 @@
-"""Drops as a coordinator sees them: it begins and ends them, and prepares anew what they, or moves of slots, overtake.
+"""The coordinator's part in drops: begins and ends them, and retries requests that drops or moves of slots overtake.
 
     drop         meta group numbers it -> all groups carry it out -> meta group ends it          (`data.drops`)
-    overtaken    a group refuses what has not seen a drop (2021), or is for slots that moved (2026): learn, try again
+    overtaken    a group refuses an entry that has not seen a drop (2021), or is for slots that moved (2026): the
+                 coordinator learns of the drop or move, and prepares the request again
 
 Thread-safe.
 """
@@ -30,18 +31,18 @@ from saros_storage.base.paths import join_nodes, split_path
 from saros_storage.base.write_request import WriteRequest
 from saros_storage.mutation.mutation import PlacedTablet
 
-#: How often something is prepared anew because drops overtake it, or slots move.
+#: How often a request is prepared again because drops or moves of slots overtake it.
 RENEWALS_MAX = 100
-#: How often somebody who waits for a drop looks whether it is over, before it helps.
+#: How often a reader that waits for another coordinator's drop checks it, before it completes the drop itself.
 _OTHERS_TURNS = 5
-#: Who is about to end a drop, or to learn of a move, takes a few trips from node to node.
+#: Pause before such a check: ending a drop, or learning of a move, takes a few network round trips.
 TRIPS_SECONDS = 0.02
-#: A write waits so long for its slots, which are on their way, until it asks how far they are.
+#: A write waits this long for a new routing while its slots move, before it asks the meta group.
 _MOVE_SECONDS = 0.25
 
 
 class DropCoordinator:
-    """See the module."""
+    """Carries out drops from this node, and retries requests that drops or moves of slots overtake."""
 
     def __init__(
         self,
@@ -62,7 +63,10 @@ class DropCoordinator:
     # ------------------------------------------------------------------ drops
 
     def drop(self, command: BeginDrop | BeginDropSeries, deadline_ns: int | None) -> None:
-        """Begin it, as soon as no slots move, and carry it out; groups may end meanwhile. Raises PartialFailure."""
+        """Begin a drop once no slots are moving, and carry it out. Raises PartialFailure.
+
+        Slots may start to move, and groups end, before all groups have carried it out: the rest is then retried.
+        """
         begin = WriteRequest(deadline_ns=deadline_ns)
         deadline_ns = step_deadline_ns(self._clock.monotonic_ns(), DEADLINE_SECONDS, deadline_ns)
         self._retry_during_moves(lambda: self._entries.change_meta(command, begin), deadline_ns)
@@ -81,9 +85,9 @@ class DropCoordinator:
                 return
 
     def finish(self, seconds: float | None = None, deadline_ns: int | None = None) -> None:
-        """Carry out all drops that are begun, in their order in each group. May be repeated, and done by several nodes.
+        """Carry out all pending drops, in their order in each group. Idempotent; several nodes may do so at once.
 
-        The meta group's leader does so now and then, for those who could not.
+        The meta group's leader does so now and then, for coordinators that failed.
         """
         pending = sorted(self._schema.pending.items())
         if not pending:
@@ -113,19 +117,21 @@ class DropCoordinator:
             self.finish(None, deadline_ns)
 
     def wait_drops_applied(self, patterns: Collection[str], seconds: float, deadline_ns: int | None = None) -> None:
-        """Wait until all groups have carried out the drops at or below path patterns that show here.
+        """Wait until all groups have carried out the drops at or below path patterns that are visible here.
 
-        Raises StorageError (2017).
-        The schema goes at one place, points at others, and until then these take points of whoever does not know yet:
-        written after somebody has found that the series is gone, and acknowledged, they would go with the rest.
+        The group that keeps the schema drops a series before other groups drop its points. In between, those still
+        accept points from coordinators that have not seen the drop. A client that has seen that the series is gone
+        could write such points, have them acknowledged, and lose them to the drop; so such a read waits.
+
+        Raises StorageError (2017) if the drops cannot be completed in time.
         """
         self._wait_drops_visible(deadline_ns)
-        # A database shows no more from the first step on, a series as soon as its group has dropped it.
+        # A database is hidden as soon as its drop begins, a series once its group has carried the drop out.
         begun = {number for number, drop in self._schema.pending.items() if overlaps(drop, patterns)}
         for _ in range(_OTHERS_TURNS):
             if begun.isdisjoint(self._schema.pending):
                 return
-            self._read_barrier.pause(TRIPS_SECONDS)  # whoever began it is about to end it
+            self._read_barrier.pause(TRIPS_SECONDS)  # the node that began the drop is probably about to end it
             self._entries.wait_visible([META], deadline_ns)
         deadline_ns = step_deadline_ns(self._clock.monotonic_ns(), seconds, deadline_ns)
         try:
@@ -134,11 +140,11 @@ class DropCoordinator:
             raise StorageError(f"what was dropped may not be gone everywhere yet: {error}", code=2017) from error
 
     def _wait_drops_visible(self, deadline_ns: int | None) -> None:
-        """Wait until the meta group has announced here all drops that groups show."""
+        """Wait until this node's state of the meta group includes all drops that data groups have announced."""
         if max(self._schema.drops.values(), default=0) > self._schema.version:
             self._entries.wait_visible([META], deadline_ns)
 
-    # ------------------------------------------------------------------ what is overtaken
+    # ------------------------------------------------------------------ overtaken requests
 
     def retry_overtaken(self, act: Callable[[], None], devices: Sequence[str], deadline_ns: int | None) -> None:
         """Run `act`, and again until the deadline if a drop or a move overtakes it; raise its last error."""
@@ -158,7 +164,7 @@ class DropCoordinator:
         except NoLeader as error:
             if overtaken is None:
                 raise
-            # Some groups may have done their part before.
+            # Some groups may have carried out their part in an earlier attempt.
             raise error.unknown() from error
         assert overtaken is not None
         raise overtaken
@@ -166,9 +172,10 @@ class DropCoordinator:
     def prepare_retry(
         self, error: UserMistake, devices: Sequence[str], routing: Routing, deadline_ns: int | None
     ) -> None:
-        """Learn why groups refused what was prepared for them; raises the error if it is another mistake.
+        """Learn of the drop or move that made groups refuse a request; raise `error` if there was another reason.
 
-        `routing`: that of before. What is sent while slots are on their way is refused again, and costs a write each.
+        `routing`: the one that the request was prepared with. If slots moved, wait until the move is over, since each
+        attempt before that is refused again and costs a log entry.
         """
         if error.code == MOVED:
             if not self._routes.await_open(routing, _MOVE_SECONDS):
@@ -179,7 +186,7 @@ class DropCoordinator:
             raise error
 
     def _learn_drops(self, devices: Sequence[str], deadline_ns: int | None) -> None:
-        """Learn what was dropped of these devices' databases; help, if somebody did not get to the end of it."""
+        """Learn of the drops in these devices' databases; complete a pending drop if there is nothing to learn."""
         groups = self.schema_groups(devices)
         before = self._schema.drops
         self._entries.wait_visible(groups, deadline_ns)
@@ -189,11 +196,11 @@ class DropCoordinator:
             self._entries.wait_visible(groups, deadline_ns)
 
     def schema_groups(self, devices: Sequence[str]) -> set[GroupId]:
-        """Who keeps the schema of these devices' databases, of those that are known."""
+        """Return the groups that keep the schema of these devices' databases, as far as the databases are known."""
         databases = {found for device in devices if (found := self._schema.tree.database_of(device)) is not None}
         return {self._routes.now.schema_group(database) for database in databases}
 
     def newest_visible_drop(self, drops: Mapping[GroupId, int], placed: Sequence[PlacedTablet]) -> int:
-        """The newest drop that shows in what is known of all these tablets' series."""
+        """Return the newest drop that the schema reflects for the databases of all these tablets."""
         databases = {join_nodes(split_path(p.known.head.device)[: p.depth]) for p in placed if p.known is not None}
         return min((drops.get(self._routes.now.schema_group(d), 0) for d in databases), default=0)

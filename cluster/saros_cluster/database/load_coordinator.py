@@ -1,13 +1,13 @@
-"""LOAD on a cluster: a file that one node can read goes to the groups that own its slices.
+"""LOAD on a cluster: sends a file that one node can read to the groups that own its slices.
 
     file ─copy, check─▶ staged here ─split─▶ one file for each (database, slice), or several of some 64 MiB
-    schema             what is missing is created, as for a write; what does not fit refuses all of it
+    schema             missing series are created, as for a write; if one does not fit, the whole LOAD is refused
     each staged file   ─pieces─▶ the log of the group that owns the slice ─▶ one entry loads it   (`log_shipped_files`)
 
-So all replicas reach the same state, whoever leads or lags, and each staged file becomes visible as a whole. Its entry
-carries a request derived from the client's request and the file's identity, so a repeated LOAD has no second effect.
-Pieces that the group has lost, or whose slice has a new owner, are sent again. If a LOAD fails halfway, the error says
-how far it came.
+So all replicas reach the same state, even if leaders change or members lag, and each staged file becomes visible as a
+whole. Its entry carries a request derived from the client's request and the file's identity, so a repeated LOAD has no
+second effect. A file is sent again if the group has lost pieces of it, or its slice has a new owner. If a LOAD fails
+halfway, the error says how many of its parts are loaded.
 
 Runs on the caller's thread; any thread.
 """
@@ -43,17 +43,17 @@ from saros_storage.mutation.mutation import Mutation
 from saros_storage.mutation.staged import StagedFile
 from saros_storage.schema import SchemaChange, SchemaTree
 
-#: A staged file ends there: until it has its place, each replica keeps it in its log, and the log in memory.
+#: Size limit of a staged file: until it is loaded, each replica keeps it in its log, and the log in memory.
 FILE_BYTES = 64 << 20
-#: How often a file is sent anew.
+#: How often a file is sent before the LOAD fails.
 _ATTEMPTS_MAX = 100
-#: How long a group is tried that is to forget what is left of a file.
+#: Timeout for telling a group to abandon a file.
 _ABANDON_SECONDS = 2.0
 _EXISTS, _SERIES_EXISTS = 501, 503
 
 
 class LoadedInPart(StorageError):
-    """Some files of a LOAD are in their places, others are not."""
+    """Some parts of a LOAD are loaded, others are not."""
 
     code = 2020
 
@@ -63,34 +63,34 @@ class LoadedInPart(StorageError):
 
 
 class Cluster(Protocol):
-    """What a LOAD needs of the cluster's database."""
+    """The part of the cluster's database that a LOAD needs."""
 
     @property
     def schema(self) -> SchemaTree:
-        """As this node knows it."""
+        """The schema as this node knows it."""
         ...
 
     def visible_drops(self) -> Mapping[GroupId, int]:
-        """By group, the newest drop that shows in the schema."""
+        """Return, by group, the newest drop that the schema reflects."""
         ...
 
     @property
     def routing(self) -> Routing:
-        """As of now: it may be another one the next time."""
+        """The current routing; each access may return a newer one."""
         ...
 
     def change_schema(self, changes: Sequence[SchemaChange], *, request: WriteRequest) -> None:
-        """Make what is missing."""
+        """Create missing databases and series."""
         ...
 
     def register_partitions(self, partitions: Mapping[str, Collection[int]], request: WriteRequest) -> None:
-        """Have reads find the points that are about to come to these slices."""
+        """Register slices that are about to get points, so that reads look for them there."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LocalServices:
-    """What this node has of its own for it."""
+    """The services of this node that a LOAD uses."""
 
     staging: Staging
     disk: Disk
@@ -102,10 +102,10 @@ class LocalServices:
 
 
 def load_file(path: str, options: LoadOptions, request: WriteRequest, cluster: Cluster, here: LocalServices) -> int:
-    """Take in a file; how many files it became.
+    """Load a file; return the number of files that it was split into.
 
-    Raises UserMistake (2051 the file; 507, 509, 511, 2007 what it holds), CorruptFile, UnsupportedFile, DiskFull,
-    LoadedInPart, NoLeader, OutcomeUnknown.
+    Raises UserMistake (2051 for the file itself; 507, 509, 511, 2007 for its content), CorruptFile, UnsupportedFile,
+    DiskFull, LoadedInPart, NoLeader, OutcomeUnknown.
     """
     try:
         load = FileLoad(path, options, here.staging, here.disk, here.options, here.clock.now_ns(), FILE_BYTES)
@@ -120,7 +120,7 @@ def load_file(path: str, options: LoadOptions, request: WriteRequest, cluster: C
 
 
 class _Load:
-    """One file's LOAD."""
+    """The LOAD of one file."""
 
     def __init__(self, path: str, load: FileLoad, request: WriteRequest, cluster: Cluster, here: LocalServices) -> None:
         self._path = path
@@ -130,7 +130,7 @@ class _Load:
         self._local = here
 
     def run(self) -> int:
-        """See `load_file`."""
+        """Stage, split and send the file, as `load_file` documents."""
         self._load.stage(self._cluster.schema)
         seen = self._make_schema()
         for done, staged in enumerate(self._load.staged):
@@ -143,9 +143,9 @@ class _Load:
         return len(self._load.staged)
 
     def _make_schema(self) -> Mapping[GroupId, int]:
-        """Until the schema has what the file needs; by group, the newest drop that it shows then."""
+        """Create the series that the file needs; return, by group, the newest drop that the schema then reflects."""
         for _ in range(_ATTEMPTS_MAX):
-            seen = self._cluster.visible_drops()  # before the tree is looked at: what it says must show there
+            seen = self._cluster.visible_drops()  # read before the tree, so that the tree reflects these drops
             schema = self._cluster.schema
             if not self._load.fits(schema):
                 raise UserMistake("databases were created or dropped during the LOAD: try again", code=OVERTAKEN)
@@ -162,7 +162,7 @@ class _Load:
         raise UserMistake(f"the series of {self._path} are dropped again and again: try later", code=OVERTAKEN)
 
     def _place(self, staged: StagedFile, seen: Mapping[GroupId, int]) -> Mapping[GroupId, int]:
-        """Bring a staged file to where it belongs; the drops that the schema shows afterwards."""
+        """Load a staged file into the group of its slice; return, by group, the drops that the schema then reflects."""
         part = part_of(self._request, self._path, staged)
         for _ in range(_ATTEMPTS_MAX):
             routing = self._cluster.routing
@@ -181,7 +181,7 @@ class _Load:
         raise refused
 
     def _ship(self, staged: StagedFile, part: Request, seen: Mapping[GroupId, int]) -> None:
-        """Send it to the group that owns its slice. Raises UserMistake if that has lost or refused it."""
+        """Send a staged file to the group that owns its slice. Raises UserMistake if that has lost or refused it."""
         self._cluster.register_partitions({staged.database: [staged.slice]}, self._request)
         routing = self._cluster.routing
         group = routing.group_at(staged.database, staged.slice)
@@ -200,13 +200,13 @@ class _Load:
 
 
 def part_of(request: WriteRequest, path: str, staged: StagedFile) -> Request:
-    """The request of one staged file: the same whenever the client's brings the same file."""
+    """Return the request of one staged file: the same whenever the client's request loads the same file."""
     words = [*request.key, path, staged.database, staged.slice, staged.size, staged.crc32]
     digest = hashlib.blake2b(repr(words).encode(), digest_size=8).digest()
     return Request(int.from_bytes(digest, "little") >> 1 | 1, request.sequence)
 
 
 def abandon(proposer: Proposer, group: GroupId, name: str) -> None:
-    """A group may forget what it has of a file. If it cannot be told, its leader notices in time."""
+    """Tell a group to remove an unfinished file. If that fails, the group's leader abandons the file later."""
     with suppress(NoLeader, OutcomeUnknown, UserMistake, Unreachable):
         proposer.propose(group, encode_shipping(Abandon(name)), _ABANDON_SECONDS)

@@ -1,7 +1,7 @@
-"""The error for a request over several groups that is done in part. When it is raised: see `write_coordinator`.
+"""The error for a request over several groups that took effect in part (see `write_coordinator` for when it is raised).
 
-A write of rows says which rows are written and which are not, in ranges of time (`RowsLeft`), so that the client can
-send the others again. Rows are listed as missing if their group has not acknowledged them; it may have them.
+For a write of rows, it lists the written and the missing rows as ranges of time (`RowsLeft`), so that the client can
+send the missing ones again. Rows count as missing if their group has not acknowledged them; it may have them.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from saros_storage.base.paths import join_nodes, split_path
 from saros_storage.mutation.mutation import Mutation
 from saros_storage.schema import OF_ONE_DEVICE, CreateDatabase
 
-if TYPE_CHECKING:  # an embedded database knows of these errors, and loads no Raft
+if TYPE_CHECKING:  # an embedded database imports these errors, but not Raft
     from saros_cluster.raft.messages import GroupId
 
-#: Things that a sentence lists.
+#: Items that a message lists.
 _LISTED_MAX = 5
-#: What groups were to do.
+#: The mutation of each group.
 Parts = Mapping["GroupId", Mutation]
 
 
 @dataclass(frozen=True, slots=True)
 class RowRange:
-    """Rows of a write: those of a device from one time to another, both inclusive."""
+    """The rows of a write for one device in a range of time, both ends inclusive."""
 
     device: str
     start: int
@@ -37,7 +37,7 @@ class RowRange:
 
 @dataclass(frozen=True, slots=True)
 class RowsLeft:
-    """The rows of a write that was done in part; every row is in one of the two."""
+    """The written and the missing rows of a write that took effect in part; every row is in one of the two."""
 
     written: Sequence[RowRange]
     missing: Sequence[RowRange]
@@ -46,7 +46,7 @@ class RowsLeft:
 
 
 class PartialFailure(StorageError):
-    """Some groups have carried their part out, others have not, or may have not."""
+    """Some groups have carried out their part of a request; others have not, or may not have."""
 
     code = 2020
 
@@ -58,9 +58,9 @@ class PartialFailure(StorageError):
         refused: UserMistake | None = None,
         rows: RowsLeft | None = None,
     ) -> None:
-        """`failed`: none if it is all that is not done; `refused`: why it never will be done, as it was prepared.
+        """`failed`: the parts that failed; empty if these are all but `done`. `rows`: set for a write of rows.
 
-        `rows`: of a write of rows.
+        `refused`: set if the request was refused for good, so that a repeat would be refused again.
         """
         rest = _list(failed) if failed else "the rest"
         super().__init__(f"done in part: done is {_list(done)}; not done is {rest}: {why}")
@@ -72,26 +72,26 @@ class PartialFailure(StorageError):
 
 
 def final_refusal(done: Parts, why: UserMistake, rows: RowsLeft | None = None) -> PartialFailure:
-    """A request is refused for good, of which some groups have done this."""
+    """Return the error of a request that is refused for good after some groups have carried out `done`."""
     return PartialFailure(done, {}, str(why), why, None if rows is None else replace(rows, is_final=True))
 
 
 def is_refusal(error: Exception) -> bool:
-    """Return whether a request, or a part of it, is refused for good as it is: it would be again."""
+    """Return whether a request, or a part of it, was refused for good: a repeat would be refused again."""
     if isinstance(error, PartialFailure):
         return error.refused is not None
     return isinstance(error, UserMistake) and error.code not in (MOVED, OVERTAKEN)
 
 
 def cause_of(error: StorageError) -> StorageError:
-    """Return the failure of a group that a PartialFailure comes from; of another error: itself."""
+    """Return the failure of a group that caused a PartialFailure; any other error is returned itself."""
     while isinstance(error, PartialFailure) and isinstance(error.__cause__, StorageError):
         error = error.__cause__
     return error
 
 
 def of_device(error: PartialFailure, device: str) -> PartialFailure | None:
-    """Return the error for the rows of one device; None: all of them are written."""
+    """Return the error for the rows of one device, or None if all of them are written."""
     rows = error.rows
     if rows is None:
         return error
@@ -107,7 +107,7 @@ def of_device(error: PartialFailure, device: str) -> PartialFailure | None:
 
 
 def databases_in(mutation: Mutation) -> list[str]:
-    """The databases that rows are for, or that series are made in."""
+    """Return the databases that a mutation writes rows to or creates."""
     rows = (join_nodes(split_path(placed.tablet.head.device)[: placed.depth]) for placed in mutation.tablets)
     made = (change.path for change in mutation.changes if isinstance(change, CreateDatabase))
     return sorted({*rows, *made})

@@ -1,16 +1,15 @@
-"""How far a strong read must see, for groups that are here and groups that are not.
+"""The log index that a strong read must see, for local and remote groups (Raft's ReadIndex).
 
-    here         host.read: the leader confirms, this replica applies up to there
-    elsewhere    "catch up" at a member, which does the same and answers (index, what changed in the schema)
+    local group     host.read: the leader confirms an index, and this replica applies up to it
+    remote group    "catch up" at a member, which does the same and answers (index, schema changes)
 
-So after catching up with a group, its schema is in this node's tree, and a view of an index not below the answer shows
-all that was acknowledged before. A member that does not answer is followed by the next; who answered is asked first
-another time.
+So after catching up with a group, its schema is in this node's tree, and a view at or after the returned index shows
+everything that was acknowledged before. If a member does not answer, the next one is asked; the member that answered
+last is asked first the next time.
 
-Reads that need not be current do without, but for one thing: of a group that is elsewhere, what series it has must have
-been told ("schema", by any member, as far as that one has applied it), or they would take what they do not know for
-empty. It is asked for again all the time, so that new series show; and when a session was shown more of it, by another
-node.
+Weak reads skip this, but still need the schema of remote groups: otherwise, unknown series would look empty. Any member
+can tell it, as far as it has applied its log ("schema"). It is refreshed in the background, so that new series become
+visible, and when a session has seen a newer schema on another node.
 
 Thread-safe.
 """
@@ -48,43 +47,44 @@ from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import SchemaTree
 
 CATCH_UP, SCHEMA = "catch up", "schema"
-#: One member gets this long before the next is asked.
+#: Timeout of one member, before the next is asked.
 _ATTEMPT_SECONDS = 3.0
-#: Likewise, for what a member tells at once.
+#: Likewise, for a member's schema, which it tells without asking its leader.
 _TOLD_SECONDS = 1.0
-#: Before a group is asked again that nobody leads: an election takes longer.
+#: Pause before a group without a leader is asked again; an election takes longer.
 _PAUSE_SECONDS = 0.02
-#: A group with a leader confirms within this, unless much else runs.
+#: A group with a leader confirms within this time, unless the nodes are busy.
 _SHORT_SECONDS = 0.5
-#: A strong read fails after this at the latest.
+#: Longest wait of a strong read.
 STRONG_SECONDS = 10.0
-#: A read that need not be current waits this long to be.
+#: Longest time that a `mid` read waits to be current.
 MID_SECONDS = 0.5
-#: A replica gets so long until it has what a session was shown elsewhere; a healthy one has it at the next heartbeat.
+#: Longest wait of a replica for an index that the session saw on another node; a healthy one has it at the next
+#: heartbeat.
 SHOWN_SECONDS = 0.3
-#: To be told of series elsewhere, once after a start.
+#: Longest wait for the first schema of remote groups after a start.
 KNOW_SECONDS = 5.0
-#: A replica that waits for what others have looks so often whether it came.
+#: Interval at which a waiting replica checks how far it has applied its log.
 _POLL_SECONDS = 0.002
 _NOT_IN_TIME = "it has not confirmed a read in time"
-#: Groups that are here, and what their leaders will answer.
+#: Local groups, and the pending answers of their leaders.
 Reads = list[tuple[GroupId, Future[int | None]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The databases that a scope names or reads, as a version of the schema has them."""
+    """The databases that a scope names or reads, according to a version of the schema."""
 
     scope: ReadScope
     version: int
     #: Sorted.
     databases: Sequence[str]
-    #: The ranges of time that are read of each database; None: all points.
+    #: The ranges of time to read, by database; None: all points.
     times: Collection[tuple[str, TimeRange]] | None
 
 
 class ReadBarrier:
-    """See the module."""
+    """Finds the index that a read must see in each group, and waits until this node's schema includes it."""
 
     def __init__(
         self,
@@ -109,9 +109,9 @@ class ReadBarrier:
         self._schema = schema
         self._pool = pool
         self._is_down = is_down
-        #: By group: who answered last.
+        #: By group: the member that answered last.
         self._answering: dict[GroupId, NodeId] = {}
-        #: By group that is not here: no entry behind this one has changed what is known of its schema.
+        #: By remote group: the last entry by which its schema, as known here, has changed.
         self._changed: dict[GroupId, int] = {}
         self._learning = threading.Lock()
         self._counting = threading.Lock()
@@ -119,31 +119,32 @@ class ReadBarrier:
 
     @property
     def confirmations(self) -> Mapping[GroupId, int]:
-        """By group: how often it was asked to confirm how far a read must see."""
+        """Number of times that a group was asked to confirm an index, by group."""
         with self._counting:
             return dict(self._confirmations)
 
     def is_local(self, group: GroupId) -> bool:
-        """Whether this node has a replica, which others may count on: one that is only coming to be is none."""
+        """Return whether this node has a replica of the group and is a member; one that is still joining is not."""
         is_member = self._node in self._routes.now.members(group)
         return group == META or (is_member and group in self._replicas.machines)
 
     def holders(self, group: GroupId) -> list[NodeId]:
-        """The members of a group, whoever answered last first, whoever does not answer last."""
+        """Return the members of a group: the one that answered last comes first, silent ones come last."""
         answering = self._answering.get(group)
         return sorted(self._routes.now.members(group), key=lambda node: (self._is_down(node), node != answering))
 
     def catch_up(self, groups: Iterable[GroupId], seconds: float) -> dict[int, int]:
-        """By group: the index that a view must have applied. Raises NoLeader."""
+        """Return, by group, the index that a view must have applied. Raises NoLeader."""
         found, failures = self._catch_up(list(groups), self._clock.monotonic_ns() + int(seconds * 1e9))
         for error in failures.values():
             raise error
         return found
 
     def _catch_up(self, groups: Sequence[GroupId], deadline_ns: int) -> tuple[dict[int, int], dict[GroupId, NoLeader]]:
-        """The indexes, and the errors of groups without one. All are asked at once, the last remote one here.
+        """Return the indexes of groups, and the errors of groups that did not confirm one.
 
-        A wait for a leader that is not short takes a place among those of the node (`routing.availability`).
+        All groups are asked at once. A longer wait for a leader takes one of the node's places for such waits
+        (`routing.availability`).
         """
         lost = [group for group in groups if self._availability.needs_place(group)]
         short_ns = min(deadline_ns, self._clock.monotonic_ns() + int(_SHORT_SECONDS * 1e9))
@@ -181,10 +182,10 @@ class ReadBarrier:
         return found | self._wait_local(reads, deadline_ns, failures), failures
 
     def catch_up_with(self, point: ReadPoint, extent: Extent, seconds: float) -> bool:
-        """Ask the groups that a read needs and the point has not been told by. Whether there were any.
+        """Ask the groups that a read needs and whose index is not in `point` yet; return whether there were any.
 
-        While their answers come, slots may move and databases be created: then others are needed, and asked too.
-        Raises NoLeader.
+        In the meantime slots may move and databases be created; groups that are needed then are asked, too. Raises
+        NoLeader.
         """
         deadline_ns = self.deadline_ns(point, seconds)
         asked = False
@@ -193,7 +194,7 @@ class ReadBarrier:
             missing = [group for group in self._groups_of(extent, routing) if group not in point.applied]
             if missing:
                 self._confirm(point, missing, deadline_ns, extent)
-            elif orphans := self._orphans(extent):  # their groups were asked too early
+            elif orphans := self._orphans(extent):  # their new groups were asked before they announced the series
                 self._confirm(point, sorted({META, *map(routing.schema_group, orphans)}), deadline_ns, extent)
                 if self._routes.now is routing:
                     self._schema.forget(orphans)
@@ -202,33 +203,40 @@ class ReadBarrier:
             asked = True
 
     def confirm(self, point: ReadPoint, extent: Extent, groups: Collection[GroupId]) -> None:
-        """Ask groups for their newest entry, except those that have told it, or need not. Raises NoLeader."""
+        """Ask groups for their index, if the read is current and the index is not in `point` yet. Raises NoLeader."""
         missing = [group for group in groups if group not in point.applied] if point.current else []
         if missing:
             seconds = STRONG_SECONDS if point.strong else MID_SECONDS
             self._confirm(point, missing, self.deadline_ns(point, seconds), extent)
 
     def _confirm(self, point: ReadPoint, groups: Sequence[GroupId], deadline_ns: int, extent: Extent) -> None:
-        """Ask groups; those without a leader are left out of a partial read if only their leaders could answer it."""
+        """Ask groups for their index. Raises NoLeader.
+
+        If the read is strong and partial, data groups without a leader are left out instead.
+        """
         found, failures = self._catch_up(groups, deadline_ns)
         errors = {group: error.named(self._concerned(group, extent)) for group, error in failures.items()}
         if errors and not (point.partial and point.strong and META not in errors):
-            decisive = META if point.partial and META in errors else max(errors)  # rather a data group
+            decisive = META if point.partial and META in errors else max(errors)  # otherwise a data group, if any
             raise errors[decisive] from failures[decisive]
         point.applied = {**point.applied, **dict.fromkeys(errors, 0), **found}
         point.leave_out(errors.items())
 
     def _concerned(self, group: GroupId, extent: Extent) -> list[str]:
-        """The databases of a read that depend on a group: all on the meta group, others if it has schema or points."""
+        """Return the databases of a read that depend on a group: it keeps their schema, or may have points of them.
+
+        All databases depend on the meta group.
+        """
         routing, partitions = self._routes.now, self._schema.partitions
         kept = extent.databases if group == META else routing.schemas_of(group, extent.databases)
         always = TimeRange()
         return [p for p in extent.databases if p in kept or group in routing.groups_for(p, always, partitions.get(p))]
 
     def learn_for(self, point: ReadPoint, extent: Extent) -> bool:
-        """Learn the schema of a read that need not be current, if it is not known at all. Whether a group was new.
+        """Fetch the schema of remote groups for a read that need not be current, where none of it is known here.
 
-        The point is stale unless these groups show as much as its session was shown before. Raises SchemaUnknown.
+        Return whether the read needs groups that were not in `point` yet. The point becomes stale unless this node
+        shows as much of them as the session has seen before. Raises SchemaUnknown.
         """
         routing = self._routes.now
         new = [group for group in self._groups_of(extent, routing) if group not in point.applied]
@@ -244,7 +252,7 @@ class ReadBarrier:
         return True
 
     def _know_schema(self, point: ReadPoint, groups: Iterable[GroupId], deadline_ns: int) -> None:
-        """Learn the schema of groups of which none is known; a partial read leaves out those that do not tell it."""
+        """Fetch the schema of groups of which none is known; a partial read leaves out groups that do not answer."""
         errors = self._learn_all(self._unknown(groups), deadline_ns)
         if point.partial:
             point.leave_out(errors.items())
@@ -259,9 +267,9 @@ class ReadBarrier:
         return step_deadline_ns(now_ns, seconds, end_ns)
 
     def resolve(self, scope: ReadScope) -> Extent:
-        """The databases of a scope, by the schema known here."""
+        """Return the databases of a scope, according to the schema known here."""
         tree = self._schema.tree
-        version = tree.version  # before it is looked at: what comes meanwhile may be missing
+        version = tree.version  # read first: later changes may be missing from the result
         if scope.sources is None:
             return Extent(scope, version, sorted(tree.databases()), None)
         times = _times_of(scope.sources, tree)
@@ -269,27 +277,27 @@ class ReadBarrier:
         return Extent(scope, version, sorted({*matching, *(database for database, _ in times)}), times)
 
     def renewed(self, extent: Extent) -> Extent:
-        """The same, resolved once more if the schema is another one by now."""
+        """Return the extent, resolved again if the schema has changed."""
         return extent if extent.version == self._schema.tree.version else self.resolve(extent.scope)
 
     def _groups_of(self, extent: Extent, routing: Routing) -> list[GroupId]:
-        """The groups whose schema or points a read needs, by the schema and routing known here.
+        """Return the groups whose schema or points a read needs, according to the schema and routing known here.
 
-        The meta group knows the databases, their partitions and their places; every data group the catalogue and the
-        rules of TTL, so there is one at least.
+        The meta group is always among them: it has the databases, their partitions and the partition table. So is at
+        least one data group: each has the catalogue and the TTL rules.
         """
         found = {*map(routing.schema_group, extent.databases), *self.groups_read(extent, routing)}
         return [META, *(sorted(found) or self._anyone(routing))]
 
     def groups_read(self, extent: Extent, routing: Routing) -> Sequence[GroupId]:
-        """The groups that may have points of a read."""
+        """Return the groups that may have points of a read."""
         if extent.times is None:
             return routing.groups
         known = self._schema.partitions
         return sorted({g for name, time in extent.times for g in routing.groups_for(name, time, known.get(name))})
 
     def _anyone(self, routing: Routing) -> Sequence[GroupId]:
-        """Some data group: rather one that is here, and has a leader."""
+        """Return one data group, preferably with a leader, and local."""
         leaderless = {group: self._host.leader_of(group) is None for group in routing.groups}
         return sorted(routing.groups, key=lambda group: (leaderless[group], not self.is_local(group)))[:1]
 
@@ -297,11 +305,11 @@ class ReadBarrier:
         return self._schema.orphans.intersection(extent.databases)
 
     def _is_gone(self, group: GroupId) -> bool:
-        """Whether the group has ended: others have what it had."""
+        """Return whether the group has ended, and its data has moved to others."""
         return not self._routes.now.members(group)
 
     def _wait_local(self, reads: Reads, deadline_ns: int, failures: dict[GroupId, NoLeader]) -> dict[int, int]:
-        """The indexes of groups that are here; `failures` gets the errors of the others."""
+        """Return the indexes of local groups; add the errors of those that did not confirm one to `failures`."""
         found: dict[int, int] = {}
         while reads:
             waiting: list[GroupId] = []
@@ -332,7 +340,7 @@ class ReadBarrier:
         found: dict[int, int],
         failures: dict[GroupId, NoLeader],
     ) -> None:
-        """This node has no replica of a group any more: others are asked, unless the group has ended."""
+        """Ask other members of a group that this node has just left, unless the group has ended."""
         try:
             if group in self._routes.now.groups and not self.is_local(group):
                 found[group] = self._ask(group, deadline_ns)
@@ -342,7 +350,7 @@ class ReadBarrier:
             failures[group] = failure
 
     def read_error(self, group: GroupId, error: Exception, extent: Extent) -> NoReplica | DataMoving:
-        """The error of a read whose last holder of a group has failed."""
+        """Return the error of a read for which no holder of a group is left that could answer."""
         databases = self._concerned(group, extent)
         if getattr(error, "code", None) == MOVED:
             return DataMoving(databases)
@@ -360,20 +368,20 @@ class ReadBarrier:
         return NoLeader(group, why, members, silent, self._told_by(group), self._availability.since(group))
 
     def _told_by(self, group: GroupId) -> list[str]:
-        """The databases whose schema a group keeps."""
+        """Return the databases whose schema a group keeps."""
         return self._routes.now.schemas_of(group, self._schema.tree.databases())
 
     def _left(self, deadline_ns: int) -> float:
         return (deadline_ns - self._clock.monotonic_ns()) / 1e9
 
     def pause(self, seconds: float) -> None:
-        """Let others go on."""
+        """Sleep, so that other nodes can make progress."""
         time.sleep(seconds)
 
     def wait_session_visible(self, wanted: Mapping[int, int], seconds: float) -> bool:
-        """Wait, but not for long, until groups show as much as a session was shown. Whether the schema does.
+        """Wait until groups show as much as a session has seen, at most `seconds`; return whether the schema does.
 
-        Data of groups that are elsewhere is not waited for: a view asks its holders. Nor are groups that are no more.
+        Skips groups that have ended, and the data of remote groups: a view asks their holders.
         """
         deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
         there = (META, *self._routes.now.groups)
@@ -381,7 +389,7 @@ class ReadBarrier:
         self._learn_all({g: index for g, index in schema if self._is_schema_behind(g, index)}, deadline_ns)
         waiting = [(g, i) for g, i in data + schema if self.is_local(g) and not self._has_applied(g, i)]
         for group in {group for group, _ in waiting}:
-            self._host.read(group)  # the leader tells at once what is committed
+            self._host.read(group)  # makes the leader send its commit index at once
         while waiting := [(group, index) for group, index in waiting if not self._has_applied(group, index)]:
             if self._left(deadline_ns) <= 0:
                 break
@@ -389,18 +397,18 @@ class ReadBarrier:
         return all(self._has_applied(g, i) if self.is_local(g) else not self._is_schema_behind(g, i) for g, i in schema)
 
     def _is_schema_behind(self, group: GroupId, index: int) -> bool:
-        """Whether a group is elsewhere, and its schema not known up to an entry."""
+        """Return whether a group is remote and its schema is not known up to entry `index`."""
         return not self.is_local(group) and self._schema.applied_index(group) < index
 
     def has(self, group: GroupId, index: int) -> bool:
-        """Whether this node has a replica that shows as much."""
+        """Return whether this node has a replica of the group that has applied entry `index`."""
         return self.is_local(group) and self._has_applied(group, index)
 
     def _has_applied(self, group: GroupId, index: int) -> bool:
         status = self._host.status(group)
         return status is not None and status.applied >= index
 
-    # ------------------------------------------------------------------ elsewhere
+    # ------------------------------------------------------------------ remote groups
 
     def _ask(self, group: GroupId, deadline_ns: int) -> int:
         why = _NOT_IN_TIME
@@ -421,7 +429,7 @@ class ReadBarrier:
         raise self._no_leader(group, why)
 
     def _ask_node(self, name: str, group: GroupId, node: NodeId, seconds: float) -> int | None:
-        """The member's answer; None if another thread learned of the schema meanwhile: ask again."""
+        """Return the member's index, or None if another thread applied a schema delta meanwhile: ask again."""
         known = self._schema.applied_index(group)
         words = {"group": group, "known": known, "seconds": seconds}
         answer = json.loads(self._peers.call(node, name, json.dumps(words).encode(), seconds))
@@ -434,20 +442,20 @@ class ReadBarrier:
         self._answering[group] = node
         return int(answer["index"])
 
-    # ------------------------------------------------------------------ elsewhere, without being current
+    # ------------------------------------------------------------------ schema of remote groups, for weak reads
 
     def _unknown(self, groups: Iterable[GroupId]) -> dict[GroupId, int]:
-        """The remote groups of whose schema nothing is known, and what is to be learned of it: anything."""
+        """Return the remote groups whose schema is unknown, each with the least entry to learn: 0, any state."""
         return {group: 0 for group in groups if not self.is_local(group) and not self._schema.applied_index(group)}
 
     def refresh(self, groups: Iterable[GroupId], seconds: float) -> None:
-        """Learn what is new of the series in groups that are elsewhere. Raises SchemaUnknown, after all were asked."""
+        """Fetch schema changes of the remote ones of some groups. Raises SchemaUnknown, after all were asked."""
         elsewhere = [group for group in groups if not self.is_local(group)]
         deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
         _raise_first(self._learn_all(dict.fromkeys(elsewhere, 0), deadline_ns))
 
     def schema_shown(self, groups: Iterable[GroupId]) -> dict[int, int]:
-        """No entry behind these has changed what this node's tree shows."""
+        """Return, by `schema_of` a group, the last entry that has changed its schema in this node's tree."""
         found = {schema_of(META): self._schema.version}
         for group in groups:
             machine = self._replicas.machines.get(group) if self.is_local(group) else None
@@ -456,7 +464,7 @@ class ReadBarrier:
         return found
 
     def _learn_all(self, wanted: Mapping[GroupId, int], deadline_ns: int) -> dict[GroupId, SchemaUnknown]:
-        """Learn what is new, up to some entries at least. Return the errors of groups that do not tell it."""
+        """Fetch schema changes, at least up to the entries in `wanted`. Return the errors of groups that failed."""
         asked = {g: self._pool.submit(self._learn, g, index, deadline_ns) for g, index in wanted.items()}
         errors: dict[GroupId, SchemaUnknown] = {}
         for group, future in asked.items():
@@ -476,17 +484,17 @@ class ReadBarrier:
                 self._ask_node(SCHEMA, group, node, min(left, _TOLD_SECONDS))
             except (Unreachable, RemoteError) as error:
                 why = str(error)
-            else:  # it told, here or meanwhile to another thread
+            else:  # this thread, or another one meanwhile, has applied a delta
                 if not self._is_schema_behind(group, index):
                     return
                 why = f"none of those that answered has applied entry {index}"
         members = self._routes.now.members(group)
         raise SchemaUnknown(group, why, members, self._silent(members), self._told_by(group))
 
-    # ------------------------------------------------------------------ being asked
+    # ------------------------------------------------------------------ calls of other nodes
 
     def handlers(self) -> dict[str, CallHandler]:
-        """What answers `CATCH_UP` and `SCHEMA` here."""
+        """Return the handlers of `CATCH_UP` and `SCHEMA`."""
         return {
             CATCH_UP: lambda _, request: self._serve_schema(*_read(CATCH_UP, request), current=True),
             SCHEMA: lambda _, request: self._serve_schema(*_read(SCHEMA, request), current=False),
@@ -516,7 +524,10 @@ def _raise_first(errors: Mapping[GroupId, SchemaUnknown]) -> None:
 
 
 def _times_of(sources: Collection[tuple[str, TimeRange]], tree: SchemaTree) -> set[tuple[str, TimeRange]]:
-    """The databases of devices, and the ranges of time; of most devices it is known which theirs is."""
+    """Return the databases of the sources' devices, each with the ranges of time.
+
+    A known device names its database; for others, the database is found by the path.
+    """
     found: set[tuple[str, TimeRange]] = set()
     for path, time_range in sources:
         device = tree.device(path)
@@ -527,7 +538,7 @@ def _times_of(sources: Collection[tuple[str, TimeRange]], tree: SchemaTree) -> s
 
 
 def databases_matching(text: str, tree: SchemaTree) -> list[str]:
-    """The databases that have something at or below a path pattern, or may have."""
+    """Return the databases that have, or may have, something at or below a path pattern."""
     pattern = parse_pattern(text)
     database = tree.database_of(join_nodes(pattern.fixed_nodes))
     if database is not None:
@@ -536,7 +547,7 @@ def databases_matching(text: str, tree: SchemaTree) -> list[str]:
 
 
 def _read(name: str, request: bytes) -> tuple[GroupId, int, float]:
-    """The group, up to where its schema is known, and how long to wait. Raises BadRequest."""
+    """Decode a request: the group, the entry up to which its schema is known, and the timeout. Raises BadRequest."""
     try:
         words = json.loads(request)
         group, known, seconds = GroupId(int(words["group"])), int(words["known"]), float(words["seconds"])

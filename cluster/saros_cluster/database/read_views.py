@@ -1,15 +1,15 @@
-"""What a query sees of the cluster: the regions of this node, and readers at the holders of the others.
+"""Views of the cluster for queries: regions of this node, and remote readers at the holders of other groups.
 
-    catch_up      strong  each group that is read confirms the index to apply up to; wait for that, or fail;
-                          and what shows as dropped is gone in all groups, before the answer
-                  mid     the same if it is quick, else what is here, and the result is marked stale
-                  weak    what is here; stale unless it includes all that the session was shown, here or elsewhere
-    view          all that is read is here: one snapshot of it; else also readers, by the current routing (`remote`)
+    catch_up      strong  each group that is read confirms the index to apply up to; wait for it, or fail; before the
+                          result is returned, drops that are visible are carried out by all groups
+                  mid     the same if it is quick; otherwise the local state, with the result marked stale
+                  weak    the local state; stale unless it includes all that the session has seen, on any node
+    view          one snapshot if all data is on this node; otherwise also readers, by the current routing (`remote`)
 
 A read depends on the groups that it reads: the meta group, those that keep the schema of the databases that its
 patterns may match, and those of the partitions that its sources may have points in.
 
-The leases of other nodes' views are renewed while the views are open, or the holders release them. Thread-safe.
+While a view is open, its leases on other nodes are renewed; otherwise their holders would release them. Thread-safe.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from saros_storage.scan.reading import TimeRange
 
 
 class ReadViews:
-    """See the module."""
+    """Opens the read views of this node."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class ReadViews:
         read_barrier: ReadBarrier,
         drop_coordinator: DropCoordinator,
     ) -> None:
-        """`client`: what this node's queries are named by."""
+        """`client`: prefix of the ids of this node's queries."""
         self._node = node
         self._client = client
         self._clock = clock
@@ -75,7 +75,7 @@ class ReadViews:
     def read_point(
         self, consistency: str, horizon: ReadHorizon | None = None, deadline_ns: int | None = None
     ) -> ReadPoint:
-        """See `Database.read_point`."""
+        """Implement `Database.read_point`."""
         point = ReadPoint(settled=False, current=consistency != "weak", deadline_ns=deadline_ns)
         if consistency == "strong":
             point.strong = True
@@ -84,7 +84,7 @@ class ReadViews:
         return point
 
     def catch_up(self, point: ReadPoint, scope: ReadScope) -> bool:
-        """See `Database.catch_up`. Raises NoLeader (strong), SchemaUnknown (others)."""
+        """Implement `Database.catch_up`. Raises NoLeader (strong), SchemaUnknown (other levels)."""
         extent = self._read_barrier.resolve(scope)
         point.patterns = point.patterns.union(scope.patterns, extent.databases)
         if point.current:
@@ -95,7 +95,7 @@ class ReadViews:
         return self._read_barrier.learn_for(point, extent)
 
     def finish_schema_read(self, point: ReadPoint) -> None:
-        """See `Database.finish_schema_read`. Raises StorageError (2017)."""
+        """Implement `Database.finish_schema_read`. Raises StorageError (2017)."""
         if point.horizon is not None:
             point.horizon.note(self._read_barrier.schema_shown(self._routes.now.groups))
         if point.strong:
@@ -105,7 +105,7 @@ class ReadViews:
     # ------------------------------------------------------------------ views
 
     def view(self, point: ReadPoint, sources: Sources = None) -> LocalReadView | RoutedView:
-        """See `Database.view`."""
+        """Implement `Database.view`."""
         extent = self._read_barrier.resolve(ReadScope((), sources))
         routing, needed, here, local = self._local_view(point, extent)
         if len(here) == len(needed) and point.horizon is None:
@@ -123,7 +123,7 @@ class ReadViews:
         return self._opened(local, routes, holders, point, extent)
 
     def hold(self, point: ReadPoint) -> LocalReadView | RoutedView:
-        """See `Database.hold`: the holders of all groups are asked."""
+        """Implement `Database.hold`: also pins views at the holders of remote groups."""
         self.catch_up(point, EVERYTHING)
         view = self.view(point)
         if isinstance(view, RoutedView):
@@ -136,7 +136,7 @@ class ReadViews:
         return view
 
     def open_named(self, name: str, group: GroupId, nodes: Sequence[NodeId]) -> RoutedView:
-        """What others of the cluster keep under a name, read at the first of these nodes that has it."""
+        """Open a view that other nodes keep under a name, at the first of these nodes that has it."""
         if not nodes:
             raise NotHere(group, f"no other node can have {name}")
         target = ReadTarget(group, None, 0, view_name=name)
@@ -162,7 +162,7 @@ class ReadViews:
         return view
 
     def renew(self) -> None:
-        """Tell the holders that queries still run; well within their lease."""
+        """Renew the leases of open views at their holders; called well within the lease."""
         with self._lock:
             views = list(self._open)
         for view in views:
@@ -171,11 +171,11 @@ class ReadViews:
     def _local_view(
         self, point: ReadPoint, extent: Extent
     ) -> tuple[Routing, Sequence[GroupId], Mapping[GroupId, TableVersion], LocalReadView]:
-        """The current routing, the groups to be read by it, the replicas of them on this node, and a view of these.
+        """Return the current routing, the groups to read, the table versions of those read here, and a view of these.
 
-        A replica that lacks what must show, or has not heard of slots that came to its group, is none; nor is what was
-        seen by a table of before slots went for good. And a node joins and leaves groups: as long as the point's time
-        allows, it is tried again. Raises DataMoving, NoLeader.
+        Skip replicas that have not applied the required index, or do not know about slots assigned to their group.
+        Retried until the point's deadline if slots have moved for good since the routing, or this node has just joined
+        or left a group. Raises DataMoving, NoLeader.
         """
         deadline_ns = self._read_barrier.deadline_ns(point, STRONG_SECONDS)
         while True:
@@ -201,11 +201,11 @@ class ReadViews:
             self._read_barrier.pause(TRIPS_SECONDS)
 
     def _others(self, group: GroupId) -> list[NodeId]:
-        """The other nodes that may have a replica of a group, the most promising first."""
+        """Return the other nodes that may have a replica of a group, the most promising first."""
         return [node for node in self._read_barrier.holders(group) if node != self._node]
 
     def _holders(self, point: ReadPoint, routing: Routing, group: GroupId, extent: Extent) -> list[RemoteTarget]:
-        """Whom to ask for what, one after the other: who has what the session was shown, then anyone."""
+        """Return the targets to try in order: holders that show what the session has seen, then any holder."""
         nodes = self._others(group)
         if not nodes:
             raise DataMoving(extent.databases)
@@ -217,7 +217,7 @@ class ReadViews:
 
 
 def _stop_being_current(point: ReadPoint, error: NoLeader) -> None:
-    """No leader has told in time how far a read must see: raise the error, or, at `mid`, show what there is."""
+    """Give up waiting for a leader's confirmation: raise the error, or let a `mid` read be stale."""
     if point.strong:
         raise error
     point.current, point.stale = False, True

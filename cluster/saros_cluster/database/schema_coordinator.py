@@ -1,10 +1,10 @@
-"""What is to be known to the cluster before rows are: databases, series, and what all groups are told.
+"""Changes of the cluster's schema: databases, series, and settings that all groups have.
 
     databases          meta group, with the partitions that have points
-    series             the group that keeps their database's schema; rows for it go into the same entry
+    series             the group that keeps their database's schema; rows for that group go into the same entry
     TTL, catalogue     an entry in every group
 
-Nothing is made under a drop that is not over. What drops or moves of slots overtake is prepared anew
+Nothing is created at or below a pending drop. A request that drops or moves of slots overtake is prepared again
 (`drop_coordinator`). Thread-safe.
 """
 
@@ -36,7 +36,7 @@ _EXISTS, _SERIES_EXISTS = 501, 503
 
 
 class SchemaCoordinator:
-    """See the module."""
+    """Proposes schema changes from this node."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class SchemaCoordinator:
         self._read_barrier = read_barrier
 
     def change(self, changes: Sequence[SchemaChange], given: WriteRequest) -> None:
-        """See `Database.change_schema`. Raises PartialFailure of what all groups are told."""
+        """Implement `Database.change_schema`. Raises PartialFailure for changes that go to all groups."""
         request, deadline_ns = self._entries.numbered(given), given.deadline_ns
         if any(isinstance(change, changes_of.OF_ALL_GROUPS) for change in changes):
             self._change_all(request, changes)
@@ -64,7 +64,7 @@ class SchemaCoordinator:
         devices = devices_of(changes)
         self._entries.wait_visible([META], deadline_ns)
         self._entries.wait_visible(self._drop_coordinator.schema_groups(devices), deadline_ns)
-        if len(changes) > 1:  # a database that is made on the way may be there by now
+        if len(changes) > 1:  # a database that is created along with its series may exist by now
             changes = [change for change in changes if not self._is_known_database(change)]
 
         asked_before = itertools.chain([given.is_numbered], itertools.repeat(True))
@@ -77,7 +77,7 @@ class SchemaCoordinator:
         self._drop_coordinator.retry_overtaken(make, devices, deadline_ns)
 
     def _change_all(self, request: WriteRequest, changes: Sequence[SchemaChange]) -> None:
-        """Rules of TTL and the catalogue are known to all groups. Raises PartialFailure."""
+        """Change TTL rules or the catalogue, which all groups have. Raises PartialFailure."""
         self._entries.wait_visible(self._routes.now.groups, request.deadline_ns)
         numbered = self._schema.tree.numbered(changes)
         self._schema.tree.dry_run(numbered)
@@ -85,17 +85,17 @@ class SchemaCoordinator:
             self.broadcast(Mutation(numbered), request)
 
     def broadcast(self, mutation: Mutation, request: WriteRequest) -> None:
-        """Propose an entry in each group. One that meets a move of slots is sent to all again.
+        """Propose an entry in each group. If a move of slots overtakes one of them, all are sent again.
 
-        An entry that arrives before slots have come, or after they have left, has no effect on them.
+        The reason: an entry that a group applies before slots arrive, or after they have left, has no effect on them.
         """
         requests = itertools.chain([request], iter(partial(self._entries.renumbered, request), None))
         self._propose_until_open(mutation, requests, lambda routing: routing.groups, request)
 
     def delete(self, mutation: Mutation, request: WriteRequest) -> None:
-        """Propose a deletion in each group that may have points of it. One that meets a move of slots is sent again.
+        """Propose a deletion in each group that may have matching points; if a move of slots overtakes it, again.
 
-        Sent again, it has no second effect in a group: rows written there since the first time stay.
+        The repeat has no second effect in a group: rows written there since the first attempt stay.
         """
         self._entries.change_meta(BeginDeletion(), request)
         entry = self._meta_entry_of(Request(*request.key))
@@ -130,7 +130,7 @@ class SchemaCoordinator:
     # ------------------------------------------------------------------ partitions
 
     def unregistered(self, partitions: Mapping[str, Collection[int]]) -> dict[str, tuple[int, ...]]:
-        """Slices that the meta group does not know to have points, by database."""
+        """Return the slices that the meta group has not registered as having points, by database."""
         missing: dict[str, tuple[int, ...]] = {}
         for database, slices in partitions.items():
             known = self._schema.partitions.get(database, {})
@@ -139,13 +139,16 @@ class SchemaCoordinator:
         return missing
 
     def register(self, partitions: Mapping[str, Collection[int]], request: WriteRequest) -> None:
-        """Have reads find the rows that are about to be written to these slices. Raises UserMistake (2021)."""
+        """Register slices that rows are about to be written to, so that reads look there. Raises UserMistake (2021)."""
         missing = self.unregistered(partitions)
         if missing:
             self._entries.change_meta(AddPartitions(missing), request.unnumbered)
 
     def wait_remote_schema(self, creates: Sequence[SchemaChange], deadline_ns: int | None) -> None:
-        """Learn what others have made, where nothing tells this node; a database that is new has no series yet."""
+        """Wait until series that other coordinators created in remote groups are visible in this node's schema.
+
+        Skipped if `creates` has a new database, which has no series yet.
+        """
         if not any(isinstance(change, changes_of.CreateDatabase) for change in creates):
             groups = self._drop_coordinator.schema_groups(devices_of(creates))
             remote = {group for group in groups if not self._read_barrier.is_local(group)}
@@ -167,10 +170,10 @@ class SchemaCoordinator:
         written: dict[GroupId, Mutation] | None = None,
         partitions: Mapping[str, Collection[int]] = MappingProxyType({}),
     ) -> None:
-        """Make databases, then series. Rows of a group that gets series go into the same entry, and leave `rows`.
+        """Create databases, then series. Rows for a group that gets series go into the same entry, and leave `rows`.
 
-        `tree`: the schema afterwards; `drops`: those seen before it was looked at; `routing`: who gets what; `written`:
-        see `WriteCoordinator.propose_all`; `partitions`: the slices of the rows, by database.
+        `tree`: the schema afterwards; `drops`: the drops that it reflects; `routing`: assigns series and rows to
+        groups; `written`: see `WriteCoordinator.propose_all`; `partitions`: the slices of the rows, by database.
         """
         made_databases = [c for c in changes if isinstance(c, changes_of.CreateDatabase)]
         devices = devices_of(changes)
@@ -194,7 +197,7 @@ class SchemaCoordinator:
             self._entries.propose_all(mutations, request, routing, seen, written)
 
     def _create_database(self, path: str, partitions: Collection[int], request: WriteRequest, *, wanted: bool) -> None:
-        """Make a database; unless the request asked for it (`wanted`), it does not matter if it was made before."""
+        """Create a database; it may exist already, unless the request asked for the database itself (`wanted`)."""
         create = CreateDatabase(path, tuple(sorted(partitions)))
         try:
             self._entries.change_meta(create, request if wanted else self._entries.renumbered(request))
@@ -206,7 +209,11 @@ class SchemaCoordinator:
         return isinstance(change, changes_of.CreateDatabase) and self._schema.tree.is_database(change.path)
 
     def _dry_run(self, changes: Sequence[SchemaChange], *, asked_before: bool) -> SchemaTree:
-        """The schema afterwards. What may have been asked for before may be there: its group knows if that is wrong."""
+        """Return the schema after the changes.
+
+        If the request may be a repeat (`asked_before`), its series may exist already: their group decides whether that
+        is an error.
+        """
         try:
             return self._schema.tree.dry_run(changes)
         except UserMistake as error:
@@ -216,5 +223,5 @@ class SchemaCoordinator:
 
 
 def devices_of(changes: Sequence[SchemaChange]) -> list[str]:
-    """Whose series are made or altered."""
+    """Return the devices whose series are created or altered."""
     return [c.device for c in changes if isinstance(c, changes_of.OF_ONE_DEVICE)]

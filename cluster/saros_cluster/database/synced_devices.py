@@ -1,10 +1,10 @@
-"""Devices that mirror those of a sync tool's sender. Their series carry the mark themselves.
+"""Devices that mirror those of a sender of `saros sync`. Their series are marked by an attribute.
 
-    series of root.e.pump     attributes {"sync.sender": "3f5c..."}      ->  no rows of clients: refused (2061)
+    series of root.e.pump     attributes {"sync.sender": "3f5c..."}      ->  rows of clients are refused (2061)
 
-The mark lies in the schema, since who writes looks there: a node that makes a series meets the mark in the log of the
-series' group, however late it hears of a sender in the meta group. So whoever makes a device first has it, client or
-sender, and no write is acknowledged that nobody would see. Pure: any thread.
+The mark is part of the schema because every write consults it: a node that creates a series meets the mark in the log
+of the series' group, even if it learns of the sender from the meta group much later. So a device belongs to its first
+creator, client or sender, and no write is acknowledged that reads would not show. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ _SENT_ELSEWHERE = 2061
 
 
 def sender_of(device: DeviceSchema | None) -> str | None:
-    """Who sends a device; None: it is the cluster's own, or is not there. The first series made it: that one counts."""
+    """Return the sender of a device, or None if it is the cluster's own, or missing.
+
+    The first series decides: it created the device.
+    """
     if device is None:
         return None
     first = next(iter(device.series.values()), None)
@@ -28,7 +31,7 @@ def sender_of(device: DeviceSchema | None) -> str | None:
 
 
 def refuse_synced(tree: SchemaTree, devices: Iterable[str]) -> None:
-    """Raise UserMistake (2061) if one of the devices is a sender's."""
+    """Raise UserMistake (2061) if one of the devices belongs to a sender."""
     for device in devices:
         sender = sender_of(tree.device(device))
         if sender is not None:

@@ -1,16 +1,16 @@
-"""A coordinator's entries: in the logs of data groups, at once, and in that of the meta group.
+"""Proposes a coordinator's entries: to data groups, several at once, and to the meta group.
 
-Each carries a request, the client's or one of this node's own, so a repetition has no second effect
+Each entry carries a request, the client's or one of this node's own, so that a repeat has no second effect
 (`data.applied_requests`). A write that spans groups is one entry in each. Each entry is all or nothing; the outcome of
 the whole:
 
     all done                      nothing is raised
-    some refused it               why: the request is wrong, or has to be prepared anew
-    none done                     the failure; OutcomeUnknown before any other: it may be done after all
-    some done, others not         PartialFailure (2020), which says what is where
+    some refused it               the refusal: the request is wrong, or must be prepared again
+    none done                     the failure; OutcomeUnknown takes precedence, since it may be done after all
+    some done, others not         PartialFailure (2020), which lists both
 
-Who prepares anew what was refused keeps what rows were written before: refused for good then, it is PartialFailure too.
-Thread-safe.
+A caller that prepares a refused request again passes on which rows are written already: if it is refused for good
+later, this is a PartialFailure, too. Thread-safe.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.mutation.mutation import Mutation
 
-#: The longest wait until what was written shows.
+#: Longest wait until a change is visible in this node's schema.
 SEE_SECONDS = 10.0
 
 
 class WriteCoordinator:
-    """See the module."""
+    """Proposes entries to one or more groups, and combines their outcomes."""
 
     def __init__(
         self, client: int, proposer: Proposer, read_barrier: ReadBarrier, pool: ThreadPoolExecutor, clock: Clock
     ) -> None:
-        """`client`: of this node's own requests; `pool`: talks to several groups at once."""
+        """`client`: the client number of this node's own requests; `pool`: runs proposals to several groups."""
         self._client = client
         self._sequence = itertools.count(1)
         self._proposer = proposer
@@ -58,16 +58,16 @@ class WriteCoordinator:
         self._clock = clock
 
     def numbered(self, request: WriteRequest) -> WriteRequest:
-        """The client's request, or, if it has no number, one of this node's own."""
+        """Return the client's request, or, if it has no number, one with a number of this node."""
         return request if request.is_numbered else self.renumbered(request)
 
     def renumbered(self, request: WriteRequest) -> WriteRequest:
-        """A new request of this node's, with the deadline of another one."""
+        """Return the request with a new number of this node."""
         client, sequence = self.own_request()
         return replace(request, client=client, sequence=sequence)
 
     def own_request(self) -> Request:
-        """A new number of this node's."""
+        """Return a new request number of this node."""
         return Request(self._client, next(self._sequence))
 
     def propose_all(
@@ -78,10 +78,10 @@ class WriteCoordinator:
         seen: int = 0,
         written: dict[GroupId, Mutation] | None = None,
     ) -> None:
-        """An entry in each group, at once; `routing`: that which says to whom what goes.
+        """Propose an entry in each group, all at once; `routing`: the one by which the mutations were assigned.
 
-        `seen`: the newest drop that they take into account; `written`: by group, rows that the request has brought by
-        now. Raises what `in_all` does.
+        `seen`: the newest drop that the mutations reflect; `written`: by group, the rows that the request has written
+        already, updated here. Raises what `in_all` raises.
         """
         written = {} if written is None else written
         number = Request(*request.key)
@@ -100,9 +100,9 @@ class WriteCoordinator:
         self.in_all(mutations, propose, written)
 
     def in_all(self, mutations: Parts, act: Callable[[GroupId], None], done: Parts | None = None) -> None:
-        """Carry out something in each group, at once; raises after all are over. `done`: what is, of the request.
+        """Run `act` for each group, all at once; raise after all have finished (`raise_failures`).
 
-        A group that has no leader keeps none of the others from its part.
+        `done`: the parts of the request that are carried out. A group without a leader does not stop the others.
         """
         raise_failures(mutations, self._failures(mutations, act), done or {})
 
@@ -117,9 +117,9 @@ class WriteCoordinator:
         return {group: error for group, result in results.items() if (error := _failure(result)) is not None}
 
     def change_meta(self, command: MetaCommand, request: WriteRequest = UNNUMBERED) -> None:
-        """An entry of the meta group; it shows here when this returns.
+        """Propose a command to the meta group; its effect is visible here on return.
 
-        By default a command has a number of its own: one request may need several.
+        Without `request`, the command gets a number of its own: one request may need several commands.
         """
         numbered = self.numbered(request)
         entry = encode_meta_entry(Request(*numbered.key), command)
@@ -128,9 +128,9 @@ class WriteCoordinator:
 
     @contextmanager
     def showing(self, groups: Collection[GroupId], deadline_ns: int | None) -> Iterator[None]:
-        """What is written to these groups meanwhile shows in this node's schema afterwards.
+        """On exit, wait until the changes made inside to these groups are visible in this node's schema.
 
-        Raises OutcomeUnknown if that cannot be seen in time: then it may be written all the same.
+        Raises OutcomeUnknown if that takes too long: the changes may have been made all the same.
         """
         try:
             yield
@@ -144,7 +144,7 @@ class WriteCoordinator:
             raise error.unknown() from error
 
     def wait_visible(self, groups: Iterable[GroupId], deadline_ns: int | None = None) -> None:
-        """Wait until what was written to these groups before shows in this node's schema. Raises NoLeader."""
+        """Wait until all earlier changes of these groups are visible in this node's schema. Raises NoLeader."""
         now_ns = self._clock.monotonic_ns()
         until_ns = step_deadline_ns(now_ns, SEE_SECONDS, deadline_ns)
         self._read_barrier.catch_up(groups, (until_ns - now_ns) / 1e9)
@@ -159,7 +159,10 @@ def _failure(result: Callable[[], object]) -> StorageError | None:
 
 
 def raise_failures(mutations: Parts, failures: Mapping[GroupId, StorageError], before: Parts) -> None:
-    """See the module; `failures`: those of the groups that have one; `before`: what was done of the request earlier."""
+    """Raise the error of the whole request, if a group failed; the module lists the cases.
+
+    `failures`: the errors, by group; `before`: the parts of the request that were carried out in earlier attempts.
+    """
     if not failures:
         return
     found = sorted(failures.values(), key=_precedence)

@@ -1,4 +1,4 @@
-"""The error for a write of rows that some groups have carried out: ranges of time of written and of missing rows."""
+"""The error for a write of rows that only some groups carried out: ranges of time of written and of missing rows."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.types import BoolArray, Int64Array
 from saros_storage.mutation.tablet_codec import TabletFrame, frame_times
 
-#: Ranges of missing rows of a device. If there are more, the shortest stretches of written rows count as missing.
+#: Most ranges of missing rows of a device. If there are more, the shortest runs of written rows count as missing.
 _RANGES_MAX = 32
 
 
 def write_failure(error: StorageError, frames: Sequence[TabletFrame], written: Parts) -> StorageError:
-    """Return the error of a write of rows that failed with `error`, after some groups have written their parts.
+    """Return the error of a write of rows that failed with `error` after some groups have written their parts.
 
-    It is the same error if none has, and if all rows are written and just do not show yet.
+    It is `error` itself if no group has, or if all rows are written and just not visible yet.
     """
     if isinstance(error, PartialFailure):
         rows = _rows_left(frames, {**written, **error.done})
@@ -43,7 +43,7 @@ def write_failure(error: StorageError, frames: Sequence[TabletFrame], written: P
 
 
 def _rows_left(frames: Iterable[TabletFrame], written: Parts) -> RowsLeft:
-    """Tell the rows that some groups have written from the others."""
+    """Return the rows that groups have written, and the others, as ranges of time."""
     done: list[RowRange] = []
     missing: list[RowRange] = []
     for device, own in groupby(sorted(frames, key=_device), _device):
@@ -64,7 +64,7 @@ def _device(frame: TabletFrame) -> str:
 
 
 def _within(times: Int64Array, spans: Sequence[tuple[int, int]]) -> BoolArray:
-    """Return which times lie in one of the spans, which are the slices' and so disjoint or equal: shape (n,)."""
+    """Return a mask of the times in one of the spans, shape (n,). Spans are those of slices: disjoint or equal."""
     if not spans:
         return np.zeros(len(times), bool)
     starts, ends = np.array(sorted(spans), np.int64).T
@@ -74,7 +74,7 @@ def _within(times: Int64Array, spans: Sequence[tuple[int, int]]) -> BoolArray:
 
 
 def _without_short_runs(written: BoolArray) -> BoolArray:
-    """Return the rows that count as written, so that there are at most `_RANGES_MAX` ranges of others: shape (n,)."""
+    """Return a mask of the rows that count as written, with at most `_RANGES_MAX` ranges of others, shape (n,)."""
     between = [(last - first, first, last) for first, last, is_written in _runs(written) if is_written]
     counted = written.copy()
     for _, first, last in sorted(between)[: max(len(between) + 1 - _RANGES_MAX, 0)]:
