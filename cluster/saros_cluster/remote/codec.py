@@ -1,22 +1,23 @@
-"""What a remote scan asks and answers, as bytes: requests, and batches of blocks and of summaries.
+"""Encoding of remote scans: requests, and batches of blocks and of summaries.
 
     batch     u16 format | u8 ended | u8 0 | u32 items | item | item ... | if ended: the reader's counters, i64 each
     block     u8 1 | u8 0 | u16 columns | u32 rows | head[columns] | times i64[rows] | column | column ...
     summaries u8 2 | u8 0 | u16 columns | u32 rows | u8 type[columns] | head[fields] | column | column ...
-              the fields of all columns, one after the other: `reading.statistics_fields` says which they are
+              the fields of all columns, one after the other, as listed by `reading.statistics_fields`
 
     head      u8 type | u8 masked | u16 0 | u32 text bytes
     column    numbers[rows], or BOOLEAN as bits, or text: i32[rows + 1] offsets from 0, then the bytes; then, if masked,
               the mask as bits
 
-Everything is little-endian, and every array is padded to 8 bytes; a `bytes` object's content begins at a multiple of 8
-too. So decoded arrays are views that kernels take as they are; only bits are unpacked.
+Everything is little-endian, and every array is padded to 8 bytes; the content of a `bytes` object is aligned to 8
+bytes, too. So decoded arrays are views that kernels use directly; only bits are unpacked.
 
-Why so: raw arrays are written in half the time that Arrow's IPC takes for a block of 65,536 rows (24 us and 55) and
-read in a seventh (0.8 and 6). A mask of bits costs 6 us there and back; its other 57 kB would cost 50 on a loopback.
-LZ4 needs 1.3 ms for a mebibyte there and back, more than the loopback needs for all of it: so nothing is compressed.
+Reasons for an own format: for a block of 65,536 rows, raw arrays are written in half the time of Arrow's IPC (24 us
+instead of 55) and read in a seventh (0.8 us instead of 6). A mask of bits costs 6 us to pack and unpack; a mask of
+bytes would be 57 kB larger, which costs 50 us on a loopback. Nothing is compressed: LZ4 needs 1.3 ms to compress and
+decompress a mebibyte, more than the loopback needs to transfer it.
 
-Lengths are checked before anything is made, offsets of text before anybody follows them: whatever does not fit raises
+Lengths are checked before arrays are created, and offsets of text before they are used; all that does not fit raises
 ValueError. Format 2. Pure: any thread.
 """
 
@@ -98,7 +99,7 @@ def write_request(out: FieldWriter, request: ScanRequest) -> None:
 
 
 def read_request(fields: FieldReader) -> ScanRequest:
-    """The inverse. Raises ValueError."""
+    """Read the fields that `write_request` wrote. Raises ValueError."""
     device = fields.text()
     series = [(fields.text(), DataType(fields.number())) for _ in range(fields.count())]
     aligned = fields.flag()
@@ -133,7 +134,7 @@ def _read_grid(fields: FieldReader) -> WindowGrid:
 
 
 def encode_batch(batch: Batch) -> bytes:
-    """The batch's bytes."""
+    """Return the batch's bytes."""
     ended = batch.counters is not None
     buffers: Buffers = [_BATCH.pack(_FORMAT, ended, 0, len(batch.items))]
     for item in batch.items:
@@ -201,7 +202,7 @@ def _add_text(buffers: Buffers, text: TextArray) -> None:
 
 
 def decode_batch(data: bytes) -> Batch:
-    """The inverse; arrays are views of `data`. Raises ValueError."""
+    """Decode a batch; arrays are views of `data`. Raises ValueError."""
     cursor = _Cursor(data)
     format_, ended, _, count = cursor.head(_BATCH)
     if format_ != _FORMAT or ended > 1:
@@ -214,7 +215,7 @@ def decode_batch(data: bytes) -> Batch:
 
 
 class _Cursor:
-    """A place in the bytes of a batch; every step is checked against their end."""
+    """A position in the bytes of a batch; every read is checked against their end."""
 
     __slots__ = ("data", "position")
 

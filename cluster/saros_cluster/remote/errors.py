@@ -1,7 +1,7 @@
-"""What remote reading raises, and what an error of the holder's storage becomes here.
+"""The errors of remote reading, and the translation of a holder's storage errors.
 
-    ReadLost         a part of the query is gone (lease, closed, node lost in the middle): run the query again
-    TooManyReads     the holder has as many queries or readers as it takes: try later, or read less at once
+    ReadLost         a part of the query is gone (lease over, closed, node lost): run the query again
+    TooManyReads     the holder has reached its limit of queries or readers: try later, or read less at once
 
 Pure: any thread.
 """
@@ -22,19 +22,19 @@ _SIMPLE: dict[int, type[StorageError]] = {
 
 
 class ReadLost(Exception):
-    """A part of the query that a holder kept is gone, with the cut that was read: only a new run can be right."""
+    """A holder no longer has the query's view, so the rest of the query would read another one: run it again."""
 
     code = 2030
 
 
 class TooManyReads(Exception):
-    """A limit of the holder."""
+    """The holder has reached a limit of open queries, readers or streams."""
 
     code = 2031
 
 
 def local_error(error: RemoteError) -> Exception:
-    """The error that a local reader would have raised, its text naming the node; `error` itself if none would."""
+    """Return the error that a local reader would have raised, naming the node; `error` itself if there is no such."""
     kind = _SIMPLE.get(error.code)
     if kind is None:
         return error

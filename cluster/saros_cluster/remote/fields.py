@@ -1,9 +1,9 @@
-"""Fields: numbers, text and single values one after the other in bytes; nothing is believed that is read.
+"""Encoding of numbers, text and single values, one after the other; everything is checked when it is read.
 
     number   i64                    flag     u8, 0 or 1
     text     u32 bytes | UTF-8      scalar   u8 tag | nothing, i64, f64, or u32 bytes | bytes, by the tag
 
-Everything is little-endian. Whatever is cut short, out of range or left over raises ValueError. Pure: any thread.
+Everything is little-endian. Truncated, out-of-range or trailing bytes raise ValueError. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _INT64 = 1 << 63
 
 
 class _Tag(IntEnum):
-    """What a scalar is."""
+    """The kind of a scalar."""
 
     NONE = 0
     FALSE = 1
@@ -29,7 +29,7 @@ class _Tag(IntEnum):
     REAL = 4
     TEXT = 5
     BYTES = 6
-    #: An integer that takes more than 64 bits: the sum of a series may.
+    #: An integer of more than 64 bits, such as the sum of a series.
     LONG = 7
 
 
@@ -45,23 +45,23 @@ class FieldWriter:
         self._parts: list[bytes] = []
 
     def number(self, value: int) -> None:
-        """An integer of 64 bits."""
+        """Add an integer of 64 bits."""
         self._parts.append(_NUMBER.pack(value))
 
     def flag(self, value: bool) -> None:
-        """A truth."""
+        """Add a boolean."""
         self._parts.append(b"\1" if value else b"\0")
 
     def data(self, value: bytes) -> None:
-        """Counted bytes."""
+        """Add bytes, preceded by their count."""
         self._parts += (_SIZE.pack(len(value)), value)
 
     def text(self, value: str) -> None:
-        """Counted text."""
+        """Add text as UTF-8, preceded by its count of bytes."""
         self.data(value.encode())
 
     def scalar(self, value: Scalar) -> None:
-        """One value with its Python type; integers of any size."""
+        """Add one value with its Python type; integers of any size."""
         match value:
             case None:
                 self._parts.append(_TAGS[_Tag.NONE])
@@ -82,7 +82,7 @@ class FieldWriter:
                 self.data(value)
 
     def done(self) -> bytes:
-        """The fields so far."""
+        """Return the fields as bytes."""
         return b"".join(self._parts)
 
 
@@ -104,34 +104,34 @@ class FieldReader:
         return taken
 
     def number(self) -> int:
-        """An integer of 64 bits."""
+        """Read an integer of 64 bits."""
         value: int = _NUMBER.unpack(self._take(_NUMBER.size))[0]
         return value
 
     def count(self) -> int:
-        """A number of things that follow, each of at least a byte."""
+        """Read the number of items that follow, each of at least one byte."""
         value = self.number()
         if not 0 <= value <= len(self._data) - self._position:
             raise ValueError(f"{value} things cannot follow")
         return value
 
     def flag(self) -> bool:
-        """A truth."""
+        """Read a boolean."""
         value = self._take(1)[0]
         if value > 1:
             raise ValueError(f"{value} is no truth")
         return value == 1
 
     def data(self) -> bytes:
-        """Counted bytes."""
+        """Read counted bytes."""
         return self._take(_SIZE.unpack(self._take(_SIZE.size))[0])
 
     def text(self) -> str:
-        """Counted text."""
+        """Read counted text."""
         return self.data().decode()
 
     def scalar(self) -> Scalar:
-        """One value."""
+        """Read one value."""
         match _Tag(self._take(1)[0]):
             case _Tag.NONE:
                 return None
@@ -152,13 +152,13 @@ class FieldReader:
                 return int.from_bytes(self.data(), "little", signed=True)
 
     def numeric(self) -> int | float | None:
-        """A value that is a number or None."""
+        """Read a value that is a number or None."""
         value = self.scalar()
         if isinstance(value, (bool, str, bytes)):
             raise ValueError(f"{value!r} is not a number")  # noqa: TRY004 (the bytes are wrong, not the call)
         return value
 
     def end(self) -> None:
-        """Nothing may be left."""
+        """Check that no bytes are left."""
         if self._position != len(self._data):
             raise ValueError(f"{len(self._data) - self._position} bytes are left over")

@@ -1,13 +1,14 @@
-"""The questions of remote reading, their names, and their bytes.
+"""The requests of remote reading, their names, and their bytes.
 
-    read.open     a query, what the view must show, requests -> what it shows, a number for   pins the view
+    read.open     a query, the required view, scan requests  -> index shown, a number for     pins the view
                                                                 each reader, some first batches
     read.stream   a query, a reader's number                 -> batches (`codec`), the last one with the counters
-    read.next     the same                                   -> one batch, where no stream is to be had
-    read.renew    a query                                    -> nothing                       it is still wanted
+    read.next     a query, a reader's number                 -> one batch, for a reader without a stream
+    read.renew    a query                                    -> nothing                       extends the lease
     read.close    a query                                    -> nothing                       releases all of it
 
-A query's id must be unique over restarts of the node that asks: the holder knows a query by both. Pure: any thread.
+A holder identifies a query by the asking node and the query's id, which must be unique over restarts of that node.
+Pure: any thread.
 """
 
 from __future__ import annotations
@@ -22,33 +23,33 @@ from saros_scheduler.task import QueryId
 from saros_storage.scan.reading import ScanRequest
 
 OPEN, STREAM, NEXT, RENEW, CLOSE = "read.open", "read.stream", "read.next", "read.renew", "read.close"
-#: A holder waits no longer than this until it has applied what a reader must see.
+#: Longest time that a holder waits until it has applied the required entry.
 PATIENCE_MS_MAX = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTarget:
-    """What a coordinator demands of a holder's view."""
+    """The view that a coordinator requires of a holder."""
 
     group: GroupId
-    #: The group's log entry that must have taken effect; None: whatever has (a weak read).
+    #: The entry of the group's log that must be applied; None: any state will do (a weak read).
     minimum_applied: int | None
-    #: Of the table by which the coordinator chose the group: see `Ownership.check_view`.
+    #: The version of the coordinator's table (see `Ownership.check_view`).
     epoch: int
     inbound: int = 0
     outbound: int = 0
-    #: How long the holder may wait until it has that much; then it refuses.
+    #: How long the holder may wait until it has applied that entry; after that, it refuses.
     patience_ms: int = PATIENCE_MS_MAX
-    #: Not the group's region is read, but a view that the node keeps under this name (see `opener`).
+    #: If set, read a view that the node keeps under this name, instead of the group's region (see `opener`).
     view_name: str = ""
 
     @property
     def table_version(self) -> TableVersion:
-        """What of that table concerns the group."""
+        """The version of the coordinator's table, as far as it concerns the group."""
         return TableVersion(self.epoch, self.inbound, self.outbound)
 
     def is_satisfied_by(self, other: ReadTarget) -> bool:
-        """Whether a view that meets the other target meets this one."""
+        """Return whether a view that meets the other target also meets this one."""
         if self.group != other.group or self.table_version != other.table_version or self.view_name != other.view_name:
             return False
         if self.minimum_applied is None or other.minimum_applied is None:
@@ -58,17 +59,17 @@ class ReadTarget:
 
 @dataclass(frozen=True, slots=True)
 class OpenQuestion:
-    """See the module. `pinned`: the query has read this group here before, so a view of it must still be there."""
+    """A request to open readers. `pinned`: the query has read this group here before; its view must still be there."""
 
     query: QueryId
     target: ReadTarget
     pinned: bool
     requests: tuple[ScanRequest, ...]
-    #: Numbers of the query's readers here that are not wanted any more.
+    #: Numbers of the query's readers at the holder that are no longer needed.
     abandoned: tuple[int, ...] = ()
 
     def encode(self) -> bytes:
-        """As bytes."""
+        """Return the message as bytes."""
         out = FieldWriter()
         out.text(self.query)
         out.number(self.target.group)
@@ -89,7 +90,7 @@ class OpenQuestion:
 
     @staticmethod
     def decode(data: bytes) -> OpenQuestion:
-        """The inverse. Raises ValueError."""
+        """Decode the message. Raises ValueError."""
         fields = FieldReader(data)
         query = QueryId(fields.text())
         group, minimum = GroupId(fields.number()), fields.scalar()
@@ -106,13 +107,13 @@ class OpenQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ReaderQuestion:
-    """See the module."""
+    """A request for batches of one reader."""
 
     query: QueryId
     reader: int
 
     def encode(self) -> bytes:
-        """As bytes."""
+        """Return the message as bytes."""
         out = FieldWriter()
         out.text(self.query)
         out.number(self.reader)
@@ -120,7 +121,7 @@ class ReaderQuestion:
 
     @staticmethod
     def decode(data: bytes) -> ReaderQuestion:
-        """The inverse. Raises ValueError."""
+        """Decode the message. Raises ValueError."""
         fields = FieldReader(data)
         question = ReaderQuestion(QueryId(fields.text()), fields.number())
         fields.end()
@@ -131,13 +132,13 @@ class ReaderQuestion:
 class Opened:
     """The answer to an OpenQuestion."""
 
-    #: No entry of the group's log behind this one shows in the view.
+    #: The last entry of the group's log that the view may show.
     shown: int
-    #: Each reader's number and its first batch, or nothing instead of it.
+    #: Each reader's number and its first batch, or b"" without one.
     readers: tuple[tuple[int, bytes], ...]
 
     def encode(self) -> bytes:
-        """As bytes."""
+        """Return the message as bytes."""
         out = FieldWriter()
         out.number(self.shown)
         out.number(len(self.readers))
@@ -148,7 +149,7 @@ class Opened:
 
     @staticmethod
     def decode(data: bytes) -> Opened:
-        """The inverse. Raises ValueError."""
+        """Decode the message. Raises ValueError."""
         fields = FieldReader(data)
         opened = Opened(fields.number(), tuple((fields.number(), fields.data()) for _ in range(fields.count())))
         fields.end()
@@ -156,10 +157,10 @@ class Opened:
 
 
 def encode_query(query: QueryId) -> bytes:
-    """The question to renew or to close."""
+    """Return the request to renew or to close a query."""
     return query.encode()
 
 
 def decode_query(data: bytes) -> QueryId:
-    """The inverse. Raises ValueError."""
+    """Decode the request of `encode_query`. Raises ValueError."""
     return QueryId(data.decode())

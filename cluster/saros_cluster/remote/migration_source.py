@@ -1,9 +1,9 @@
-"""A partition's data that is still at the old holder, as one of its sources, until its files have arrived.
+"""A partition's data that is still at the old holder, as a source of the partition until its files have arrived.
 
-    new holder       what was written here      rank (5, ...)
+    new holder       data written here          rank (5, ...)
                      underlay                   rank (0, 0)   -> the old holder's view of the slots that left it
 
-Its data no longer changes. A scan of it is read completely when it is opened: one device's columns of one slice.
+The data no longer changes. A scan reads it completely when it is opened: one device's columns of one slice.
 Implements `MemorySource`. Any thread.
 """
 
@@ -21,12 +21,12 @@ from saros_storage.read.latest_cache import Point
 from saros_storage.scan.reading import ScanRequest, SeriesReader, TimeRange
 from saros_storage.scan.snapshot import DeviceSpan, Rank
 
-#: Opens a scan where the partition was. Raises Unreachable, RemoteError, and errors of storage.
+#: Opens a scan at the partition's former holder. Raises Unreachable, RemoteError, and errors of storage.
 OpenThere = Callable[[ScanRequest], SeriesReader]
 
 
 class MigrationSource:
-    """See the module."""
+    """The data of one partition at its former holder. Implements `MemorySource`."""
 
     rank = Rank(0, 0)
 
@@ -35,23 +35,23 @@ class MigrationSource:
         self._time = time
         self._open_remote = open_remote
 
-    def span(self, device: str) -> DeviceSpan | None:  # noqa: ARG002 (nobody knows what is there)
-        """See `MemorySource.span`."""
+    def span(self, device: str) -> DeviceSpan | None:  # noqa: ARG002 (the devices there are not known here)
+        """Implement `MemorySource.span`: the whole slice, for every device."""
         return DeviceSpan(self._time.start, self._time.end - 1)
 
-    def newer(self, request: ScanRequest) -> Mapping[str, DataType]:  # noqa: ARG002 (whoever reads there finds out)
-        """See `MemorySource.newer`."""
+    def newer(self, request: ScanRequest) -> Mapping[str, DataType]:  # noqa: ARG002 (a scan there finds out)
+        """Implement `MemorySource.newer`."""
         return {}
 
     def latest(self, request: ScanRequest) -> list[Point | None]:
-        """See `MemorySource.latest`."""
+        """Implement `MemorySource.latest`."""
         block = self.read(request)
         if block is None:
             return [None] * len(request.measurements)
         return points_of(block.take(np.arange(block.rows - 1, -1, -1)))
 
     def read(self, request: ScanRequest) -> Block | None:
-        """See `MemorySource.read`. Raises what opening does, and ReadLost."""
+        """Implement `MemorySource.read`. Raises what opening raises, and ReadLost."""
         time = request.time.intersect(self._time)
         if time.empty:
             return None

@@ -1,4 +1,4 @@
-"""Reads moved slots at their old place: from this node's replica of the old group, or at one of that group's holders.
+"""Reads of moved slots at their former group: from this node's replica of it, or at one of its other holders.
 
 The holder must have applied the fence, after which the slots no longer change; then all holders are equally good.
 Thread-safe.
@@ -31,10 +31,10 @@ _CLOSE_SECONDS = 1.0
 
 
 class MigrationSources:
-    """See the module."""
+    """Opens the sources of partitions that have not arrived yet."""
 
     def __init__(self, node: NodeId, replicas: Replicas, peers: Peers, interval: int, life: int) -> None:
-        """`life`: a number that this process alone has."""
+        """`life`: a number unique to this process, for the ids of queries."""
         self._node = node
         self._replicas = replicas
         self._peers = peers
@@ -43,14 +43,14 @@ class MigrationSources:
         self._queries = itertools.count(1)
 
     def source_of(self, arrival: Arrival, database: str, number: int) -> MigrationSource:  # noqa: ARG002
-        """What a partition held before it came here."""
+        """Return the source of a partition's data from before the move."""
         time = TimeRange(number * self._interval, (number + 1) * self._interval)
         return MigrationSource(time, partial(self._open, arrival))
 
     def _open(self, arrival: Arrival, request: ScanRequest) -> SeriesReader:
         machine = self._replicas.machines.get(arrival.source)
         if machine is not None and machine.replica.has_left(arrival.epoch):
-            with suppress(NotHere):  # the group was left meanwhile
+            with suppress(NotHere):  # this node has left the group meanwhile
                 view = self._replicas.view({arrival.source: TableVersion(arrival.epoch, LEFT)})
                 return _Borrowed(view.open(request), view.close)
         failure: Exception = UserMistake("nobody else has slots that moved: run the query again", code=MOVED)
@@ -68,14 +68,14 @@ class MigrationSources:
         _, (reader,) = open_readers(self._peers, query, RemoteTarget(node, target), [request], pinned=False)
 
         def close() -> None:
-            with suppress(Unreachable, RemoteError):  # its lease will end
+            with suppress(Unreachable, RemoteError):  # the lease ends by itself
                 self._peers.call(node, CLOSE, encode_query(query), _CLOSE_SECONDS)
 
         return _Borrowed(reader, close)
 
 
 class _Borrowed:
-    """A reader, and what is to be given back after it. Implements `SeriesReader`."""
+    """A reader that releases its view or query when it is closed. Implements `SeriesReader`."""
 
     def __init__(self, reader: SeriesReader, give_back: Callable[[], None]) -> None:
         self._reader = reader
@@ -83,15 +83,15 @@ class _Borrowed:
 
     @property
     def counters(self) -> ReadCounters:
-        """See `SeriesReader.counters`."""
+        """The reader's counters; implements `SeriesReader.counters`."""
         return self._reader.counters
 
     def next(self) -> Block | Summary | Summaries | None:
-        """See `SeriesReader.next`."""
+        """Implement `SeriesReader.next`."""
         return self._reader.next()
 
     def close(self) -> None:
-        """See `SeriesReader.close`."""
+        """Implement `SeriesReader.close`."""
         try:
             self._reader.close()
         finally:

@@ -1,10 +1,10 @@
-"""Reduction: the least that has to travel of what a holder's reader yields.
+"""Partial aggregation: reduces the items of a holder's reader to the least that must be sent.
 
-    bounds          rows that lie within them: the asker filters exactly, and would throw the others away
-    grid            statistics of each window's rows, if that is less; those of files as they are
+    bounds          rows within the bounds; the asking node filters exactly, and would discard the others
+    grid            statistics of each window's rows, if they are smaller; statistics of files unchanged
     neither         all rows
 
-Blocks are cut, so that a message stays below the transport's limit. Pure, but for the reader: one thread at a time.
+Blocks are cut, so that a message stays below the transport's limit. Pure, except for the reader: one thread at a time.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from saros_storage.scan.reading import ScanRequest, SeriesReader, Summaries, Sum
 
 #: Larger items are cut by rows.
 ITEM_BYTES_MAX = 4 << 20
-#: What the statistics of a column count for, without texts.
+#: Estimated size of a column's statistics, without texts.
 _STATISTICS_BYTES = 64
 
 Piece = Block | Summary | Summaries
 
 
 def reduced(source: SeriesReader, request: ScanRequest) -> Iterator[Piece | None]:
-    """What is to be sent; None where a piece of work was done and nothing came of it."""
+    """Yield the items to send, and None after a piece of work without a result, so that the caller can check time."""
     while (item := source.next()) is not None:
         if isinstance(item, Summary):
             yield item
@@ -40,7 +40,7 @@ def reduced(source: SeriesReader, request: ScanRequest) -> Iterator[Piece | None
 
 
 def within(block: Block, bounds: Sequence[ValueBound]) -> Block:
-    """The rows that have a value within each bound."""
+    """Return the rows that have a value within each bound."""
     wanted = np.ones(block.rows, np.bool_)
     for bound in bounds:
         column = block.columns[bound.column]
@@ -55,7 +55,7 @@ def within(block: Block, bounds: Sequence[ValueBound]) -> Block:
 
 
 def _cut(item: Block | Summaries) -> Iterator[Block | Summaries]:
-    """The item in halves of halves, until each is small enough or one row."""
+    """Yield the item, halved repeatedly until each part is small enough or one row."""
     if item.nbytes <= ITEM_BYTES_MAX or item.rows == 1:
         yield item
         return
@@ -65,7 +65,7 @@ def _cut(item: Block | Summaries) -> Iterator[Block | Summaries]:
 
 
 def bytes_of(item: Piece) -> int:
-    """About what an item takes in a batch."""
+    """Return the approximate size of an item in a batch."""
     if not isinstance(item, Summary):
         return item.nbytes
     known = [column for column in item.columns if column is not None]

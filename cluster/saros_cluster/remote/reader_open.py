@@ -1,8 +1,10 @@
-"""What a holder opens for another node's query: its replica, once that has what the query must see.
+"""Opens a view for another node's query: of a replica, once it has applied enough, or a view kept under a name.
 
-applied      the entry that the coordinator was told of, and the moves to and from the group that its table knows of
-not in time  it lags behind: the coordinator asks another holder
-view_name    no region, but a view that this node keeps under a name: it is here or it is not
+    replica      waits until it has applied the required entry, and the moves that the coordinator's table contains;
+                 if it lags for too long, it refuses, and the coordinator asks another holder
+    view_name    a view that this node keeps under this name; refuses if there is no such view here
+
+Runs on the threads that serve calls of other nodes.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ _POLL_SECONDS = 0.002
 def opener(
     host: GroupHost, replicas: Replicas, clock: Clock, named_view: Callable[[str], ReadView | None] = lambda _: None
 ) -> Callable[[ReadTarget], ReadView]:
-    """Opens a region for another node's query, once it has applied enough; or what is kept here under a name."""
+    """Return the function by which `ReaderService` opens views; `named_view` finds a view kept under a name."""
 
     def open_view(target: ReadTarget) -> ReadView:
         if target.view_name:
@@ -36,7 +38,7 @@ def opener(
         known = target.table_version
         deadline_ns = clock.monotonic_ns() + min(target.patience_ms, PATIENCE_MS_MAX) * 1_000_000
         if not _has_applied(host, target):
-            host.read(target.group)  # the leader tells at once what is committed
+            host.read(target.group)  # makes the leader send its commit index at once
         while not (_has_applied(host, target) and machine.replica.knows_table(known)):
             if clock.monotonic_ns() > deadline_ns:
                 raise NotHere(target.group, "this replica lags behind: ask another one")

@@ -1,29 +1,28 @@
-"""The holder's side of remote reading: readers that other nodes' queries have open here.
+"""The holder's side of remote reading: readers that queries of other nodes have open here.
 
     (asking node, query)
       ├─ group 4 ── pinned view ── reader 17, reader 18      `open` pins a view per group, once, and adds readers to it
       └─ group 9 ── pinned view ── reader 21                 `stream` answers one reader's batches, then ends it
 
 A reader is *idle* (its stream waits for the other side, or has not begun), *busy* (some thread pulls it), or *ended*.
-Whoever ends an idle reader closes it; a busy one is closed by the thread that pulls it. A view is closed when its query
-has ended and nobody uses it any more.
+The thread that ends an idle reader closes it; a busy one is closed by the thread that pulls it. A view is closed when
+its query has ended and it has no users.
 
-How a reader ends: its last batch is out; its stream is closed or its connection lost; `close` of its query; the lease:
-a query that nothing was asked of for 60 s, and that did not `renew`, is released by `expire`. What comes for it later
-is answered with ReadLost, never with a new view: a query sees one cut of a group or none.
+A reader ends when its last batch is sent, its stream is closed or its connection lost, its query is closed, or its
+lease runs out: a query without requests or renewals for 60 s is released by `expire`. Later requests for it get
+ReadLost, never a new view: a query sees one version of a group, or none.
 
-Of what a reader yields, no more goes out than the request needs (`partial_aggregation`); neighbouring summaries go as
-one.
+Only the data that the request needs is sent (`partial_aggregation`); neighbouring summaries are joined.
 
-Flow control is the transport's: a batch is made when the one before it has been taken. The first answer holds the first
-item only; the others are filled up to about a mebibyte, or for a fifth of a second: then even nothing goes out, so that
-the other side sees that this one lives.
+Flow control is the transport's: a batch is made when the previous one has been taken. The first answer contains only
+the first item. Later ones are filled up to about a mebibyte, or for a fifth of a second; after that even an empty batch
+is sent, so that the other side sees that this node is alive.
 
-Who opens several readers at once is given first batches with them, as far as that takes little: a query over many small
-series has all it wants with a few calls.
+A call that opens several readers also returns first batches, if these are small and quickly read: so a query over many
+small series needs only a few calls.
 
-A stream takes one of the transport's places for as long as its reader is not read to the end, and a join of many series
-reads none of them to the end before the others: so streams are limited, and who gets none asks for each batch (`next`).
+A stream occupies one of the transport's places until its reader is read to the end, and a join of many series reads all
+of them in step. So the number of streams is limited, and a reader without a stream asks for each batch (`next`).
 
 Thread-safe. Nothing is opened, pulled or closed with the lock held.
 """
@@ -62,20 +61,21 @@ from saros_storage.scan.reading import ReadView, ScanRequest, SeriesReader
 
 #: Long enough for two lost renewals, short enough that a dead coordinator's files do not stay for long.
 LEASE_NS = 60_000_000_000
-#: More than the sessions that a node serves: only a coordinator that forgets to close comes here.
+#: More than the sessions that a node serves: only a coordinator that fails to close its queries reaches this limit.
 QUERIES_MAX = 4_096
-#: A reader that is not pulled costs some kilobytes; a query may join all series of a large plant.
+#: An idle reader costs some kilobytes; a query may join all series of a large plant.
 READERS_PER_QUERY_MAX = 16_384
-#: Half of the transport's places: the others are for files on their way to new holders.
+#: Half of the transport's places: the others are for transfers of files to new holders.
 STREAMS_MAX = 32
-#: So that one wide join does not take all of them.
+#: Limit of one query, so that a wide join does not take all streams.
 STREAMS_PER_QUERY_MAX = 8
-#: A batch that holds so much goes: large enough that a message's cost vanishes, small enough to keep many in flight.
+#: A batch of this size is sent: large enough that the cost of a message is small, small enough to keep many in flight.
 BATCH_BYTES = 1 << 20
-#: What a reader has that was opened with others, if it is found in that time: a small series, or what is asked first.
+#: Size and time limits of the first batches of readers that are opened together: enough for a small series, or for its
+#: first rows.
 FIRST_BYTES = 64 << 10
 FIRST_NS_MAX = 2_000_000
-#: A batch that was filled for so long goes as it is.
+#: A batch is sent after this time, full or not.
 FILL_NS_MAX = 200_000_000
 
 _Key = tuple[NodeId, QueryId]
@@ -87,12 +87,12 @@ class _Pin:
     """A view of one group for one query."""
 
     target: ReadTarget
-    #: Held by the one call that opens the view; the others wait for it.
+    #: Held by the call that opens the view; other calls wait for it.
     opening: threading.Lock = field(default_factory=threading.Lock)
     view: ReadView | None = None
-    #: Readers, and calls that open some.
+    #: Number of readers, and of calls that are opening some.
     users: int = 0
-    #: The query is over: the last user closes the view.
+    #: True if the query is over: the last user closes the view.
     ended: bool = False
 
 
@@ -112,9 +112,9 @@ class _Reader:
     pieces: Iterator[Piece | None]
     pin: _Pin
     query: _Query
-    #: It has had its stream: no other way to read it.
+    #: True once its stream was opened: the reader cannot be read in another way.
     streamed: bool = False
-    #: How much the next batch shall hold, and how long it may take: at first, whatever comes.
+    #: Size at which the next batch is sent, and the time that filling it may take. At first, any item is enough.
     bytes_wanted: int = 0
     fill_ns_max: int = FILL_NS_MAX
     busy: bool = False
@@ -123,7 +123,7 @@ class _Reader:
 
 
 class _Over(NamedTuple):
-    """What is left of a query that is forgotten."""
+    """The readers and pins of a query that was removed, still to be closed."""
 
     key: _Key
     readers: tuple[_Reader, ...]
@@ -131,7 +131,7 @@ class _Over(NamedTuple):
 
 
 class ReaderService:
-    """See the module. `open_view` raises if this node cannot serve the target; it may wait."""
+    """Serves readers to other nodes. `open_view` may block, and raises if this node cannot serve the target."""
 
     def __init__(self, open_view: Callable[[ReadTarget], ReadView], clock: Clock) -> None:
         self._open_view = open_view
@@ -145,36 +145,39 @@ class ReaderService:
 
     @property
     def open_queries(self) -> int:
-        """Queries of other nodes that hold something here."""
+        """Number of queries of other nodes that have views or readers here."""
         return len(self._queries)
 
     @property
     def open_readers(self) -> int:
-        """Readers that are not closed."""
+        """Number of readers that are not closed."""
         return self._open_readers
 
     @property
     def open_views(self) -> int:
-        """Views that are not closed."""
+        """Number of views that are not closed."""
         return self._open_views
 
     @property
     def streams(self) -> int:
-        """Streams under way."""
+        """Number of streams in progress."""
         return self._streams
 
     def call_handlers(self) -> Mapping[str, CallHandler]:
-        """What to register with the transport, by name."""
+        """Return the call handlers to register with the transport, by name."""
         return {OPEN: self._open, NEXT: self._next, RENEW: self._renew, CLOSE: self._close}
 
     def stream_handlers(self) -> Mapping[str, StreamHandler]:
-        """What to register with the transport, by name. A stream that is lost must be closed."""
+        """Return the stream handlers to register, by name. The transport must close a stream that is lost."""
         return {STREAM: self._stream}
 
     # ------------------------------------------------------------------ opening
 
     def _open(self, asker: NodeId, data: bytes) -> bytes:
-        """Raises TooManyReads, ReadLost, what `open_view` and readers raise; then nothing of the call is left."""
+        """Open readers for another node.
+
+        Raises TooManyReads, ReadLost, and what `open_view` and readers raise; all readers of the call are closed then.
+        """
         question = _read(OPEN, OpenQuestion.decode, data)
         key = (asker, question.query)
         self._abandon(key, question.abandoned)
@@ -209,7 +212,7 @@ class ReaderService:
             self._leave(key, pin)
 
     def _enter(self, key: _Key, question: OpenQuestion) -> _Pin:
-        """The group's pin in the query, both made if they are new; the caller is one of its users."""
+        """Return the group's pin in the query, creating both if they are new; the caller becomes one of its users."""
         target = question.target
         with self._lock:
             query = self._queries.get(key)
@@ -258,7 +261,10 @@ class ReaderService:
             return readers
 
     def _first_batches(self, key: _Key, readers: Sequence[_Reader]) -> Iterator[tuple[int, bytes]]:
-        """Numbers, with first batches while there is room and time; a reader alone has its stream at once."""
+        """Yield the readers' numbers, with first batches while size and time allow; a single reader gets none.
+
+        A single reader's stream starts at once instead.
+        """
         started_ns = self._clock.monotonic_ns()
         size = 0
         for reader in readers:
@@ -271,7 +277,7 @@ class ReaderService:
             yield reader.number, batch
 
     def _leave(self, key: _Key, pin: _Pin) -> None:
-        """One user less: the last one closes the view of a query that is over, and forgets what was never opened."""
+        """Remove a user of a pin. The last one closes the view if the query is over; an unopened pin is discarded."""
         closing = None
         with self._lock:
             pin.users -= 1
@@ -290,11 +296,11 @@ class ReaderService:
     # ------------------------------------------------------------------ reading
 
     def _stream(self, asker: NodeId, data: bytes) -> Iterator[bytes]:
-        """Raises ReadLost, TooManyReads, and what the reader raises."""
+        """Return the stream of a reader's batches. Raises ReadLost, TooManyReads, and what the reader raises."""
         question = _read(STREAM, ReaderQuestion.decode, data)
         key = (asker, question.query)
         answers = self._answers(key, self._claim_stream(key, question.reader))
-        next(answers)  # From here on, closing it ends the reader, also if no answer was asked for.
+        next(answers)  # from here on, closing the stream ends the reader, even if no answer was taken
         return answers
 
     def _claim_stream(self, key: _Key, number: int) -> _Reader:
@@ -310,7 +316,7 @@ class ReaderService:
             return reader
 
     def _answers(self, key: _Key, reader: _Reader) -> Iterator[bytes]:
-        """Nothing at first, then the reader's batches."""
+        """Yield an empty answer, then the reader's batches."""
         try:
             yield b""
             ended = False
@@ -324,7 +330,7 @@ class ReaderService:
                 reader.query.streams -= 1
 
     def _next(self, asker: NodeId, data: bytes) -> bytes:
-        """Raises ReadLost, and what the reader raises."""
+        """Return the next batch of a reader without a stream. Raises ReadLost, and what the reader raises."""
         question = _read(NEXT, ReaderQuestion.decode, data)
         key = (asker, question.query)
         with self._lock:
@@ -345,7 +351,7 @@ class ReaderService:
         return reader
 
     def _batch(self, key: _Key, reader: _Reader) -> tuple[bytes, bool]:
-        """The reader's next batch, and whether it is the last: then the reader is closed."""
+        """Return the reader's next batch, and whether it is the last; the reader is then closed."""
         with self._pulling(key, reader):
             batch = self._fill(reader)
         reader.bytes_wanted, reader.fill_ns_max = BATCH_BYTES, FILL_NS_MAX
@@ -367,14 +373,14 @@ class ReaderService:
                 self._end(key, reader)
 
     def _pulled(self, reader: _Reader) -> bool:
-        """Nobody pulls the reader now; answers whether it was ended meanwhile."""
+        """Mark the reader as idle; return whether it was ended meanwhile."""
         with self._lock:
             reader.busy = False
             reader.query.touched_ns = self._clock.monotonic_ns()
             return reader.ended
 
     def _fill(self, reader: _Reader) -> Batch:
-        """What to answer next."""
+        """Return the reader's next items as a batch."""
         started_ns = self._clock.monotonic_ns()
         types = reader.request.types
         found: list[Piece] = []
@@ -390,7 +396,7 @@ class ReaderService:
     # ------------------------------------------------------------------ ending
 
     def _end(self, key: _Key, reader: _Reader) -> None:
-        """Close a reader, or leave that to whoever pulls it. Idempotent."""
+        """End a reader and close it; if a thread is pulling it, that thread closes it. Idempotent."""
         with self._lock:
             reader.ended = True
             if reader.busy or reader.closed:
@@ -417,20 +423,20 @@ class ReaderService:
         return b""
 
     def expire(self, now_ns: int) -> int:
-        """Release the queries whose lease has run out at `now_ns` (monotonic); answers how many."""
+        """Release the queries whose lease has run out at `now_ns` (monotonic); return their number."""
         with self._lock:
             over = self._detach([key for key, query in self._queries.items() if _is_overdue(query, now_ns)])
         self._dispose(over)
         return len(over)
 
     def close(self) -> None:
-        """Release everything: the node stops."""
+        """Release all queries, when the node stops."""
         with self._lock:
             over = self._detach(list(self._queries))
         self._dispose(over)
 
     def _detach(self, keys: Sequence[_Key]) -> list[_Over]:
-        """Forget queries; with the lock held. The caller becomes a user of their pins, and disposes of them."""
+        """Remove queries; the lock is held. The caller becomes a user of their pins, and disposes of the result."""
         over = []
         for key in keys:
             query = self._queries.pop(key)
@@ -457,7 +463,7 @@ def _read_lost(key: _Key) -> ReadLost:
 
 
 def _read(name: str, decode: Callable[[bytes], _Question], data: bytes) -> _Question:
-    """The question. Raises BadRequest."""
+    """Decode a request. Raises BadRequest."""
     try:
         return decode(data)
     except ValueError as error:

@@ -1,18 +1,19 @@
 """One scan at one holder, as a series reader of this node.
 
-    open_readers   one call: the holder pins its view and makes the readers. If it is one, its stream goes out at once,
-                   so that several holders work at the same time; several bring their first batches along, as far as
-                   they are small, and get their streams when they need them
-    next           the batch's items one by one, then the next batch: waits for the stream. If the holder has no stream
-                   to give, as in a join of many series, a call for each batch; a quarter slower
-    close          cancels the stream, and the holder ends its reader; of one without a stream, the next call of
-                   `open_readers` says that it is abandoned
+    open_readers   one call: the holder pins its view and creates the readers. A single reader's stream starts at once,
+                   so that several holders work at the same time. Several readers return their first batches with the
+                   call, if these are small, and start their streams when they need them
+    next           returns the batch's items one by one, then waits for the next batch of the stream. If the holder has
+                   no free stream, as in a join of many series, each batch takes a call; a quarter slower
+    close          cancels the stream, and the holder ends its reader. A reader without a stream is reported as
+                   abandoned by the next call of `open_readers`
 
-Before its first item a reader raises Unreachable as it is: nothing has been read, the caller may ask another holder.
-After it, ReadLost: another holder's cut may be another one. Errors of the holder's storage come as what they are there.
+Until a reader has returned an item, it raises Unreachable: nothing has been read, and the caller may ask another
+holder. After that it raises ReadLost, since another holder's view may differ. Errors of the holder's storage are raised
+as the same errors here.
 
-A reader belongs to one thread at a time; `close` may come from any; whoever reads then gets an error instead
-of the next batch.
+A reader belongs to one thread at a time. `close` may be called by any thread; a thread that is reading then gets an
+error instead of the next batch.
 """
 
 from __future__ import annotations
@@ -32,17 +33,17 @@ from saros_storage.base.block import Block
 from saros_storage.base.errors import StoreClosed
 from saros_storage.scan.reading import ReadCounters, ScanRequest
 
-#: Opening may wait until the holder has applied what the query must see.
+#: Timeout of opening, which may wait until the holder has applied the required entry.
 OPEN_TIMEOUT_S = 10.0
-#: Between two answers: a holder that only skips data for so long is taken for dead.
+#: Longest time between two answers. A holder sends empty batches while it skips data, so a silent one counts as dead.
 ANSWER_TIMEOUT_S = 30.0
-#: The holder's streams are all taken, or the transport's places for them.
+#: Error codes for: all streams of the holder, or of the transport, are in use.
 _NO_STREAM = (TooManyReads.code, 606)
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteTarget:
-    """Whom to ask for a group, and for what."""
+    """A node to read a group at, and the view that it must have."""
 
     node: NodeId
     target: ReadTarget
@@ -58,12 +59,11 @@ def open_readers(
     abandoned: deque[int] | None = None,
     timeout_s: float = OPEN_TIMEOUT_S,
 ) -> tuple[int, list[RemoteSeriesReader]]:
-    """The entry behind which none shows, and a reader for each request.
+    """Open readers at a holder; return the last entry that its view may show, and a reader for each request.
 
-    `pinned`: the query has read the group there before.
-
-    `abandoned` is what the readers of this query at this holder share: the numbers of those that it should end.
-    Raises Unreachable, RemoteError (not the holder, too many reads, lease over), and errors of storage.
+    `pinned`: the query has read the group there before. `abandoned`: shared by the query's readers at this holder; the
+    numbers of those that the holder should end. Raises Unreachable, RemoteError (not the holder, too many reads, lease
+    over), and errors of storage.
     """
     abandoned = deque() if abandoned is None else abandoned
     ended = tuple(abandoned.popleft() for _ in range(len(abandoned)))
@@ -92,7 +92,7 @@ def open_readers(
 
 
 class _Pulls:
-    """Answers by calls, for a reader that has no stream."""
+    """The answers of a reader without a stream: one call for each."""
 
     def __init__(self, peers: Peers, node: NodeId, question: bytes) -> None:
         self._peers = peers
@@ -106,11 +106,11 @@ class _Pulls:
         return self._peers.call(self._node, NEXT, self._question, ANSWER_TIMEOUT_S)
 
     def close(self) -> None:
-        """The holder's reader ends with the query."""
+        """Do nothing: the holder's reader ends with the query."""
 
 
 class RemoteSeriesReader:
-    """Implements `reading.SeriesReader`; see the module. Of `counters`, the holder's part comes with the end."""
+    """A reader at another node. Implements `reading.SeriesReader`; the last batch adds the holder's `counters`."""
 
     def __init__(
         self, peers: Peers, node: NodeId, question: ReaderQuestion, request: ScanRequest, abandoned: deque[int]
@@ -121,24 +121,24 @@ class RemoteSeriesReader:
         self._request = request
         self._abandoned = abandoned
         self._pulls = _Pulls(peers, node, question.encode())
-        #: None until it is needed.
+        #: The stream, or `_pulls`; None until it is needed.
         self._answers: Answers | None = None
         self._items: deque[Item] = deque()
         self._counters = ReadCounters()
-        #: An item was handed on.
+        #: True once an item was returned.
         self._begun = False
-        #: The last batch is here.
+        #: True once the last batch was received.
         self._ended = False
         self._closed = False
-        #: Held while the stream is waited for, or closed.
+        #: Held while waiting for the stream, or closing it.
         self._waiting = threading.Lock()
 
     def begin(self) -> None:
-        """Let the holder work on the first batch. Raises Unreachable."""
+        """Start the stream, so that the holder prepares the first batch. Raises Unreachable."""
         self._answers = self._peers.stream(self._node, STREAM, self._question.encode(), ANSWER_TIMEOUT_S)
 
     def take(self, answer: bytes) -> None:
-        """Put a batch's items in. Raises ValueError."""
+        """Add the items of a batch. Raises ValueError."""
         self._counters.remote_bytes += len(answer)
         batch = decode_batch(answer)
         for item in batch.items:
@@ -151,16 +151,16 @@ class RemoteSeriesReader:
 
     @property
     def has_received(self) -> bool:
-        """Whether something of it has come."""
+        """True once a batch was received."""
         return self._counters.remote_bytes > 0
 
     @property
     def counters(self) -> ReadCounters:
-        """See `SeriesReader.counters`."""
+        """The reader's counters; implements `SeriesReader.counters`."""
         return self._counters
 
     def next(self) -> Item | None:
-        """See `SeriesReader.next`. Raises Unreachable, ReadLost, RemoteError too."""
+        """Implement `SeriesReader.next`. Also raises Unreachable, ReadLost, RemoteError."""
         while True:
             items = self._items
             if items:
@@ -171,7 +171,7 @@ class RemoteSeriesReader:
             self._receive()
 
     def _receive(self) -> None:
-        """Put the next batch's items in, or find another way to get them."""
+        """Add the items of the next batch, or switch to calls if there is no stream."""
         try:
             answer = self._wait()
         except StopIteration:
@@ -205,7 +205,7 @@ class RemoteSeriesReader:
             raise StoreClosed(f"the reader of {self._request.device} is closed")
 
     def _check(self, item: Item) -> None:
-        """What is not of the request's shape must not reach a kernel."""
+        """Raise ValueError unless the item has the request's columns: others must not reach a kernel."""
         types = tuple(column.type for column in item.columns) if isinstance(item, Block) else item.types
         if types != self._request.types or item.rows == 0:
             raise ValueError(f"node {self._node} answered other columns of {self._request.device} than were asked for")
@@ -215,7 +215,7 @@ class RemoteSeriesReader:
         return ReadLost(f"node {self._node} stopped answering in the middle of {device}: {why}; run the query again")
 
     def close(self) -> None:
-        """See `SeriesReader.close`."""
+        """Implement `SeriesReader.close`."""
         if not self._closed:
             self._closed = True
             self._items = deque()
@@ -224,7 +224,7 @@ class RemoteSeriesReader:
             self._close_answers()
 
     def _close_answers(self) -> None:
-        """Cancel the stream; if another thread waits for it, that is left to it."""
+        """Cancel the stream; if another thread is waiting for it, that thread cancels it."""
         if self._waiting.acquire(blocking=False):
             try:
                 if self._answers is not None:

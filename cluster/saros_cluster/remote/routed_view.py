@@ -1,14 +1,14 @@
 """The view of a query on a cluster: local groups are read here, others at a holder, all merged in order of time.
 
     open(request)   routes: groups of the slices in the request's range        slice 0   1   2   3   4
-                    groups that are here -> one local reader                   group a   b   a   c   b     here: a
-                    each other group     -> a reader at its holder             local 0 2 · at b's holder 1 4 · at c's 3
-                    several              -> merged: 0 1 2 3 4
+                    local groups         -> one local reader                   group a   b   a   c   b     local: a
+                    each remote group    -> a reader at its holder             local 0 2 · at b's holder 1 4 · at c's 3
+                    several readers      -> merged: 0 1 2 3 4
 
 Slices of different groups never overlap in time, and neither a block's rows nor a summary cross a slice's border. So
-the earliest item goes first, unchanged: nothing is compared value by value, and summaries stay summaries. An item with
-many summaries may span slices of other groups; it is cut there. With one reader there is no merging: an entirely local
-query runs on the local reader itself.
+the item with the earliest times is returned first, unchanged: nothing is compared value by value, and summaries stay
+summaries. An item with many summaries may span slices of other groups; it is cut there. With one reader there is no
+merging: an entirely local query runs on the local reader itself.
 
 A query announces what it will open (`expect`). So a call to a holder also opens the next series, and returns the data
 of small ones. Each call opens twice as many as the one before, unless their data is too large to return at once:
@@ -16,11 +16,12 @@ of small ones. Each call opens twice as many as the one before, unless their dat
     expected   s0 | s1 s2 | s3 s4 s5 s6 | ...           opened by s0, s1, s3
 
 A group is read at one holder for the whole query: the first candidate that answers and has applied enough. It pins its
-view when it is first asked. If that holder is lost, the query fails; another one needs a new view. If no candidate
-answers, a partial read leaves the group out. The query's `ReadPoint` records what is visible of each group, here and
-elsewhere. Its deadline limits calls that open readers, until it is over: a query that runs for longer does not wait.
+view when it is first asked. If that holder is lost later, the query fails, since another holder's view may differ. If
+no candidate answers, a partial read leaves the group out. The query's `ReadPoint` records the visible index of each
+group, local or remote. Its deadline limits the calls that open readers; once it has passed, these have their usual
+timeout again.
 
-Thread-safe; the readers it opens are not.
+Thread-safe; the readers that it opens are not.
 """
 
 from __future__ import annotations
@@ -64,31 +65,35 @@ from saros_storage.scan.reading import (
 
 logger = logging.getLogger(__name__)
 
-#: A holder that does not hear that a query is over finds out by its lease.
+#: Timeout of telling a holder that a query is over; if the call fails, the query's lease ends there.
 CLOSE_TIMEOUT_S = 1.0
 
-#: Enough that a trip's cost vanishes; what is not wanted after all costs the holder less than a few trips would.
+#: Most readers that one call opens: enough to make the cost of a round trip negligible. Readers that are not needed
+#: after all cost the holder less than a few round trips.
 AHEAD_MAX = 256
 
-#: Asks for no row of any series.
+#: A request for no rows.
 _NOTHING = ScanRequest("root", ("_",), (DataType.INT64,), aligned=False, time=TimeRange(0, 0))
 
-#: Errors of a holder in whose place another one may do: it does not answer; it has no replica, or one that lags, or
+#: Errors after which another holder is tried: the holder does not answer; or it has no replica, or one that lags, or
 #: whose slots have moved.
 _ELSEWHERE = (Unreachable.code, NotHere.code, MOVED)
 
-#: The groups that hold a device's slices in a range of time.
+#: Returns the groups that hold a device's slices in a range of time.
 Routes = Callable[[str, TimeRange], Sequence[GroupId]]
-#: Whom to ask for a group, one after the other; nobody: the local view has it.
+#: Returns the holders of a group to ask, in order; empty if the local view has the group.
 Holders = Callable[[GroupId], Sequence[RemoteTarget]]
 
 _Item = Block | Summary | Summaries
-#: A reader's next item, behind its place in the order of the scan.
+#: A reader's next item, preceded by its position in the order of the scan.
 _Head = tuple[int, _Item, SeriesReader]
 
 
 class RoutedView:
-    """Implements `reading.ReadView`; see the module. `query` must be unique over restarts of this node."""
+    """A query's view of local and remote groups. Implements `reading.ReadView`.
+
+    `query` must be unique over restarts of this node.
+    """
 
     def __init__(
         self,
@@ -101,10 +106,10 @@ class RoutedView:
         error_of: Callable[[GroupId, Exception], Exception] = lambda _, error: error,
         clock: Clock | None = None,
     ) -> None:
-        """Takes over the local view. `point` is told what shows.
+        """Take over the local view. `point` records the visible index of each group.
 
-        `error_of`: the error of a group whose last holder has failed; `clock`: of the point's deadline, None: it has
-        none.
+        `error_of`: returns the error for a group whose last holder has failed. `clock`: the clock of the point's
+        deadline; None: there is no deadline.
         """
         self._error_of = error_of
         self._clock = clock
@@ -116,44 +121,44 @@ class RoutedView:
         self._peers = peers
         self._lock = threading.Lock()
         self._closed = False
-        #: The first answer of `holders` counts. None: it is here.
+        #: By group, the first answer of `holders`; None: the group is local.
         self._chosen: dict[GroupId, _Group | None] = {}
-        #: What will be opened, in order, and the places in it.
+        #: The requests that will be opened, in order, and their positions.
         self._expected: list[ScanRequest] = []
         self._places: dict[ScanRequest, int] = {}
-        #: Nodes that may keep something for the query.
+        #: Nodes that may have views or readers for the query.
         self._queried: set[NodeId] = set()
         self._readers: WeakSet[RemoteSeriesReader] = WeakSet()
 
     def expect(self, request: ScanRequest) -> None:
-        """See `ReaderFactory.expect`."""
+        """Implement `ReaderFactory.expect`."""
         with self._lock:
             self._places.setdefault(request, len(self._expected))
             self._expected.append(request)
 
     def open(self, request: ScanRequest) -> SeriesReader:
-        """See `ReaderFactory.open`. Raises Unreachable, RemoteError, ReadLost, StoreClosed, errors of storage."""
+        """Implement `ReaderFactory.open`. Raises Unreachable, RemoteError, ReadLost, StoreClosed, errors of storage."""
         readers = self._open_all(request)
         return readers[0] if len(readers) == 1 else MergedReader(readers, descending=request.descending)
 
     def open_lockstep(self, request: ScanRequest) -> MultiSeriesReader | None:
-        """See `ReaderFactory.open_lockstep`: only of what is all here."""
+        """Implement `ReaderFactory.open_lockstep`, only for requests that are entirely local."""
         return self._local.open_lockstep(request) if self._is_local(request) else None
 
     def open_in_step(self, request: ScanRequest) -> SeriesReader | None:
-        """See `ReaderFactory.open_in_step`: only of what is all here."""
+        """Implement `ReaderFactory.open_in_step`, only for requests that are entirely local."""
         return self._local.open_in_step(request) if self._is_local(request) else None
 
     def cuts(self, request: ScanRequest) -> Sequence[int]:  # noqa: ARG002 (the factory's protocol)
-        """See `ReaderFactory.cuts`: none, since who holds what is found out when it is opened."""
+        """Implement `ReaderFactory.cuts`: return none, since holders are chosen when a reader is opened."""
         return ()
 
     def _is_local(self, request: ScanRequest) -> bool:
-        """Whether this node may answer for all groups that have something of the request."""
+        """Return whether all groups that may have data of the request are read on this node."""
         return all(self._group(group) is None for group in dict.fromkeys(self._routes(request.device, request.time)))
 
     def latest(self, request: ScanRequest, counters: ReadCounters) -> list[Point | None]:
-        """See `ReaderFactory.latest`. Raises what `open` raises."""
+        """Implement `ReaderFactory.latest`. Raises what `open` raises."""
         if self._is_local(request):
             return self._local.latest(request, counters)
         readers = self._open_all(request)
@@ -171,7 +176,7 @@ class RoutedView:
         return found
 
     def _open_all(self, request: ScanRequest) -> list[SeriesReader]:
-        """Readers that together have all."""
+        """Return readers that together cover the request."""
         readers: list[SeriesReader] = []
         here = False
         try:
@@ -200,12 +205,12 @@ class RoutedView:
             return self._chosen.setdefault(group, _Group(deque(holders)) if holders else None)
 
     def _open_remote(self, group: _Group, request: ScanRequest) -> RemoteSeriesReader | None:
-        """None: the group is left out."""
+        """Return a reader at the group's holder, or None if the group is left out."""
         with group.opening:
             reader = group.ready.pop(request, None)
             if reader is not None:
                 return reader
-            if group.id in self._point.missing:  # since another thread asked
+            if group.id in self._point.missing:  # another thread has found that no holder answers
                 return None
             try:
                 return self._open_several(group, request)
@@ -217,7 +222,7 @@ class RoutedView:
                 return None
 
     def pin(self, group: GroupId) -> None:
-        """Have a group's holder take its picture now, before anything of it is read. Raises what `open` raises."""
+        """Pin a view at the group's holder now, before anything of it is read. Raises what `open` raises."""
         elsewhere = self._group(group)
         if elsewhere is None:
             return
@@ -228,7 +233,7 @@ class RoutedView:
                 elsewhere.pinned = True
 
     def _open_several(self, group: _Group, request: ScanRequest) -> RemoteSeriesReader:
-        """Open a reader, and make those ready that will be wanted next."""
+        """Open a reader, together with those that are expected next."""
         group.opened.add(request)
         requests = [request, *self._following(group, request)]
         readers = self._ask(group, requests)
@@ -237,14 +242,14 @@ class RoutedView:
                 self._readers.update(readers)
                 group.add_opened(requests, readers)
                 return readers[0]
-        # The holder may have heard of the end before it was asked.
+        # The holder may have been told to close the query before it received this call: tell it again.
         for reader in readers:
             reader.close()
         self._notify(CLOSE, [group.target.node])
         raise StoreClosed(f"query {self._query} is over")
 
     def _ask(self, group: _Group, requests: Sequence[ScanRequest]) -> list[RemoteSeriesReader]:
-        """Open readers at the group's holder; as long as none has been read, another one may be it."""
+        """Open readers at the group's holder; until it has pinned a view, other holders are tried if it fails."""
         deadline_ns = self._deadline_ns()
         while True:
             holder = group.target
@@ -272,7 +277,7 @@ class RoutedView:
                 return readers
 
     def _deadline_ns(self) -> int | None:
-        """The moment until which holders may be waited for; None: they have the usual time each."""
+        """Return the time (monotonic) at which calls to holders end; None: each has the usual timeout."""
         end_ns = self._point.deadline_ns
         return None if self._clock is None or end_ns is None or self._clock.monotonic_ns() >= end_ns else end_ns
 
@@ -283,7 +288,7 @@ class RoutedView:
         return (step_deadline_ns(now_ns, OPEN_TIMEOUT_S, deadline_ns) - now_ns) / 1e9
 
     def _following(self, group: _Group, request: ScanRequest) -> Iterator[ScanRequest]:
-        """What the query will want of the group after the request, as far as it is to be opened with it."""
+        """Yield the group's requests that are expected after this one and should be opened in the same call."""
         place = self._places.get(request)
         if place is None:
             return
@@ -296,18 +301,18 @@ class RoutedView:
             raise StoreClosed(f"query {self._query} is over")
 
     def renew(self) -> None:
-        """Tell the holders that the query still runs; well within their lease."""
+        """Renew the query's lease at the holders; called well within it."""
         with self._lock:
             asked = sorted(self._queried) if not self._closed else []
         self._notify(RENEW, asked)
 
     @property
     def shown(self) -> Mapping[int, int]:
-        """See `ReadView.shown`; of the groups that are here."""
+        """The visible index of each local group; implements `ReadView.shown`."""
         return self._local.shown
 
     def close(self) -> None:
-        """See `ReadView.close`. Waits for the holders, but not long."""
+        """Implement `ReadView.close`. Waits for the holders, but not long."""
         with self._lock:
             if self._closed:
                 return
@@ -315,7 +320,7 @@ class RoutedView:
             asked, readers = sorted(self._queried), list(self._readers)
         for reader in readers:
             reader.close()
-        self._notify(CLOSE, asked)  # ends what some thread still waits for, too
+        self._notify(CLOSE, asked)  # also ends calls that other threads are waiting for
         self._local.close()
 
     def _notify(self, name: str, nodes: Sequence[NodeId]) -> None:
@@ -328,19 +333,19 @@ class RoutedView:
 
 @dataclass(slots=True)
 class _Group:
-    """What a query has of a group that is elsewhere. Changed with `opening` held, which is held for a call."""
+    """A query's state of a remote group. Changed only with `opening` held, which is held during calls."""
 
-    #: The first one is asked; the others may be in its place until a view is pinned.
+    #: The first one is asked; the others are alternatives until a view is pinned.
     holders: deque[RemoteTarget]
     opening: threading.Lock = field(default_factory=threading.Lock)
-    #: The holder has pinned a view.
+    #: True once the holder has pinned a view.
     pinned: bool = False
-    #: How many readers the next call opens, if as many are expected.
+    #: The number of readers that the next call opens, if that many are expected.
     ahead: int = 1
     opened: set[ScanRequest] = field(default_factory=set)
-    #: Opened and not wanted yet.
+    #: Readers that are open but not requested yet.
     ready: dict[ScanRequest, RemoteSeriesReader] = field(default_factory=dict)
-    #: Readers that the holder should end.
+    #: Numbers of the readers that the holder should end.
     abandoned: deque[int] = field(default_factory=deque)
 
     @property
@@ -350,11 +355,11 @@ class _Group:
 
     @property
     def target(self) -> RemoteTarget:
-        """Whom the query asks."""
+        """The holder that the query asks."""
         return self.holders[0]
 
     def add_opened(self, requests: Sequence[ScanRequest], readers: Sequence[RemoteSeriesReader]) -> None:
-        """A call has opened these; only the first one is wanted now."""
+        """Record the readers that a call has opened; all but the first are kept for later requests."""
         self.pinned = True
         self.opened.update(requests)
         self.ready.update(zip(requests[1:], readers[1:], strict=True))
@@ -364,25 +369,25 @@ class _Group:
 
 
 class MergedReader:
-    """Several readers of one scan whose items never overlap in time, as one. Implements `reading.SeriesReader`.
+    """Merges readers of one scan whose items never overlap in time. Implements `reading.SeriesReader`.
 
-    Nothing is handed on before every reader has its first item: so a holder that cannot be reached is known by then.
+    Returns no item before every reader has its first one: so a holder that cannot be reached is noticed by then.
     """
 
     def __init__(self, readers: Sequence[SeriesReader], *, descending: bool) -> None:
         self._waiting = list(readers)
         self._descending = descending
-        #: By place, the last one first: the next item is the list's last.
+        #: In descending order of positions: the next item is the list's last.
         self._heads: list[_Head] = []
         self._counters = ReadCounters()
 
     @property
     def counters(self) -> ReadCounters:
-        """See `SeriesReader.counters`; a reader's are added when it ends."""
+        """The counters of the readers that have ended; implements `SeriesReader.counters`."""
         return self._counters
 
     def next(self) -> _Item | None:
-        """See `SeriesReader.next`."""
+        """Implement `SeriesReader.next`."""
         if self._waiting:
             self._fetch()
         if not self._heads:
@@ -397,7 +402,7 @@ class MergedReader:
         return item
 
     def _fetch(self) -> None:
-        """A head for every reader that lacks one; those that have ended go."""
+        """Fetch the next item of every reader that has no head; close readers that have ended."""
         while self._waiting:
             reader = self._waiting[-1]
             item = reader.next()
@@ -411,14 +416,14 @@ class MergedReader:
         bisect.insort(self._heads, (self._place(item), item, reader), key=_order_of)
 
     def _place(self, item: _Item) -> int:
-        """Any time of a block or a summary will do, since they do not overlap."""
+        """Return an item's position in the scan: any time of a block or summary will do, since they do not overlap."""
         if isinstance(item, Summaries):
             return int(self._places(item.slice(0, 1))[0])
         time = int(item.times[0]) if isinstance(item, Block) else item.start
         return ~time if self._descending else time
 
     def _places(self, item: Summaries) -> Int64Array:
-        # ~t turns the order around as -t does, and has a value for the smallest time too.
+        # ~t reverses the order as -t does, and cannot overflow for the smallest time.
         return ~item.starts if self._descending else item.starts
 
     def _finish(self, reader: SeriesReader) -> None:
@@ -426,7 +431,7 @@ class MergedReader:
         self._counters.add(reader.counters)
 
     def close(self) -> None:
-        """See `SeriesReader.close`."""
+        """Implement `SeriesReader.close`."""
         readers = self._waiting + [reader for _, _, reader in self._heads]
         self._waiting, self._heads = [], []
         for reader in readers:
