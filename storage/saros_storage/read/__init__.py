@@ -1,1 +1,1 @@
-"""Readers: a pinned view, series and devices merged by rank, statistics of windows, latest points."""
+"""Readers: pinned views, series and device readers merged by rank, window statistics, latest points."""

@@ -1,12 +1,12 @@
-"""The times that tombstones hide of one series in one source.
+"""The times that tombstones hide from one series in one source.
 
     tombstones   root.a.**  [10, 20) rank 3      root.a.d1.s [15, 30) rank 5      root.b.** ...
     series root.a.d1.s in a source of rank 2:    DeletedTimes [10, 30)            of rank 4: [15, 30)
 
-A tombstone hides points in every source whose rank is equal or lower, be it a file or a MemTable that will become one.
+A tombstone hides points in every source of equal or lower rank, whether a file or a MemTable that will become one.
 
-A scan asks only for those tombstones of its partition that concern it. They are indexed by series, and those with
-wildcards by pattern, so that thousands of tombstones cost a scan of another series next to nothing.
+A scan considers only the tombstones of its partition that concern it. Tombstones are indexed by series, and those with
+wildcards by pattern, so that thousands of tombstones add almost nothing to a scan of another series.
 
 Pure, except for caches of pattern matches and of tombstones by series. Any thread.
 """
@@ -27,7 +27,7 @@ from saros_storage.scan.reading import TimeRange
 from saros_storage.scan.snapshot import FileSource, Rank, Tombstone
 
 _CACHED_MATCHES = 65_536
-#: Partitions whose tombstones are kept by series.
+#: Number of partitions whose tombstone index is cached.
 _CACHED_INDEXES = 256
 
 
@@ -47,17 +47,17 @@ class DeletedTimes:
                 self._ends.append(part.end)
 
     def touch(self, first: int, last: int) -> bool:
-        """Whether any time from `first` to `last` (inclusive) is deleted."""
+        """Return whether any time from `first` to `last` (inclusive) is deleted."""
         position = bisect_right(self._starts, last) - 1
         return position >= 0 and self._ends[position] > first
 
     def cover(self, first: int, last: int) -> bool:
-        """Whether all times from `first` to `last` (inclusive) are deleted."""
+        """Return whether all times from `first` to `last` (inclusive) are deleted."""
         position = bisect_right(self._starts, first) - 1
         return position >= 0 and self._ends[position] > last
 
     def live_span(self, first: int, last: int) -> tuple[int, int] | None:
-        """From the first to the last time (inclusive) from `first` to `last` that is not deleted; None: all are."""
+        """Return the first and last time in [`first`, `last`] that are not deleted; None if all are deleted."""
         position = bisect_right(self._starts, first) - 1
         if position >= 0:
             first = max(first, self._ends[position])
@@ -67,7 +67,7 @@ class DeletedTimes:
         return (first, last) if first <= last else None
 
     def live_mask(self, times: Int64Array) -> BoolArray:
-        """Which of the (sorted) times are not deleted."""
+        """Return a mask of the times (sorted, at least one) that are not deleted."""
         mask = np.ones(len(times), np.bool_)
         low = bisect_right(self._ends, int(times[0]))
         high = bisect_right(self._starts, int(times[-1]))
@@ -79,13 +79,13 @@ class DeletedTimes:
 
 
 class _BySeries:
-    """A partition's tombstones by what they name."""
+    """A partition's tombstones, indexed by series path and by pattern."""
 
     def __init__(self, tombstones: tuple[Tombstone, ...]) -> None:
         self.tombstones = tombstones
-        #: By the path of the one series that they name.
+        #: By series path, for tombstones of a single series.
         self._exact: dict[str, list[Tombstone]] = {}
-        #: By pattern with wildcards; with each the text that all it matches begins with.
+        #: By wildcard pattern: the literal prefix that all matching paths share, and the tombstones.
         self._wild: dict[str, tuple[str, list[Tombstone]]] = {}
         for tombstone in tombstones:
             pattern = parse_pattern(tombstone.pattern)
@@ -96,7 +96,7 @@ class _BySeries:
             same.append(tombstone)
 
     def of(self, device: str, measurements: Sequence[str]) -> list[Tombstone]:
-        """Those that match one of the series."""
+        """Return the tombstones that match one of the series."""
         found: list[Tombstone] = []
         if self._exact:
             for measurement in measurements:
@@ -110,7 +110,7 @@ class _BySeries:
 
 
 def _literal_start(pattern: PathPattern) -> str:
-    """The pattern's nodes before the first that may be a wildcard, each with its dot."""
+    """Return the nodes that precede the first possible wildcard, each followed by a dot."""
     nodes = takewhile(lambda node: "*" not in node, pattern.nodes)
     return "".join(f"{node}." for node in nodes)
 
@@ -119,11 +119,14 @@ _indexes: LruCache[int, _BySeries] = LruCache(_CACHED_INDEXES)
 
 
 def _by_series(tombstones: tuple[Tombstone, ...]) -> _BySeries:
-    """Made once for each tuple, which a partition's snapshots share until a deletion comes."""
+    """Return the index of the tombstones, built once per tuple.
+
+    A partition's snapshots share the tuple until the next deletion.
+    """
     key = id(tombstones)
     index = _indexes.get(key)
     if index is None:
-        # The index holds on to the tuple: nothing else can get its identity while it is here.
+        # The index references the tuple, so its id cannot be reused while the entry exists.
         index = _BySeries(tombstones)
         _indexes.put(key, index, 1)
     return index
@@ -132,7 +135,7 @@ def _by_series(tombstones: tuple[Tombstone, ...]) -> _BySeries:
 def relevant(
     tombstones: tuple[Tombstone, ...], device: str, measurements: Sequence[str], time: TimeRange
 ) -> tuple[Tombstone, ...]:
-    """Those tombstones that may take something from a scan."""
+    """Return the tombstones that may hide points of a scan."""
     return tuple(
         t
         for t in _by_series(tombstones).of(device, measurements)
@@ -141,25 +144,25 @@ def relevant(
 
 
 def deleted_times(tombstones: Sequence[Tombstone], device: str, measurement: str, rank: Rank) -> DeletedTimes | None:
-    """What is deleted of a series in a source of this rank; None: nothing."""
+    """Return the deleted times of a series in a source of the given rank; None if there are none."""
     ranges = [t.time for t in tombstones if rank <= t.rank and hides(t.pattern, device, measurement)]
     return DeletedTimes(ranges) if ranges else None
 
 
 @lru_cache(_CACHED_MATCHES)
 def hides(pattern: str, device: str, measurement: str) -> bool:
-    """Whether a tombstone's pattern matches a series."""
+    """Return whether a tombstone's pattern matches a series."""
     return parse_pattern(pattern).matches((*split_path(device), measurement))
 
 
 def may_hold(file: FileSource, pattern: str, time: TimeRange) -> bool:
-    """Whether a file may hold points in `time` of series that the pattern matches."""
+    """Return whether a file may hold points in `time` of series that the pattern matches."""
     return any(time.touches(s.start, s.end) and reaches(pattern, d) for d, s in file.devices.items())
 
 
 @lru_cache(_CACHED_MATCHES)
 def reaches(pattern: str, device: str) -> bool:
-    """Whether a tombstone's pattern may match a series of the device."""
+    """Return whether a tombstone's pattern may match a series of the device."""
     parsed = parse_pattern(pattern)
     reached = parsed.start()
     for node in split_path(device):

@@ -1,15 +1,15 @@
-"""The latest point of each series, as of one view.
+"""The latest point of each series in one view.
 
     partition 7    files, frozen MemTables  ─▶ by statistics, or by reading backwards ─▶ LatestCache ┐
                    active MemTable          ─▶ `latest_rows`                                         ├▶ the later one
-    partition 6    only for what partition 7 has nothing of                                          ┘
+    partition 6    only for series without a point in partition 7                                    ┘
 
 A file's statistics give its latest point, unless a tombstone hides that point, or the type is BLOB, whose statistics
 have no values. Only then, and only if no later point is known, is the series read backwards from its end.
 
-The search ignores the requested time range: the latest point of all is also the latest of the range, unless it lies
-after the range (then the range is read) or before it (then the range has no point). An expired point counts as one
-before the range.
+The search ignores the requested time range: the latest point of all is also the latest of the range, unless it is after
+the range (then the range is read) or before it (then the range has no point). An expired point counts as one before the
+range.
 
 Belongs to a view; thread-safe.
 """
@@ -29,23 +29,23 @@ from saros_storage.scan.reading import ReadCounters, ScanRequest, Statistics, Ti
 from saros_storage.scan.snapshot import FileSource, MemorySource, PartitionSnapshot, Rank
 from saros_storage.scan.type_conversion import TypeChanged, is_newer, reads_as, statistics_read_as
 
-#: A series of a device, and its type.
+#: Measurement and type of a series of a device.
 _Series = tuple[str, DataType]
 
 
 @dataclass(frozen=True, slots=True)
 class _Database:
-    """A database's partitions: what is cached of them, and what changes with each write."""
+    """A database's partitions: the cacheable sources, and the active MemTables, which change with each write."""
 
-    #: None: the partitions do not tell when they change.
+    #: None if some partition has no basis; nothing is cached then.
     basis: Basis | None
-    #: Without active MemTables, last slice first.
+    #: Snapshots without their active MemTables, last slice first.
     stable: tuple[PartitionSnapshot, ...]
     active: tuple[MemorySource, ...]
 
 
 class LatestPoints:
-    """See the module."""
+    """Finds the latest points of series in the partition snapshots of one view."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class LatestPoints:
         cache: LatestCache,
         scope: Hashable,
     ) -> None:
-        """`scope`: see `LatestCache`."""
+        """Create a finder over `snapshots` (by database, in order of slices). `scope`: see `LatestCache`."""
         self._scope = scope
         self._snapshots = snapshots
         self._chunks = chunks
@@ -62,7 +62,10 @@ class LatestPoints:
         self._databases: dict[str, _Database] = {}
 
     def find(self, database: str, request: ScanRequest, counters: ReadCounters) -> list[Point | None]:
-        """The latest point of each of the request's series in its range of time."""
+        """Return the latest point of each of the request's series within the request's time range.
+
+        Raises TypeChanged if a source has points of a newer type than the requested one.
+        """
         known = self._databases.get(database)
         if known is None:
             known = self._databases[database] = self._load_database(database)
@@ -98,7 +101,7 @@ class LatestPoints:
         series = request.measurements[place], request.types[place]
         return _last_row(request, series, time, self._snapshots[database], self._chunks, counters)
 
-    # ------------------------------------------------------------------ what is not in active MemTables
+    # ------------------------------------------------------------------ files and frozen MemTables
 
     def _stable_points(self, database: _Database, request: ScanRequest, counters: ReadCounters) -> list[Point | None]:
         series = list(zip(request.measurements, request.types, strict=True))
@@ -129,7 +132,7 @@ class LatestPoints:
 
 
 class _Search:
-    """One partition and one device."""
+    """A search for the latest points of one device in one partition."""
 
     def __init__(
         self, snapshot: PartitionSnapshot, request: ScanRequest, chunks: ChunkCache, counters: ReadCounters
@@ -140,16 +143,16 @@ class _Search:
         self._counters = counters
 
     def latest(self, series: Sequence[_Series]) -> dict[_Series, Point]:
-        """The latest point of each series that has one here."""
+        """Return the latest point of each series that has one in this partition."""
         found: dict[_Series, Point] = {}
-        #: The last times in sources that do not say exactly what is latest in them.
+        #: Last times in sources whose latest point is not known without reading.
         doubt: dict[_Series, int] = {}
         for source in reversed(self._snapshot.sources):
             for one, end, point in self._of_source(source, series, found):
                 known = found.get(one)
                 if point is None:
                     doubt[one] = max(end, doubt.get(one, end))
-                elif known is None or point[0] > known[0]:  # of equal times, the higher rank's
+                elif known is None or point[0] > known[0]:  # at equal times, the higher rank wins
                     found[one] = point
         for one, end in doubt.items():
             known = found.get(one)
@@ -163,7 +166,7 @@ class _Search:
     def _of_source(
         self, source: FileSource | MemorySource, series: Sequence[_Series], found: Mapping[_Series, Point]
     ) -> Iterator[tuple[_Series, int, Point | None]]:
-        """Of each series that the source has: its last time there, and its point unless that is in doubt."""
+        """Yield (series, last time, point) for each series in the source; point is None if only reading can tell it."""
         if isinstance(source, FileSource):
             for one, known in self._of_file(source, series, found):
                 exact = known.last is not None and not self._is_deleted(one, source.rank, known.end)
@@ -173,7 +176,7 @@ class _Search:
         newer, span = source.newer(asked), source.span(self._request.device)
         for one, point in zip(series, source.latest(asked), strict=True):
             if one[0] in newer and span is not None:
-                yield one, span.end, None  # a reader knows whether it is gone
+                yield one, span.end, None  # a newer type: the reader raises TypeChanged unless the points are deleted
             elif point is not None:
                 yield one, point[0], None if self._is_deleted(one, source.rank, point[0]) else point
 
@@ -192,7 +195,7 @@ class _Search:
             stored = index.series.get(one[0])
             if stored is None or not (reads_as(stored.type, one[1]) or is_newer(stored.type, one[1])):
                 continue
-            # The chunks' statistics, which readers go by too; of a chunk without points there are none.
+            # Readers use the chunk statistics too; a chunk without points has none.
             known = next((c.statistics for c in reversed(stored.chunks) if c.statistics is not None), None)
             if known is not None:
                 self._counters.summaries += 1
@@ -209,7 +212,7 @@ class _Search:
 
 
 def _converted(known: Statistics, stored: DataType, asked: DataType) -> Statistics:
-    """With the latest value as the type that is asked for, None if only a reader can tell it."""
+    """Return the statistics with `last` converted to the requested type, or None if only a reader can convert it."""
     if stored is asked:
         return known
     found = statistics_read_as(known, stored, asked) if reads_as(stored, asked) else None
@@ -217,7 +220,7 @@ def _converted(known: Statistics, stored: DataType, asked: DataType) -> Statisti
 
 
 def _require_known(active: MemorySource, request: ScanRequest) -> None:
-    """Raise TypeChanged if the active MemTable, which nothing is hidden in, has a later type than is asked for."""
+    """Raise TypeChanged if the active MemTable, from which tombstones hide nothing, has a newer type than requested."""
     for measurement, found in active.newer(request).items():
         asked = request.types[request.measurements.index(measurement)]
         raise TypeChanged(f"{request.device}.{measurement}", asked, found)
@@ -231,7 +234,7 @@ def _last_row(
     chunks: ChunkCache,
     counters: ReadCounters,
 ) -> Point | None:
-    """The latest point of one series in a range of time, read backwards a page at a time."""
+    """Return the latest point of one series in a time range, reading backwards one page at a time."""
     one = ScanRequest(request.device, (series[0],), (series[1],), request.aligned, time, descending=True)
     reader = LocalSeriesReader(one, snapshots, chunks, run_rows=1)
     try:
@@ -246,7 +249,7 @@ def _last_row(
 
 
 class LatestReader:
-    """What was found of a request, as a `SeriesReader`: a row for each time that some column's latest point has."""
+    """A `SeriesReader` over latest points already found: one row per distinct time among them."""
 
     def __init__(self, request: ScanRequest, points: Sequence[Point | None], counters: ReadCounters) -> None:
         self._block = _block(request.types, points)
@@ -278,7 +281,7 @@ def _block(types: Sequence[DataType], points: Sequence[Point | None]) -> Block |
 
 
 def points_of(block: Block) -> list[Point | None]:
-    """The latest point of each column of a block whose latest rows come first."""
+    """Return the latest point of each column of a block whose latest rows come first."""
     found: list[Point | None] = []
     for column in block.columns:
         places = column.present.nonzero()[0][:1].tolist()

@@ -1,4 +1,4 @@
-"""The latest points of series in sources that do not change: files and frozen MemTables.
+"""The latest points of series in immutable sources: files and frozen MemTables.
 
     device -> basis, {measurement: (type, point)}           basis: one object per partition of the device's database
 
@@ -7,7 +7,7 @@ MemTable. A flush, a merge, a deletion, a loaded file or a damaged one gives it 
 basis are no longer used, so no explicit invalidation is needed. Rows in active MemTables are not cached here; expired
 points are, since the caller filters them.
 
-A cluster node has views of all its groups and views of single groups, over the same devices. Each of them has its own
+A cluster node has views of all its groups and views of single groups, over the same devices. Each kind has its own
 *scope* in the cache.
 
 Bounded by bytes; the least recently used entries are evicted first. Thread-safe.
@@ -24,23 +24,23 @@ from saros_storage.base.types import DataType, Scalar
 
 #: Time and value of a point.
 Point: TypeAlias = tuple[int, Scalar]
-#: What is known of a series, under the type it has: its latest point, None if it has none.
+#: By measurement: the type for which the lookup was made, and the latest point (None if the series has no point).
 Known: TypeAlias = Mapping[str, tuple[DataType, Point | None]]
 Basis: TypeAlias = tuple[object, ...]
 
-#: What a device and a series cost, roughly; texts come on top.
+#: Approximate memory cost of a device and of a series; text values are added.
 _DEVICE_BYTES, _SERIES_BYTES = 400, 250
-#: Databases whose basis is remembered; more are only slower.
+#: Maximum number of databases whose basis is remembered; beyond that, comparisons are only slower.
 _BASES_MAX = 10_000
 _NOTHING: Known = {}
 
 
 class LatestCache:
-    """See the module. `bytes_max` 0 keeps nothing."""
+    """A cache of latest points by scope and device, valid for one basis. `bytes_max` 0 disables it."""
 
     def __init__(self, bytes_max: int) -> None:
         self._devices: LruCache[tuple[Hashable, str], tuple[Basis, Known]] = LruCache(bytes_max)
-        #: Guards what follows.
+        #: Guards the fields below.
         self._lock = threading.Lock()
         self._bases: dict[tuple[Hashable, str], Basis] = {}
         self._hits = 0
@@ -53,16 +53,16 @@ class LatestCache:
 
     @property
     def hits(self) -> int:
-        """Series that were looked up and found."""
+        """Number of series found in the cache."""
         return self._hits
 
     @property
     def misses(self) -> int:
-        """Series that had to be looked up in files."""
+        """Number of series that were not cached and had to be looked up in files."""
         return self._misses
 
     def same(self, scope: Hashable, database: str, basis: Basis) -> Basis:
-        """The basis as the object by which it was asked for before: so that comparing is quick."""
+        """Return the remembered basis of the database if it equals `basis`, so that most comparisons test identity."""
         with self._lock:
             known = self._bases.get((scope, database))
             if known == basis:
@@ -73,23 +73,23 @@ class LatestCache:
             return basis
 
     def get(self, scope: Hashable, device: str, basis: Basis) -> Known:
-        """What is known of the device on this basis."""
+        """Return the cached points of the device; empty if there are none for this basis."""
         found = self._devices.get((scope, device))
         return _NOTHING if found is None or (found[0] is not basis and found[0] != basis) else found[1]
 
     def put(self, scope: Hashable, device: str, basis: Basis, known: Known) -> None:
-        """Keep what is known of the device, all of it."""
+        """Replace the cached points of the device by `known`."""
         size = _DEVICE_BYTES + sum(_size(point) for _, point in known.values())
         self._devices.put((scope, device), (basis, known), size)
 
     def clear(self) -> None:
-        """Keep nothing of what is here."""
+        """Remove all entries."""
         self._devices.clear()
         with self._lock:
             self._bases.clear()
 
     def count(self, hits: int, misses: int) -> None:
-        """Series that were asked for."""
+        """Add to the hit and miss counters, both counted in series."""
         with self._lock:
             self._hits += hits
             self._misses += misses

@@ -4,7 +4,7 @@
     newest first: the last chunk gives a; the third ends before it and has only a; the second gives b
 
 The result is cached for a prefix of the chunks. Later chunks are folded in on demand, and a chunk is scanned only if it
-ends late enough to matter. Among equal times the later write wins; a null is not a value.
+ends late enough to matter. At equal times the later write wins; a null does not count as a value.
 
 Pure: any thread.
 """
@@ -35,12 +35,12 @@ class WrittenRows(Protocol):
 
     @property
     def shape(self) -> FrameHead | None:
-        """Its measurements, if it is a frame."""
+        """The frame header with the measurements; None if the tablet is not stored as a frame."""
         ...
 
     @property
     def matrix(self) -> NumericArray | None:
-        """All columns as one array, if it is a frame and they are alike and without nulls."""
+        """All columns as one array; None unless the tablet is a frame whose columns have the same type and no nulls."""
         ...
 
     @property
@@ -58,7 +58,7 @@ class LatestRows:
 
 
 def latest_rows(chunks: Sequence[WrittenRows], known: LatestRows | None) -> LatestRows:
-    """The latest values among `chunks`; `known` is what is known of their first part."""
+    """Return the latest values among `chunks`, starting from `known`, the result for a prefix of them."""
     fresh: dict[str, LatestValue] = {}
     shape, floor = None, TIME_MAX
     for chunk in reversed(chunks[0 if known is None else known.count :]):
@@ -79,7 +79,7 @@ def latest_rows(chunks: Sequence[WrittenRows], known: LatestRows | None) -> Late
 
 
 def _values(chunk: WrittenRows, fresh: Mapping[str, LatestValue]) -> Iterator[tuple[str, LatestValue]]:
-    """What a chunk has that is later than `fresh`, which is of later writes."""
+    """Yield the values of a chunk that are later than those in `fresh`, which come from later writes."""
     head = chunk.shape
     matrix = chunk.matrix if chunk.ordered and head is not None else None
     if head is not None and matrix is not None:
@@ -102,7 +102,7 @@ def _of_tablet(tablet: Tablet, wanted: Collection[str], *, ordered: bool) -> Ite
 
 
 def _last_place(times: Int64Array, column: Column, *, ordered: bool) -> int:
-    """The row of the latest value, of equal times the last one; -1 if all are null."""
+    """Return the row of the latest value, the last one at equal times; -1 if all are null."""
     if column.valid is None:
         return len(times) - 1 if ordered else _last_maximum(times)
     places = np.flatnonzero(column.valid)

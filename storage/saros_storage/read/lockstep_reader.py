@@ -2,14 +2,14 @@
 
     s0   |--- chunk 1 ---|   |--- chunk 2 ---|                    |--- chunk 3 ---|
     s1   |--- chunk 1 ---|   |--- chunk 2 ---|   . . MemTable .   |--- chunk 3 ------|
-    gives    Block  Block        Block  Block        Apart              Apart
+    yields   Block  Block        Block  Block       Unaligned         Unaligned
 
-Clients mostly write all measurements of a device at once; its series then have the same times in the same chunks and
-pages. So one read plan serves all of them, their pages are decoded together, and no join is needed.
+Clients mostly write all measurements of a device at once, so its series have the same times in the same chunks and
+pages. One read plan then serves all of them, their pages are decoded together, and no join is needed.
 
-They keep step in a chunk if they do in its file (`reader_sources`), and if nothing else (another file, a MemTable, a
-tombstone) may have points of the device in that time span. A range for which this does not hold, or cannot be told
-cheaply, is left to the caller (`Unaligned`): nothing is merged here.
+The series keep step in a chunk if they do in its file (`reader_sources`), and if no other file, MemTable or tombstone
+may have points of the device in that time span. A range where this does not hold, or cannot be determined cheaply, is
+returned to the caller as `Unaligned`: this reader never merges.
 
 Belongs to one thread at a time.
 """
@@ -27,23 +27,23 @@ from saros_storage.read.reader_sources import FilePieces, Piece
 from saros_storage.scan.reading import ScanRequest, TimeRange, TimestampsDiffer, Unaligned
 from saros_storage.scan.snapshot import FileSource, PartitionSnapshot
 
-#: Readers of single series are opened for each range that is left to who asks, and look through all partitions. After
-#: so many ranges the rest is one.
+#: For each `Unaligned` range, the caller opens a reader per series that looks through all partitions. After this many
+#: ranges, everything that remains is returned as a single range.
 _APARTS_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """All that a partition has of the device from `start` to `end`."""
+    """Everything that a partition holds of the device from `start` to `end` (inclusive)."""
 
     start: int
     end: int
-    #: The series' chunks, as one; None: they do not keep step, or it is not known.
+    #: The series' chunks as one piece; None if they do not keep step, or if that is unknown.
     chunk: Piece | None
 
 
 class LockstepReader(PartitionsReader[Block | Unaligned]):
-    """Implements `reading.MultiSeriesReader`."""
+    """A `reading.MultiSeriesReader` over the local partitions of a store."""
 
     def __init__(self, request: ScanRequest, snapshots: Sequence[PartitionSnapshot], cache: ChunkCache) -> None:
         assert not request.aligned
@@ -62,7 +62,7 @@ class LockstepReader(PartitionsReader[Block | Unaligned]):
             yield item
 
     def _rest_from(self, time: TimeRange) -> Unaligned:
-        """All that comes from a range on, in the order of the request."""
+        """Return everything from a range to the end of the request, in its order, as one range."""
         whole = self._request.time
         rest = TimeRange(whole.start, time.end) if self._request.descending else TimeRange(time.start, whole.end)
         return Unaligned(rest)
@@ -80,7 +80,7 @@ class LockstepReader(PartitionsReader[Block | Unaligned]):
         if not time.empty:
             yield Unaligned(time)
 
-    # ------------------------------------------------------------------ what a partition has
+    # ------------------------------------------------------------------ sections of a partition
 
     def _stretches(self, snapshot: PartitionSnapshot) -> list[_Section]:
         request = self._request
@@ -119,7 +119,7 @@ class LockstepReader(PartitionsReader[Block | Unaligned]):
         try:
             for run in chunk.source.runs(chunk, self._wanted_rows):
                 yield from self._run(chunk.source, run)
-        except TimestampsDiffer:  # whose pages differ, which is known before the first run
+        except TimestampsDiffer:  # the pages differ, which is known before the first run
             yield from self._unaligned(chunk.start, chunk.end)
 
     def _run(self, source: FilePieces, run: Piece) -> Iterator[Block | Unaligned]:
@@ -133,7 +133,7 @@ class LockstepReader(PartitionsReader[Block | Unaligned]):
 
 
 def _in_turn(stretches: Sequence[_Section]) -> list[_Section]:
-    """Stretches in order of time; as one those that overlap, and neighbours without a chunk."""
+    """Return the sections in time order, merging those that overlap and neighbours without a chunk."""
     found: list[_Section] = []
     for stretch in sorted(stretches, key=lambda s: s.start):
         last = found[-1] if found else None

@@ -1,4 +1,4 @@
-"""What all readers of a device share: partitions one after another, pieces of bounded size, counters.
+"""The common part of all device readers: iteration over partitions, pieces of bounded size, counters.
 
 Belongs to one thread at a time.
 """
@@ -13,14 +13,14 @@ from saros_storage.cache.chunk_cache import ChunkCache
 from saros_storage.scan.reading import ReadCounters, ScanRequest, Summaries, Summary, Unaligned
 from saros_storage.scan.snapshot import PartitionSnapshot
 
-#: The first run of pages has so small a part of the rows of later ones.
+#: The first run of pages is smaller than the maximum by this factor.
 _FIRST_SHARE = 4
 _Item = TypeVar("_Item", bound=Block | Summary | Summaries | Unaligned)
 _Rows = TypeVar("_Rows", Block, Summaries)
 
 
 class PartitionsReader(Generic[_Item]):
-    """Reads partitions, which come in order of slices; a reader says what it makes of one (`_partition`)."""
+    """Base class of readers that read partition after partition; subclasses implement `_partition`."""
 
     def __init__(self, request: ScanRequest, snapshots: Sequence[PartitionSnapshot], cache: ChunkCache) -> None:
         self._request = request
@@ -54,33 +54,33 @@ class PartitionsReader(Generic[_Item]):
                 yield item
 
     def _partition(self, snapshot: PartitionSnapshot) -> Iterator[_Item]:
-        """What a partition has, in the order of the request."""
+        """Yield the requested data of one partition, in the order of the request."""
         raise NotImplementedError
 
 
 def _rows_read(item: Block | Summary | Summaries | Unaligned) -> int:
-    """Summaries count as one row: what a reader did for them is not more."""
+    """Return the row count for activity statistics. Summaries count as one row, since they cost the reader no more."""
     if isinstance(item, Block):
         return item.rows
     return 0 if isinstance(item, Unaligned) else 1
 
 
 class RunRows:
-    """Rows of the next run of pages: fewer at first, since who wants a few rows has enough then."""
+    """The row limit of successive runs of pages; small at first, since a caller may need only a few rows."""
 
     def __init__(self, rows_max: int) -> None:
         self._rows_max = rows_max
         self._next = max(rows_max // _FIRST_SHARE, 1)
 
     def __call__(self) -> int:
-        """Of the next one; it is asked for once."""
+        """Return the limit for the next run and double it, up to `rows_max`."""
         wanted = self._next
         self._next = min(2 * wanted, self._rows_max)
         return wanted
 
 
 def in_parts(item: _Rows, request: ScanRequest) -> Iterator[_Rows]:
-    """A block or cells in the order of the request, in parts of bounded size."""
+    """Yield a block or cells in the order of the request, in parts of bounded size."""
     wanted, rows, descending = request.block_rows, item.rows, request.descending
     if rows <= 2 * wanted:
         yield item.reversed() if descending else item

@@ -1,4 +1,4 @@
-"""Merge blocks of differently ranked sources: the union of their times, with the highest-ranked value of each.
+"""Merge blocks of sources with different ranks: the union of their times, with the highest-ranked value of each column.
 
     rank 1   time 0 10 20     a  1 2 3     b  4 ? 6
     rank 2   time   10    30  a    ?   5   b    7   ?
@@ -19,7 +19,7 @@ from saros_storage.kernels.merge import union_times
 
 
 def merge_blocks(blocks: Sequence[Block]) -> Block:
-    """Union of blocks (times rising strictly in each), lowest rank first: the highest value that is not null wins."""
+    """Merge blocks given lowest rank first (times strictly rising in each); the highest-ranked non-null value wins."""
     times, places = union_times([block.times for block in blocks])
     columns = []
     for parts in zip(*(block.columns for block in blocks), strict=True):
@@ -50,7 +50,7 @@ def _merge_numbers(parts: Sequence[Column], places: Sequence[Int64Array], rows: 
 
 
 def _put(out: NumericArray, at: Int64Array, values: NumericArray | bool) -> None:
-    """Write values to rising places; to places in a row as a slice, which is several times as fast."""
+    """Write values at rising positions; consecutive positions as a slice, which is several times as fast."""
     if len(at) and int(at[-1]) - int(at[0]) == len(at) - 1:
         out[at[0] : at[-1] + 1] = values
     else:
@@ -58,7 +58,7 @@ def _put(out: NumericArray, at: Int64Array, values: NumericArray | bool) -> None
 
 
 def _merge_text(parts: Sequence[Column], places: Sequence[Int64Array], rows: int) -> Column:
-    """As for numbers, by the place of each value in the parts one after the other."""
+    """Merge like `_merge_numbers`, using the position of each value in the concatenated parts."""
     chosen = np.full(rows, -1, np.int64)
     start = 0
     for part, at in zip(parts, places, strict=True):

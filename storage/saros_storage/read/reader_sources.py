@@ -8,10 +8,10 @@ step*: the file has each of them with the requested type, all have the same numb
 counts and time spans, no tombstone touches them, and their times are equal. Where one of these conditions fails,
 TimestampsDiffer is raised, at the latest when rows are decoded.
 
-A source knows which of the requested columns it has, and what tombstones hide in each. The rows that `load` returns are
-filtered by time, free of deleted points, and have the requested columns in the requested order and types; rows without
-any value are dropped. Statistics of a file are converted as well, where the result equals the statistics of the
-converted values.
+A source knows which of the requested columns it has, and which of their times tombstones hide. The rows that `load`
+returns are filtered by time, free of deleted points, and have the requested columns in the requested order and types;
+rows without any value are dropped. Statistics of a file are converted as well, where the result equals the statistics
+of the converted values.
 
 Belongs to one reader.
 """
@@ -35,7 +35,7 @@ from saros_storage.scan.snapshot import FileSource, MemorySource, Tombstone
 from saros_storage.scan.tsfile_access import ChunkMeta, DeviceIndex, PageSpan, SeriesIndex
 from saros_storage.scan.type_conversion import TypeChanged, is_newer, read_as, reads_as, statistics_read_as
 
-#: Per requested column; None where the span has no point of it.
+#: One entry per requested column; None if the span has no point of that column.
 ColumnStatistics = tuple[Statistics | None, ...]
 
 
@@ -59,24 +59,24 @@ class Piece:
         self.chunk = chunk
         self.first = first
         self.stop = stop
-        #: First and last time.
+        #: First and last time (inclusive).
         self.start = start
         self.end = end
-        #: Rows, or as many as there may be.
+        #: Number of rows, or an upper bound.
         self.count = count
         self.statistics = statistics
 
 
 class MemoryPieces:
-    """A MemTable's rows, which were read and cleaned when this was made."""
+    """The rows of a MemTable, already read and free of deleted points."""
 
     def __init__(self, order: int, block: Block) -> None:
-        #: Place among the sources: the higher one's values win.
+        #: Position among the sources; values of higher positions win.
         self.order = order
         self._block = block
 
     def chunks(self) -> list[Piece]:
-        """The whole of it as one piece."""
+        """Return all rows as one piece."""
         times = self._block.times
         return [self._piece(0, len(times))]
 
@@ -85,19 +85,19 @@ class MemoryPieces:
         return Piece(self, 0, first, stop, int(times[first]), int(times[stop - 1]), stop - first, ())
 
     def cut(self, borders: Sequence[int]) -> list[Piece]:
-        """Pieces cut at the borders; each border is the first time of the piece behind it."""
+        """Return pieces cut at the borders; each border is the first possible time of the piece that follows it."""
         times = self._block.times
         places = np.searchsorted(times, np.array(borders, np.int64)).tolist()
         bounds = sorted({0, len(times), *places})
         return [self._piece(a, b) for a, b in pairwise(bounds)]
 
     def load(self, piece: Piece) -> Block | None:
-        """The piece's rows."""
+        """Return the piece's rows."""
         return self._block.slice(piece.first, piece.stop)
 
 
 class FilePieces:
-    """One file's chunks of the requested columns."""
+    """The chunks of the requested columns in one file."""
 
     def __init__(
         self,
@@ -109,21 +109,22 @@ class FilePieces:
         cache: ChunkCache,
         counters: ReadCounters,
     ) -> None:
-        """Raises TypeChanged if the file has points of a type that the request does not know yet.
+        """Find the requested columns in the file.
 
-        Raises TimestampsDiffer for several series that are not aligned, if the file tells that they do not keep step.
+        Raises TypeChanged if the file has points of a newer type than the requested one, and TimestampsDiffer if the
+        request is for several series of a non-aligned device and the file's index shows that they do not keep step.
         """
-        #: Place among the sources: the higher one's values win.
+        #: Position among the sources; values of higher positions win.
         self.order = order
         self.file = file
-        #: The device in that file.
+        #: The device's index in the file.
         self.index = index
         self._request = request
         self._cache = cache
         self._counters = counters
-        #: Request column of each column that is read.
+        #: For each column that is read, its position in the request.
         self._places: list[int] = []
-        #: Of columns that are read as another type than they are stored with: as which.
+        #: For each column that is converted, by its number in `names`: the requested type.
         self._wanted: dict[int, DataType] = {}
         names: list[str] = []
         for place, (measurement, type_) in enumerate(zip(request.measurements, request.types, strict=True)):
@@ -139,20 +140,20 @@ class FilePieces:
             self._places.append(place)
         #: The columns that are read.
         self.names = tuple(names)
-        #: The chunk that was looked at last, its pages, and the row that each starts with (and the count of all).
+        #: The most recently used chunk, its pages, and the first row of each page followed by the total row count.
         self._last: tuple[int, Sequence[PageSpan], list[int]] | None = None
         self._deleted: tuple[DeletedTimes | None, ...] = ()
         if tombstones:
             deleted = [deleted_times(tombstones, request.device, m, file.rank) for m in names]
             self._deleted = tuple(deleted) if any(d is not None for d in deleted) else ()
-        #: How many series there are, those of an aligned device being one; and whether they are several in step.
+        #: Number of series read (an aligned device counts as one), and whether they are several that must keep step.
         self._series = 1 if request.aligned else len(request.measurements)
         self._in_step = self._series > 1
         if self._in_step and names:
             self._require_step()
 
     def _require_step(self) -> None:
-        """Raise TimestampsDiffer unless each series is here as requested, with as many chunks of the same shapes."""
+        """Raise TimestampsDiffer unless the file has each series as requested, all with the same chunk shapes."""
         if self._wanted or self._deleted or len(self.names) < len(self._request.measurements):
             raise TimestampsDiffer
         lead, *others = [self.index.series[name].chunks for name in self.names]
@@ -167,11 +168,11 @@ class FilePieces:
 
     @property
     def converts(self) -> bool:
-        """Whether a column is read as another type than it is stored with."""
+        """True if a column is read as another type than its stored one."""
         return bool(self._wanted)
 
     def chunks(self) -> list[Piece]:
-        """Its chunks that may have wanted points; `stop` is not known yet (0)."""
+        """Return the chunks that may have wanted points; their `stop` is not yet known and is 0."""
         index, time = self.index, self._request.time
         columns = [index.series[name].chunks for name in self.names]
         spans = columns[0] if index.time is None else index.time.chunks
@@ -190,7 +191,7 @@ class FilePieces:
         return found
 
     def pages(self, chunk: Piece) -> list[Piece]:
-        """The chunk's pages that may have wanted points."""
+        """Return the chunk's pages that may have wanted points."""
         time = self._request.time
         found = []
         spans, _ = self._pages_of(chunk.chunk)
@@ -206,18 +207,18 @@ class FilePieces:
 
     @property
     def unbroken(self) -> bool:
-        """Whether each page in the request's time may have wanted points: what `runs` needs."""
+        """True if every page in the request's time range may have wanted points; `runs` requires this."""
         return self.index.time is None and not self._deleted
 
     def shortest_page(self, chunk: Piece) -> int:
-        """The shortest time span of the chunk's pages, from first to last row."""
+        """Return the shortest time span among the chunk's pages, from first to last row."""
         spans, _ = self._pages_of(chunk.chunk)
         return min([span.end - span.start for span in spans])
 
     def runs(self, chunk: Piece, wanted: Callable[[], int]) -> Iterator[Piece]:
-        """The chunk's pages in the request's time and order, in runs of up to `wanted()` rows, or one page.
+        """Yield the chunk's pages in the request's time and order, in runs of up to `wanted()` rows, at least one page.
 
-        It avoids the cost that `pages` has for each page.
+        Avoids the cost per page that `pages` has.
         """
         time, descending = self._request.time, self._request.descending
         spans, rows = self._pages_of(chunk.chunk)
@@ -237,7 +238,7 @@ class FilePieces:
             yield Piece(self, chunk.chunk, a, b, spans[a].start, spans[b - 1].end, rows[b] - rows[a], ())
 
     def rows(self, piece: Piece) -> tuple[int, int]:
-        """The rows [first, stop) of the chunk that a run of pages covers."""
+        """Return the rows [first, stop) of the chunk that a run of pages covers."""
         _, rows = self._pages_of(piece.chunk)
         return rows[piece.first], rows[piece.stop]
 
@@ -250,7 +251,7 @@ class FilePieces:
         return self._last[1:]
 
     def _in_order(self, statistics: Sequence[Statistics | None]) -> ColumnStatistics:
-        """Statistics of the requested columns, from those of the columns read; empty if these are not enough."""
+        """Arrange statistics of the read columns by requested column; return () if one cannot be converted."""
         if self._wanted:
             converted = list(statistics)
             for number, type_ in self._wanted.items():
@@ -268,14 +269,14 @@ class FilePieces:
         return tuple(found)
 
     def touched(self, start: int, end: int) -> bool:
-        """Whether a tombstone hides anything in these times (inclusive)."""
+        """Return whether a tombstone hides anything in these times (inclusive)."""
         return any(d is not None and d.touch(start, end) for d in self._deleted)
 
     def _all_deleted(self, start: int, end: int) -> bool:
         return bool(self._deleted) and all(d is not None and d.cover(start, end) for d in self._deleted)
 
     def load(self, piece: Piece) -> Block | None:
-        """Rows of a run of pages of one chunk; None if none are left."""
+        """Return the rows of a run of pages of one chunk; None if no row remains."""
         block = _within(self._request.time, self._decode(piece), piece)
         if block.rows and self._deleted:
             block = _without_deleted(block, self._deleted)
@@ -283,7 +284,7 @@ class FilePieces:
         return self._widen(self._converted(block)) if block.rows else None
 
     def _converted(self, block: Block) -> Block:
-        """The block with the types that are asked for."""
+        """Return the block with the requested types."""
         if not self._wanted:
             return block
         columns = [
@@ -292,7 +293,7 @@ class FilePieces:
         return Block.timed(block.times, columns)
 
     def _widen(self, block: Block) -> Block:
-        """The block with a column for each of the request's."""
+        """Return the block with a column for each requested one."""
         types = self._request.types
         if len(self._places) == len(types):
             return block
@@ -305,7 +306,10 @@ class FilePieces:
     # ------------------------------------------------------------------ cells of the request's grid, through the cache
 
     def all_cells(self, chunk: Piece) -> Summaries | None:
-        """The cached cells of a chunk without deleted rows, wholly within the request; None if they are not cached."""
+        """Return the cells of a chunk if they are cached; otherwise None.
+
+        The chunk has no deleted rows and lies entirely within the request's time range.
+        """
         known = self._cell_cache.get(self._cell_key(chunk))
         if known is None or known.whole is None or known.whole.types != self._request.types:
             return None
@@ -313,7 +317,10 @@ class FilePieces:
         return known.whole
 
     def cells(self, run: Piece) -> Summaries:
-        """The cells of a run of pages of one chunk, without deleted rows and wholly within the request."""
+        """Return the cells of a run of pages of one chunk, from the cache or computed.
+
+        The run has no deleted rows and lies entirely within the request's time range.
+        """
         key = self._cell_key(run)
         known = self._cell_cache.get(key)
         if known is None or known.types not in ((), self._request.types):
@@ -345,7 +352,7 @@ class FilePieces:
         request = self._request
         assert request.grid is not None
         step = request.grid.step
-        # Without a step a chunk or page is answered by its own statistics.
+        # Without a step, the statistics of a chunk or page answer the request, so no cells are needed.
         assert step is not None
         origin = request.grid.origin % step
         return self.file.access.serial, request.device, request.measurements, piece.chunk, origin, step
@@ -388,7 +395,7 @@ class FilePieces:
         return block
 
     def _read_aligned(self, piece: Piece, first: int, stop: int) -> Block:
-        """Series that keep step, each by itself in the cache. Raises TimestampsDiffer if their times differ."""
+        """Read series that keep step, each cached separately. Raises TimestampsDiffer if their times differ."""
         names = self.names
         if not self._cache.keeps:
             return self._read_together(piece, names)
@@ -421,13 +428,13 @@ class FilePieces:
 
 
 def _shape(chunk: ChunkMeta) -> tuple[int, int, int]:
-    """First time, last time and rows."""
+    """Return the chunk's first time, last time and row count."""
     known = chunk.statistics
     return (known.start, known.end, known.count) if known else (0, 0, 0)
 
 
 def _owned_copy(column: Column) -> Column:
-    """The column in its own memory, so that a cache that evicts it frees the bytes that it counted."""
+    """Return the column in memory of its own, so that evicting it from a cache frees the bytes that were counted."""
     values = column.values
     if isinstance(values, np.ndarray) and values.base is not None:
         return Column(column.type, values.copy(), column.valid)
@@ -435,7 +442,7 @@ def _owned_copy(column: Column) -> Column:
 
 
 def _side_by_side(blocks: Sequence[Block]) -> Block:
-    """The columns of blocks with the same times, as one block. Raises TimestampsDiffer if the times differ."""
+    """Join the columns of blocks with the same times into one block. Raises TimestampsDiffer if the times differ."""
     times = blocks[0].times
     if not all(block.times is times or np.array_equal(block.times, times) for block in blocks[1:]):
         raise TimestampsDiffer
@@ -443,7 +450,7 @@ def _side_by_side(blocks: Sequence[Block]) -> Block:
 
 
 def _within(time: TimeRange, block: Block, piece: Piece) -> Block:
-    """The rows of a piece in a range of time."""
+    """Return the rows of a piece in a time range."""
     if time.start <= piece.start and piece.end < time.end:
         return block
     first, stop = np.searchsorted(block.times, np.array([time.start, time.end]))
@@ -453,7 +460,10 @@ def _within(time: TimeRange, block: Block, piece: Piece) -> Block:
 def _require_not_newer(
     series: SeriesIndex, asked: DataType, file: FileSource, request: ScanRequest, tombstones: Sequence[Tombstone]
 ) -> None:
-    """Raise TypeChanged if the points have a newer type than was asked for, unless a dropped series left them."""
+    """Raise TypeChanged if the stored type is newer than the requested one and tombstones do not hide all points.
+
+    The points of a dropped series are hidden in this way.
+    """
     known = series.statistics
     if known is not None and is_newer(series.type, asked):
         deleted = deleted_times(tombstones, request.device, series.measurement, file.rank)
@@ -464,7 +474,10 @@ def _require_not_newer(
 def memory_pieces(
     order: int, memory: MemorySource, request: ScanRequest, tombstones: Sequence[Tombstone]
 ) -> MemoryPieces | None:
-    """The MemTable's rows that are wanted; None if there are none. Raises TypeChanged."""
+    """Return the wanted rows of a MemTable; None if there are none.
+
+    Raises TypeChanged if the MemTable has points of a newer type than the requested one.
+    """
     span = memory.span(request.device)
     if span is None:
         return None
@@ -483,7 +496,7 @@ def memory_pieces(
 
 
 def _without_deleted(block: Block, deleted: Sequence[DeletedTimes | None]) -> Block:
-    """The rows (at least one), with nulls in place of deleted values in each column."""
+    """Return the rows (at least one) with deleted values replaced by nulls."""
     times = block.times
     first, last = int(times[0]), int(times[-1])
     columns = []

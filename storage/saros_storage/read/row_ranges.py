@@ -1,12 +1,12 @@
-"""Slices: many runs of rows of one column at once, with the figures that aggregates need for each.
+"""Aggregates over many row ranges ("slices") of one column at once.
 
-    rows     0  1  2  3  4  5  6          counts_of     present rows
+    rows     0  1  2  3  4  5  6          counts_of     number of present rows
     slices  |--a--|     |---b---|         sums_of       their count and sum, as DOUBLE
             counts 2         3            edges_of      positions of the first and the last one
                                           extremes_of   positions of the first smallest and the first largest one
 
-Where a slice has no present row its count is 0 and its positions are -1, which `pick` turns into nulls. Rules for NaN
-are those of `kernels.windows`. Pure: any thread.
+A slice without present rows has count 0 and positions -1, which `pick` turns into nulls. NaN is treated as in
+`kernels.windows`. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -34,38 +34,38 @@ class RowRanges:
 
 
 def mask_of(column: Column) -> BoolArray:
-    """The column's mask as kernels take it: empty if every row is present."""
+    """Return the column's mask in the form that kernels take: empty if every row is present."""
     return _ALL_VALID if column.valid is None else np.ascontiguousarray(column.valid)
 
 
 def doubles_of(column: Column) -> Float64Array:
-    """The column's values as kernels take them."""
+    """Return the column's values as a contiguous array of doubles, for kernels."""
     return np.ascontiguousarray(column.numbers, np.float64)
 
 
 def counts_of(column: Column, slices: RowRanges) -> Int64Array:
-    """Present rows of each slice."""
+    """Return the number of present rows of each slice."""
     if column.valid is None:
         return slices.stops - slices.starts
     return prefix_sums(column.valid.view(np.int8), slices)
 
 
 def prefix_sums(values: np.ndarray[tuple[int, ...], np.dtype[np.int8 | np.int64]], slices: RowRanges) -> Int64Array:
-    """Exact integer sums of slices."""
+    """Return the exact integer sum of each slice."""
     total = np.zeros(len(values) + 1, np.int64)
     np.cumsum(values, out=total[1:])
     return total[slices.stops] - total[slices.starts]
 
 
 def sums_of(column: Column, slices: RowRanges) -> tuple[Int64Array, Float64Array]:
-    """Count and sum of each slice's present rows; the sum of none is 0."""
+    """Return count and sum of each slice's present rows; the sum of an empty slice is 0."""
     counts, sums = np.empty(len(slices), np.int64), np.empty(len(slices), np.float64)
     window_sums(doubles_of(column), mask_of(column), slices.starts, slices.stops, counts, sums)
     return counts, sums
 
 
 def edges_of(column: Column, slices: RowRanges) -> tuple[Int64Array, Int64Array]:
-    """Positions of the first and last present row, -1 if none."""
+    """Return the positions of the first and last present row of each slice; -1 if all are null."""
     if column.valid is None:
         empty = slices.starts >= slices.stops
         return np.where(empty, -1, slices.starts), np.where(empty, -1, slices.stops - 1)
@@ -75,7 +75,10 @@ def edges_of(column: Column, slices: RowRanges) -> tuple[Int64Array, Int64Array]
 
 
 def extremes_of(column: Column, slices: RowRanges) -> tuple[Int64Array, Int64Array]:
-    """Positions of the first smallest and first largest present value, -1 if none. The column is not text-like."""
+    """Return the positions of the first smallest and first largest present value of each slice; -1 if all are null.
+
+    The column must not be text-like.
+    """
     least, most = np.empty(len(slices), np.int64), np.empty(len(slices), np.int64)
     if column.type in FLOATING_TYPES:
         window_extremes_f64(doubles_of(column), mask_of(column), slices.starts, slices.stops, least, most)
@@ -86,7 +89,7 @@ def extremes_of(column: Column, slices: RowRanges) -> tuple[Int64Array, Int64Arr
 
 
 def pick(column: Column, positions: Int64Array) -> Column:
-    """The rows at `positions`; null where the position is -1."""
+    """Return the rows at `positions`; null where the position is -1."""
     missing = positions < 0
     if len(column) == 0:
         return Column.nulls(column.type, len(positions))

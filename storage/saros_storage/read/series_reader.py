@@ -6,11 +6,11 @@
     clusters        [ A D B ]  [ row row ]  [ C ]  [ rows ]
 
 Chunks and MemTable rows whose times overlap form a cluster. A chunk that overlaps nothing is answered from its
-statistics where the request allows it. Otherwise its pages are read in runs, or replaced by their cells, the statistics
-of a page in the windows of a grid (`cell_cache`). A cluster of several sources is divided again at page borders, and
-only the parts that still overlap are merged: for each time and column, the highest-ranked source with a value wins.
-Merging loads page by page, up to the time that all sources have reached, so that memory stays bounded however long the
-chain of overlaps is.
+statistics where the request allows it. Otherwise its pages are read in runs, or replaced by their cells: the statistics
+of each page's rows in each window of the request's grid (`cell_cache`). A cluster of several sources is divided again
+at page borders, and only the parts that still overlap are merged: for each time and column, the highest-ranked source
+with a value wins. Merging loads page by page, up to the time that all sources have reached, so that memory stays
+bounded regardless of the length of a chain of overlaps.
 
 Skipping by value (`bounds`) applies only to parts that overlap nothing: in an overlap, skipping a newer value would
 expose an older one.
@@ -38,13 +38,13 @@ from saros_storage.scan.reading import ScanRequest, Summaries, Summary, Timestam
 from saros_storage.scan.snapshot import FileSource, PartitionSnapshot, Tombstone
 
 Item = Block | Summary | Summaries
-#: Rows of a page for each window that it touches, from which on it is given as cells: one is as large as four rows, and
-#: making it has a price.
+#: Minimum rows per touched window for which a page is returned as cells: a cell is as large as four rows, and computing
+#: it has a cost.
 _CELL_ROWS_MIN = 16
 
 
 class LocalSeriesReader(PartitionsReader[Item]):
-    """Implements `reading.SeriesReader`."""
+    """A `reading.SeriesReader` over the local partitions of a store."""
 
     def __init__(
         self,
@@ -54,21 +54,22 @@ class LocalSeriesReader(PartitionsReader[Item]):
         run_rows: int | None = None,
         cell_rows_min: int = _CELL_ROWS_MIN,
     ) -> None:
-        """`run_rows`: pages of one source are loaded together up to so many rows, at least one page.
+        """Create a reader of `snapshots`, which come in order of slices.
 
-        None: as many as the request wants at a time. `cell_rows_min`: rows per window from which cells pay off.
+        `run_rows`: row limit for loading pages of one source together (at least one page); None: the request's
+        `block_rows`. `cell_rows_min`: rows per window from which cells pay off.
         """
         super().__init__(request, snapshots, cache)
         self._cell_rows_min = cell_rows_min
         self._run_rows = request.block_rows if run_rows is None else run_rows
         self._wanted_rows = RunRows(self._run_rows)
-        #: Series that are read as columns of an aligned device are, each of which counts.
+        #: Number of series that are read like the columns of an aligned device; each is counted in the counters.
         self._series = 1 if request.aligned else len(request.measurements)
-        #: What `has_shared_timestamps` has found in snapshots, by their identity.
+        #: Pieces that `has_shared_timestamps` found, by the id of their snapshot.
         self._found: dict[int, list[Piece]] = {}
 
     def has_shared_timestamps(self) -> bool:
-        """Check all sources now: whether the request's series, which are not aligned, keep step in them."""
+        """Check all sources now and return whether the request's (non-aligned) series keep step in them."""
         if self._request.time.empty:
             return True
         try:
@@ -85,15 +86,15 @@ class LocalSeriesReader(PartitionsReader[Item]):
             yield from self.read(cluster)
 
     def clusters(self, snapshot: PartitionSnapshot) -> Iterator[list[Piece]]:
-        """A partition's chunks and MemTable rows, grouped by overlap, in the order of the request."""
+        """Return a partition's chunks and MemTable rows, grouped by overlap, in the order of the request."""
         return self._clusters(self._chunks(snapshot))
 
     def read(self, cluster: list[Piece]) -> Iterator[Item]:
-        """What one of `clusters` holds."""
+        """Yield the rows or summaries of one of the `clusters`."""
         return self._single_chunk(cluster[0]) if len(cluster) == 1 else self._overlapping(cluster)
 
     def _chunks(self, snapshot: PartitionSnapshot) -> list[Piece]:
-        """Chunks and MemTables of a partition that may have wanted points."""
+        """Return the chunks and MemTables of a partition that may have wanted points."""
         request, counters = self._request, self._counters
         tombstones = snapshot.tombstones
         if tombstones:
@@ -117,7 +118,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
         return pieces
 
     def _file_pieces(self, order: int, file: FileSource, tombstones: Sequence[Tombstone]) -> FilePieces | None:
-        """What a file may have of the request; None: nothing."""
+        """Return the requested columns of a file; None if it has none of them in the request's time range."""
         request = self._request
         span = file.devices.get(request.device)
         if span is None or not request.time.touches(span.start, span.end):
@@ -129,7 +130,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
         return None if found.empty else found
 
     def _clusters(self, pieces: list[Piece]) -> Iterator[list[Piece]]:
-        """Pieces whose spans overlap, directly or through others; in the order of the request."""
+        """Group pieces whose spans overlap, directly or through others; in the order of the request."""
         if len(pieces) < 2:
             return iter([pieces] if pieces else [])
         pieces.sort(key=lambda p: p.start)
@@ -147,7 +148,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
         clusters.append(current)
         return iter(reversed(clusters) if self._request.descending else clusters)
 
-    # ------------------------------------------------------------------ what stands alone
+    # ------------------------------------------------------------------ pieces that overlap nothing
 
     def _single_chunk(self, chunk: Piece) -> Iterator[Item]:
         source = chunk.source
@@ -169,14 +170,14 @@ class LocalSeriesReader(PartitionsReader[Item]):
             yield from self._lone_pages(source.pages(chunk))
 
     def _wants_rows(self, chunk: Piece, source: FilePieces) -> bool:
-        """Whether all pages of a chunk must be read as rows: each spans several windows, and no cells are kept."""
+        """Return whether all pages of a chunk must be read as rows: each spans several windows, and cells are off."""
         grid = self._request.grid
         if grid is None:
             return True
         return grid.step is not None and not self._cache.cells.keeps and grid.step <= source.shortest_page(chunk)
 
     def _lone_pages(self, pages: Sequence[Piece]) -> Iterator[Item]:
-        """Pages that nothing overlaps: summaries, and runs of neighbours that are decoded together."""
+        """Yield pages that nothing overlaps, as summaries or as runs of neighbours that are decoded together."""
         run: list[Piece] = []
         rows, wanted = 0, self._wanted_rows()
         for page in reversed(pages) if self._request.descending else pages:
@@ -210,11 +211,11 @@ class LocalSeriesReader(PartitionsReader[Item]):
             yield from self._pieces_of(whole.source.load(whole))
 
     def _cached_cells(self, chunk: Piece, source: FilePieces) -> Summaries | None:
-        """All cells of a chunk, if they are wanted and cached."""
+        """Return all cells of a chunk, if they are wanted and cached."""
         return source.all_cells(chunk) if self._answerable(chunk) else None
 
     def _gives_cells(self, page: Piece) -> bool:
-        """Whether cells should be returned, and cached, instead of a page's rows."""
+        """Return whether a page is returned as cells, which are cached, instead of rows."""
         grid = self._request.grid
         if grid is None or not self._cache.cells.keeps or not self._answerable(page):
             return False
@@ -233,7 +234,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
         return Summary(piece.start, piece.end, piece.statistics)
 
     def _answerable(self, piece: Piece) -> bool:
-        """Whether statistics may stand for the rows of a piece that stands alone."""
+        """Return whether statistics may replace the rows of a piece that overlaps nothing."""
         request, source = self._request, piece.source
         if request.grid is None or request.bounds or not piece.statistics or not isinstance(source, FilePieces):
             return False
@@ -242,7 +243,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
         return not source.touched(piece.start, piece.end)
 
     def _out_of_bounds(self, piece: Piece) -> bool:
-        """Whether no row of the piece can lie within the requested bounds."""
+        """Return whether no row of the piece can be within the requested bounds."""
         if not piece.statistics:
             return False
         for bound in self._request.bounds:
@@ -272,7 +273,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
         alone: list[Piece] = []
         for cluster in self._clusters(pages):
             if len(cluster) == 1 and isinstance(cluster[0].source, FilePieces):
-                # `_lone_pages` turns them round again.
+                # In time order: `_lone_pages` reverses them for descending requests.
                 alone.append(cluster[0])
                 continue
             yield from self._lone_pages(alone[::-1] if self._request.descending else alone)
@@ -314,18 +315,18 @@ class LocalSeriesReader(PartitionsReader[Item]):
 
 
 def _neighbours(a: Piece, b: Piece) -> bool:
-    """Whether two pages of one chunk follow one another."""
+    """Return whether two pages of one chunk are adjacent."""
     return a.source is b.source and a.chunk == b.chunk and (a.stop == b.first or b.stop == a.first)
 
 
 def _span(a: Piece, b: Piece) -> Piece:
-    """The run of neighbouring pages between two pieces, which may be given in either order."""
+    """Return the run of adjacent pages from one piece to the other, given in either order."""
     first, last = (a, b) if a.first <= b.first else (b, a)
     return Piece(a.source, a.chunk, first.first, last.stop, first.start, last.end, 0, ())
 
 
 def _next_run(queue: deque[Piece], run_rows: int) -> Piece:
-    """Take the next piece, with those neighbours that are worth loading together with it."""
+    """Take the next piece, together with adjacent ones as long as the run has at most `run_rows` rows."""
     first = last = queue.popleft()
     rows = first.count
     while queue and rows + queue[0].count <= run_rows and _neighbours(last, queue[0]):
@@ -335,7 +336,7 @@ def _next_run(queue: deque[Piece], run_rows: int) -> Piece:
 
 
 def _split(block: Block, waiting: dict[int, deque[Piece]], *, descending: bool) -> tuple[Block | None, Block | None]:
-    """Split off the rows that are final: no waiting piece can have rows at their times or before them."""
+    """Split a block into final rows and the rest; a row is final if no waiting piece can have rows at or before it."""
     if not waiting:
         return block, None
     if descending:

@@ -1,4 +1,4 @@
-"""The read view: a store at one moment, as snapshots of its partitions. Thread-safe; the readers it opens are not."""
+"""A read view of a store at one moment, made of partition snapshots. Thread-safe; the readers that it opens are not."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from saros_storage.scan.reading import MultiSeriesReader, ReadCounters, ScanRequ
 from saros_storage.scan.snapshot import PartitionSnapshot
 from saros_storage.schema.ttl import Expiry
 
-#: Stored bytes of a part of a scan: some milliseconds to read, so that another reader for it costs little.
+#: Minimum stored bytes of a part of a scan: reading it takes some milliseconds, so an additional reader costs little.
 _CUT_BYTES_MIN = 4 << 20
-#: Each part has readers of its own, which are made when the query begins.
+#: Maximum number of parts of a scan; each has its own readers, created when the query begins.
 _CUTS_MAX = 64
 
 
 class LocalReadView:
-    """Implements `reading.ReadView`. `snapshots` are by database, in order of slices; `release` is called once.
+    """A `reading.ReadView` over partition snapshots, by database and in order of slices.
 
-    `expiry`: what is expired by it is not seen.
+    `release` is called once, when the view is closed. Points that are expired according to `expiry` are not visible.
     """
 
     #: See `ReadView.shown`.
@@ -40,7 +40,10 @@ class LocalReadView:
         latest: LatestCache | None = None,
         scope: Hashable = None,
     ) -> None:
-        """`latest`: None keeps nothing. `scope`: which of the views that share it have the same partitions."""
+        """Create a view. `latest` None disables caching of latest points.
+
+        `scope` identifies, among the views that share `latest`, those with the same partitions (see `LatestCache`).
+        """
         self.shown = shown or {}
         self._snapshots = snapshots
         self._expiry = expiry
@@ -67,7 +70,10 @@ class LocalReadView:
         return reader if reader.has_shared_timestamps() else None
 
     def cuts(self, request: ScanRequest) -> list[int]:
-        """See `ReaderFactory.cuts`: between partitions. Of a file each of its devices has the same share here."""
+        """See `ReaderFactory.cuts`.
+
+        Cuts only between partitions; assumes that all devices of a file have equal shares of its bytes.
+        """
         parts = [_device_extent(snapshot, request.device) for snapshot in self._partitions_of(request.device)]
         known = [part for part in parts if part is not None]
         least = max(_CUT_BYTES_MIN, sum(size for _, size in known) // _CUTS_MAX)
@@ -88,21 +94,21 @@ class LocalReadView:
         return self._latest.find(database, self._unexpired(request), counters)
 
     def _unexpired(self, request: ScanRequest) -> ScanRequest:
-        """The request without what is expired."""
+        """Return the request with its time range restricted to unexpired points."""
         limit = None if self._expiry is None else self._expiry.expired_before(request.device)
         if limit is None or limit <= request.time.start:
             return request
         return replace(request, time=TimeRange(limit, request.time.end))
 
     def expect(self, request: ScanRequest) -> None:
-        """See `ReaderFactory.expect`: here opening costs nothing."""
+        """See `ReaderFactory.expect`. A no-op: opening local readers is cheap."""
 
     def _partitions_of(self, device: str) -> Sequence[PartitionSnapshot]:
         database = self._database_of(device)
         return () if database is None else self._snapshots[database]
 
     def _database_of(self, device: str) -> str | None:
-        """The database that the device lies in: the only one here that is a prefix of its path."""
+        """Return the device's database: the only one in this view whose path is a prefix of the device's."""
         end = len(device)
         while end > 0:
             if device[:end] in self._snapshots:
@@ -119,7 +125,7 @@ class LocalReadView:
 
 
 def _device_extent(snapshot: PartitionSnapshot, device: str) -> tuple[int, int] | None:
-    """A device's first time in a partition, and about how many stored bytes it has there; None: it has nothing."""
+    """Return a device's first time in a partition and its approximate stored bytes there; None if it has no data."""
     held = [(span.start, f.size // len(f.devices)) for f in snapshot.files if (span := f.devices.get(device))]
     held += [(span.start, 0) for memory in snapshot.memtables if (span := memory.span(device))]
     return (min(start for start, _ in held), sum(size for _, size in held)) if held else None

@@ -24,7 +24,7 @@ from saros_storage.scan.reading import Statistics, Summaries, Summary, WindowGri
 
 
 def joined(types: tuple[DataType, ...], items: Iterable[Block | Summary | Summaries]) -> list[Block | Summaries]:
-    """The items of a scan, neighbouring summaries as one."""
+    """Return the items of a scan with adjacent summaries merged into one."""
     found: list[Block | Summaries] = []
     for are_blocks, run in groupby(items, lambda item: isinstance(item, Block)):
         if are_blocks:
@@ -48,7 +48,7 @@ def _merged(types: tuple[DataType, ...], items: Sequence[Summary | Summaries]) -
 
 
 def of_summaries(types: tuple[DataType, ...], summaries: Sequence[Summary]) -> Summaries:
-    """Summaries of one scan, as columns."""
+    """Convert summaries of one scan to columns."""
     columns: list[Column] = []
     for type_, statistics in zip(types, zip(*(s.columns for s in summaries), strict=True), strict=True):
         columns += _fields_of(type_, statistics)
@@ -81,8 +81,8 @@ def _column(type_: DataType, values: list[Scalar], valid: BoolArray | None) -> C
 
 
 def summarised(block: Block, grid: WindowGrid, *, descending: bool) -> Block | Summaries:
-    """What a block of a scan comes to in each window that it touches; the block itself where that is less."""
-    # Near the ends of time, the distance to the grid's origin may not be a number of 64 bits.
+    """Return the statistics of a block in each window that it touches, or the block itself if that is smaller."""
+    # Near the limits of the time range, the distance to the grid's origin may not fit in 64 bits.
     low, high = (int(block.times[row]) - grid.origin for row in ((-1, 0) if descending else (0, -1)))
     if low < TIME_MIN or high > TIME_MAX:
         return block
@@ -93,9 +93,10 @@ def summarised(block: Block, grid: WindowGrid, *, descending: bool) -> Block | S
 
 
 def celled(block: Block, grid: WindowGrid, pages: Sequence[int]) -> tuple[Summaries, list[int]]:
-    """What each page's rows (times rising) come to in each window that has any; where each page's begin, and their end.
+    """Return the statistics of each page's rows in each window that has any, and the first cell of each page.
 
-    `pages`: the time with which each page's rows begin, or an earlier one that lies behind the rows of the page before.
+    The block's times rise. `pages` holds one time per page: that of its first row, or an earlier time after the last
+    row of the previous page. The second result ends with the total number of cells.
     """
     times = block.times
     begins = np.searchsorted(times, _borders(int(times[0]), int(times[-1]), grid))
@@ -107,7 +108,7 @@ def celled(block: Block, grid: WindowGrid, pages: Sequence[int]) -> tuple[Summar
 
 
 def _borders(first: int, last: int, grid: WindowGrid) -> Int64Array:
-    """Where windows begin, behind `first` and up to `last`."""
+    """Return the window starts in (`first`, `last`]."""
     if grid.step is None or not (border := first + grid.step - (first - grid.origin) % grid.step) <= last:
         return np.empty(0, np.int64)
     return np.arange((last - border) // grid.step + 1, dtype=np.int64) * grid.step + border
@@ -122,7 +123,7 @@ def _cut(block: Block, slices: RowRanges, *, descending: bool) -> Summaries:
 
 
 def _windows(times: Int64Array, grid: WindowGrid) -> RowRanges:
-    """The rows of each window that has any. The rows may run either way."""
+    """Return the row range of each window that has rows. Rows may be in ascending or descending order."""
     if grid.step is None:
         begins = np.zeros(1, np.int64)
     else:
@@ -132,7 +133,7 @@ def _windows(times: Int64Array, grid: WindowGrid) -> RowRanges:
 
 
 def _span_bytes(block: Block) -> int:
-    """About what a span takes; a text as much as the average of the block."""
+    """Return the approximate size of one window's statistics; a text counts as the block's average."""
     return sum(_span_bytes_of(column) for column in block.columns)
 
 
@@ -142,14 +143,17 @@ def _span_bytes_of(column: Column) -> int:
     return sum(text_bytes if type_.is_text else NUMPY_DTYPE[type_].itemsize for type_ in types)
 
 
-#: What columns without nulls have in common.
+#: Fields that all columns without nulls share.
 _SHARED = ("count", "start", "end")
 
 
 def _statistics(
     times: Int64Array, column: Column, slices: RowRanges, shared: dict[str, Column], *, descending: bool
 ) -> list[Column]:
-    """The fields of `statistics_fields`, a row per slice. `shared`: `_SHARED` of the block's, once they are made."""
+    """Return the columns of `statistics_fields`, one row per slice.
+
+    `shared`: the `_SHARED` columns of the block, filled in by the first column without nulls.
+    """
     counts = counts_of(column, slices)
     first, last = edges_of(column, slices)
     if descending:
