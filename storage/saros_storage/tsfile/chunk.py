@@ -38,14 +38,14 @@ from saros_storage.tsfile.structure.format import (
 )
 from saros_storage.tsfile.structure.statistics import StoredStatistics
 
-#: The most that a byte can grow to, by the algorithm's design; absent: no bound below the page's.
+#: Maximum expansion per stored byte, by the algorithm's design. Compressors not listed have only the limit of a page.
 _GROWTH_MAX = {Compressor.UNCOMPRESSED: 1, Compressor.SNAPPY: 64, Compressor.LZ4: 256, Compressor.GZIP: 1_100}
-#: Growth is not judged below this size.
+#: The expansion of pages up to this size is not checked.
 _GROWTH_FREE_BYTES = 1 << 16
 
 
 class PageMeta(NamedTuple):
-    """A page: where its `stored` bytes start, and the `size` they grow to; size 0 is a page of nulls only."""
+    """A page: the offset of its `stored` bytes, and their decompressed `size`; size 0 is a page of nulls only."""
 
     offset: int
     stored: int
@@ -54,7 +54,10 @@ class PageMeta(NamedTuple):
 
 
 class PageTable(NamedTuple):
-    """Some pages as arrays, for kernels: `PageMeta`, and three of its statistics' numbers (0 where there are none)."""
+    """A run of pages as arrays, for kernels: the fields of `PageMeta`, and count, first and last time.
+
+    Count and times are 0 for a page without statistics.
+    """
 
     offsets: Int64Array
     stored: Int64Array
@@ -62,22 +65,22 @@ class PageTable(NamedTuple):
     counts: Int64Array
     firsts: Int64Array
     lasts: Int64Array
-    #: What sizes and counts come to in the pages up to each, of the whole chunk.
+    #: Cumulative sizes and counts, from the chunk's first page to the end of each page.
     size_ends: Int64Array
     count_ends: Int64Array
 
     @property
     def size(self) -> int:
-        """Of all pages."""
+        """Decompressed bytes of all pages."""
         return int(self.size_ends[-1] - self.size_ends[0] + self.sizes[0]) if len(self.sizes) else 0
 
     @property
     def rows(self) -> int:
-        """Of all pages."""
+        """Rows of all pages."""
         return int(self.count_ends[-1] - self.count_ends[0] + self.counts[0]) if len(self.counts) else 0
 
 
-#: The rows of counts, firsts and lasts among `PageTable`'s.
+#: The fields counts, firsts and lasts of `PageTable`.
 _SHAPE = slice(PageTable._fields.index("counts"), PageTable._fields.index("lasts") + 1)
 
 
@@ -102,39 +105,39 @@ class ChunkLayout:
     encoding: Encoding
     compressor: Compressor
     pages: tuple[PageMeta, ...]
-    #: Their numbers, a row for each of `PageTable`'s.
+    #: The numbers of all pages, one row for each field of `PageTable`.
     numbers: NumericArray
-    #: Bytes of the largest page, decompressed.
+    #: Decompressed bytes of the largest page.
     size_max: int
-    #: Whether each page has its own statistics; else there is at most one page, and they are the chunk's.
+    #: True if each page has its own statistics; otherwise there is at most one page, which has the chunk's.
     many: bool
-    #: Where the pages, headers included, lie in the file: [start, end).
+    #: Byte range [start, end) of the pages in the file, headers included.
     start: int
     end: int
-    #: The pages of a series that has a chunk to itself; of an aligned device's columns none.
+    #: The pages of a non-aligned series; empty for columns of an aligned device.
     spans: tuple[PageSpan, ...]
 
     def table(self, first: int, stop: int) -> PageTable:
-        """Pages [first, stop)."""
+        """Return pages [first, stop) as a table."""
         return PageTable(*self.numbers[:, first:stop])
 
     def same_pages(self, other: ChunkLayout) -> bool:
-        """Whether the pages' counts, first and last times are the other's."""
+        """Return whether the pages have the same counts, first and last times as the other's."""
         return np.array_equal(self.numbers[_SHAPE], other.numbers[_SHAPE])
 
     def corrupt(self, reason: str) -> CorruptFile:
-        """The error for a chunk that is not what it should be."""
+        """Return the error for a malformed chunk."""
         return CorruptFile(self.file, self.offset, reason)
 
 
 @dataclass(frozen=True, slots=True)
 class RawChunk:
-    """A chunk as another file can take it over: what its header says, its pages as they are, its statistics."""
+    """A chunk that can be copied into another file without decoding: header fields, encoded pages, statistics."""
 
     type: DataType | None
     encoding: Encoding
     compressor: Compressor
-    #: Whether each page has its own statistics.
+    #: True if each page has its own statistics.
     many: bool
     body: memoryview
     statistics: StoredStatistics
@@ -194,7 +197,10 @@ def _encoding(cursor: Cursor) -> Encoding:
 def _read_page(
     cursor: Cursor, end: int, type_: DataType | None, compressor: Compressor, alone: ChunkMeta | None, *, empty: int
 ) -> PageMeta:
-    """The page at the cursor, which moves behind it. `alone`: the chunk, if this is its only page."""
+    """Read the page header at the cursor and move the cursor past the page.
+
+    `alone`: the chunk, if this is its only page.
+    """
     size = cursor.uvar()
     if size == 0:
         if not empty:

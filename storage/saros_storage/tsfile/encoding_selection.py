@@ -3,7 +3,7 @@
 GORILLA removes what neighbouring values share; the remaining bits are not aligned to bytes, so that a compressor finds
 little in them. Values that repeat compress better in PLAIN. Values with few decimals are whole numbers divided by a
 power of ten, whose differences take a few bits each (TS_2DIFF): this halves the files of typical plant data. TS_2DIFF
-is used only where every value reads back bit by bit.
+is used only if every value is restored bit for bit.
 
 The choice is made on the first rows of the chunk (`chosen_encoding`). A trial of all three costs more than writing a
 small chunk. Where many small chunks of a series are written, `EncodingChoices` remembers the choice for the next ones.
@@ -22,17 +22,18 @@ from saros_storage.base.types import FLOATING_TYPES, BoolArray, Compressor, Data
 from saros_storage.encoding import encode, encode_scaled, scaled
 from saros_storage.encoding.compression import compress
 
-#: Enough that what comes again comes in them; of 60 columns of sensors 4,096 told for 3 % more bytes than all would.
+#: Enough rows for repetitions to show: for 60 columns of sensor data, a choice by 4,096 rows cost 3 % more bytes than a
+#: choice by all rows.
 _TRIED_ROWS = 4_096
-#: Of what the others would take, TS_2DIFF may take so much: PLAIN values need not be computed when they are read.
+#: Choose TS_2DIFF only if it is at most this fraction of the smaller alternative: PLAIN values need no decoding.
 _SCALED_SHARE = 0.8
-#: The number of chunks for which a choice serves.
+#: Number of chunks that a choice is used for.
 _CHUNKS_MAX = 16
-#: Series whose choice is remembered.
+#: Maximum number of series whose choice is remembered.
 _SERIES_MAX = 100_000
 
 
-#: (device, measurement, declared encoding, compressor, type, values, which of them are valid) -> encoding of a chunk.
+#: (device, measurement, declared encoding, compressor, type, values, validity mask) -> encoding of a chunk.
 Choose: TypeAlias = Callable[[str, str, Encoding, Compressor, DataType, Values, BoolArray | None], Encoding]
 
 
@@ -50,17 +51,17 @@ def choose_by_trial(
 
 
 class EncodingChoices:
-    """Choices by trial, each of which then serves for some more chunks of its series. Belongs to one thread.
+    """Choices by trial, each reused for the next chunks of its series. Belongs to one thread.
 
-    Sensors seldom change what they are like: a trial for every chunk would take most of the time of a flush.
+    Sensors seldom change their character, and a trial for every chunk would take most of the time of a flush.
     """
 
     def __init__(self) -> None:
-        #: By device and measurement: the encoding, and the number of chunks for which it still serves.
+        #: By device and measurement: the encoding, and the number of chunks that may still use it.
         self._devices: LruCache[str, dict[str, tuple[Encoding, int]]] = LruCache(_SERIES_MAX)
 
     def is_scaled(self, device: str, measurement: str, declared: Encoding, type_: DataType) -> bool:
-        """Whether the next chunk of the series is to be TS_2DIFF if its values allow it; counts as a use."""
+        """Return whether the next chunk of the series should be TS_2DIFF if its values allow it; counts as a use."""
         if not _is_chosen(declared, type_):
             return declared is Encoding.TS_2DIFF
         known = self._devices.get(device) or {}
@@ -93,7 +94,7 @@ class EncodingChoices:
 
 
 def _is_chosen(declared: Encoding, type_: DataType) -> bool:
-    """Whether the writer chooses the encoding of a series."""
+    """Return whether the writer chooses the encoding of a series."""
     return declared is Encoding.GORILLA and type_ in FLOATING_TYPES
 
 
@@ -105,7 +106,7 @@ def _is_scaled(type_: DataType, values: Values, valid: BoolArray | None) -> bool
 def chosen_encoding(
     declared: Encoding, compressor: Compressor, type_: DataType, values: Values, valid: BoolArray | None = None
 ) -> Encoding:
-    """The encoding of a chunk of these values; those that are not `valid` are none."""
+    """Return the encoding for a chunk of these values; without `valid`, all of them are present."""
     if not _is_chosen(declared, type_):
         return declared
     assert isinstance(values, np.ndarray)
@@ -120,6 +121,9 @@ def chosen_encoding(
 
 
 def declared_encoding(found: Encoding, type_: DataType) -> Encoding:
-    """What a series is declared with whose chunks have an encoding: PLAIN and TS_2DIFF may be GORILLA's."""
+    """Return the declared encoding that a series is given from the encoding of its chunks.
+
+    PLAIN and TS_2DIFF may result from a declared GORILLA.
+    """
     chosen = found in (Encoding.PLAIN, Encoding.TS_2DIFF) and type_ in FLOATING_TYPES
     return Encoding.GORILLA if chosen else found

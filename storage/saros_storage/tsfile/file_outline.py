@@ -3,7 +3,7 @@
     DeviceSurvey  root.a.d1, aligned
       SeriesOutline  temp DOUBLE, statistics
         ChunkOutline   at byte 7, GORILLA, LZ4, statistics
-          PageSurvey    at byte 30, 4 100 bytes that grow to 8 000; 1 000 points from 0 to 999
+          PageSurvey    at byte 30, 4 100 bytes that decompress to 8 000; 1 000 points from 0 to 999
 
 The time column of an aligned device is a series without a type. Pure over a mapped file: any thread.
 """
@@ -21,7 +21,7 @@ from saros_storage.tsfile.reader import TsFileReader
 
 @dataclass(frozen=True, slots=True)
 class PageSurvey:
-    """A page: where its bytes start, how many they are and grow to; `statistics` None: it holds nulls only."""
+    """A page: its offset, its stored and decompressed sizes; `statistics` is None if it holds only nulls."""
 
     offset: int
     stored: int
@@ -31,7 +31,7 @@ class PageSurvey:
 
 @dataclass(frozen=True, slots=True)
 class ChunkOutline:
-    """A chunk; of an aligned device it may hold no page and no point."""
+    """A chunk; for an aligned device it may have no pages and no points."""
 
     offset: int
     encoding: Encoding
@@ -46,13 +46,13 @@ class ChunkOutline:
 
     @property
     def size(self) -> int:
-        """Bytes that these grow to."""
+        """Decompressed bytes of its pages."""
         return sum(page.size for page in self.pages)
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesOutline:
-    """A series of a device; `type` None and an empty name: the time column."""
+    """A series of a device; the time column has `type` None and an empty name."""
 
     measurement: str
     type: DataType | None
@@ -70,7 +70,7 @@ class DeviceSurvey:
 
 
 def outline(reader: TsFileReader) -> Iterator[DeviceSurvey]:
-    """All devices, in the file's order. Raises CorruptFile, UnsupportedFile."""
+    """Yield all devices, in the file's order. Raises CorruptFile, UnsupportedFile."""
     for path in reader.devices():
         device = reader.device(path)
         assert device is not None

@@ -1,4 +1,4 @@
-"""Pages of non-aligned series, read by one kernel: LZ4 blocks of values in PLAIN or TS_2DIFF.
+"""Pages of non-aligned series, decompressed and decoded by one kernel: LZ4 blocks of values in PLAIN or TS_2DIFF.
 
 Pure: any thread.
 """
@@ -15,14 +15,14 @@ from saros_storage.encoding import EXACT_POWERS, is_byte_swapped, is_delta_encod
 from saros_storage.kernels.codecs.points import lz4_plain_points, lz4_ts2diff_points
 from saros_storage.tsfile.chunk import ChunkLayout, PageTable
 
-#: Fills an array of numbers from pages that are LZ4 blocks, one page's behind the other's. Answers the pages' times as
-#: they are stored, and how many bytes of each; None if the pages are damaged. The third and fourth argument: bytes of
-#: all pages decompressed, and of none more.
+#: Arguments: the file, the pages, the decompressed bytes of all pages, an upper bound for those of a single page, and
+#: the array that receives the values. Returns the encoded times of all pages, concatenated, and their length per page;
+#: None if the pages are damaged.
 FusedDecoder: TypeAlias = Callable[[memoryview, PageTable, int, int, NumericArray], tuple[ByteArray, Int64Array] | None]
 
 
 def fused_decoder(layout: ChunkLayout) -> FusedDecoder | None:
-    """What reads the pages of such a chunk by one kernel; None: nothing does."""
+    """Return the decoder that reads such a chunk by one kernel; None if there is no kernel for it."""
     if layout.compressor is not Compressor.LZ4 or layout.type is None:
         return None
     if is_byte_swapped(layout.encoding, layout.type):
@@ -67,5 +67,5 @@ def _plain_points(
 
 
 def _blocks(data: memoryview, table: PageTable) -> tuple[ByteArray, Int64Array, Int64Array, Int64Array, Int64Array]:
-    """The compressed pages, where each lies, its bytes so and decompressed, and its rows: what both kernels take."""
+    """Return the arguments of both kernels: the file, and offset, stored size, size and rows of each page."""
     return np.frombuffer(data, np.uint8), table.offsets, table.stored, table.sizes, table.counts

@@ -1,7 +1,7 @@
 """Pages of several non-aligned series whose chunks have the same pages, decoded together.
 
-    s0   page page page      one kernel call for all that are of one   values   s0 s0 s0 | s1 s1 s1 | s2 s2 s2
-    s1   page page page      type, for which there is a kernel         times    known by their bytes, decoded once
+    s0   page page page      one kernel call for all series    values   s0 s0 s0 | s1 s1 s1 | s2 s2 s2
+    s1   page page page      of a type that has a kernel       times    compared as bytes, decoded once
     s2   page page page
 
 The Python cost of a call is shared by many series, and a decoding thread takes the interpreter lock correspondingly
@@ -26,18 +26,18 @@ from saros_storage.tsfile.pages import read_points
 from saros_storage.tsfile.shared_timestamps import decode_times
 from saros_storage.tsfile.structure.format import READ_BYTES_MAX, READ_ROWS_MAX
 
-#: Times, a column for each series, bytes decompressed.
+#: Times, a column for each series, decompressed bytes.
 _Run: TypeAlias = tuple[Int64Array, list[Column], int]
 
 
 class _TimesDiffer(Exception):
-    """Series have other times within pages of the same span, or have stored the same ones otherwise."""
+    """Series have different times within pages of the same span, or equal times encoded differently."""
 
 
 def read_points_together(layouts: Sequence[ChunkLayout], data: memoryview, first: int, stop: int) -> _Run | None:
-    """Pages [first, stop) of chunks that have the same pages (`ChunkLayout.same_pages`); columns in their order.
+    """Return pages [first, stop) of chunks that have the same pages (`ChunkLayout.same_pages`), one column per chunk.
 
-    None if the times differ. Raises CorruptFile, UnsupportedFile.
+    Returns None if the times differ. Raises CorruptFile, UnsupportedFile.
     """
     columns: list[Column | None] = [None] * len(layouts)
     times: list[Int64Array] = []
@@ -57,7 +57,7 @@ def read_points_together(layouts: Sequence[ChunkLayout], data: memoryview, first
 
 
 def _groups(layouts: Sequence[ChunkLayout]) -> Iterable[list[int]]:
-    """Places of the series that one kernel call is for; the others one by one."""
+    """Group the positions of the series by kernel call; series without a kernel are alone in their group."""
     groups: dict[object, list[int]] = {}
     for place, layout in enumerate(layouts):
         read = fused_decoder(layout)
@@ -67,7 +67,7 @@ def _groups(layouts: Sequence[ChunkLayout]) -> Iterable[list[int]]:
 
 
 def _decode_fused(layouts: Sequence[ChunkLayout], data: memoryview, first: int, stop: int) -> _Run | None:
-    """Series of one group; None if there is no kernel for them, they are damaged, or too many at once."""
+    """Decode the series of one group; None if there is no kernel for them, or if they are damaged or too large."""
     read = fused_decoder(layouts[0])
     count, lead = len(layouts), layouts[0].table(first, stop)
     table = PageTable(*np.concatenate([layout.numbers[:, first:stop] for layout in layouts], axis=1))
@@ -97,7 +97,7 @@ def _one_by_one(layouts: Sequence[ChunkLayout], data: memoryview, first: int, st
 
 
 def _same(times: Sequence[Int64Array]) -> Int64Array:
-    """The times that all have."""
+    """Return the times that all series share. Raises _TimesDiffer if they differ."""
     one = times[0]
     if not all(other is one or np.array_equal(other, one) for other in times[1:]):
         raise _TimesDiffer

@@ -5,7 +5,7 @@
     value page          i32 rows | bitmap, first row in the highest bit, 1 = present | values that are present
 
 Arrays are allocated for all pages of a call and filled batch by batch. A batch is as many pages as fit in the
-processor's cache; they are decompressed side by side and decoded by one call. The cost in Python per page limits how
+processor's cache; they are decompressed into one buffer and decoded by one call. The cost in Python per page limits how
 fast files are read, and how well two threads scale: a thread that decodes one page per call takes the interpreter lock
 every 20 us.
 
@@ -48,13 +48,13 @@ from saros_storage.tsfile.fused_decode import fused_decoder
 from saros_storage.tsfile.shared_timestamps import check_bounds, decode_times
 from saros_storage.tsfile.structure.format import READ_BYTES_MAX, READ_ROWS_MAX
 
-#: Decompressed bytes from which a batch is decoded: the pages of a block, about what the second cache holds.
+#: Decompressed bytes of a batch: the pages of a block, about the size of the second-level cache.
 _BATCH_BYTES = 1 << 20
 _ROWS_PREFIX_BYTES = 4
 
 
 def read_points(layout: ChunkLayout, data: memoryview, first: int, stop: int) -> tuple[Int64Array, Column, int]:
-    """Times and values of pages [first, stop) of a non-aligned chunk, and the bytes decompressed."""
+    """Return times and values of pages [first, stop) of a non-aligned chunk, and the number of decompressed bytes."""
     assert layout.type is not None
     table = layout.table(first, stop)
     rows, size = _checked_size(layout, table)
@@ -67,7 +67,7 @@ def read_points(layout: ChunkLayout, data: memoryview, first: int, stop: int) ->
 
 
 def read_times(layout: ChunkLayout, data: memoryview, first: int, stop: int) -> tuple[Int64Array, int]:
-    """Times of pages [first, stop) of a time chunk, and the bytes decompressed."""
+    """Return the times of pages [first, stop) of a time chunk, and the number of decompressed bytes."""
     table = layout.table(first, stop)
     rows, size = _checked_size(layout, table)
     times = np.empty(rows, np.int64)
@@ -88,7 +88,10 @@ def read_times(layout: ChunkLayout, data: memoryview, first: int, stop: int) -> 
 def read_column(
     layout: ChunkLayout, type_: DataType, data: memoryview, time: ChunkLayout, first: int, stop: int
 ) -> tuple[Column, int]:
-    """Values of pages [first, stop) of a value chunk whose time chunk is `time`, and the bytes decompressed."""
+    """Return the values of pages [first, stop) of a value chunk, and the number of decompressed bytes.
+
+    `time` is the layout of its time chunk.
+    """
     times = time.table(first, stop)
     if not layout.pages:
         return Column.nulls(type_, times.rows), 0
@@ -112,14 +115,14 @@ def read_column(
 
 
 def _checked_size(layout: ChunkLayout, table: PageTable) -> tuple[int, int]:
-    """Rows and bytes of the pages."""
+    """Return rows and decompressed bytes of the pages. Raises CorruptFile if they exceed the limits of a read."""
     rows, size = table.rows, table.size
     if rows > READ_ROWS_MAX or size > READ_BYTES_MAX:
         raise layout.corrupt(f"{len(table.counts)} pages of {rows} rows and {size} bytes")
     return rows, size
 
 
-# --- decompressing
+# --- decompression
 
 
 class Batch(NamedTuple):
@@ -133,16 +136,16 @@ class Batch(NamedTuple):
 
     @property
     def data(self) -> memoryview:
-        """The buffer."""
+        """The buffer as a memoryview."""
         return self.stream.data.data
 
     def corrupt(self, reason: str, page: int = 0) -> CorruptFile:
-        """The error for what page i holds."""
+        """Return the error for damaged contents of page number `page`."""
         return CorruptFile(self.layout.file, int(self.table.offsets[page]), reason)
 
 
 def _batches(layout: ChunkLayout, data: memoryview, table: PageTable) -> Iterator[Batch]:
-    """The pages, in order, in batches."""
+    """Yield the pages, in order, in batches."""
     pages, done = len(table.sizes), 0
     if pages and layout.compressor is Compressor.UNCOMPRESSED:
         base = int(table.offsets[0])
@@ -170,11 +173,11 @@ def _decompress(layout: ChunkLayout, data: memoryview, table: PageTable) -> Batc
     return Batch(layout, table, Stream(buffer), ends - table.sizes, ends)
 
 
-# --- pages of a chunk that is not aligned
+# --- pages of a non-aligned chunk
 
 
 class _Points(NamedTuple):
-    """What pages hold: times as they are stored, one page's behind the other's, their bytes of each; values."""
+    """Decoded pages: their encoded times, concatenated; the length of each page's times; their values."""
 
     times: bytes
     lengths: Int64Array
@@ -182,7 +185,10 @@ class _Points(NamedTuple):
 
 
 def _fused_points(layout: ChunkLayout, data: memoryview, table: PageTable, rows: int, size: int) -> _Points | None:
-    """The pages by one kernel, if there is one for them; None, too, if they are damaged: `_any_points` tells how."""
+    """Read the pages by one kernel; None if there is no kernel for them, or if they are damaged.
+
+    For damaged pages, `_any_points` finds the reason.
+    """
     read = fused_decoder(layout)
     if read is None or layout.type is None:
         return None
@@ -192,7 +198,7 @@ def _fused_points(layout: ChunkLayout, data: memoryview, table: PageTable, rows:
 
 
 def _any_points(layout: ChunkLayout, data: memoryview, table: PageTable, rows: int) -> _Points:
-    """The pages, whatever they are compressed and encoded with."""
+    """Read the pages, whatever their compression and encoding."""
     assert layout.type is not None
     sink = _sink(layout.type, rows)
     streams: list[memoryview] = []
@@ -205,7 +211,7 @@ def _any_points(layout: ChunkLayout, data: memoryview, table: PageTable, rows: i
 
 
 def _sections(batch: Batch) -> tuple[Int64Array, Int64Array]:
-    """Where the times and the values of each page of a non-aligned chunk start."""
+    """Return where the times and the values of each page of a non-aligned chunk start."""
     times, values = np.empty_like(batch.starts), np.empty_like(batch.starts)
     found = point_sections(batch.stream.data, batch.starts, batch.ends, times, values)
     if found < len(times):
@@ -213,11 +219,11 @@ def _sections(batch: Batch) -> tuple[Int64Array, Int64Array]:
     return times, values
 
 
-# --- which rows are present
+# --- presence of rows
 
 
 def _read_bitmaps(batch: Batch, rows: list[int]) -> tuple[list[bytes], Int64Array]:
-    """Bitmap of each page, and where its values start."""
+    """Return the bitmap of each page, and where its values start."""
     bitmaps: list[bytes] = []
     starts: list[int] = []
     buffer = batch.data
@@ -237,12 +243,12 @@ def _read_bitmaps(batch: Batch, rows: list[int]) -> tuple[list[bytes], Int64Arra
 
 @lru_cache(maxsize=1024)
 def full_bitmap(rows: int) -> bytes:
-    """The bitmap of `rows` rows that are all present."""
+    """Return the bitmap of `rows` rows that are all present."""
     return np.packbits(np.ones(rows, np.bool_)).tobytes()
 
 
 def _present(bitmaps: list[bytes], rows: list[int]) -> BoolArray | None:
-    """The mask of all pages' rows, or None if all are present."""
+    """Return the mask of all pages' rows, or None if all are present."""
     if all(bitmap == full_bitmap(count) for bitmap, count in zip(bitmaps, rows, strict=True)):
         return None
     masks = [np.unpackbits(np.frombuffer(b, np.uint8), count=n) for b, n in zip(bitmaps, rows, strict=True)]
@@ -260,7 +266,7 @@ def _present_counts(mask: BoolArray, rows: list[int]) -> list[int]:
 
 
 class _Sink(Protocol):
-    """Takes the values of batch after batch, and is a column in the end."""
+    """Collects the values of successive batches into a column."""
 
     def add(self, batch: Batch, starts: Int64Array) -> None:
         """Append pages without nulls; the values of page i start at `starts[i]`."""
@@ -271,7 +277,7 @@ class _Sink(Protocol):
         ...
 
     def column(self) -> Column:
-        """All that was added."""
+        """Return everything added, as a column."""
         ...
 
 
@@ -280,21 +286,21 @@ def _sink(type_: DataType, rows: int) -> _Sink:
 
 
 class _Mask:
-    """Which rows are present; made when the first null comes."""
+    """A mask of present rows, allocated when the first null arrives."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
         self.bits: BoolArray | None = None
 
     def put(self, start: int, part: BoolArray) -> None:
-        """Rows from `start` on are present as `part` says; others stay present."""
+        """Set the presence of rows from `start` on to `part`; other rows stay present."""
         if self.bits is None:
             self.bits = np.ones(self._rows, np.bool_)
         self.bits[start : start + len(part)] = part
 
 
 class _NumberSink:
-    """Decodes into one array."""
+    """A sink that decodes numbers into one array."""
 
     def __init__(self, type_: DataType, rows: int) -> None:
         self._type = type_
@@ -324,7 +330,7 @@ class _NumberSink:
 
 
 class _TextSink:
-    """Decodes page by page, and joins in the end."""
+    """A sink that decodes texts page by page and concatenates them at the end."""
 
     def __init__(self, type_: DataType, rows: int) -> None:
         self._type = type_
@@ -360,7 +366,7 @@ class _TextSink:
 
 
 def _scatter(values: TextArray, mask: BoolArray) -> TextArray:
-    """Put the values of the present rows into their places; the others are empty."""
+    """Put the values of the present rows in their places; the other rows are empty."""
     lengths = np.zeros(len(mask), np.int32)
     lengths[mask] = np.diff(values.offsets)
     offsets = np.zeros(len(mask) + 1, np.int32)
@@ -369,7 +375,7 @@ def _scatter(values: TextArray, mask: BoolArray) -> TextArray:
 
 
 def _decode_into(batch: Batch, encoding: Encoding, type_: DataType, starts: Int64Array, out: NumericArray) -> None:
-    """Decode the pages that have points, whose values begin at `starts`, into `out`, all in one call."""
+    """Decode the pages that have points into `out` by one call; the values of page i begin at `starts[i]`."""
     if not len(out):
         return
     ends, counts = batch.ends, batch.table.counts

@@ -4,8 +4,8 @@ Opening reads the tail only. A device is found by binary search through the inde
 chunks are kept in bounded caches, so that a query that reads a series again pays only for its pages. Decoded pages are
 not kept here (see `chunk_cache`).
 
-Names are returned in canonical form, however the file spells them. In files of other writers, whose spelling may
-differ, a device that is not found directly is looked up in a list of all devices, which is built when first needed.
+Names are returned in canonical form, regardless of their spelling in the file. In files of other writers, whose
+spelling may differ, a device that is not found directly is looked up in a list of all devices, built on first use.
 
 Thread-safe: caches have locks, everything else is immutable. The mapping lives as long as this reader or anything that
 it returned.
@@ -30,15 +30,15 @@ from saros_storage.tsfile.structure.index import Span
 from saros_storage.tsfile.structure.metadata import OWN_PROPERTY, FileMetadata, read_metadata
 from saros_storage.tsfile.structure.statistics import StoredStatistics
 
-#: Series and chunks in the cached device indexes of one file: some 10 MB.
+#: Maximum series and chunks in the cached device indexes of one file: some 10 MB.
 _CACHED_CHUNKS_MAX = 20_000
-#: Pages in the cached chunk layouts of one file: some 10 MB.
+#: Maximum pages in the cached chunk layouts of one file: some 10 MB.
 _CACHED_PAGES_MAX = 20_000
 _serials = itertools.count()
 
 
 class TsFileReader:
-    """An open file. Raises CorruptFile and UnsupportedFile, when made and in every method."""
+    """An open TsFile. The constructor and all methods raise CorruptFile and UnsupportedFile."""
 
     def __init__(self, path: str, data: memoryview) -> None:
         self._path = path
@@ -47,7 +47,7 @@ class TsFileReader:
         self._metadata, self._tree = read_metadata(path, data)
         self._devices: LruCache[str, DeviceIndex] = LruCache(_CACHED_CHUNKS_MAX)
         self._layouts: LruCache[int, ChunkLayout] = LruCache(_CACHED_PAGES_MAX)
-        #: Root measurement nodes by canonical path; None until a look-up in a foreign file fails.
+        #: Root measurement nodes by canonical path; None until a lookup in a foreign file fails.
         self._spelled: dict[str, Span] | None = None
 
     @property
@@ -62,7 +62,7 @@ class TsFileReader:
 
     @property
     def metadata(self) -> FileMetadata:
-        """Version, properties, where the index is."""
+        """Version, properties, and the end of the data area."""
         return self._metadata
 
     def devices(self) -> Iterator[str]:
@@ -133,7 +133,7 @@ class TsFileReader:
         return [self.layout(device, device.series[measurement], chunk) for measurement in measurements]
 
     def layout(self, device: DeviceIndex, series: SeriesIndex, chunk: int) -> ChunkLayout:
-        """Header and pages of a chunk of `series`, which is one of the device's or its time column; cached."""
+        """Return header and pages of a chunk of `series`, one of the device's series or its time column; cached."""
         meta = series.chunks[chunk]
         layout = self._layouts.get(meta.offset)
         if layout is None:
@@ -143,12 +143,12 @@ class TsFileReader:
         return layout
 
     def stored(self, device: str) -> dict[str, list[StoredStatistics]]:
-        """Statistics of a device's chunks, for `raw`: by measurement, the time column's under ""."""
+        """Return the statistics of a device's chunks, for `raw`, by measurement; the time column is under ""."""
         span = self._find(device)
         return {} if span is None else read_stored(self._cursors(span), self._metadata.data_end)
 
     def raw(self, device: DeviceIndex, measurement: str, chunk: int, statistics: StoredStatistics) -> RawChunk:
-        """A chunk without decoding it; of an aligned device's time column if `measurement` is empty."""
+        """Return a chunk without decoding it; an empty `measurement` is the time column of an aligned device."""
         time = None if device.time is None else self.layout(device, device.time, chunk)
         if time is None:
             layout = self.layout(device, device.series[measurement], chunk)
@@ -180,12 +180,12 @@ class TsFileReader:
         return read_device(device, self._cursors(span), self._metadata.data_end)
 
     def _cursors(self, device: Span) -> list[Cursor]:
-        """At the runs of TimeseriesMetadata of a device."""
+        """Return cursors at the device's runs of TimeseriesMetadata."""
         spans = self._tree.series_spans(device)
         return [Cursor(self._path, self._data[s.start : s.end], s.start) for s in spans]
 
 
 def _spans_as_one(pages: Sequence[PageSpan]) -> PageSpan:
-    """A page of each of several series, all of the same count and span."""
+    """Combine a page of each of several series, all with the same count and time span."""
     lead = pages[0]
     return PageSpan(lead.start, lead.end, lead.count, tuple([page.statistics[0] for page in pages]))

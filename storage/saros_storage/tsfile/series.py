@@ -4,7 +4,7 @@
 
 Bit 0 of the type says that there are several chunks, each with its own statistics; the statistics of a single chunk are
 those of the series. The time column of an aligned device comes first and is recognised by its data type (some writers
-leave out the mask).
+omit the mask).
 
 Pure: any thread.
 """
@@ -32,7 +32,7 @@ def encode_series(
     series: StoredStatistics,
     chunks: Sequence[tuple[int, StoredStatistics]],
 ) -> bytes:
-    """A TimeseriesMetadata; `type_` None is the time column."""
+    """Encode a TimeseriesMetadata; `type_` None is the time column."""
     many = len(chunks) > 1
     if many:
         listed = b"".join([i64(offset) + stats.encode(type_, chunk) for offset, chunk in chunks])
@@ -43,7 +43,7 @@ def encode_series(
 
 
 def decode_type(cursor: Cursor) -> DataType | None:
-    """A data type byte; None is the time column's. Raises UnsupportedFile."""
+    """Read a data type byte; None is the time column's type. Raises UnsupportedFile."""
     number = cursor.u8()
     if number == VECTOR_TYPE:
         return None
@@ -54,7 +54,7 @@ def decode_type(cursor: Cursor) -> DataType | None:
 
 
 def read_device(device: str, cursors: Iterable[Cursor], data_end: int) -> DeviceIndex:
-    """The index of a device from its runs of TimeseriesMetadata. Raises CorruptFile, UnsupportedFile."""
+    """Read the index of a device from its runs of TimeseriesMetadata. Raises CorruptFile, UnsupportedFile."""
     time: SeriesIndex | None = None
     series: dict[str, SeriesIndex] = {}
     for cursor in cursors:
@@ -76,7 +76,7 @@ def read_device(device: str, cursors: Iterable[Cursor], data_end: int) -> Device
 
 
 def read_stored(cursors: Iterable[Cursor], data_end: int) -> dict[str, list[StoredStatistics]]:
-    """By series (the time column: ""), the statistics of each chunk as they are stored: what a copy takes over."""
+    """Read the stored statistics of each chunk by series (the time column: ""), for copying chunks to another file."""
     found: dict[str, list[StoredStatistics]] = {}
     for cursor in cursors:
         while cursor.rest:

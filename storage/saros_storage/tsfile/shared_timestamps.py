@@ -2,14 +2,14 @@
 
 Each non-aligned series stores its own times, which are mostly the same as those of the series before it:
 
-    s0  [times a][values]   s1  [times a][values]   s2  [times b][values]      a is decoded once, b is another
+    s0  [times a][values]   s1  [times a][values]   s2  [times b][values]      a is decoded once, b separately
 
 Recently decoded times are recognised by their stored bytes. The comparison is cheap where the bytes are equal, since
-times at even distances take a few bytes per 128 rows, and cheaper still where they differ, which shows at once. A join
-of such series gets one shared array, and has no times to compare.
+times at regular intervals take a few bytes per 128 rows, and cheaper still where they differ, because the first
+difference ends it. A join of such series gets one shared array, and has no times to compare.
 
-A series is read run by run, and the next one again from its beginning. So the cache keeps the runs of a whole series,
-or of a few that are read side by side.
+A series is read run by run, and the next series again from its beginning. Therefore the cache keeps the runs of a whole
+series, or of a few that are read side by side.
 
 Any thread: two threads that decode the same times at once may both do the work.
 """
@@ -27,9 +27,9 @@ from saros_storage.kernels.codecs.bit_reader import Stream
 from saros_storage.kernels.codecs.points import pages_span
 from saros_storage.kernels.merge import rises
 
-#: Some four million times at even distances: of two series side by side, two million each.
+#: Room for some four million times at regular intervals: for two series read side by side, two million each.
 _BYTES_MAX = 32 << 20
-#: Runs of more rows than a block has are not kept.
+#: Runs with more rows than a block are not cached.
 _ROWS_MAX = 1 << 17
 
 
@@ -39,16 +39,17 @@ class _CachedTimes:
     times: Int64Array
 
 
-#: By what is known of each page: bytes, rows, first and last time. Weights are bytes.
+#: By the shape of a run: sizes, counts, first and last times of its pages. Weights are bytes.
 _recent: LruCache[bytes, _CachedTimes] = LruCache(_BYTES_MAX)
 
 
 def decode_times(
     stream: bytes, sizes: Int64Array, counts: Int64Array, firsts: Int64Array, lasts: Int64Array
 ) -> Int64Array:
-    """Times of pages of so many bytes of the stream, and rows, one behind the other; not to be written to.
+    """Decode the times of pages concatenated in `stream`, given the encoded size and the count of each page.
 
-    Raises DecodeError: damaged, not strictly rising, or pages that do not begin and end with these times.
+    The result is shared and read-only. Raises DecodeError if the stream is damaged, the times do not rise strictly, or
+    a page does not begin and end with its times in `firsts` and `lasts`.
     """
     shape = b"".join([numbers.tobytes() for numbers in (sizes, counts, firsts, lasts)])
     known = _recent.get(shape)
@@ -62,7 +63,7 @@ def decode_times(
 
 
 def check_bounds(times: Int64Array, counts: Int64Array, firsts: Int64Array, lasts: Int64Array) -> None:
-    """Raise DecodeError unless pages of so many times begin and end with those."""
+    """Raise DecodeError unless each page, of `counts` times, begins and ends with its times in `firsts` and `lasts`."""
     if not pages_span(times, counts, firsts, lasts):
         raise DecodeError("the times are not those that the statistics say")
 

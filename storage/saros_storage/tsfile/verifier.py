@@ -1,13 +1,13 @@
 """Check a TsFile: decode every page, and recompute every statistic.
 
-    page     rows, first and last time, bitmap         checked by whoever decodes it (`pages`)
-             first, last, least, greatest, sum         counted here, and held against what the page says
-    chunk    the same of its pages together            against what the index says
-    series   the same of its chunks together           against what the index says
+    page     rows, first and last time, bitmap         checked by the decoder (`pages`)
+             first, last, least, greatest, sum         recomputed here, and compared with the page's statistics
+    chunk    the same over all its pages               compared with the index
+    series   the same over all its chunks              compared with the index
 
-TsFile has no checksums, so a file that passes all this may still differ from what was once written. A problem ends the
-check of its series; the other series are still checked. Sums of floats are compared within the tolerance that the order
-of summing requires. Extremes are not compared where a value is NaN, which writers treat differently.
+TsFile has no checksums, so a file that passes all checks may still differ from the data originally written. A problem
+ends the check of its series; the other series are still checked. Sums of floats are compared within the tolerance that
+the order of summing requires. Extremes are not compared where a value is NaN, which writers treat differently.
 
 Pure over a mapped file: any thread. Memory: the decoded size of a run of pages.
 """
@@ -29,18 +29,18 @@ from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.structure import statistics as stats
 from saros_storage.tsfile.structure.statistics import NOTHING, StoredStatistics
 
-#: Rows decoded at a time: they stay in the processor's cache, and in memory that was just given back.
+#: Rows decoded at a time: few enough to stay in the processor's cache and to reuse memory that was just freed.
 _RUN_ROWS = 50_000
-#: A file in which everything is wrong is described well enough by so many.
+#: Maximum number of problems reported; more would not describe a ruined file better.
 PROBLEMS_MAX = 1_000
-#: Of a sum's largest possible value: far above what the order of summing makes, far below one wrong value in a page.
+#: Relative to the largest possible sum: far above the effect of summing order, far below one wrong value in a page.
 _SUM_TOLERANCE = 1e-6
 Problem = CorruptFile | UnsupportedFile
 
 
 @dataclass(slots=True)
 class CheckResult:
-    """What was looked at, and what is wrong with it: at most `PROBLEMS_MAX`."""
+    """The result of a check: how much was checked, and at most `PROBLEMS_MAX` problems."""
 
     devices: int = 0
     series: int = 0
@@ -51,7 +51,7 @@ class CheckResult:
 
 
 def check_tsfile(path: str, data: memoryview) -> CheckResult:
-    """Check a whole file."""
+    """Check a whole file. Damage is reported in the result, not raised."""
     try:
         check = _Check(TsFileReader(path, data))
     except (CorruptFile, UnsupportedFile) as error:
@@ -64,14 +64,14 @@ def check_tsfile(path: str, data: memoryview) -> CheckResult:
 
 
 class _Check:
-    """One file's check."""
+    """The check of one file."""
 
     def __init__(self, reader: TsFileReader) -> None:
         self._reader = reader
         self.result = CheckResult()
 
     def problems(self) -> Iterator[Problem]:
-        """Look at everything; yields what is wrong as it is found."""
+        """Check everything, yielding problems as they are found."""
         try:
             names = list(self._reader.devices())
         except (CorruptFile, UnsupportedFile) as error:
@@ -107,7 +107,7 @@ class _Check:
         self._compare(at, f"the index of {name}", type_, stats.merge(known), series.statistics)
 
     def _count_chunk(self, device: DeviceIndex, series: SeriesIndex, chunk: int) -> StoredStatistics:
-        """Statistics of a chunk's points, having compared those of its pages."""
+        """Compare the statistics of a chunk's pages with their points, and return those of the whole chunk."""
         names = () if series is device.time else (series.measurement,)
         pages = self._reader.layout(device, series, chunk).pages
         if not pages:
@@ -128,7 +128,7 @@ class _Check:
     def _compare(
         self, offset: int, what: str, type_: DataType | None, counted: StoredStatistics, told: Statistics | None
     ) -> None:
-        """Raise CorruptFile where the file tells other statistics than its points have."""
+        """Raise CorruptFile if the stored statistics differ from those of the points."""
         found = stats.reader_statistics(type_, counted)
         if found == told:
             return
@@ -144,7 +144,7 @@ class _Check:
 
 
 def _count(rows: Block, counts: Sequence[int]) -> list[StoredStatistics]:
-    """Statistics of the points of pages with so many rows: of the only column, or of the times."""
+    """Return the statistics of each page, given its row count, of the only column or else of the times."""
     if rows.columns:
         return stats.of_pages(rows.columns[0].type, rows.times, rows.columns[0], counts)
     stops = np.cumsum(counts).tolist()
@@ -152,7 +152,7 @@ def _count(rows: Block, counts: Sequence[int]) -> list[StoredStatistics]:
 
 
 def _runs(spans: Sequence[PageSpan]) -> Iterator[tuple[int, int]]:
-    """Bounds of runs of pages that are decoded in one go."""
+    """Yield bounds of runs of pages that are decoded at once."""
     first, rows = 0, 0
     for number, span in enumerate(spans):
         if rows and rows + span.count > _RUN_ROWS:

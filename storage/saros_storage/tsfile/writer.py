@@ -10,9 +10,8 @@ The caller keeps these rules (asserted): a device is either aligned or not; time
 one call for a series (or an aligned device) to the next. The chunks of a device should be written one after another.
 
 The columns of an aligned device pair with its time column chunk by chunk, so each must have as many chunks as the time
-column. A column that a call leaves out gets an empty chunk there. A column that first appears late gets its missing
-empty chunks in a chunk group of their own, just before that of the call. Neither happens if every call gives all
-columns.
+column. A column that a call omits gets an empty chunk there. A column that first appears late gets its missing empty
+chunks in a chunk group of their own, just before that of the call. Neither happens if every call gives all columns.
 
 Where GORILLA is declared, the writer may choose PLAIN or TS_2DIFF (`encoding_selection.py`); each chunk names its
 encoding.
@@ -70,16 +69,16 @@ from saros_storage.tsfile.structure.metadata import encode_metadata
 from saros_storage.tsfile.structure.statistics import NOTHING, StoredStatistics
 
 DEFAULT_PAGE_ROWS = 10_000
-#: Texts of a page may sum up to this much (a single longer text still makes a page).
+#: Maximum bytes of text in a page (a single longer text still makes a page).
 PAGE_TEXT_BYTES_MAX = 1 << 20
-#: Encoded bytes that wait for the next write to the file.
+#: Encoded bytes that are buffered before the next write to the file.
 _BATCH_BYTES = 1 << 20
 _TIME_NAME = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlignedColumn:
-    """One column of an aligned chunk group; `column.type` is `type`."""
+    """One column of an aligned chunk group; `column.type` equals `type`."""
 
     measurement: str
     type: DataType
@@ -90,7 +89,7 @@ class AlignedColumn:
 
 @dataclass(frozen=True, slots=True)
 class TsFileSummary:
-    """What was written: bytes, CRC-32 of all of them, and what each device spans in time."""
+    """A finished file: its size in bytes, its CRC-32, and the time span of each device."""
 
     size: int
     crc32: int
@@ -98,10 +97,10 @@ class TsFileSummary:
 
 
 class TsFileWriter:
-    """See the module."""
+    """Writes the chunks of one TsFile, then its index and tail."""
 
     def __init__(self, file: File, *, page_rows: int = DEFAULT_PAGE_ROWS, choose: Choose = choose_by_trial) -> None:
-        """`choose`: the encoding of each chunk that is not given as an encoded page."""
+        """Start a file. `choose` selects the encoding of each chunk, except those given as an encoded page."""
         assert page_rows > 0
         self._choose = choose
         self._out = _Output(file)
@@ -109,16 +108,16 @@ class TsFileWriter:
         self._devices: dict[str, _Device] = {}
         #: The device of the chunk group being written.
         self._group: _Device | None = None
-        #: Measurements in that chunk group, of a non-aligned device.
+        #: Measurements already in that chunk group, for a non-aligned device.
         self._in_group: set[str] = set()
-        #: The times of the chunk of a series that was written last, and by first and last row what they are on a page.
+        #: The times of the most recent chunk of a series, and their encoded form by first and last row of the page.
         self._times: Int64Array | None = None
         self._encoded_times: dict[tuple[int, int], bytes] = {}
         self._out.add(MAGIC, bytes((VERSION_4,)))
 
     @property
     def position(self) -> int:
-        """Bytes written so far: what a caller that cuts files by size looks at."""
+        """Number of bytes written, buffered ones included; callers use it to limit file sizes."""
         return self._out.position
 
     def write_series(
@@ -131,9 +130,10 @@ class TsFileWriter:
         times: Int64Array,
         values: Values,
     ) -> Statistics:
-        """Write one chunk of a non-aligned device: at least one point, no nulls. Statistics of the chunk.
+        """Write one chunk of a non-aligned device and return its statistics: at least one point, no nulls.
 
-        Times that are the array of the call before are not encoded again: arrays must not change.
+        If `times` is the same array as in the previous call, its encoded form is reused, so arrays must not be
+        modified.
         """
         assert len(times) == len(values) > 0
         entry = self._begin(device, measurement, times)
@@ -160,7 +160,7 @@ class TsFileWriter:
         values: bytes,
         statistics: StoredStatistics,
     ) -> None:
-        """Write one chunk of a non-aligned device that is a page: its values, encoded, and their statistics.
+        """Write one chunk of a non-aligned device that is a single page, given its encoded values and their statistics.
 
         At most `page_rows` points. For `times` see `write_series`.
         """
@@ -183,7 +183,7 @@ class TsFileWriter:
         return entry
 
     def _times_of_page(self, times: Int64Array, start: int, stop: int) -> bytes:
-        """Return the encoded times of rows [start, stop) of the chunk, preceded by their size: how a page begins."""
+        """Return the first part of a page: the encoded times of rows [start, stop) of the chunk, with their size."""
         head = self._encoded_times.get((start, stop))
         if head is None:
             encoded = encode_times(times)
@@ -215,7 +215,7 @@ class TsFileWriter:
             self._write_chunk(entry, series.header, [])
 
     def copy_series(self, device: str, measurement: str, chunk: RawChunk) -> None:
-        """Take over a chunk of a non-aligned device as it is: with points, behind what the series has."""
+        """Append a chunk of a non-aligned device unchanged; it has points, all later than the series' last one."""
         entry = self._device(device, aligned=False)
         if self._group is not entry or measurement in self._in_group:
             self._start_group(entry)
@@ -223,7 +223,7 @@ class TsFileWriter:
         self._copy_chunk(entry, measurement, 0, chunk)
 
     def copy_aligned(self, device: str, time: RawChunk, columns: Sequence[tuple[str, RawChunk]]) -> None:
-        """Take over a chunk group of an aligned device as it is: chunks of the time column and of (named) columns."""
+        """Append a chunk group of an aligned device unchanged: chunks of the time column and of the named columns."""
         entry = self._device(device, aligned=True)
         self._add_missing(entry, [_raw_header(name, chunk, VALUE_MASK) for name, chunk in columns])
         self._start_group(entry)
@@ -239,7 +239,7 @@ class TsFileWriter:
         self._out.add(header.encode(len(chunk.body), many=chunk.many), chunk.body)
 
     def finish(self) -> TsFileSummary:
-        """Write index and tail. The writer is of no use afterwards; the file is neither synced nor closed."""
+        """Write index and tail. No other method may be called afterwards; the file is neither synced nor closed."""
         out = self._out
         separator = out.position
         out.add(bytes((Marker.SEPARATOR,)))
@@ -264,7 +264,7 @@ class TsFileWriter:
         self._in_group.clear()
 
     def _add_missing(self, device: _Device, columns: Iterable[_Header]) -> None:
-        """Empty chunks for columns that appear late: one for each chunk that the time column already has."""
+        """Write empty chunks for columns that appear late, one for each existing chunk of the time column."""
         groups = device.groups
         late = [header for header in columns if groups and header.measurement not in device.series]
         if late:
@@ -323,7 +323,7 @@ class TsFileWriter:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """An encoded page; size 0 (uncompressed) is one without points."""
+    """An encoded page; an uncompressed `size` of 0 is a page without points."""
 
     statistics: StoredStatistics
     size: int
@@ -332,7 +332,7 @@ class _Page:
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """What a chunk's header says; `type` None is the time column."""
+    """The fields of a chunk's header; `type` None is the time column."""
 
     measurement: str
     type: DataType | None
@@ -341,7 +341,7 @@ class _Header:
     mask: int
 
     def encode(self, size: int, *, many: bool) -> bytes:
-        """The header's bytes, for `size` bytes of pages."""
+        """Return the header's bytes, for `size` bytes of pages."""
         marker = self.mask | (MANY_PAGES if many else ONE_PAGE)
         type_ = VECTOR_TYPE if self.type is None else self.type
         ids = bytes((type_, self.compressor, self.encoding))
@@ -357,14 +357,14 @@ def _raw_header(name: str, chunk: RawChunk, mask: int) -> _Header:
 
 
 class _Series:
-    """What the index will say of one series."""
+    """The index entry of one series, while the file is being written."""
 
     def __init__(self, header: _Header) -> None:
-        #: Of the last chunk.
+        #: Header of the last chunk.
         self.header = header
         #: Offset and statistics of each chunk.
         self.chunks: list[tuple[int, StoredStatistics]] = []
-        #: Last time written, None before the first point.
+        #: Last time written; None before the first point.
         self.last: int | None = None
 
     def add(self, header: _Header, offset: int, chunk: StoredStatistics) -> None:
@@ -382,7 +382,7 @@ class _Series:
 
 
 class _Device:
-    """The series of one device."""
+    """The index entries of one device, while the file is being written."""
 
     def __init__(self, segments: Segments, *, aligned: bool) -> None:
         self.segments = segments
@@ -391,7 +391,7 @@ class _Device:
 
     @property
     def groups(self) -> int:
-        """Chunks of the time column."""
+        """Number of chunks of the time column."""
         time = self.series.get(_TIME_NAME)
         return len(time.chunks) if time else 0
 
@@ -402,21 +402,21 @@ class _Device:
         series.add(header, offset, chunk)
 
     def missing(self) -> list[_Series]:
-        """Columns that have fewer chunks than the time column."""
+        """Return the columns that have fewer chunks than the time column."""
         return [s for s in self.series.values() if len(s.chunks) < self.groups]
 
     def span(self) -> DeviceSpan:
-        """First and last time of the device."""
+        """Return the first and last time of the device."""
         chunks = [c for s in self.series.values() for _, c in s.chunks if c.count]
         return DeviceSpan(min(c.start for c in chunks), max(c.end for c in chunks))
 
     def encode_series(self) -> list[tuple[str, bytes]]:
-        """(name, TimeseriesMetadata) in the file's order; the time column's empty name is the least."""
+        """Return (name, TimeseriesMetadata) in the file's order; the time column's empty name comes first."""
         return [(name, self.series[name].encode()) for name in sorted(self.series, key=name_key)]
 
 
 def _cut(rows: int, page_rows: int, values: Iterable[Values]) -> list[tuple[int, int]]:
-    """Bounds of pages: at most `page_rows` rows, and about `PAGE_TEXT_BYTES_MAX` bytes of each text column."""
+    """Return page bounds: up to `page_rows` rows and about `PAGE_TEXT_BYTES_MAX` bytes of each text column a page."""
     texts = [v.offsets for v in values if isinstance(v, TextArray)]
     texts = [t for t in texts if int(t[-1]) - int(t[0]) > PAGE_TEXT_BYTES_MAX]
     if not texts:
@@ -443,18 +443,18 @@ def _slice(times: Int64Array, values: Values, start: int, stop: int) -> tuple[In
 
 
 class _Output:
-    """Gathers what is written, and keeps position and checksum."""
+    """Buffers parts for the file and keeps track of position and checksum."""
 
     def __init__(self, file: File) -> None:
         self._file = file
         self._parts: list[bytes | memoryview] = []
         self._waiting_bytes = 0
         self.position = 0
-        #: Of all bytes handed to the file.
+        #: CRC-32 of all bytes handed to the file.
         self.crc32 = 0
 
     def add(self, *parts: bytes | memoryview) -> None:
-        """Append the parts; they may not change before the next batch is written."""
+        """Append the parts, which must not change before the next batch is written."""
         size = sum(map(len, parts))
         self._parts += parts
         self.position += size
@@ -463,7 +463,7 @@ class _Output:
             self.flush()
 
     def flush(self) -> None:
-        """Hand over to the file what waits."""
+        """Write the buffered parts to the file."""
         batch = b"".join(self._parts)
         self._parts.clear()
         self._waiting_bytes = 0

@@ -1,1 +1,1 @@
-"""The structures of a TsFile and their bytes: primitives, device ids, statistics, filter, index, tail."""
+"""The structures of a TsFile and their bytes: primitives, device ids, statistics, bloom filter, index, tail."""

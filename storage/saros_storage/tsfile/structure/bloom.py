@@ -28,7 +28,7 @@ _C2 = 0x4CF5AD432745937F
 
 @dataclass(frozen=True, slots=True)
 class BloomFilter:
-    """`bits` LSB-first within bytes, trailing zero bytes dropped."""
+    """A bloom filter. `bits` are LSB-first within bytes, without trailing zero bytes; `size` is the number of bits."""
 
     bits: bytes
     size: int
@@ -36,7 +36,7 @@ class BloomFilter:
 
     @staticmethod
     def of(keys: Sequence[str]) -> BloomFilter:
-        """A filter holding the keys; those beyond ASCII count twice, since they set twice the bits."""
+        """Build a filter of the keys; non-ASCII keys count twice, since they set twice as many bits."""
         count = len(keys) + sum(not key.isascii() for key in keys)
         size = max(_BITS_MIN, int(-count * math.log(_ERROR_RATE) / math.log(2) ** 2) + 1)
         hashes = min(_HASHES_MAX, int(-math.log(_ERROR_RATE) / math.log(2)) + 1)
@@ -67,7 +67,7 @@ def _index(total: int, size: int) -> int:
 
 
 def signed_tail_hash(raw: bytes, seed: int) -> int:
-    """h1 + h2 of MurmurHash3 x64-128 in the variant that sign-extends the tail's bytes (mod 2**64)."""
+    """Return h1 + h2 (mod 2**64) of MurmurHash3 x64-128 in the variant that sign-extends the tail's bytes."""
     h1 = h2 = seed
     blocks = len(raw) // 16 * 16
     for start in range(0, blocks, 16):
@@ -90,7 +90,7 @@ def signed_tail_hash(raw: bytes, seed: int) -> int:
 
 
 def _signed_word(tail: bytes) -> int:
-    """Little-endian word whose bytes are sign-extended to 64 bits before they are shifted in by xor."""
+    """Return a little-endian word whose bytes are sign-extended to 64 bits before they are combined by xor."""
     word = 0
     for i, byte in enumerate(tail):
         word ^= (byte - 256 if byte > 127 else byte) << (8 * i)

@@ -1,13 +1,13 @@
-"""Device path <-> the segments under which a file knows the device, and the order of names in a file.
+"""Conversion between device paths and the segments that identify a device in a file, and the order of names in a file.
 
-    canonical path       segments (v4)                  why
+    canonical path       segments (v4)                  rule
     root.sg.d1           ("root.sg", "d1")              up to 3 nodes: all but the last, then the last
     root.a.b.c.d         ("root.a.b", "c", "d")         more: the first 3 joined, then one segment per node
     root.`a.b`.d         ("root.`a.b`", "d")            a back-quoted node is one node
     weather.`north 1`    ("weather", "north 1")         table model: table name, then tag values; null reads as `null`
 
-A v3 file keeps the whole path as its single segment. Names are ordered by UTF-16 code units, as Java compares strings,
-segment by segment, null first, a prefix before what it begins.
+A v3 file stores the whole path as its single segment. Names are ordered by UTF-16 code units, as Java compares strings,
+segment by segment, null first, a prefix before its extensions.
 
 Pure: any thread.
 """
@@ -25,16 +25,16 @@ from saros_storage.tsfile.structure.format import Cursor, uvar, vstr
 Segments = tuple[str | None, ...]
 
 _NODE = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
-#: Text that is canonical as it stands: plain ASCII identifiers, joined by dots.
+#: Text that is already canonical: plain ASCII identifiers, joined by dots.
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
-#: Nodes that go into the first segment of a device id.
+#: Maximum number of nodes that are joined into the first segment of a device id.
 _JOINED_NODES = 3
-#: What a null tag value is called in a path.
+#: The node that stands for a null tag value in a path.
 _NULL_NODE = "null"
 
 
 def segments_of_path(path: str) -> Segments:
-    """Segments of a device given by its canonical path."""
+    """Return the segments of a device given by its canonical path."""
     nodes = _split(path)
     if nodes[0] != "root":
         return tuple(unquote_node(node) for node in nodes)
@@ -45,7 +45,7 @@ def segments_of_path(path: str) -> Segments:
 
 
 def path_of_segments(segments: Segments) -> str:
-    """Canonical path of a device given by its segments; trailing nulls are dropped."""
+    """Return the canonical path of a device given by its segments; trailing nulls are dropped."""
     while len(segments) > 1 and segments[-1] is None:
         segments = segments[:-1]
     texts = [_NULL_NODE if s is None else s for s in segments]
@@ -56,13 +56,13 @@ def path_of_segments(segments: Segments) -> str:
 
 
 def is_tree(segments: Segments) -> bool:
-    """Whether the device belongs to the tree model."""
+    """Return whether the device belongs to the tree model."""
     return segments[0] is not None and segments[0].startswith("root.")
 
 
 @lru_cache(maxsize=65_536)
 def canonical_measurement(name: str) -> str:
-    """Canonical text of a measurement as a file spells it; the time column's empty name stays empty."""
+    """Return the canonical text of a measurement as spelled in a file; the time column's empty name stays empty."""
     return name if not name or (_PLAIN.fullmatch(name) and "." not in name) else _canonical_node(name)
 
 
@@ -75,17 +75,17 @@ def _split(path: str) -> list[str]:
     if "`" not in path:
         return path.split(".")
     nodes = _NODE.findall(path)
-    # Quotes that do not pair: not a path that we or IoTDB wrote, so any reading that keeps the text will do.
+    # Unpaired quotes: neither Saros nor IoTDB wrote this path, so any split that keeps the text will do.
     return nodes if ".".join(nodes) == path else path.split(".")
 
 
 def encode_segments(segments: Segments) -> bytes:
-    """A v4 DeviceID."""
+    """Encode a v4 DeviceID."""
     return uvar(len(segments)) + b"".join(map(vstr, segments))
 
 
 def decode_segments(cursor: Cursor, *, version_3: bool) -> Segments:
-    """A DeviceID of either version; at least one segment."""
+    """Read a DeviceID of either version; it has at least one segment."""
     if version_3:
         return (cursor.name(),)
     count = cursor.uvar()
@@ -95,7 +95,7 @@ def decode_segments(cursor: Cursor, *, version_3: bool) -> Segments:
 
 
 def name_key(name: str) -> str:
-    """A string whose code-point order is the name's UTF-16 order."""
+    """Return a string whose code-point order equals the name's UTF-16 order."""
     if name.isascii() or max(name) < "\ud800":
         return name
     raw = name.encode("utf-16-be", "surrogatepass")
@@ -103,10 +103,10 @@ def name_key(name: str) -> str:
 
 
 def segments_key(segments: Segments) -> tuple[str, ...]:
-    """Sort key of a device: null sorts before every string."""
+    """Return the sort key of a device: null sorts before every string."""
     return tuple("" if s is None else "\0" + name_key(s) for s in segments)
 
 
 def bloom_key(segments: Sequence[str | None], measurement: str) -> str:
-    """What the bloom filter hashes for a series; the time column has an empty name."""
+    """Return the text that the bloom filter hashes for a series; the time column has an empty name."""
     return ".".join([*(_NULL_NODE if s is None else s for s in segments), measurement])

@@ -6,7 +6,7 @@
     rest   big-endian, two's complement / IEEE-754
 
 The cursor checks every read against its end first: bytes that the format does not allow raise CorruptFile with their
-position in the file. The limits below bound what a malformed file can make a reader allocate.
+position in the file. The limits below bound the memory that a malformed file can make a reader allocate.
 
 Pure: a cursor belongs to one thread.
 """
@@ -21,23 +21,23 @@ from saros_storage.base.errors import CorruptFile
 MAGIC = b"TsFile"
 VERSION_3 = 3
 VERSION_4 = 4
-#: Magic and version byte.
+#: Size of magic and version byte.
 HEAD_BYTES = 7
 #: The smallest file: head, separator, size of an (empty) metadata block, tail magic.
 FILE_BYTES_MIN = HEAD_BYTES + 1 + 4 + len(MAGIC)
 
-#: Data type id of a time column; series of a user never have it.
+#: Data type id of a time column; no other column has it.
 VECTOR_TYPE = 6
 
-#: A page is 64 KiB by habit; 256 MiB leaves room for pages of large texts and stops decompression bombs.
+#: Pages usually have 64 KiB; 256 MiB allows pages of large texts and stops decompression bombs.
 PAGE_BYTES_MAX = 1 << 28
-#: Pages hold 10 000 rows by habit, 200 000 were seen.
+#: Pages usually have 10 000 rows; 200 000 have been seen.
 PAGE_ROWS_MAX = 1 << 24
-#: Rows of one `read` call, over all its pages.
+#: Maximum rows of one `read` call, over all its pages.
 READ_ROWS_MAX = 1 << 27
-#: Bytes of one column in one `read` call: offsets of text are int32.
+#: Maximum bytes of one column in one `read` call: offsets of text are int32.
 READ_BYTES_MAX = (1 << 31) - 1
-#: `dataSize` of a chunk is read as int32 by Apache's readers.
+#: Apache's readers read `dataSize` of a chunk as int32.
 CHUNK_BYTES_MAX = (1 << 31) - 1
 
 
@@ -65,7 +65,7 @@ _SMALL_UVARS = tuple(bytes((n,)) for n in range(128))
 
 
 def uvar(value: int) -> bytes:
-    """Unsigned LEB128 of `value` in [0, 2**32)."""
+    """Encode `value` in [0, 2**32) as unsigned LEB128."""
     if value < 128:
         return _SMALL_UVARS[value]
     out = bytearray()
@@ -77,12 +77,12 @@ def uvar(value: int) -> bytes:
 
 
 def var(value: int) -> bytes:
-    """ZigZag LEB128 of an int32."""
+    """Encode an int32 as ZigZag LEB128."""
     return uvar((value << 1 ^ value >> 31) & _U32_MASK)
 
 
 def vstr(text: str | None) -> bytes:
-    """Length-prefixed UTF-8; None is length -1."""
+    """Encode length-prefixed UTF-8; None is length -1."""
     if text is None:
         return _SMALL_UVARS[1]
     raw = text.encode()
@@ -90,22 +90,22 @@ def vstr(text: str | None) -> bytes:
 
 
 def prefixed(raw: bytes) -> bytes:
-    """Bytes behind their int32 length, as in statistics of text."""
+    """Return the bytes preceded by their int32 length, as in statistics of text."""
     return _I32.pack(len(raw)) + raw
 
 
 def i32(value: int) -> bytes:
-    """A big-endian int32."""
+    """Encode a big-endian int32."""
     return _I32.pack(value)
 
 
 def i64(value: int) -> bytes:
-    """A big-endian int64."""
+    """Encode a big-endian int64."""
     return _I64.pack(value)
 
 
 class Cursor:
-    """Reads primitives from `data`, which starts at byte `base` of `file`; raises CorruptFile rather than over-read."""
+    """Reads primitives from `data`, which starts at byte `base` of `file`; raises CorruptFile on over-reads."""
 
     __slots__ = ("base", "data", "file", "pos")
 
@@ -116,21 +116,21 @@ class Cursor:
         self.pos = pos
 
     def corrupt(self, reason: str) -> CorruptFile:
-        """The error for the bytes at the cursor."""
+        """Return the error for the bytes at the cursor."""
         return CorruptFile(self.file, self.base + self.pos, reason)
 
     @property
     def offset(self) -> int:
-        """The cursor's place in the file."""
+        """The cursor's position in the file."""
         return self.base + self.pos
 
     @property
     def rest(self) -> int:
-        """Bytes not read yet."""
+        """Number of bytes not yet read."""
         return len(self.data) - self.pos
 
     def u8(self) -> int:
-        """One byte."""
+        """Read one byte."""
         try:
             value = self.data[self.pos]
         except IndexError:
@@ -139,7 +139,7 @@ class Cursor:
         return value
 
     def uvar(self) -> int:
-        """An unsigned LEB128 of at most 32 bits."""
+        """Read an unsigned LEB128 of at most 32 bits."""
         data, pos = self.data, self.pos
         result = shift = 0
         try:
@@ -164,20 +164,20 @@ class Cursor:
         return result
 
     def var(self) -> int:
-        """A ZigZag LEB128 int32."""
+        """Read a ZigZag LEB128 int32."""
         value = self.uvar()
         return value >> 1 ^ -(value & 1)
 
     def i32(self) -> int:
-        """A big-endian int32."""
+        """Read a big-endian int32."""
         return int(self.unpack(_I32)[0])
 
     def i64(self) -> int:
-        """A big-endian int64."""
+        """Read a big-endian int64."""
         return int(self.unpack(_I64)[0])
 
     def unpack(self, layout: struct.Struct) -> tuple[int | float, ...]:
-        """Fixed-width fields."""
+        """Read fixed-width fields."""
         try:
             fields = layout.unpack_from(self.data, self.pos)
         except struct.error:
@@ -186,7 +186,7 @@ class Cursor:
         return fields
 
     def take(self, size: int) -> bytes:
-        """The next `size` bytes, copied."""
+        """Read the next `size` bytes, as a copy."""
         end = self.pos + size
         if size < 0 or end > len(self.data):
             raise self.corrupt(f"a length of {size} does not fit")
@@ -195,22 +195,22 @@ class Cursor:
         return raw
 
     def prefixed(self) -> bytes:
-        """Bytes behind an int32 length."""
+        """Read bytes preceded by their int32 length."""
         return self.take(self.i32())
 
     def vstr(self) -> str | None:
-        """A length-prefixed UTF-8 string, or None."""
+        """Read a length-prefixed UTF-8 string, or None."""
         size = self.var()
         if size == -1:
             return None
         return self._text(size)
 
     def name(self) -> str:
-        """A string that must not be null."""
+        """Read a string that must not be null."""
         return self._text(self.var())
 
     def istr(self) -> str | None:
-        """A string behind an int32 length, or None (table schemas)."""
+        """Read a string preceded by its int32 length, or None; used in table schemas."""
         size = self.i32()
         return None if size == -1 else self._text(size)
 

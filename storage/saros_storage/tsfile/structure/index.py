@@ -4,11 +4,11 @@
       ... INTERNAL_DEVICE                      at most 256 children each
         LEAF_DEVICE    device -> its root measurement node
           ... INTERNAL_MEASUREMENT
-            LEAF_MEASUREMENT   every 256th series -> where its run of TimeseriesMetadata starts
+            LEAF_MEASUREMENT   every 256th series -> the start of its run of TimeseriesMetadata
 
 Child i of a node covers the bytes from its offset to that of the next child, the last one to the end of the node.
-Children precede their parent in the file. Reading insists on this, so that no cycle can trap a reader; and it visits no
-more nodes than the file has room for, so that shared children cannot either.
+Children precede their parent in the file. The reader enforces this, so that no cycle can trap it; and it visits no more
+nodes than the file has room for, so that shared children cannot trap it either.
 
 Writing: `build_index`, pure. Reading: `IndexTree`, thread-safe, with a bounded cache of parsed nodes.
 """
@@ -28,15 +28,15 @@ from saros_storage.tsfile.structure.device_id import Segments, decode_segments, 
 from saros_storage.tsfile.structure.format import HEAD_BYTES, Cursor, i64, uvar, vstr
 
 DEGREE = 256
-#: Bytes of the smallest node entry: one byte of name, an offset.
+#: Bytes of the smallest node entry: one byte of name, and an offset.
 _ENTRY_BYTES_MIN = 9
-#: 256 ** 8 devices are more than a file can hold.
+#: Maximum depth of the tree: no file can hold 256 ** 8 devices.
 _DEPTH_MAX = 8
 _CACHED_ENTRIES_MAX = 16_384
 
 
 class NodeKind(IntEnum):
-    """Type byte of a node."""
+    """The type byte of a node."""
 
     INTERNAL_DEVICE = 0
     LEAF_DEVICE = 1
@@ -46,7 +46,7 @@ class NodeKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Bytes [start, end) of the file."""
+    """The bytes [start, end) of the file."""
 
     start: int
     end: int
@@ -63,17 +63,17 @@ class IndexNode:
     end: int
 
     def child(self, position: int) -> Span:
-        """Where child `position` lies."""
+        """Return the bytes of child number `position`."""
         after = position + 1
         return Span(self.offsets[position], self.offsets[after] if after < len(self.offsets) else self.end)
 
 
-#: A name and where what it leads to starts; in writing.
+#: An encoded name, and the offset of the node or run that it leads to; used in writing.
 Entry: TypeAlias = tuple[bytes, int]
 
 
 class IndexBuilder:
-    """Collects the index area, whose first byte will be at `position` of the file."""
+    """Collects the parts of the index area, which starts at `position` of the file."""
 
     def __init__(self, position: int) -> None:
         self.parts: list[bytes] = []
@@ -85,7 +85,7 @@ class IndexBuilder:
         self.position += len(part)
 
     def add_series(self, series: Sequence[tuple[str, bytes]]) -> bytes:
-        """Append one device's (name, TimeseriesMetadata), sorted; the device's root node, not yet appended."""
+        """Append one device's (name, TimeseriesMetadata), sorted; return the device's root node, not yet appended."""
         runs: list[Entry] = []
         leaves: list[tuple[bytes, bytes]] = []
         for start in range(0, len(series), DEGREE):
@@ -100,7 +100,7 @@ class IndexBuilder:
         return self._root(leaves, NodeKind.INTERNAL_MEASUREMENT)
 
     def add_devices(self, devices: Sequence[tuple[Segments, bytes]]) -> bytes:
-        """Append the root nodes of one table's devices, sorted; the table's root node, not yet appended."""
+        """Append the root nodes of one table's devices, sorted; return the table's root node, not yet appended."""
         entries: list[Entry] = []
         leaves: list[tuple[bytes, bytes]] = []
         for segments, node in devices:
@@ -124,7 +124,7 @@ class IndexBuilder:
         return nodes[0][1]
 
     def _node(self, kind: NodeKind, entries: Sequence[Entry], end: int | None = None) -> tuple[bytes, bytes]:
-        """(name of the first entry, the node's bytes); `end` is the position unless given."""
+        """Return (name of the first entry, the node's bytes); `end` defaults to the current position."""
         body = [uvar(len(entries))]
         for name, offset in entries:
             body += (name, i64(offset))
@@ -135,7 +135,7 @@ class IndexBuilder:
 def build_index(
     position: int, devices: Sequence[tuple[Segments, Sequence[tuple[str, bytes]]]]
 ) -> tuple[list[bytes], list[tuple[str, bytes]]]:
-    """The index area from `position` on, as parts, and (table, root node) in table order.
+    """Return the parts of the index area, which starts at `position`, and (table, root node) in table order.
 
     `devices` and the (name, TimeseriesMetadata) of each are sorted.
     """
@@ -146,23 +146,23 @@ def build_index(
 
 
 class IndexTree:
-    """Looks up devices in a file's index. `limit` is where the index area ends."""
+    """A lookup of devices in a file's index. `limit` is the end of the index area."""
 
     def __init__(self, file: str, data: memoryview, limit: int, *, version_3: bool) -> None:
         self._file = file
         self._data = data
         self._limit = limit
         self._version_3 = version_3
-        #: Root nodes by table (in a v3 file the only one is under None), in the file's order.
+        #: Root nodes by table, in the file's order; a v3 file has a single one, under None.
         self.roots: dict[str | None, IndexNode] = {}
         self._nodes: LruCache[int, IndexNode] = LruCache(_CACHED_ENTRIES_MAX)
 
     def add_root(self, table: str | None, cursor: Cursor) -> None:
-        """Read a root node that the metadata holds; raises CorruptFile."""
+        """Read a root node from the metadata; raises CorruptFile."""
         self.roots[table] = self._parse(cursor, devices=True, before=self._limit)
 
     def find(self, segments: Segments) -> Span | None:
-        """Where a device's root measurement node lies, or None."""
+        """Return the bytes of a device's root measurement node, or None if the device is not in the file."""
         node = self.roots.get(None if self._version_3 else segments[0])
         key = segments_key(segments)
         while node is not None and node.kind is NodeKind.INTERNAL_DEVICE:
@@ -176,7 +176,7 @@ class IndexTree:
         return node.child(position)
 
     def devices(self) -> Iterator[tuple[Segments, Span]]:
-        """All devices in the file's order."""
+        """Yield all devices in the file's order, each with its root measurement node."""
         budget = _Budget(self._file, self._limit)
         for root in self.roots.values():
             for leaf in self._leaves(root, NodeKind.LEAF_DEVICE, budget):
@@ -184,7 +184,7 @@ class IndexTree:
                     yield segments, leaf.child(position)
 
     def series_spans(self, device: Span) -> list[Span]:
-        """Where the TimeseriesMetadata of the device with this root measurement node lie, in order."""
+        """Return the runs of TimeseriesMetadata below a device's root measurement node, in order."""
         budget = _Budget(self._file, self._limit)
         root = self._parse(self._cursor(device), devices=False, before=device.start)
         leaves = list(self._leaves(root, NodeKind.LEAF_MEASUREMENT, budget))
@@ -215,7 +215,7 @@ class IndexTree:
         return Cursor(self._file, self._data[span.start : span.end], span.start)
 
     def _parse(self, cursor: Cursor, *, devices: bool, before: int) -> IndexNode:
-        """A node whose children lie below `before`."""
+        """Parse a node whose children must end at or before `before`."""
         count = cursor.uvar()
         if count * _ENTRY_BYTES_MIN > cursor.rest:
             raise cursor.corrupt(f"an index node of {count} entries")
@@ -237,14 +237,14 @@ class IndexTree:
 
 
 class _Budget:
-    """How many index entries may still be visited: more than the file has room for means that it goes in circles."""
+    """The number of index entries that may still be visited: as many as the file has room for."""
 
     def __init__(self, file: str, size: int) -> None:
         self._file = file
         self._left = size // _ENTRY_BYTES_MIN + 1
 
     def spend(self, node: IndexNode) -> None:
-        """Count one visited node; raises CorruptFile when there were too many."""
+        """Count one visited node. Raises CorruptFile when the budget is exhausted: nodes must be shared."""
         self._left -= len(node.offsets) + 1
         if self._left < 0:
             raise CorruptFile(self._file, node.end, "index nodes are shared")

@@ -1,8 +1,9 @@
-"""The tail of a file: where the index is, what tables it has, the bloom filter, properties.
+"""The tail of a file: position of the index, tables, bloom filter, properties.
 
-v4:  { table, root node }* | { table, schema }* | separator's offset | bloom | { key, value }*
-v3:  root node             |                      separator's offset | bloom
-then the size of all that as int32, and the magic once more.
+v4:  { table, root node }* | { table, schema }* | separator's offset | bloom | { key, value }* v3:  root node
+|                      separator's offset | bloom
+
+followed by the size of all that as int32, and the magic again.
 
 Pure: any thread.
 """
@@ -30,9 +31,9 @@ from saros_storage.tsfile.structure.format import (
 )
 from saros_storage.tsfile.structure.index import IndexTree
 
-#: Property that only files of Saros have.
+#: A property that only files written by Saros have.
 OWN_PROPERTY = "saros.format"
-#: What we write: Apache's own three (readers look for them), and ours.
+#: The properties written: Apache's own three, which its readers look for, and Saros's.
 PROPERTIES: tuple[tuple[str, str | None], ...] = (
     ("encryptLevel", "0"),
     ("encryptType", "org.apache.tsfile.encrypt.UNENCRYPTED"),
@@ -44,7 +45,7 @@ _UNENCRYPTED = frozenset({None, "", "0"})
 
 @dataclass(frozen=True, slots=True)
 class FileMetadata:
-    """What the tail says, as far as a reader needs it, the index roots aside. The data area ends at `data_end`."""
+    """The metadata that a reader needs, apart from the index roots. The data area ends at `data_end`."""
 
     version: int
     data_end: int
@@ -52,7 +53,7 @@ class FileMetadata:
 
 
 def encode_metadata(tables: Sequence[tuple[str, bytes]], separator: int, bloom: BloomFilter) -> bytes:
-    """The metadata block of a tree-model file, with its size and the magic behind it."""
+    """Return the metadata block of a tree-model file, followed by its size and the magic."""
     body = [uvar(len(tables))]
     for table, root in tables:
         body += (vstr(table), root)
@@ -107,7 +108,7 @@ def _check_ends(file: str, data: memoryview) -> int:
 
 
 def _skip_schema(cursor: Cursor) -> None:
-    """A table's name and columns: the index has its devices and their series."""
+    """Skip a table's name and columns: devices and series are in the index."""
     cursor.name()
     for _ in range(cursor.uvar()):
         cursor.istr()
@@ -119,7 +120,7 @@ def _skip_schema(cursor: Cursor) -> None:
 
 
 def _skip_bloom(cursor: Cursor) -> None:
-    """A reader of the index knows what there is."""
+    """Skip the bloom filter: devices and series are looked up in the index."""
     if size := cursor.uvar():
         cursor.take(size)
         cursor.uvar()
@@ -127,6 +128,6 @@ def _skip_bloom(cursor: Cursor) -> None:
 
 
 def _read_properties(cursor: Cursor) -> dict[str, str | None]:
-    # Early v4 writers stopped after the bloom filter.
+    # Early v4 writers omitted the properties.
     count = cursor.var() if cursor.rest else 0
     return {cursor.name(): cursor.vstr() for _ in range(count)}

@@ -1,4 +1,4 @@
-"""Statistics of a page, a chunk or a series: as the file stores them, and as readers see them.
+"""Statistics of a page, a chunk or a series: as stored in the file, and as readers see them.
 
     uvar count | i64 start | i64 end | by type
     BOOLEAN          u8 first, last; i64 number of true
@@ -9,9 +9,9 @@
     TEXT             first, last        STRING  first, last, min, max        BLOB, time column  nothing
 
 `StoredStatistics` holds what is stored (text as bytes); `reader_statistics` turns it into `reading.Statistics`, which
-knows less: no minimum of text or BOOLEAN, no sum of DATE and TIMESTAMP, no first and last of BLOB (they are not in the
-file). NaN counts in sums, but in minimum and maximum only if all values are NaN (in a file of Apache's: if the first
-one is).
+has less: no minimum and maximum of text or BOOLEAN, no sum of DATE and TIMESTAMP, no first and last of BLOB (they are
+not in the file). NaN counts in sums, but in minimum and maximum only if all values are NaN (in a file of Apache's: if
+the first one is).
 
 Pure: any thread.
 """
@@ -37,7 +37,7 @@ Stored: TypeAlias = bool | int | float | bytes | None
 
 @dataclass(frozen=True, slots=True)
 class StoredStatistics:
-    """Statistics of `count` points; `count` 0 has start > end and None elsewhere."""
+    """Statistics of `count` points; if `count` is 0, start > end and the other fields are None."""
 
     count: int
     start: int
@@ -51,7 +51,7 @@ class StoredStatistics:
 
 NOTHING = StoredStatistics(0, TIME_MAX, TIME_MIN)
 
-#: Layout behind the count: start, end, and the fixed fields. `None` is the time column.
+#: Layout of the fields that follow the count: start, end, and the fixed-width ones. The key `None` is the time column.
 _LAYOUTS: dict[DataType | None, struct.Struct] = {
     None: struct.Struct(">qq"),
     DataType.BOOLEAN: struct.Struct(">qq??q"),
@@ -65,22 +65,22 @@ _LAYOUTS: dict[DataType | None, struct.Struct] = {
     DataType.STRING: struct.Struct(">qq"),
     DataType.BLOB: struct.Struct(">qq"),
 }
-#: Sums of smaller values than this, as many as a page may have, do not overflow: nobody need be kept from warning.
+#: Sums over a page of values with smaller magnitudes cannot overflow, so NumPy's warnings need not be suppressed.
 _SUMMED_MAX = 1e290
 _BARE = frozenset({None, DataType.BLOB})
-#: Types whose sum means nothing to a reader.
+#: Types whose sum has no meaning for a reader.
 _WITHOUT_TOTAL = frozenset({DataType.DATE, DataType.TIMESTAMP})
 
 
 def of_times(times: Int64Array) -> StoredStatistics:
-    """Statistics of a time column."""
+    """Return the statistics of a time column."""
     if not len(times):
         return NOTHING
     return StoredStatistics(len(times), int(times[0]), int(times[-1]))
 
 
 def of_points(type_: DataType, times: Int64Array, values: Values) -> StoredStatistics:
-    """Statistics of points in time order; `values` has no nulls."""
+    """Return the statistics of points in time order; `values` has no nulls."""
     count = len(times)
     if not count:
         return NOTHING
@@ -103,7 +103,10 @@ def of_points(type_: DataType, times: Int64Array, values: Values) -> StoredStati
 
 
 def of_pages(type_: DataType, times: Int64Array, column: Column, counts: Sequence[int]) -> list[StoredStatistics]:
-    """`of_points` of each of a column's consecutive pages with so many rows, at least one; nulls are no points."""
+    """Return the statistics of each page of a column, given the row counts (at least 1) of its consecutive pages.
+
+    Nulls are skipped.
+    """
     found: list[StoredStatistics] = []
     row = 0
     for rows, group in groupby(counts):
@@ -126,7 +129,7 @@ def _of_page(times: Int64Array, column: Column) -> StoredStatistics:
 
 
 def of_rows(type_: DataType, times: Int64Array, values: NumericArray) -> Iterator[StoredStatistics]:
-    """`of_points` of each row of two matrices of one shape, with at least one column."""
+    """Yield `of_points` of each row of two matrices of the same shape, with at least one column."""
     lows: list[Stored]
     highs: list[Stored]
     if type_ is DataType.BOOLEAN:
@@ -166,7 +169,7 @@ def _of_text(type_: DataType, start: int, end: int, values: TextArray) -> Stored
 
 
 def merge(parts: Sequence[StoredStatistics]) -> StoredStatistics:
-    """Statistics of consecutive parts of one series, given in time order."""
+    """Return the statistics of consecutive parts of one series, given in time order."""
     parts = [p for p in parts if p.count]
     if len(parts) <= 1:
         return parts[0] if parts else NOTHING
@@ -199,7 +202,7 @@ def _greatest(values: list[Stored]) -> Stored:
 
 
 def encode(type_: DataType | None, stats: StoredStatistics) -> bytes:
-    """The stored form; `type_` None is the time column."""
+    """Return the stored form; `type_` None is the time column."""
     layout = _LAYOUTS[type_]
     head = uvar(stats.count)
     if type_ in _BARE:
@@ -240,7 +243,7 @@ def decode(type_: DataType | None, cursor: Cursor) -> StoredStatistics:
         stats = StoredStatistics(count, start, end, first, last, low, high, total)
     if not count:
         return NOTHING
-    # Within int64, a span of n ticks holds at most n + 1 points.
+    # Timestamps are distinct integers, so a span of n ticks holds at most n + 1 points.
     if start > end or count > end - start + 1:
         cursor.pos = at
         raise cursor.corrupt(f"statistics of {count} points from {start} to {end}")
@@ -248,7 +251,7 @@ def decode(type_: DataType | None, cursor: Cursor) -> StoredStatistics:
 
 
 def reader_statistics(type_: DataType | None, stats: StoredStatistics) -> Statistics | None:
-    """What a reader is told; None where there is no point. `type_` None is the time column."""
+    """Return the statistics for readers; None if there are no points. `type_` None is the time column."""
     if not stats.count:
         return None
     if type_ is None:
