@@ -14,10 +14,11 @@
     ZIGZAG             r           r
     DICTIONARY                                                     rw
 
-    * only values of which every bit comes back (see `scaled`)
+    * only values that are restored bit for bit (see `scaled`)
 
-Any other encoding of the format is refused with `UnsupportedEncoding`. Every decoder checks its input: malformed bytes
-raise DecodeError, and nothing is allocated beyond what the count requires (DICTIONARY: beyond `TEXT_BYTES_MAX`).
+Any other encoding of the format raises `UnsupportedEncoding`, except those in `compat_decoders`. Every decoder checks
+its input: malformed bytes raise DecodeError, and nothing is allocated beyond what the count requires (DICTIONARY:
+beyond `TEXT_BYTES_MAX`).
 
 Pure: any thread.
 """

@@ -37,16 +37,16 @@ from saros_storage.kernels.codecs.ts2diff import (
 )
 from saros_storage.kernels.codecs.varint import text_decode, text_encode, varint_encode
 
-#: A page's text may not grow beyond this when a dictionary is expanded.
+#: Maximum size of a page's text after a dictionary is expanded.
 TEXT_BYTES_MAX = 1 << 30
 _INT32 = frozenset({DataType.INT32, DataType.DATE})
 _INT64 = frozenset({DataType.INT64, DataType.TIMESTAMP})
 _INTEGERS = _INT32 | _INT64
-#: The types of which TS_2DIFF has pages: those that `encode_rows` takes.
+#: The types with a TS_2DIFF form, which are those that `encode_rows` takes.
 MATRIX_TYPES = _INTEGERS | FLOATING_TYPES
 _TURNED = _INT64 | FLOATING_TYPES
 _GORILLA = _INTEGERS | FLOATING_TYPES
-#: End marks of a Gorilla page, as bit patterns.
+#: End marks of GORILLA and CHIMP pages, as bit patterns.
 _SENTINELS = {
     DataType.INT32: 1 << 31,
     DataType.DATE: 1 << 31,
@@ -66,7 +66,7 @@ _WRITABLE: dict[Encoding, frozenset[DataType]] = {
 
 
 def encodings_for(type_: DataType) -> frozenset[Encoding]:
-    """The encodings that `encode` writes for a type, whatever the values."""
+    """Return the encodings that `encode` writes for a type, whatever the values."""
     return frozenset(encoding for encoding, types in _WRITABLE.items() if type_ in types)
 
 
@@ -74,7 +74,10 @@ def encodings_for(type_: DataType) -> frozenset[Encoding]:
 
 
 def encode(encoding: Encoding, type_: DataType, values: Values) -> bytes:
-    """One page of values, without nulls. Raises UnsupportedEncoding, also for values that have no such form."""
+    """Encode one page of values, without nulls.
+
+    Raises UnsupportedEncoding, also for TS_2DIFF of FLOAT or DOUBLE values that would not be restored bit for bit.
+    """
     if encoding is Encoding.TS_2DIFF and type_ in FLOATING_TYPES:
         assert isinstance(values, np.ndarray)
         page = encode_scaled(type_, values)
@@ -95,7 +98,7 @@ def encode(encoding: Encoding, type_: DataType, values: Values) -> bytes:
 
 
 def encode_scaled(type_: DataType, values: NumericArray) -> bytes | None:
-    """One page of FLOAT or DOUBLE as TS_2DIFF; None where it would not be read as it is."""
+    """Encode one page of FLOAT or DOUBLE as TS_2DIFF; None if the values would not be restored bit for bit."""
     found = scaled(type_, values)
     if found is None:
         return None
@@ -104,9 +107,10 @@ def encode_scaled(type_: DataType, values: NumericArray) -> bytes | None:
 
 
 def encode_rows(type_: DataType, values: NumericArray) -> list[bytes | None]:
-    """Each row of a matrix (at least one value) as a page of TS_2DIFF; None where it would not be read as it is.
+    """Encode each row of a matrix (at least one value) as a page of TS_2DIFF.
 
-    Raises UnsupportedEncoding for types that TS_2DIFF does not have.
+    A row that would not be restored bit for bit gives None. Raises UnsupportedEncoding for types without a TS_2DIFF
+    form.
     """
     if type_ in FLOATING_TYPES:
         digits, whole = scaled_rows(type_, values)
@@ -130,7 +134,7 @@ def encode_rows(type_: DataType, values: NumericArray) -> list[bytes | None]:
 
 
 def encode_times(times: Int64Array) -> bytes:
-    """One page of times: TS_2DIFF of INT64, the only encoding that readers assume."""
+    """Encode one page of times as TS_2DIFF of INT64, the only encoding that readers expect."""
     return _encode_ts2diff(np.ascontiguousarray(times), 8)
 
 
@@ -154,7 +158,7 @@ def _encode_text(values: TextArray) -> bytes:
 
 
 def _encode_dictionary(values: TextArray) -> bytes:
-    """Words in order of first use, then the RLE of their numbers."""
+    """Encode the words in order of first use, then the RLE of their numbers."""
     indexed = text_to_arrow(values, binary=True).dictionary_encode()
     words = text_from_arrow(indexed.dictionary)
     head = _varints(np.array([len(words)]))
@@ -175,12 +179,12 @@ def _encode_ts2diff(values: Int64Array, size: int) -> bytes:
 
 
 def _ts2diff_words_max(count: int, size: int) -> int:
-    """The largest number of words of a page of `count` values of `size` bytes."""
+    """Return the largest number of 64-bit words in a page of `count` values of `size` bytes."""
     return count * size // 8 + (count // (BLOCK_DELTAS + 1) + 1) * 4 + 2
 
 
 def _encode_xor(encoding: Encoding, type_: DataType, values: NumericArray) -> bytes:
-    """GORILLA and CHIMP: both end with a sentinel value and a spare byte."""
+    """Encode by GORILLA or CHIMP, both of which end with a sentinel value and a spare byte."""
     width = values.dtype.itemsize * 8
     patterns = np.empty(len(values) + 1, np.uint64)
     patterns[:-1] = np.ascontiguousarray(values).view(np.uint32 if width == 32 else np.uint64)
@@ -190,14 +194,14 @@ def _encode_xor(encoding: Encoding, type_: DataType, values: NumericArray) -> by
         bits = chimp_encode(patterns, width, np.empty(TABLE_SIZE, np.int32), out)
     else:
         bits = gorilla_encode(patterns, width, 5 if width == 32 else 6, out)
-    return bytes_of(out, bits // 8 + 1)  # one more byte, always: Apache's readers look at it
+    return bytes_of(out, bits // 8 + 1)  # always one more byte: Apache's readers access it
 
 
 # ---------------------------------------------------------------------------------------------- decoding
 
 
 def decode(encoding: Encoding, type_: DataType, data: memoryview, count: int) -> Values:
-    """`count` values of one page. Raises DecodeError, UnsupportedEncoding."""
+    """Decode `count` values of one page. Raises DecodeError, UnsupportedEncoding."""
     if type_.is_text:
         if count == 0:
             return TextArray.of(())
@@ -253,17 +257,17 @@ def decode_pages_into(
 
 
 def is_byte_swapped(encoding: Encoding, type_: DataType) -> bool:
-    """Whether values are stored as they are, of a fixed width, but for the order of their bytes: the last first."""
+    """Return whether the stored values are fixed-width and differ from memory only in being big-endian."""
     return encoding is Encoding.PLAIN and type_ in _TURNED
 
 
 def is_delta_encoded(encoding: Encoding, type_: DataType) -> bool:
-    """Whether values are stored as whole numbers, by what they differ: behind their digits, if `type_` is scaled."""
+    """Return whether the encoding stores integer deltas (after a decimal scale for floating-point types)."""
     return encoding is Encoding.TS_2DIFF and type_ in _INTEGERS | FLOATING_TYPES
 
 
 def _check_bounds(starts: Int64Array, ends: Int64Array, counts: Int64Array, rows: int, size: int) -> None:
-    """Kernels rely on what is asserted here."""
+    """Assert the bounds that kernels rely on."""
     begins, stops, lengths = starts.tolist(), ends.tolist(), counts.tolist()
     assert min(begins) >= 0
     assert max(stops) <= size

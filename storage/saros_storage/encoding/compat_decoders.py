@@ -1,9 +1,9 @@
-"""Encodings that Saros reads in files of other writers and never writes: a decoder of one page each.
+"""Decoders of encodings that Saros reads in files of other writers and never writes, one page at a time.
 
     ZIGZAG                    uvar bytes | uvar count | ZigZag integers
     SPRINTZ, RLBE             see their kernels; a SPRINTZ tail is RLE (integers) or GORILLA (FLOAT)
-    RLE of floats             uvar m | integers: round(value * 10^m), so what was written is not what is read
-    TS_2DIFF of floats        the same, with an m that `scaled` does not divide by exactly
+    RLE of floats             uvar m | integers: round(value * 10^m), so the writer has already lost digits
+    TS_2DIFF of floats        the same, with an m for which `scaled` cannot divide exactly
 
 The two Apache writers differ on SPRINTZ of DOUBLE and on RLBE of FLOAT and DOUBLE; these are not read, since a file
 does not name its writer. The form of scaled floats that contains values that do not scale is not read either. Pure.
@@ -24,15 +24,15 @@ from saros_storage.kernels.codecs.rlbe import rlbe_decode
 from saros_storage.kernels.codecs.sprintz import sprintz_decode
 from saros_storage.kernels.codecs.ts2diff import ts2diff_decode
 
-#: From here on, `m` marks a page with values that do not scale.
+#: Values of `m` from here on mark a page that contains values that do not scale.
 _UNSCALED = 2_147_483_646
-#: The largest power of ten that a double holds.
+#: The exponent of the largest power of ten that a double can represent.
 _DIGITS_MAX = 308
 _TAIL = 0x80
 
 
 def foreign_decoder(encoding: Encoding, type_: DataType) -> PageDecoder:
-    """The decoder of a page of fixed-width values; raises UnsupportedEncoding."""
+    """Return the decoder of a page of fixed-width values; raises UnsupportedEncoding."""
     if type_ in FLOATING_TYPES and encoding in (Encoding.TS_2DIFF, Encoding.RLE):
         return partial(_scaled, encoding, type_)
     decoder = _DECODERS.get((encoding, type_))

@@ -19,9 +19,9 @@ from saros_storage.kernels.codecs.lz4 import lz4_decode
 #: A level that costs little time; Java's writer uses the highest, at a tenth of the speed.
 _ZSTD_LEVEL = 3
 _GZIP_LEVEL = 6
-#: What a stream of LZMA2 may ask for; the highest level of the usual writers takes 65 MiB.
+#: Memory limit of an LZMA2 decompressor; data of the usual writers' highest level needs 65 MiB.
 _LZMA_BYTES_MAX = 1 << 28
-#: zlib's window flag for "gzip or zlib header, whichever is there".
+#: zlib's window flag for "gzip or zlib header, detected automatically".
 _ANY_HEADER = 47
 
 
@@ -30,7 +30,7 @@ class _Stream(Protocol):
 
     @property
     def eof(self) -> bool:
-        """Whether the stream's end was read."""
+        """True once the end of the stream was read."""
         ...
 
 
@@ -44,7 +44,7 @@ def _codec(compressor: Compressor) -> Any:
 
 
 def compress(compressor: Compressor, data: bytes | memoryview) -> bytes:
-    """The page's bytes on disk."""
+    """Return the page's stored bytes."""
     if compressor is Compressor.UNCOMPRESSED:
         return bytes(data)
     if compressor is Compressor.GZIP:
@@ -57,7 +57,7 @@ def compress(compressor: Compressor, data: bytes | memoryview) -> bytes:
 
 
 def decompress(compressor: Compressor, data: memoryview, size: int) -> memoryview:
-    """The page's `size` bytes; no more than that is ever made. Raises DecodeError."""
+    """Return the page's `size` decompressed bytes. Never allocates more than that. Raises DecodeError."""
     if compressor is Compressor.UNCOMPRESSED:
         if len(data) != size:
             raise DecodeError(f"a page has {len(data)} bytes, not {size}")
@@ -68,7 +68,7 @@ def decompress(compressor: Compressor, data: memoryview, size: int) -> memoryvie
 
 
 def decompress_into(compressor: Compressor, data: memoryview, out: ByteArray) -> None:
-    """Fill `out` with the page's bytes, which must be as many. Raises DecodeError."""
+    """Fill `out` with the decompressed page, which must have exactly that size. Raises DecodeError."""
     try:
         size = _decompress_into(compressor, data, out)
     except (OSError, ValueError, zlib.error, lzma.LZMAError) as error:
@@ -80,9 +80,9 @@ def decompress_into(compressor: Compressor, data: memoryview, out: ByteArray) ->
 def decompress_pages_into(
     compressor: Compressor, data: memoryview, offsets: Int64Array, sizes: Int64Array, ends: Int64Array, out: ByteArray
 ) -> None:
-    """Fill `out`, up to `ends[i]` with page i, which has `sizes[i]` bytes at `offsets[i]`. Raises DecodeError.
+    """Fill `out` with decompressed pages: page i has `sizes[i]` bytes at `offsets[i]` and ends at `ends[i]` of `out`.
 
-    A page that fills nothing is not looked at.
+    The input of a page with an empty output is not read. Raises DecodeError.
     """
     if compressor is not Compressor.LZ4:
         start = 0
@@ -96,7 +96,7 @@ def decompress_pages_into(
 
 
 def _decompress_into(compressor: Compressor, data: memoryview, out: ByteArray) -> int:
-    """Answers the bytes that were written, or that there would be."""
+    """Fill `out` if the size matches; return the decompressed size, which may be cut at one byte more than `out`."""
     if compressor in _BLOCKS:
         return _decode_block(compressor, data, out)
     if compressor is Compressor.UNCOMPRESSED:
@@ -112,7 +112,7 @@ def _decompress_into(compressor: Compressor, data: memoryview, out: ByteArray) -
     return len(plain)
 
 
-#: Decoded by cramjam: into our buffer, with the size that really came out, and without the GIL.
+#: Decoded by cramjam, which writes into the given buffer, returns the actual size and releases the GIL.
 _BLOCKS = frozenset({Compressor.SNAPPY, Compressor.LZ4, Compressor.ZSTD})
 
 
@@ -129,7 +129,7 @@ def _decode_block(compressor: Compressor, data: memoryview, out: ByteArray) -> i
 
 
 def _checked_end(stream: _Stream, result: bytes, size: int) -> memoryview:
-    """The result, if the stream came to its end, where its checksum is."""
+    """Return the result. Raises DecodeError unless the stream has reached its end, where its checksum is verified."""
     if not stream.eof:
         raise DecodeError(f"a compressed stream does not end after {size} bytes")
     return memoryview(result)

@@ -1,4 +1,4 @@
-"""The errors of codecs; the TsFile reader turns them into an error that names the file."""
+"""The errors of codecs; the TsFile reader turns them into errors that name the file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from saros_storage.base.types import DataType, Encoding
 
 
 class DecodeError(ValueError):
-    """The bytes are not what the encoding or compressor allows."""
+    """The bytes violate the rules of the encoding or compressor."""
 
 
 class UnsupportedEncoding(DecodeError):

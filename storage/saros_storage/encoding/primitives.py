@@ -12,12 +12,12 @@ from saros_storage.encoding.errors import DecodeError
 from saros_storage.kernels.codecs.rle import rle_decode
 from saros_storage.kernels.codecs.varint import varint_decode
 
-#: Fills the array with the values of one page.
+#: A function that fills the array with the values of one page.
 PageDecoder: TypeAlias = Callable[[ByteArray, NumericArray], None]
 
 
 def uvar(value: int) -> bytes:
-    """An unsigned LEB128 integer."""
+    """Encode an unsigned LEB128 integer."""
     head = b""
     while value >= 128:
         head += bytes((value & 127 | 128,))
@@ -26,7 +26,7 @@ def uvar(value: int) -> bytes:
 
 
 def read_uvar(data: ByteArray, position: int) -> tuple[int, int]:
-    """(an unsigned LEB128 integer of at most 5 bytes, the position behind it)."""
+    """Read an unsigned LEB128 integer of at most 5 bytes; return it and the position after it."""
     value = 0
     for shift in range(0, 35, 7):
         if position >= len(data):
@@ -40,7 +40,7 @@ def read_uvar(data: ByteArray, position: int) -> tuple[int, int]:
 
 
 def read_varints(data: ByteArray, bits: int, out: NumericArray) -> int:
-    """Fill `out` with ZigZag integers of 32 or 64 bits; answers the bytes read."""
+    """Fill `out` with ZigZag integers of 32 or 64 bits; return the number of bytes read."""
     values = np.empty(len(out), np.int64)
     position = varint_decode(data, bits, values)
     if position < 0:
@@ -50,7 +50,7 @@ def read_varints(data: ByteArray, bits: int, out: NumericArray) -> int:
 
 
 def read_rle(data: ByteArray, bits: int, count: int) -> Int64Array:
-    """`count` patterns from an RLE payload of values of 32 or 64 bits (those of 32 come without sign)."""
+    """Return `count` patterns from an RLE payload of values of 32 or 64 bits; those of 32 bits are unsigned."""
     size, start = read_uvar(data, 0)
     if size < 1 or start + size > len(data):
         raise DecodeError("an RLE page is cut off")

@@ -1,9 +1,9 @@
-"""TS_2DIFF of FLOAT and DOUBLE: whole numbers, and the power of ten that divides them.
+"""TS_2DIFF of FLOAT and DOUBLE: integers, and the power of ten that divides them.
 
     page    uvar m | TS_2DIFF of round(value * 10^m), as INT32 (FLOAT) or INT64 (DOUBLE)        value = whole / 10^m
 
-Other writers take a declared m and lose digits. Here a page is written this way only if every value reads back bit by
-bit. All readers divide as doubles, and round once more for FLOAT. Pure.
+Other writers use a declared m and lose digits. Saros writes a page this way only if every value is restored bit for
+bit. All readers divide as doubles, and round again for FLOAT. Pure.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import numpy as np
 from saros_storage.base.types import DataType, Int64Array, NumericArray
 from saros_storage.kernels.codecs.decimals import scale_exactly, scale_rows_exactly
 
-#: Whole numbers up to here, times a power of ten, are rounded to the right one.
+#: Largest integers for which the division by a power of ten is certain to round to the original value.
 _WHOLE_MAX = {DataType.FLOAT: 2.0**31 - 1, DataType.DOUBLE: 2.0**50}
-#: More decimals than that leave nothing to gain.
+#: More decimals than this would not make pages smaller.
 _DIGITS_WRITTEN_MAX = 15
-#: Powers of ten that a double holds exactly.
+#: The powers of ten that a double represents exactly.
 EXACT_POWERS = np.array([10.0**digits for digits in range(23)])
 
 
 def scaled(type_: DataType, values: NumericArray) -> tuple[int, Int64Array] | None:
-    """The least m, and the whole numbers, that divided by 10^m give the same bits; None: there are none."""
+    """Return the least m, and the integers that give the same bits when divided by 10^m; None if there is no such m."""
     whole = np.empty(len(values), np.int64)
     doubles = np.ascontiguousarray(values, np.float64)
     digits = scale_exactly(doubles, _DIGITS_WRITTEN_MAX, _WHOLE_MAX[type_], type_ is DataType.FLOAT, whole)
@@ -30,7 +30,7 @@ def scaled(type_: DataType, values: NumericArray) -> tuple[int, Int64Array] | No
 
 
 def scaled_rows(type_: DataType, values: NumericArray) -> tuple[Int64Array, Int64Array]:
-    """`scaled` for each row of a matrix: the m of each row (-1: none exists), and the matrix of whole numbers."""
+    """Return, for each row of a matrix, its least m (-1 if there is no such m), and the matrix of integers."""
     digits, whole = np.empty(len(values), np.int64), np.empty(values.shape, np.int64)
     doubles = np.ascontiguousarray(values, np.float64)
     limit, single = _WHOLE_MAX[type_], type_ is DataType.FLOAT
