@@ -1,7 +1,6 @@
-"""Flushing in the background: frozen MemTables become files, loaded files are adopted, the log is truncated.
+"""Background flushes: frozen MemTables become files, loaded files are adopted, the log is truncated.
 
-flusher        the thread: order of flushes, memory limits, errors of the disk
-pacer          rests of flushes that can wait
-contended_lock the lock of the folders, which those flushes release soon when others want it
-file_ingest    links a loaded file into its partition
+flusher        the thread: order of flushes, memory limits, disk errors pacer          pauses of flushes that can wait
+contended_lock the lock of the folders, which such flushes release soon when other threads wait for it file_ingest
+links a loaded file into its partition
 """

@@ -1,4 +1,4 @@
-"""A lock that tells its holder whether others wait for it."""
+"""A lock that tells its holder whether other threads wait for it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ class ContendedLock:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counting = threading.Lock()
-        #: Threads that wait, or are about to hold it.
+        #: Number of threads that wait, or are about to acquire the lock.
         self._waiting = 0
 
     @property
     def is_contended(self) -> bool:
-        """Whether a thread waits for the lock."""
+        """True if a thread waits for the lock."""
         return self._waiting > 0
 
     def __enter__(self) -> None:

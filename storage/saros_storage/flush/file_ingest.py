@@ -1,8 +1,8 @@
-"""Adopt a loaded file into its partition: link it under a name of its own, ready for the manifest.
+"""Adopt a loaded file into its partition: link it under a new name, ready for the manifest.
 
-It becomes a sequence file if none of its points lies within the time span that a sequence file has of the same device;
-otherwise it is unsequence. The staged names stay until the manifest has the file, so a crash before that changes
-nothing. Called by the flusher's thread.
+It becomes a sequence file if it does not overlap the time span of any sequence file for the same device; otherwise it
+is unsequence. The staged names stay until the manifest contains the file, so a crash before that changes nothing.
+Called by the flusher's thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from saros_storage.scan.snapshot import FileSource, overlap
 
 
 def adopt(disk: Disk, folder: str, loaded: LoadedFile, live: Iterable[FileSource], time_ms: int) -> list[WrittenFile]:
-    """Link the file into the partition's folder, durably; none if it is damaged. Raises OSError."""
+    """Link the file into the partition's folder, durably; return [] if it is damaged. Raises OSError."""
     source, staged = loaded.source, loaded.staged
     if source is None:
         return []
@@ -44,7 +44,7 @@ def adopt(disk: Disk, folder: str, loaded: LoadedFile, live: Iterable[FileSource
 
 
 def _sync(disk: Disk, path: str) -> None:
-    """Make a file durable: one that came through a group's log (`log_shipped_files`) was only written."""
+    """Make a file durable: one that arrived through a group's log (`log_shipped_files`) was written without a sync."""
     file = disk.append(path)
     try:
         file.sync()

@@ -1,28 +1,28 @@
-"""The thread that flushes frozen MemTables to files, saves manifests, and tells the log what it need not keep.
+"""The thread that flushes frozen MemTables to files, saves manifests, and tells the log which entries it may discard.
 
     waiting partitions --flush each frozen MemTable, oldest first--> files, manifests --> install under the lock
                        --adopt each loaded file in its turn--------->
                        --save tombstones, files set aside--------->        manifests
     then `journal.release(first)`: entries before the first one that some partition still needs are in files
-    now and then, when idle: files of which nothing lives any more leave their manifests (`ttl`); compaction is told
-                             where more is expired, and rewrites what keeps little
+    periodically, when idle: files whose points are all expired leave their manifests (`ttl`); compaction is notified
+                             of other expired data, and rewrites files with little live data
 
 Before a manifest says `flushed: n`, the log is fsynced up to n. Otherwise, with durability `os`, a power loss could
 truncate the log below n; new entries would reuse those indices, and a replay would skip them.
 
-A *gentle* flush can wait: its files are for other nodes, and free no memory. It yields to all other flushes, and
-rests between two series as the node's `Pacer` says, until something is urgent: see `_is_urgent`.
+A *gentle* flush can wait: its files are for other nodes, and free no memory. It yields to all other flushes, and pauses
+between two series as the node's `Pacer` says, until something is urgent: see `_is_urgent`.
 
 Small MemTables of several partitions are flushed together, so that a few calls make a thousand files durable. One by
-one, these syncs would take longer than all other work of the flush.
+one, these syncs would take longer than the rest of the flush.
 
-If the disk is full, the flusher retries: it names the problem (`problem`), writers that would wait for memory get
-DiskFull, and the flush is tried again every second. If the files are already written, the retry starts at the manifest,
-since the manifest may already name them. Any other failure is named as well, and ends flushing for good; the log then
-keeps everything until the next start.
+If the disk is full, the flusher records the problem (`problem`), writers that would wait for memory get DiskFull, and
+the flush is retried every second. If the files are already written, the retry starts at the manifest, since the
+manifest may already name them. Any other failure is recorded too, and ends flushing for good; the log then keeps
+everything until the next start.
 
-The lock is the region's. The flusher holds `folders` while it works in partition folders, so that nobody removes one
-meanwhile.
+The lock is the region's. The flusher holds `folders` while it works in partition folders, so that they are not removed
+concurrently.
 """
 
 from __future__ import annotations
@@ -63,54 +63,57 @@ from saros_storage.tsfile.encoding_selection import EncodingChoices
 logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 1.0
-#: Files are looked through for expired ones so often, if there are rules.
+#: Interval between checks for expired files, if there are TTL rules.
 _EXPIRY_SECONDS = 60.0
-#: Partitions, and bytes of their MemTables, that are saved together at most.
+#: Maximum number of partitions, and bytes of their MemTables, that are saved together.
 _TOGETHER_MAX, _TOGETHER_BYTES_MAX = 256, 8 << 20
-#: The same for gentle flushes: no writer waits for that memory, and each sync slows down those of the log.
+#: The byte limit for gentle flushes: no writer waits for that memory, and each sync slows down those of the log.
 _GENTLY_TOGETHER_BYTES_MAX = 16 << 20
-#: Interval at which a resting flusher checks for urgent work.
+#: Interval at which a pausing flusher checks for urgent work.
 _LOOK_SECONDS = 0.02
 
 
 @dataclass(slots=True)
 class _Saving:
-    """A partition that is being saved, and its oldest frozen MemTable or loaded file, if it has any."""
+    """A partition being saved, and its oldest frozen MemTable or loaded file, if it has any."""
 
     partition: Partition
     frozen: MemTable | LoadedFile | None
-    #: The files that it is to stand beside.
+    #: The partition's files when saving began.
     live: tuple[FileSource, ...]
     written: list[WrittenFile] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class _Ending:
-    """How a saving is made to count."""
+    """The data with which a saving is committed: its new manifest and sources."""
 
     saving: _Saving
-    #: The last entry that files have then.
+    #: The last log entry that the files then contain.
     flushed: int
     manifest: Manifest
-    #: Whether there are tombstones that the manifest before had not.
+    #: True if there are tombstones that the previous manifest lacks.
     deletes: bool
     sources: list[FileSource] = field(default_factory=list)
 
 
 class Journal(Protocol):
-    """The log of the entries that a region applies, as the region sees it."""
+    """The log of the entries that a region applies, as seen by the region."""
 
     def sync_due(self) -> None:
-        """Make everything durable that was applied so far. Raises StorageError."""
+        """Make all entries applied so far durable. Raises StorageError."""
         ...
 
     def release(self, first: int) -> None:
-        """Entries before `first` are in files. Called by the flusher's thread, without the region's lock."""
+        """Release entries before `first`, which are in files.
+
+        Called by the flusher's thread, without the region's lock.
+        """
         ...
 
 
 class Flusher:
-    """See the module. Made with the region, `start`ed and `stop`ped by it."""
+    """Saves the frozen data of a region's partitions on a background thread, which the region starts and stops."""
 
     def __init__(
         self,
@@ -126,13 +129,16 @@ class Flusher:
         expiry: Callable[[], Expiry],
         pacer: Pacer,
     ) -> None:
-        """`changed` is called for partitions with new files, tombstones or expired data; without the lock held."""
+        """Create a stopped flusher.
+
+        `changed` is called for partitions with new files, tombstones or expired data; without the lock held.
+        """
         self._options = options
         self._disk = disk
         self._clock = clock
         self._partitions = partitions
         self._journal = journal
-        #: The region's lock; notified whenever a partition came out of the queue.
+        #: The region's lock; notified whenever a partition leaves the queue.
         self._lock = lock
         self._report = report
         self._changed = changed
@@ -140,30 +146,30 @@ class Flusher:
         self._expiry = expiry
         self._pacer = pacer
         self._choices = EncodingChoices()
-        #: Processor time of the thread when it rested last, or began to save.
+        #: Processor time of the thread after its last pause, or when it began to save.
         self._resumed_ns = 0
-        #: Files that views have lost, and the disk has not: (partition, files).
+        #: Expired files already removed from views but not yet from the disk: (partition, files).
         self._expired: list[tuple[Partition, list[FileSource]]] = []
-        #: Monotonic time at which files are looked through for expired ones.
+        #: Monotonic time of the next check for expired files.
         self._expire_at_ns = 0
-        #: Bytes of all files since the start.
+        #: Total bytes of the files written since the start.
         self.bytes_written = 0
         #: Held while a partition's folder is being changed.
         self.folders = ContendedLock()
         #: Partitions with something to save; a dict for its order.
         self._waiting: dict[int, Partition] = {}
-        #: Others, which are saved gently once no partition waits.
+        #: Partitions that are saved gently, once `_waiting` is empty.
         self._unhurried: dict[int, Partition] = {}
-        #: What is written, until it is in its partition's manifest; by partition.
+        #: By the partition's id: savings whose files are written but not yet in the manifest.
         self._written: dict[int, _Saving] = {}
-        #: Milliseconds in the name of the last file: no name is given twice.
+        #: Milliseconds in the name of the last file; increases strictly, so that no name is used twice.
         self._name_ms = 0
         #: Damaged files to be moved: (partition, path).
         self._aside: list[tuple[Partition, str]] = []
         self._stopping = False
-        #: Whether the log is to keep all: see `give_up`.
+        #: True if the log must keep everything: see `give_up`.
         self._gave_up = False
-        #: Why nothing can be flushed at the moment, or ever.
+        #: The reason why flushing is failing, temporarily or for good; None if it is not.
         self.problem: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="saros-flush", daemon=True)
 
@@ -190,7 +196,7 @@ class Flusher:
         self._lock.notify_all()
 
     def set_aside(self, partition: Partition, path: str) -> None:
-        """Move a file away that has already left its partition."""
+        """Queue the move of a file that has already left its partition."""
         self._aside.append((partition, path))
         self.add(partition)
 
@@ -201,21 +207,21 @@ class Flusher:
         self.add(partition, gently=gently)
 
     def give_up(self, problem: OSError | StorageError) -> None:
-        """Stop: a dropped partition's folder could not be removed, so the log must keep all until the next start.
+        """Stop for good: a dropped partition's folder could not be removed.
 
-        With `folders` held.
+        The log must then keep everything until the next start. The caller holds `folders` too.
         """
         self.problem = StorageError(f"the files of a deleted database could not be removed: {problem}")
         self._gave_up = self._stopping = True
         self._lock.notify_all()
 
     def is_waiting(self, partition: Partition) -> bool:
-        """Whether the partition has not been saved since it was added."""
+        """Return whether the partition has not been saved since it was added."""
         return id(partition) in self._waiting or id(partition) in self._unhurried
 
     @property
     def busy(self) -> bool:
-        """Whether anything waits to be saved."""
+        """True if any partition waits to be saved."""
         return bool(self._waiting or self._unhurried)
 
     # ------------------------------------------------------------------ the thread
@@ -240,16 +246,16 @@ class Flusher:
             except OSError as error:
                 if not self._record_failure(error, final=error.errno not in FULL_ERRNOS):
                     return
-            except Exception as error:  # noqa: BLE001 (a thread has nobody above it)
+            except Exception as error:  # noqa: BLE001 (the top of a thread)
                 self._record_failure(error, final=True)
                 return
             else:
                 self._clear_problem()
 
     def _next(self) -> list[Partition]:
-        """The partitions to save next: in order of arrival, several together as long as they are small.
+        """Return the partitions to save next, in order of arrival: several together as long as they are small.
 
-        Those that can wait come last.
+        Gentle ones come last.
         """
         found: list[Partition] = []
         bytes_, bytes_max = 0, _TOGETHER_BYTES_MAX if self._waiting else _GENTLY_TOGETHER_BYTES_MAX
@@ -261,14 +267,14 @@ class Flusher:
         return found
 
     def _is_urgent(self) -> bool:
-        """Whether a flush must not rest: others wait for this thread, or writers will soon wait for memory."""
+        """Return whether a flush must not pause: other threads wait for it, or writers will soon wait for memory."""
         is_wanted = bool(self._waiting) or self._stopping or self.folders.is_contended
         return is_wanted or self._partitions.memory_bytes > self._options.memtables_total_bytes_max // 4 * 3
 
     def _checkpoint(self) -> None:
-        """Between two steps: rest if it is time and nothing is urgent."""
+        """Pause between two steps, if it is time and nothing is urgent."""
         if self._is_urgent():
-            self._resumed_ns = self._pacer.thread_time_ns()  # no rest will make up for it
+            self._resumed_ns = self._pacer.thread_time_ns()  # urgent work is not compensated by a later pause
             return
         now_ns = self._clock.monotonic_ns()
         rest_ns = self._pacer.rest_ns(self._pacer.thread_time_ns() - self._resumed_ns, now_ns)
@@ -284,14 +290,15 @@ class Flusher:
         return bool(self._partitions.schema.ttl) and self._clock.monotonic_ns() >= self._expire_at_ns
 
     def expire_soon(self) -> None:
-        """Look for expired files when there is nothing to flush. Under the lock."""
+        """Schedule a check for expired files for when there is nothing to flush. Under the lock."""
         self._expire_at_ns = 0
         self._lock.notify_all()
 
     def expire(self) -> None:
         """Remove files whose points are all expired from their partitions, each in one swap. Raises OSError.
 
-        First for views, then on the disk: what was seen under a rule that was just taken back must not go.
+        Files leave the views first, then the disk: points must not reappear when a rule is withdrawn, nor disappear
+        later.
         """
         with self.folders:
             with self._lock:
@@ -308,7 +315,7 @@ class Flusher:
                 self._expired += found
                 self._lock.notify_all()
             if self._expired:
-                self._journal.sync_due()  # the rule must not be lost when its effect is not
+                self._journal.sync_due()  # the rule must be durable before its effect
             while self._expired:
                 self._remove(*self._expired[0])
                 del self._expired[0]
@@ -316,7 +323,7 @@ class Flusher:
             self._changed(partition)
 
     def _remove(self, partition: Partition, gone: Sequence[FileSource]) -> None:
-        """Remove the files, with `folders` held; called again if it failed. Open views keep the files."""
+        """Remove the files, with `folders` held; retried after a failure. Open views keep the files."""
         with self._lock:
             manifest = partition.manifest
             if partition.dropped:
@@ -324,7 +331,7 @@ class Flusher:
         save_manifest(self._disk, partition.folder, manifest)
         for file in gone:
             assert isinstance(file.access, LazyFile)
-            with suppress(CorruptFile, UnsupportedFile):  # whoever reads it will be told
+            with suppress(CorruptFile, UnsupportedFile):  # readers will report the damage
                 file.access.open()
             self._disk.remove(file.path)
             self._disk.remove(file.path + RESOURCE)
@@ -338,7 +345,7 @@ class Flusher:
             self._lock.notify_all()
 
     def _record_failure(self, error: BaseException, *, final: bool) -> bool:
-        """Record the problem, and wait a little unless it is final. False: the thread must end."""
+        """Record the problem and, unless it is final, wait before a retry. Return whether the thread may go on."""
         with self._lock:
             if not self._gave_up:
                 if final:
@@ -363,7 +370,7 @@ class Flusher:
                     self._staging.release(saving.frozen)
 
     def _left(self, partitions: Sequence[Partition]) -> list[_Saving]:
-        """Those of the partitions that still have something to save; the others leave the queue."""
+        """Return the partitions that still have something to save, and remove the others from the queue."""
         left = []
         with self._lock:
             for partition in partitions:
@@ -408,7 +415,7 @@ class Flusher:
         return self._name_ms
 
     def _files_of(self, partition: Partition, memtable: MemTable) -> list[WrittenFile]:
-        """The files of a MemTable, written but not yet finished."""
+        """Write the files of a MemTable, without finishing them."""
         name = FileName(self._name_time(), memtable.rank.version)
         flush = FileFlush(
             self._disk,
@@ -425,14 +432,18 @@ class Flusher:
         return flush.run(memtable.snapshot())
 
     def storing(self, device: str, measurement: str, type_: DataType) -> tuple[Encoding, Compressor]:
-        """How a series is stored; the defaults if the schema does not know it."""
+        """Return how a series is stored; the defaults if the schema does not know it."""
         series = self._declared(device, measurement)
         if series is None:
             return DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR
         return stored_encoding(type_, series.encoding), series.compressor
 
     def _deadband_for(self, partition: Partition, device: str, measurement: str, type_: DataType) -> Deadband | None:
-        """See `flush_files.Thinning`: where sequence files are all that is older than what stands behind them."""
+        """Return the deadband of a series; None where dropped points could uncover older ones.
+
+        That is so if an unsequence file reaches beyond the last flushed time, or if the partition has an underlay. See
+        `flush_files.Thinning`.
+        """
         series = self._declared(device, measurement)
         if series is None or series.deadband is None or series.type is not type_ or partition.underlay is not None:
             return None
@@ -441,7 +452,7 @@ class Flusher:
         return series.deadband if max(ends, default=TIME_MIN) <= last else None
 
     def _declared(self, device: str, measurement: str) -> SeriesSchema | None:
-        """The series in the schema; its points may have been written with an earlier type."""
+        """Return the series in the schema; its points may have been written with an earlier type."""
         known = self._partitions.schema.device(device)
         return None if known is None else known.series.get(measurement)
 
@@ -478,7 +489,7 @@ class Flusher:
 
     def _install(self, ending: _Ending) -> None:
         saving, partition = ending.saving, ending.saving.partition
-        # Not the saved manifest: a file may have been found damaged meanwhile.
+        # Not the saved manifest: a file may have been found damaged in the meantime.
         current = _grown(partition.manifest, saving, ending.flushed)
         partition.install(replace(current, tombstones=ending.manifest.tombstones), ending.sources, saving.frozen)
         if saving.frozen is not None:
@@ -486,7 +497,7 @@ class Flusher:
         self.bytes_written += sum(written.entry.size for written in saving.written)
 
     def _complete_up_to(self, partition: Partition, memtable: MemTable | LoadedFile | None) -> int:
-        """The last entry that the files contain once `memtable` is flushed."""
+        """Return the last entry that the files contain once `memtable` is flushed."""
         if memtable is not None:
             assert memtable.frozen_at is not None
             return memtable.frozen_at
@@ -498,14 +509,14 @@ class Flusher:
         return FileSource(entry.rank, entry.sequence, written.path, entry.size, written.devices, access)
 
     def first_needed(self) -> int:
-        """The first entry that some partition still needs; if none does, the next one to come."""
+        """Return the first entry that some partition still needs; if there is no such entry, the next one to come."""
         with self._lock:
             needed = [p.first_unflushed for p in self._partitions]
             return min((index for index in needed if index is not None), default=self._partitions.applied + 1)
 
 
 def _grown(manifest: Manifest, saving: _Saving, flushed: int) -> Manifest:
-    """The manifest with the files that were written; a damaged loaded file is recorded in it as set aside."""
+    """Return the manifest with the written files; a damaged loaded file is recorded in it as set aside."""
     grown = manifest.with_files(tuple(written.entry for written in saving.written), flushed)
     frozen = saving.frozen
     if isinstance(frozen, LoadedFile) and frozen.source is None:

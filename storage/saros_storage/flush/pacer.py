@@ -1,9 +1,9 @@
 """A budget of processor time for flushes that can wait, shared by the flushers of a node.
 
-    work |###|            |####|                after each slice of work a rest, so that all flushers together use the
-    rest     |...........|     |..............  given percentage of one core
+    work  |###|            |####|               after each slice of work a pause, so that all flushers together use the
+    pause     |...........|     |.............  given percentage of one core
 
-A percentage of 0 means no limit. No rest is longer than `REST_NS_MAX`. Thread-safe.
+A percentage of 0 means no limit. No pause is longer than `REST_NS_MAX`. Thread-safe.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ import threading
 import time
 from collections.abc import Callable
 
-#: Work between two rests: less than the interpreter lets a thread run when others wait.
+#: Work between two pauses: less than the interpreter lets a thread run while others wait.
 SLICE_NS = 4_000_000
-#: The longest rest, so that a flush always ends in a bounded time.
+#: The longest pause, so that a flush always ends in a bounded time.
 REST_NS_MAX = 5_000_000_000
 
 
 class Pacer:
-    """See the module."""
+    """A shared budget that turns processor time into pauses."""
 
     def __init__(self, percent: int, thread_time_ns: Callable[[], int] = time.thread_time_ns) -> None:
-        """`thread_time_ns`: the processor time of the calling thread."""
+        """Create a budget of `percent` of one core. `thread_time_ns` returns the calling thread's processor time."""
         self._percent = percent
         self.thread_time_ns = thread_time_ns
         self._lock = threading.Lock()
-        #: Until then there is no time left for more work.
+        #: The time up to which the budget is spent.
         self._spent_until_ns = 0
 
     def rest_ns(self, worked_ns: int, now_ns: int) -> int:
-        """Return how long to rest after this work; 0 if the slice is too short for a rest."""
+        """Return how long to pause after this work; 0 if the slice is too short for a pause."""
         if not self._percent or worked_ns < SLICE_NS:
             return 0
         with self._lock:

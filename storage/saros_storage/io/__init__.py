@@ -1,1 +1,1 @@
-"""The disk, injected so that tests can replace it; one in memory; the lock of a folder; limits on bytes per second."""
+"""The disk, injected so that tests can replace it; a disk in memory; folder locks; limits on bytes per second."""

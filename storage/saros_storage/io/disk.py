@@ -1,13 +1,14 @@
 """Files as a dependency: everything that storage does to the disk goes through a `Disk`.
 
-Tests replace it by one that remembers what was fsynced, forgets the rest at a crash, tears the last write, or fails at
-the nth call. Callers keep these rules, which make a crash harmless:
-  - a file is durable up to the last `sync` of it; its name is durable after `sync_folder` of its folder
+Tests replace it by one that tracks what was fsynced, loses the rest at a crash, tears the last write, or fails at the
+nth call. Callers keep these rules, which make a crash harmless:
+
+  - a file is durable up to its last `sync`; its name is durable after `sync_folder` of its folder
   - `replace` is atomic: after a crash either the old or the new file has the name
   - a failed `sync` is never retried: the pages may be marked clean although they are lost
 
-Thread-safe: one `File` belongs to one thread at a time, the `Disk` to all. Another thread may `sync` a file meanwhile:
-when that `sync` returns, everything written before it began is durable.
+Thread-safe: one `File` belongs to one thread at a time, the `Disk` to all. Another thread may `sync` a file while it is
+written: when that `sync` returns, everything written before it began is durable.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Protocol
 
 from saros_storage.io import platform
 
-#: What a full disk answers, a quota that is used up, and a limit of the size of files: there may be room again later.
+#: Errors of a full disk, an exhausted quota, or a file size limit: a retry may succeed later.
 FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -31,22 +32,22 @@ class File(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes written so far (with what the file held when it was opened)."""
+        """Bytes of the file, including its contents when it was opened."""
         ...
 
     def write(self, parts: Sequence[bytes | memoryview]) -> None:
-        """Append the parts, all of them, in order. Raises OSError; what was appended then is unknown."""
+        """Append the parts, all of them, in order. After an OSError, it is unknown how much was appended."""
         ...
 
     def reserve(self, count: int) -> None:
-        """Fill up with zeros behind what was written, at least `count` bytes, which later writes replace.
+        """Write zeros after the contents, at least `count` bytes, which later writes replace.
 
-        A sync of reserved bytes is cheaper, since the file does not grow. Raises OSError; then nothing was written.
+        Syncing reserved bytes is cheaper, since the file does not grow. After an OSError, the contents are unchanged.
         """
         ...
 
     def sync(self) -> None:
-        """Make all that was written durable. Raises OSError."""
+        """Make all written data durable. Raises OSError."""
         ...
 
     def close(self) -> None:
@@ -55,16 +56,16 @@ class File(Protocol):
 
 
 class Disk(Protocol):
-    """What storage may do to files. Paths are absolute or relative to the process' folder."""
+    """The file operations of storage. Paths are absolute or relative to the process's working directory."""
 
     def create(self, path: str) -> File:
-        """A new, empty file for appending; an existing one is cut to nothing."""
+        """Create an empty file for appending; an existing one is truncated."""
         ...
 
     def create_unread(self, path: str) -> File:
-        """The same of a file that is written from end to end, synced, and not read soon: no memory is kept for it.
+        """Create a file that is written from start to end, synced, and not read soon.
 
-        What was written can be read after the sync.
+        It bypasses the page cache where possible. Its contents can be read only after the sync.
         """
         ...
 
@@ -73,11 +74,11 @@ class Disk(Protocol):
         ...
 
     def map(self, path: str) -> memoryview:
-        """The whole file, read-only; stays readable after the file is removed, until it is garbage-collected."""
+        """Map the whole file read-only; the view outlives the file's removal, until it is garbage-collected."""
         ...
 
     def read(self, path: str, offset: int, count: int) -> bytes:
-        """At most so many bytes of a file that may be cut meanwhile: of a map they would end the process."""
+        """Read at most `count` bytes of a file that may be truncated concurrently, which would crash users of a map."""
         ...
 
     def truncate(self, path: str, size: int) -> None:
@@ -97,13 +98,14 @@ class Disk(Protocol):
         ...
 
     def remove_tree(self, path: str) -> None:
-        """Remove a folder and all below it; a missing one is not an error."""
+        """Remove a folder and everything below it; a missing one is not an error."""
         ...
 
     def make_folder(self, path: str, *, durably: bool = True) -> None:
-        """Make a folder and those above it, durably; also one that is there: who made it may have died before.
+        """Create a folder and its parents durably.
 
-        Not `durably`: whoever calls syncs the folders above, later and together.
+        Existing folders are synced too, since their creator may have crashed before syncing them. With `durably` False,
+        the caller syncs the parent folders later, all together.
         """
         ...
 
@@ -112,28 +114,28 @@ class Disk(Protocol):
         ...
 
     def sync_all(self, paths: Collection[str]) -> None:
-        """Make files, and the names in folders, durable, whoever wrote them: many together cost less."""
+        """Make files, and the names in folders, durable, regardless of their writer; one call for many is cheaper."""
         ...
 
     def list(self, path: str) -> list[str]:
-        """Names in a folder, sorted; none if it is missing. Raises NotADirectoryError for a file."""
+        """Return the sorted names in a folder; empty if it is missing. Raises NotADirectoryError for a file."""
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether a file or folder has this name."""
+        """Return whether a file or folder has this name."""
         ...
 
     def size(self, path: str) -> int:
-        """Bytes of a file."""
+        """Return the size of a file in bytes."""
         ...
 
     def free_bytes(self, path: str) -> int:
-        """Bytes that may still be written to the file system of `path`."""
+        """Return the number of bytes that can still be written to the file system of `path`."""
         ...
 
 
 class LocalFile:
-    """A file of the machine. See `File`."""
+    """A `File` in the local file system."""
 
     def __init__(self, path: str, flags: int) -> None:
         self._fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
@@ -179,9 +181,9 @@ class LocalFile:
 
 
 class UnreadFile(LocalFile):
-    """A file that goes to the disk past the machine's cache of files, as far as its file system can do that.
+    """A file that is written past the page cache, if its file system supports direct I/O.
 
-    Its bytes wait in a buffer that begins where a page does, as Linux wants it, and go to the disk when that is full.
+    Data is collected in a page-aligned buffer, as Linux requires, and written when the buffer is full.
     """
 
     def __init__(self, path: str) -> None:
@@ -217,12 +219,12 @@ class UnreadFile(LocalFile):
                 except OSError as error:
                     if error.errno != errno.EINVAL or not platform.set_direct_io(self._fd, direct=False):
                         raise
-                    continue  # only whole blocks may go past the cache
+                    continue  # direct I/O accepts only whole blocks
                 at += written
                 self._size += written
 
     def reserve(self, count: int) -> None:
-        """See `File.reserve`: nothing is, since the file is synced once."""
+        """See `File.reserve`. A no-op, since the file is synced only once."""
 
     def sync(self) -> None:
         """See `File.sync`."""
@@ -235,23 +237,23 @@ class UnreadFile(LocalFile):
         self._buffer.close()
 
 
-#: Linux takes at most 1024 buffers in one `writev`.
+#: Linux accepts at most 1024 buffers in one `writev`.
 _IOV_MAX = 1024
-#: So much goes past the cache at a time: each write waits for the disk.
+#: Bytes of a direct write; large, since each write waits for the disk.
 _BUFFER_BYTES = 4 << 20
 
 
 _CANNOT_SYNC = {errno.EACCES, errno.EPERM, errno.EINVAL, errno.EROFS, errno.ENOTSUP}
-#: So many files are synced together.
+#: Minimum number of files that are synced by one call for the whole file system.
 _MANY = 16
-#: Folders that this process has made durable, or found and made durable, as absolute paths.
+#: Folders known to be durable, as absolute paths: this process has synced their parents.
 _durable_folders: set[str] = set()
-#: Then they are forgotten, and synced once more.
+#: When the set has this many entries, it is cleared, and the folders are synced again.
 _DURABLE_FOLDERS_MAX = 100_000
 
 
 class LocalDisk:
-    """The machine's file system. See `Disk`."""
+    """A `Disk` over the local file system."""
 
     def create(self, path: str) -> File:
         """See `Disk.create`."""
@@ -294,7 +296,7 @@ class LocalDisk:
         """See `Disk.link`."""
         os.link(
             source, target, follow_symlinks=False
-        )  # of a symbolic link, another one: what it names may lie elsewhere
+        )  # link the symbolic link itself, not its target, which may be elsewhere
 
     def remove(self, path: str) -> None:
         """See `Disk.remove`."""
@@ -323,7 +325,7 @@ class LocalDisk:
         try:
             self.sync_folder(parent)
         except OSError as error:
-            # A folder above ours, that somebody else has made, may not be ours to sync, or on a system that cannot.
+            # This process may lack permission to sync an existing parent folder, or the file system may not support it.
             if not is_there or error.errno not in _CANNOT_SYNC:
                 raise
         if len(_durable_folders) >= _DURABLE_FOLDERS_MAX:
@@ -339,7 +341,7 @@ class LocalDisk:
             os.close(fd)
 
     def sync_all(self, paths: Collection[str]) -> None:
-        """See `Disk.sync_all`; many, by one call for the whole file system where there is one that tells of errors."""
+        """See `Disk.sync_all`. Many files are synced by one call for the file system, if such a call reports errors."""
         by_device: dict[int, list[str]] = {}
         for path in paths:
             by_device.setdefault(os.stat(path).st_dev, []).append(path)

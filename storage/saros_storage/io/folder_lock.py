@@ -1,6 +1,6 @@
-"""One process at a time owns a data folder: an advisory lock on `<data>/LOCK`, which names the owner's process id.
+"""Exclusive ownership of a data folder: an advisory lock on `<data>/LOCK`, which contains the owner's process id.
 
-The lock belongs to the open file, so it is released when the process ends, in whatever way. Any thread.
+The lock belongs to the open file, so it is released whenever the process ends, even after a crash. Any thread.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from saros_storage.base.errors import FolderInUse
 from saros_storage.io import platform
 
 LOCK_FILE = "LOCK"
-#: Whoever looks has the lock too, for some microseconds.
+#: Checking for a lock takes it for some microseconds, so a failed attempt is repeated.
 _TRIES, _TRY_SECONDS = 5, 0.01
 
 
 class FolderLock:
-    """A held lock. Made by `acquire`, or `acquire_shared`."""
+    """A held lock, created by `acquire` or `acquire_shared`."""
 
     def __init__(self, fd: int) -> None:
-        #: -1 once released.
+        #: File descriptor; -1 once released.
         self._fd = fd
 
     @staticmethod
@@ -39,9 +39,9 @@ class FolderLock:
 
     @staticmethod
     def acquire_shared(folder: str) -> FolderLock | None:
-        """The lock of a folder that is only read, which others may have who do the same. Raises FolderInUse.
+        """Take a shared lock of a folder that is only read; other readers may hold it too. Raises FolderInUse.
 
-        None: there is none, or it may not be opened.
+        Returns None if there is no lock file or it may not be opened.
         """
         try:
             fd = os.open(os.path.join(folder, LOCK_FILE), os.O_RDONLY | os.O_CLOEXEC)
@@ -54,14 +54,14 @@ class FolderLock:
         return FolderLock(fd)
 
     def release(self) -> None:
-        """Let the folder go. Idempotent."""
+        """Release the lock. Idempotent."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
 
 def _is_locked(fd: int, *, shared: bool = False) -> bool:
-    """Lock the file."""
+    """Try to lock the file; return whether that succeeded."""
     for _ in range(_TRIES):
         try:
             platform.lock(fd, shared=shared)
@@ -78,7 +78,7 @@ def _named(fd: int) -> int | None:
 
 
 def owner_of(folder: str) -> int | None:
-    """The process that has the folder; None: nobody, or one that has not said yet who it is."""
+    """Return the id of the process that holds the folder; None if the folder is free or the id is not yet written."""
     try:
         with Path(folder, LOCK_FILE).open("rb") as stream:
             try:
@@ -91,12 +91,12 @@ def owner_of(folder: str) -> int | None:
 
 
 def is_free(folder: str) -> bool:
-    """Whether no process has the folder; one that does not exist is free."""
+    """Return whether no process holds the folder; a missing folder is free."""
     return not is_held(Path(folder, LOCK_FILE))
 
 
 def is_held(file: Path) -> bool:
-    """Whether a process has a lock on the file; nobody has one on a file that does not exist. Raises OSError."""
+    """Return whether a process holds a lock on the file; False for a missing file. Raises OSError."""
     try:
         with file.open("rb") as stream:
             platform.lock(stream.fileno(), shared=True)

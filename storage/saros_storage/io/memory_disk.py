@@ -1,9 +1,9 @@
-"""A disk in memory that begins with given files: everything done to it stays in this process.
+"""A disk in memory, initialised with given files: all changes stay in this process.
 
-    MemoryDisk({"/data/node.json": b"..."})  ->  a store opens /data, writes, and leaves the machine's disk as it is
+    MemoryDisk({"/data/node.json": b"..."})  ->  a store opens /data, writes, and leaves the machine's disk unchanged
 
-Contents are shared until they are written to: a mapped file costs no memory. Implements `io.disk.Disk`; what is synced
-is as volatile as the rest. Thread-safe.
+Contents are shared until they are written to: a mapped file costs no memory. Implements `io.disk.Disk`; synced data is
+as volatile as the rest. Thread-safe.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from collections.abc import Collection, Mapping, Sequence
 
 from saros_storage.io.disk import File
 
-#: Memory ends before this does.
+#: Effectively unlimited: memory is exhausted first.
 _FREE_BYTES = 1 << 62
 
 
 class _Content:
-    """A file's bytes; several names may share it."""
+    """The bytes of a file; several names may share it."""
 
     __slots__ = ("data",)
 
     def __init__(self, data: memoryview) -> None:
-        #: A bytearray from a write until the next reading.
+        #: A bytearray from a write until the next call of `frozen`.
         self.data: memoryview | bytearray = data
 
     def frozen(self) -> memoryview:
-        """The bytes, which later writes do not change."""
+        """Return the bytes; later writes do not change them."""
         if isinstance(self.data, bytearray):
             self.data = memoryview(bytes(self.data))
         return self.data
 
     def writable(self) -> bytearray:
-        """The bytes, to be changed in place."""
+        """Return the bytes, for changing them in place."""
         if not isinstance(self.data, bytearray):
             self.data = bytearray(self.data)
         return self.data
@@ -45,7 +45,7 @@ _Folder = dict[str, "_Folder | _Content"]
 
 
 class _MemoryFile:
-    """A file opened for appending. See `disk.File`."""
+    """A `File` in memory."""
 
     def __init__(self, content: _Content, lock: threading.Lock) -> None:
         self._content = content
@@ -64,20 +64,20 @@ class _MemoryFile:
                 data += part
 
     def reserve(self, count: int) -> None:
-        """See `File.reserve`: there is nothing to gain."""
+        """See `File.reserve`. A no-op."""
 
     def sync(self) -> None:
-        """See `File.sync`: there is nothing to do."""
+        """See `File.sync`. A no-op."""
 
     def close(self) -> None:
         """See `File.close`."""
 
 
 class MemoryDisk:
-    """See the module."""
+    """A `Disk` that keeps its tree of files in memory."""
 
     def __init__(self, files: Mapping[str, memoryview]) -> None:
-        """Begin with these files, by path; the folders above them exist."""
+        """Create a disk with these files, by path; their parent folders exist."""
         self._lock = threading.Lock()
         self._root: _Folder = {}
         for path, data in files.items():
@@ -93,7 +93,7 @@ class MemoryDisk:
         return found
 
     def _parent(self, path: str, *, make: bool = False) -> tuple[_Folder, str]:
-        """The folder of a path, and the name in it. Raises FileNotFoundError, NotADirectoryError."""
+        """Return the parent folder of a path, and the name in it. Raises FileNotFoundError, NotADirectoryError."""
         *above, last = _names(path)
         folder = self._root
         for name in above:
@@ -188,10 +188,10 @@ class MemoryDisk:
             self._parent(os.path.join(path, "any"), make=True)
 
     def sync_folder(self, path: str) -> None:
-        """See `Disk.sync_folder`: there is nothing to do."""
+        """See `Disk.sync_folder`. A no-op."""
 
     def sync_all(self, paths: Collection[str]) -> None:
-        """See `Disk.sync_all`: there is nothing to do."""
+        """See `Disk.sync_all`. A no-op."""
 
     def list(self, path: str) -> list[str]:
         """See `Disk.list`."""

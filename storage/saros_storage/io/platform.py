@@ -1,11 +1,11 @@
-"""System calls that differ between operating systems; the only module that looks at which system this is.
+"""System calls that differ between operating systems; the only module that checks the operating system.
 
               durable contents     locks of folders     past the page cache     Unix sockets, files in memory
     Linux     fdatasync, fsync     flock                O_DIRECT                abstract, memfd
     macOS     F_FULLFSYNC          flock                -                       in the temporary folder
     Windows   -                    -                    -                       -
 
-On macOS fsync leaves the data in the drive's cache; F_FULLFSYNC does not. Without locks no data folder can be opened
+On macOS, fsync leaves the data in the drive's cache; F_FULLFSYNC does not. Without locks no data folder can be opened
 (`require_local_folders`): such a system connects to servers only. Any thread.
 """
 
@@ -22,7 +22,7 @@ from typing import Any
 from saros_storage.base.errors import UserMistake
 
 _SYSTEM = os.uname().sysname if hasattr(os, "uname") else "Windows"
-#: Linux versions from this one on report lost writes from `syncfs`.
+#: The first Linux version whose `syncfs` reports lost writes.
 _SYNCFS_REPORTS = (5, 8)
 #: macOS allows a process at most this many open files, although its hard limit may say "unlimited".
 _DESCRIPTORS_MAX = 10_240
@@ -30,7 +30,7 @@ _NO_FOLDERS = 2051
 
 
 def _optional(name: str) -> Any:
-    """A module of the standard library that not all systems have; None without it."""
+    """Import a standard library module that not all systems have; return None if it is missing."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError:
@@ -38,7 +38,7 @@ def _optional(name: str) -> Any:
 
 
 _fcntl, _pwd, _resource = _optional("fcntl"), _optional("pwd"), _optional("resource")
-#: Sockets can have names outside of the file system.
+#: True if sockets can have names outside the file system.
 HAS_ABSTRACT_SOCKETS = _SYSTEM == "Linux"
 _O_DIRECT: int = getattr(os, "O_DIRECT", 0)
 
@@ -57,20 +57,20 @@ def _full_sync(command: int) -> Callable[[int], None]:
     def sync(descriptor: int) -> None:
         try:
             _fcntl.fcntl(descriptor, command)
-        except OSError:  # a network file system without it
+        except OSError:  # a network file system without this command
             os.fsync(descriptor)
 
     return sync
 
 
 _F_FULLFSYNC: int | None = getattr(_fcntl, "F_FULLFSYNC", None)
-#: Make a file's contents and size durable, and with `sync_file` all its metadata. Raise OSError.
+#: `sync_contents` makes a file's contents and size durable, `sync_file` also all its metadata. Both raise OSError.
 sync_file: Callable[[int], None] = os.fsync if _F_FULLFSYNC is None else _full_sync(_F_FULLFSYNC)
 sync_contents: Callable[[int], None] = getattr(os, "fdatasync", sync_file) if _F_FULLFSYNC is None else sync_file
 
 
 def _find_sync_file_system() -> Callable[[str], None] | None:
-    """Return what makes a path's whole file system durable; None where that may fail without an error."""
+    """Return a function that makes a path's whole file system durable; None where it could fail without an error."""
     if _SYSTEM != "Linux" or tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < _SYNCFS_REPORTS:
         return None
     found = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
@@ -93,7 +93,7 @@ sync_file_system = _find_sync_file_system()
 
 
 def set_direct_io(descriptor: int, *, direct: bool) -> bool:
-    """Let writes bypass the page cache, or not; return whether that is a change. Raises OSError: it is not possible."""
+    """Turn direct I/O on or off; return whether this is a change. Raises OSError if it is not supported."""
     if not _O_DIRECT:
         return False
     flags = _fcntl.fcntl(descriptor, _fcntl.F_GETFL)
@@ -105,7 +105,7 @@ def set_direct_io(descriptor: int, *, direct: bool) -> bool:
 def lock(descriptor: int, *, shared: bool = False, wait: bool = False) -> None:
     """Lock an open file for as long as it is open.
 
-    Raises BlockingIOError if another process has a lock, unless it is to `wait` for it.
+    Raises BlockingIOError if another process holds a conflicting lock, unless `wait` is set.
     """
     require_local_folders()
     mode = _fcntl.LOCK_SH if shared else _fcntl.LOCK_EX
@@ -114,7 +114,10 @@ def lock(descriptor: int, *, shared: bool = False, wait: bool = False) -> None:
 
 @contextmanager
 def memory_file(content: bytes) -> Iterator[str]:
-    """The path of a file with `content` that never reaches a disk; on other systems, of a private temporary file."""
+    """Yield the path of a file with `content` that never reaches a disk.
+
+    On systems without memfd, it is a private temporary file.
+    """
     import tempfile
 
     if not hasattr(os, "memfd_create"):
@@ -133,7 +136,7 @@ def memory_file(content: bytes) -> Iterator[str]:
 
 
 def user_name(user: int) -> str:
-    """The name of a user of the machine, or its number."""
+    """Return the name of a user of the machine, or "user <number>" if it is unknown."""
     try:
         return str(_pwd.getpwuid(user).pw_name)
     except (AttributeError, KeyError):
@@ -141,7 +144,7 @@ def user_name(user: int) -> str:
 
 
 def raise_descriptors_limit() -> None:
-    """Let this process have as many open files as the system allows."""
+    """Raise this process's limit of open files to the maximum that the system allows."""
     if _resource is None:
         return
     soft, hard = _resource.getrlimit(_resource.RLIMIT_NOFILE)

@@ -1,19 +1,19 @@
-"""A limit of bytes per second over any span of time; an idle period earns no credit for later. Pure."""
+"""A limit on bytes per second over any span of time; an idle period earns no credit for later. Pure."""
 
 from __future__ import annotations
 
 
 class RateLimit:
-    """See the module. Belongs to one thread, or is under its owner's lock."""
+    """A limit on bytes per second. Belongs to one thread, or is guarded by its owner's lock."""
 
     def __init__(self, bytes_per_second: int) -> None:
-        """0: as many as go through."""
+        """Create a limit; 0 means unlimited."""
         self._rate = bytes_per_second
-        #: When what went so far is paid for.
+        #: Time until which the rate is used up by previous bytes.
         self._paid_ns = 0
 
     def wait_s(self, now_ns: int, size: int) -> float:
-        """How long to wait before so many bytes go at `now_ns`."""
+        """Account for `size` bytes at `now_ns`; return the seconds to wait before sending them."""
         if not self._rate:
             return 0.0
         start_ns = max(now_ns, self._paid_ns)
