@@ -101,7 +101,7 @@ class Journal(Protocol):
     """The log of the entries that a region applies, as seen by the region."""
 
     def sync_due(self) -> None:
-        """Make all entries applied so far durable. Raises StorageError."""
+        """Make all applied entries durable. Raises StorageError."""
         ...
 
     def release(self, first: int) -> None:

@@ -1,8 +1,9 @@
 """The folder of compiled kernels: numba's files, a list of the kernels that they hold, and the lock of the compiler.
 
-To ask numba takes its import, longer than many statements; the list answers at once. numba itself keeps compiled code
-until the module of a kernel changes, although other modules and compiler options have their part in it. So folder and
-list belong to this installation and processor: their names are a digest of all that compiled code depends on.
+Asking numba would require importing it, which takes longer than many statements; the list is read at once. numba itself
+keeps compiled code until the module of a kernel changes, although other modules and compiler options affect the code
+too. Therefore folder and list are specific to this installation and processor: their names contain a digest of
+everything that compiled code depends on.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ _PROCESSOR_BYTES = 4096
 
 
 def use_cache_folder(fallback: str | None) -> None:
-    """Keep compiled code in the user's cache, or in `fallback` where that cannot be written.
+    """Keep compiled code in the user's cache, or in `fallback` if that is not writable.
 
-    `fallback` None: in a private folder, until the process ends. To be called before the first kernel runs; later calls
-    change nothing.
+    With `fallback` None, it is kept in a private folder until the process ends. Must be called before the first kernel
+    runs; later calls have no effect.
     """
     if "NUMBA_CACHE_DIR" in os.environ:
         return
@@ -49,7 +50,7 @@ def _private_folder() -> str:
 
 
 def default_cache_folder() -> str:
-    """The user's cache folder for compiled kernels."""
+    """Return the user's cache folder for compiled kernels."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(base, "saros", "kernels")
 
@@ -76,14 +77,14 @@ class KernelCache:
             return frozenset()
 
     def add(self, key: str) -> None:
-        """Enter a kernel that numba has stored. Raises OSError."""
+        """Add a kernel that numba has stored to the list. Raises OSError."""
         with open(self._list, "a", encoding="utf-8") as file:
             file.write(f"{key}\n")
 
     def lock(self, *, wait: bool) -> int | None:
-        """Take the lock of the one process that compiles; None: another has it. Raises OSError (no such folder, full).
+        """Take the lock of the single compiling process; return None if another process holds it.
 
-        The result is a file that is to be closed.
+        The result is a file descriptor that the caller closes. Raises OSError (no such folder, disk full).
         """
         os.makedirs(self.folder, exist_ok=True)
         file = os.open(os.path.join(self.folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -97,7 +98,7 @@ class KernelCache:
 
 @cache
 def _fingerprint() -> str:
-    """Digest of Python, numba, the sources of the kernels, and the processor."""
+    """Return a digest of Python, numba, the sources of the kernels, and the processor."""
     digest = hashlib.sha256(repr((sys.implementation.cache_tag, sorted(_numba_settings()), _processor())).encode())
     here = os.path.dirname(os.path.abspath(__file__))
     for folder in (here, os.path.join(here, "codecs")):
@@ -117,7 +118,7 @@ def _numba_settings() -> list[tuple[str, str]]:
 
 
 def _processor() -> bytes:
-    """The model and features of the first processor, as far as the system tells."""
+    """Return the model and features of the first processor, as far as the system reports them."""
     with suppress(OSError), open("/proc/cpuinfo", "rb") as file:
         lines = file.read(_PROCESSOR_BYTES).splitlines()
         return b"\n".join(

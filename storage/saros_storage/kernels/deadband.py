@@ -1,14 +1,14 @@
-"""Kernel over points: which of them swinging-door compression (SDT) keeps.
+"""Kernel over points: selects those that swinging-door compression (SDT) keeps.
 
-    stored point o        doors: the steepest line from it below all points behind it, and the flattest above all,
+    stored point o        doors: the steepest line from it below all points after it, and the flattest above all,
            | ` - .  x x   each moved towards them by the deviation
            o - - x        they open with every point; once they no longer meet, no line from o is near all points,
-             ` x          so the point before is stored, and the doors hang there from now on
+             ` x          so the previous point is stored, and the doors start there from now on
 
-The first and the last point are kept. A value that is not a number (NaN or infinite) lies on no line, so it is kept,
-with the point before it. Points at most `shortest` after the stored one are dropped without a look, except the point
-that broke the doors before; a point `longest` or more after it is stored. All this is as in IoTDB, except for values
-that are not numbers.
+The first and the last point are kept. A value that is not a number (NaN or infinite) is not on any line, so it is kept,
+with the point before it. Points at most `shortest` after the stored one are dropped without a check, except the point
+at which the doors no longer met; a point `longest` or more after it is stored. All this is as in IoTDB, except for
+values that are not numbers.
 
 A straight line through the kept points passes the dropped ones at about the deviation, and at most at twice it.
 """
@@ -49,7 +49,7 @@ def _apply_deadband_plain(
 def apply_deadband(
     times: Int64Array, values: Float64Array, deviation: float, shortest: int, longest: int, kept: BoolArray
 ) -> None:
-    """See the module; at least one point, in order of time. `kept` is filled."""
+    """Fill `kept` with True for the points to keep; see the module. At least one point, in time order."""
     kept[:] = False
     kept[0] = kept[len(times) - 1] = True
     stored = before = 0

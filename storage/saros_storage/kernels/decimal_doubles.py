@@ -1,9 +1,10 @@
-"""The double that is nearest to a decimal number: a part for kernels that read numbers from texts.
+"""The double nearest to a decimal number: a part for kernels that parse numbers.
 
     mantissa * 10^exponent --128 bits of 5^exponent--> product of 64 and 128 bits --rounded to even--> bits of a double
 
 The algorithm is that of Lemire, "Number Parsing at a Gigabyte per Second" (2021), sections 5 to 8. With a mantissa of
-64 bits and powers of 128 bits it always decides (Mushtak and Lemire, "Fast Number Parsing Without Fallback", 2023).
+64 bits and powers of 128 bits it never needs a fallback (Mushtak and Lemire, "Fast Number Parsing Without Fallback",
+2023).
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from numpy.typing import NDArray
 
 from saros_storage.kernels.jit import part
 
-#: A number with an exponent below the first is 0, above the last infinite, whatever its mantissa of 64 bits.
+#: With a 64-bit mantissa, a number with a smaller exponent is 0, and one with a larger exponent is infinite.
 EXPONENT_MIN, EXPONENT_MAX = -342, 308
 _POWER_BITS = 128
-#: A number may lie exactly between two doubles for exponents in this range only.
+#: Only for exponents in this range can a number be exactly halfway between two doubles.
 _EVEN_MIN, _EVEN_MAX = -4, 23
 #: 64 bits times the reciprocals of these powers may be exact halves.
 _RECIPROCAL_MIN = -27
@@ -25,14 +26,15 @@ _MANTISSA_BITS, _BIAS, _INFINITE = 52, 1_023, 2_047
 
 _0, _1, _3, _32 = np.uint64(0), np.uint64(1), np.uint64(3), np.uint64(32)
 _LOW_32 = np.uint64(0xFFFF_FFFF)
-#: The bits of the upper half of a product that decide, without those that a double takes and two more.
+#: The low bits of a product's upper half, below the bits that a double takes and two more; if all are set, the lower
+#: half may carry into the result.
 _UNDECIDED = np.uint64((1 << 9) - 1)
 _HIDDEN_BIT = np.uint64(1 << _MANTISSA_BITS)
 _SIGN = np.uint64(1 << 63)
 
 
 def power_of_five(exponent: int) -> int:
-    """Return the leading 128 bits of 5^exponent, rounded down; of small reciprocals up, so that halves stay exact."""
+    """Return the leading 128 bits of 5^exponent, rounded down; small reciprocals up, so that halves stay exact."""
     power: int = 5 ** abs(exponent)
     size = power.bit_length()
     if exponent >= 0:
@@ -41,7 +43,7 @@ def power_of_five(exponent: int) -> int:
 
 
 def _power_table() -> NDArray[np.uint64]:
-    """Return the upper and lower halves of the powers, in turn."""
+    """Return the upper and lower halves of the powers, alternating."""
     powers = [power_of_five(exponent) for exponent in range(EXPONENT_MIN, EXPONENT_MAX + 1)]
     return np.array([half for power in powers for half in divmod(power, 1 << 64)], np.uint64)
 
@@ -51,7 +53,7 @@ _HALVES = _power_table()
 
 @part
 def double_bits(mantissa: np.uint64, exponent: int, negative: bool) -> np.uint64:
-    """Return the bits of the double that is nearest to `mantissa * 10^exponent`; of two that are, the even one."""
+    """Return the bits of the double nearest to `mantissa * 10^exponent`; of two equally near ones, the even one."""
     sign = _SIGN if negative else _0
     if mantissa == _0 or exponent < EXPONENT_MIN:
         return sign
@@ -79,7 +81,7 @@ def double_bits(mantissa: np.uint64, exponent: int, negative: bool) -> np.uint64
 
 @part
 def _subnormal(digits: np.uint64, power: int) -> np.uint64:
-    """Return the bits of a double below the normal ones, or of the smallest of these."""
+    """Return the bits of a subnormal double, or of the smallest normal one if rounding carries."""
     if power <= -63:
         return _0
     digits = digits >> np.uint64(1 - power)
@@ -89,7 +91,7 @@ def _subnormal(digits: np.uint64, power: int) -> np.uint64:
 
 @part
 def _product(mantissa: np.uint64, place: int) -> tuple[np.uint64, np.uint64]:
-    """Return the upper 128 bits of the product with a power, as exactly as they decide."""
+    """Return the upper 128 bits of the product with a power, with enough precision to decide the rounding."""
     high, low = _multiply(mantissa, _HALVES[place])
     if high & _UNDECIDED == _UNDECIDED:
         carry, _ = _multiply(mantissa, _HALVES[place + 1])
@@ -111,7 +113,7 @@ def _multiply(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
 
 @part
 def _leading_zeros(value: np.uint64) -> int:
-    """Return how many bits above the highest one of a number other than 0 are zero."""
+    """Return the number of leading zero bits of a non-zero number."""
     zeros = 0
     for step in (32, 16, 8, 4, 2, 1):
         if value >> np.uint64(64 - step) == _0:

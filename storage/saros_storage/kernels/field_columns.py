@@ -3,8 +3,8 @@
     arrange   lines, fields, device of each series key --> parts, columns; row of each line; place of each field
     fill      offsets of parts and columns --> times; fields, rows and numbers
 
-A part is a table of consecutive rows of one device; it ends before most of its cells would be empty. A field that its
-line has twice takes the place of the first one. Lines with a fault, or of no device, are left out.
+A part is a table of consecutive rows of one device; it ends before most of its cells would be empty. If a line has a
+field twice, the second value replaces the first. Lines with a fault, or without a device, are skipped.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ PART_WORDS = 5
 #: The record of a column: its part, name, kind, number of values, and the line of the last one.
 COLUMN_PART, COLUMN_NAME, COLUMN_KIND, COLUMN_SIZE, COLUMN_LINE = range(5)
 COLUMN_WORDS = 5
-#: Of the counts that `arrange` leaves.
+#: Indices of the counts that `arrange` fills in.
 COLUMNS, PARTS = range(2)
 COUNT_WORDS = 2
-#: A part may have this many cells, and as many more for each value, before its device goes on in another one.
+#: Maximum cells of a part, plus the cells allowed per value; beyond that, the device continues in another part.
 CELLS_MIN, CELLS_PER_VALUE = 65_536, 8
 
 _QUOTE, _BACKSLASH = 34, 92
@@ -94,7 +94,7 @@ def _is_column(columns: Int64Array, at: int, part: int, name: int, kind: int) ->
 
 @part
 def _column_of(part: int, name: int, kind: int, table: Int64Array, columns: Int64Array, counts: Int64Array) -> int:
-    """Return the column of a part, a name and a kind, which may be a new one."""
+    """Return the column of a part, a name and a kind; it is created if necessary."""
     mixed = (np.uint64(part) * np.uint64(0x9E3779B97F4A7C15)) ^ np.uint64(name * 8 + kind)
     mixed = mixed * np.uint64(0xFF51AFD7ED558CCD)
     mask = len(table) - 1
@@ -119,7 +119,7 @@ def _column_of(part: int, name: int, kind: int, table: Int64Array, columns: Int6
 
 @part
 def _part_of(device: int, current: Int64Array, parts: Int64Array, counts: Int64Array) -> int:
-    """Return the part that takes the next line of a device."""
+    """Return the part that takes the next line of a device; it is created if necessary."""
     at = current[device] * PART_WORDS
     if current[device] < 0 or parts[at + PART_ROWS] * parts[at + PART_COLUMNS] > (
         CELLS_MIN + CELLS_PER_VALUE * parts[at + PART_VALUES]
@@ -146,10 +146,11 @@ def arrange(
     places: Int64Array,
     counts: Int64Array,
 ) -> None:
-    """Find parts and columns; `counts` gets how many.
+    """Assign lines to parts and fields to columns; `counts` receives the numbers of columns and parts.
 
-    `devices`: by series key; -1: none. `current`: -1 for each device. `table`: a hash table as for `tokenise`, above
-    the number of fields. `rows`: part and row of each line. `places`: column and place of each field.
+    `devices`: by series key, -1 for no device. `current`: -1 for each device. `table`: a hash table as for `tokenise`,
+    larger than the number of fields. `rows`: receives part and row of each line. `places`: receives column and place of
+    each field.
     """
     table[:] = -1
     counts[:] = 0
@@ -169,7 +170,8 @@ def arrange(
         for field in range(lines[record + FIRST], stop):
             name, kind = fields[field * FIELD_WORDS + NAME], fields[field * FIELD_WORDS + KIND]
             before = counts[COLUMNS]
-            # Lines of a device mostly have the same fields in the same order: then the next column is the right one.
+            # Lines of a device mostly have the same fields in the same order, so the next column is usually the right
+            # one.
             column += 1
             if column >= before or not _is_column(columns, column * COLUMN_WORDS, part, name, kind):
                 column = _column_of(part, name, kind, table, columns, counts)
@@ -216,7 +218,10 @@ def fill(
     field_rows: Int64Array,
     numbers: Int64Array,
 ) -> None:
-    """Put times in the order of parts; numbers of fields, their rows and values in that of columns."""
+    """Fill `times` in the order of parts, and `order`, `field_rows` and `numbers` in the order of columns.
+
+    `order` holds the numbers of fields, `field_rows` their rows, `numbers` their values.
+    """
     last = len(lines) // LINE_WORDS - 1
     for line in range(last + 1):
         part, row = rows[2 * line], rows[2 * line + 1]

@@ -1,4 +1,4 @@
-"""A kernel and its twin: compiled by numba with an explicit signature, no GIL, cached on disk.
+"""A kernel and its twin: compiled by numba with an explicit signature, without the GIL, cached on disk.
 
     @kernel("i64(u8r[], i64[])", twin=_decode_numpy)
     def decode(data, out): ...
@@ -7,16 +7,17 @@
 modules.
 
 Signature letters: i8 i32 i64 u8 u32 u64 f32 f64 b1 are scalars, `x[]` is a contiguous 1-D array, a trailing `r` before
-the brackets means read-only (it accepts writable arrays too). Kernels make no arrays, and are compiled without counts
-of references (`_nrt`), whose atomic operations would take longer than most parts do. Compiled code is kept in `cache`.
+the brackets means read-only (it accepts writable arrays too). Kernels create no arrays, and are compiled without
+reference counts (`_nrt`), whose atomic operations would take longer than most parts do. Compiled code is kept in
+`cache`.
 
-A call does not wait for the compiler. Until a kernel is loaded, its twin serves, which gives the same results:
+A call does not wait for the compiler. Until a kernel is loaded, its twin runs, which gives the same results:
 
     first call --> asks `loader` for all kernels, in the background
     each call  --> the twin, while the time spent in it stays below that of loading or compiling the kernel
                --> beyond that, the caller loads or compiles this kernel itself: a large input would wait longer
 
-`SAROS_JIT` changes this: `eager` compiles each kernel on its first call (as the tests do), `off` runs the twins alone.
+`SAROS_JIT` changes this: `eager` compiles each kernel on its first call (as the tests do), `off` runs only the twins.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from saros_storage.kernels.unaligned import register_intrinsics
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Held while a kernel is loaded or compiled. A fork waits for it, so that a child finds numba as it should be.
+#: Held while a kernel is loaded or compiled. A fork waits for it, so that numba is in a consistent state in the child.
 _lock = threading.Lock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
@@ -58,21 +59,21 @@ _SCALARS = {
 #: Raised by numba when its cache cannot be read or written.
 _CACHE_ERRORS = (RuntimeError, OSError, EOFError, pickle.UnpicklingError)
 
-#: Seconds that a twin may take in all: about as long as its kernel takes to load, or to compile.
+#: Seconds that a twin may take in total: about as long as its kernel takes to load, or to compile.
 _LOADING_S, _COMPILING_S = 0.1, 1.0
-#: Seconds for an element of an array in an unmeasured twin: between NumPy (a tenth) and Python (ten times).
+#: Assumed seconds per array element of an unmeasured twin: between NumPy (a tenth) and Python (ten times).
 _ELEMENT_S = 2e-7
 
 
 F = TypeVar("F", bound=Callable[..., Any])
-#: Parts of kernels that no kernel was compiled with yet.
+#: Parts not yet registered with numba.
 _parts: list[Callable[..., Any]] = []
-#: All kernels of the modules that are imported.
+#: All kernels of the imported modules.
 _declared: list[Kernel[..., Any]] = []
 
 
 def part(function: F) -> F:
-    """Declare a function that kernels call, and with which they are compiled."""
+    """Declare a function that kernels call; it is compiled into them."""
     _parts.append(function)
     return function
 
@@ -86,10 +87,10 @@ class Kernel(Generic[P, R]):
         self.twin = twin
         self.__doc__ = source.__doc__
         self.__name__ = source.__name__
-        #: Its name in the list of kernels in the cache.
+        #: The kernel's name in the cache's list of compiled kernels.
         self.key = f"{source.__module__}.{source.__name__}"
         self._run: Callable[P, R] | None = None
-        #: Seconds spent in the twin, and the elements of the arrays that it was given.
+        #: Seconds spent in the twin, and the total number of array elements passed to it.
         self._twin_s = 0.0
         self._elements = 0
 
@@ -122,7 +123,7 @@ class Kernel(Generic[P, R]):
 
     @property
     def is_loaded(self) -> bool:
-        """Return whether calls run the compiled code."""
+        """True if calls run the compiled code."""
         return self._run is not None
 
     def compile(self) -> Callable[P, R]:
@@ -154,12 +155,12 @@ def declared_kernels() -> tuple[Kernel[..., Any], ...]:
     return tuple(_declared)
 
 
-#: Loads the kernels of this process.
+#: The loader of this process's kernels.
 LOADER = KernelLoader(declared_kernels)
 
 
 def load_kernels(stopping: threading.Event) -> None:
-    """Load the declared kernels on the calling thread, once they are compiled; end early if `stopping`."""
+    """Load the declared kernels on the calling thread, once they are compiled; return early if `stopping` is set."""
     if not _is_overridden():
         LOADER.run(stopping)
         return
@@ -181,7 +182,7 @@ def _compile(source: Callable[P, R], signature: str) -> Callable[P, R] | None:
         return _jit(source, signature, cache=True)
     except ImportError:
         return None
-    except _CACHE_ERRORS:  # a full disk, a torn file, or no folder to write to: this process compiles for itself
+    except _CACHE_ERRORS:  # a full disk, a torn file, or no writable folder: this process compiles for itself
         return _jit(source, signature, cache=False)
 
 

@@ -1,17 +1,18 @@
-"""Kernels over InfluxDB's line protocol: the parts of lines, and their values in order of columns.
+"""Kernels over InfluxDB's line protocol: the parts of lines, and their values.
 
     measurement,tag=value field=1.5,other="text" 1700000000000000000
     ^ START              ^ KEY_END (the series key ends)       ^ TIME          END: the newline
 
-    tokenise   bytes --> lines and fields, each a record of integers; equal series keys and field names have one number
+    tokenise   bytes --> lines and fields, each a record of integers; equal series keys and field names share a number
     arrange    a device for each series --> the row of each line; column and place in it of each field
     fill       the same --> times, numbers and rows, device by device and column by column
 
-A name ends at a comma, an equals sign, a space or a newline; a backslash before one of the first three takes its
-meaning away. A text is quoted and may contain newlines; in it, a backslash escapes a quote or a backslash. A line that
-is wrong ends at the next newline outside of a text, as a correct one does: no part of a text is ever read as a line.
+A name ends at a comma, an equals sign, a space or a newline; a backslash escapes one of the first three. A text is
+quoted and may contain newlines; in it, a backslash escapes a quote or a backslash. A malformed line ends at the next
+newline outside a text, as a correct one does: no part of a text is ever read as a line.
 
-The input is not trusted: it must end with a newline, beyond which nothing is read. Hashes are keyed.
+`arrange` and `fill` are in `field_columns`. The input is not trusted: it must end with a newline, beyond which nothing
+is read. Hashes are keyed.
 """
 
 from __future__ import annotations
@@ -29,16 +30,17 @@ from saros_storage.kernels.unaligned import number_8
 #: The record of a line: positions, its first field, fault, whether it has a time, the time, number of its series key.
 START, KEY_END, END, FIRST, FAULT, TIMED, TIME, SERIES = range(8)
 LINE_WORDS = 8
-#: The record of a field: positions and number of the name, kind, bits or plain length of the value, its positions.
+#: The record of a field: positions and number of the name; kind and bits (or unescaped length) of the value; its
+#: positions.
 NAME_START, NAME_END, NAME, KIND, NUMBER, VALUE_START, VALUE_END = range(7)
 FIELD_WORDS = 7
-#: Kinds of values. A LONG_DOUBLE, with too many digits or infinite, is still to be read from its text.
+#: Kinds of values. A LONG_DOUBLE has too many digits or is infinite; the caller parses it from its text.
 BOOLEAN, INTEGER, DOUBLE, TEXT, LONG_DOUBLE = range(1, 6)
 #: Faults of lines.
 NO_MEASUREMENT, BAD_TAG, NO_FIELDS, BAD_FIELD, BAD_VALUE, INTEGER_RANGE, OPEN_TEXT, BAD_TIME, TIME_RANGE, LONG = range(
     1, 11
 )
-#: Of the state that `tokenise` leaves: how many lines, fields, series keys and names it found; 0: no LONG_DOUBLE.
+#: Indices of the state that `tokenise` fills in: numbers of lines, fields, series keys and names; 0 if no LONG_DOUBLE.
 LINES, FIELDS, SERIES_COUNT, NAMES_COUNT, LONG_DOUBLES = range(5)
 STATE_WORDS = 6
 _AT = 5
@@ -47,15 +49,15 @@ _NEWLINE, _RETURN, _SPACE, _QUOTE, _HASH, _COMMA, _EQUALS, _BACKSLASH = 10, 13, 
 _PLUS, _MINUS, _POINT, _ZERO, _NINE = 43, 45, 46, 48, 57
 _INT64_MAX = (1 << 63) - 1
 _TEN = np.uint64(10)
-#: Of eight bytes: their upper and lower halves, and every second one, two and four of them.
+#: Masks for eight bytes: upper and lower halves of bytes, and every second group of one, two and four bytes.
 _UPPER_HALVES, _LOWER_HALVES = np.uint64(0xF0F0_F0F0_F0F0_F0F0), np.uint64(0x0F0F_0F0F_0F0F_0F0F)
 _PAIRS, _FOURS, _EIGHT = np.uint64(0x00FF_00FF_00FF_00FF), np.uint64(0x0000_FFFF_0000_FFFF), np.uint64(0xFFFF_FFFF)
 #: Bytes from 0x30 to 0x39 are digits: the upper half is 3, and stays 3 if 6 is added.
 _SIXES, _THREES = np.uint64(0x0606_0606_0606_0606), np.uint64(0x3333_3333_3333_3333)
-#: A whole number up to 2^53, times or divided by one of these, is rounded once: it is the nearest double.
+#: An integer up to 2^53 times or divided by one of these is rounded only once, so the result is the nearest double.
 _POWERS = np.array([float(10**n) for n in range(23)])
 _EXACT_MAX = np.uint64(1 << 53)
-#: Numbers with at most this many digits fit into 64 bits.
+#: Numbers with at most this many digits fit in 64 bits.
 _DIGITS_MAX = 19
 _EXPONENT_MAX = 10_000
 
@@ -65,7 +67,7 @@ _EXPONENT_MAX = 10_000
 
 @part
 def _name_end(data: ByteArray, at: int) -> int:
-    """Return where the name that begins at `at` ends."""
+    """Return the end of the name that begins at `at`."""
     while True:
         byte = data[at]
         if byte == _BACKSLASH and (data[at + 1] == _COMMA or data[at + 1] == _EQUALS or data[at + 1] == _SPACE):
@@ -88,7 +90,7 @@ def _ends_value(data: ByteArray, at: int) -> bool:
 
 @part
 def _text_end(data: ByteArray, at: int) -> int:
-    """Return where the closing quote of a text is, or the end of the data without one."""
+    """Return the position of a text's closing quote, or the end of the data if there is no quote."""
     while at < len(data) and data[at] != _QUOTE:
         escapes = data[at] == _BACKSLASH and (data[at + 1] == _QUOTE or data[at + 1] == _BACKSLASH)
         at += 2 if escapes else 1
@@ -97,7 +99,7 @@ def _text_end(data: ByteArray, at: int) -> int:
 
 @part
 def _faulty_end(data: ByteArray, at: int) -> int:
-    """Return where the line that begins at `at` ends, whatever is wrong with it."""
+    """Return the end of the malformed line that begins at `at`."""
     at = _name_end(data, at)
     while data[at] != _SPACE and data[at] != _NEWLINE:
         at = _name_end(data, at + 1)
@@ -134,9 +136,10 @@ def _spaces_end(data: ByteArray, at: int) -> int:
 
 @part
 def _field_name(data: ByteArray, at: int, fields: Int64Array, before: int, count: int) -> int:
-    """Record the name of field `count` at `at`; return where it ends.
+    """Record the name of field `count` at `at`; return its end.
 
-    It mostly is that of field `before`, of the line before: then it gets its number, otherwise none yet.
+    The name usually equals that of field `before`, from the previous line. Then the field gets the same number;
+    otherwise its number stays -1 for now.
     """
     record, twin = count * FIELD_WORDS, before * FIELD_WORDS
     fields[record + NAME_START], fields[record + NAME] = at, -1
@@ -156,7 +159,10 @@ def _field_name(data: ByteArray, at: int, fields: Int64Array, before: int, count
 
 @part
 def _fields(data: ByteArray, fields: Int64Array, floats: Float64Array, before: int, state: Int64Array) -> int:
-    """Scan the fields of a line; return a fault. `state[FIELDS]` counts them; `before`: first one of another line."""
+    """Scan the fields of a line; return a fault.
+
+    `state[FIELDS]` counts them. `before` is the first field of the previous line.
+    """
     at = _spaces_end(data, state[_AT])
     if _ends_line(data, at):
         return NO_FIELDS
@@ -241,7 +247,7 @@ def _boolean(data: ByteArray, fields: Int64Array, record: int, state: Int64Array
 
 @part
 def _number(data: ByteArray, fields: Int64Array, floats: Float64Array, record: int, state: Int64Array) -> int:
-    """Scan a whole number with i or u at its end, or a double; return a fault."""
+    """Scan an integer with suffix i or u, or a double; return a fault."""
     start = state[_AT]
     negative = data[start] == _MINUS
     at = start + 1 if negative or data[start] == _PLUS else start
@@ -285,7 +291,7 @@ def _number(data: ByteArray, fields: Int64Array, floats: Float64Array, record: i
 
 @part
 def _digits(data: ByteArray, at: int, before: np.uint64) -> tuple[int, np.uint64]:
-    """Return where the digits at `at` end, and the number that they make after those before."""
+    """Return the end of the digits at `at`, and the number that they form together with the digits before."""
     value = before
     while at + 8 <= len(data):
         word = number_8(data, at)
@@ -305,7 +311,7 @@ def _digits(data: ByteArray, at: int, before: np.uint64) -> tuple[int, np.uint64
 
 @part
 def _zeros(data: ByteArray, at: int) -> int:
-    """Return how many zeros a number begins with."""
+    """Return the number of leading zeros of a number."""
     found = 0
     while data[at] == _ZERO or data[at] == _POINT:
         found += 1 if data[at] == _ZERO else 0
@@ -317,7 +323,7 @@ def _zeros(data: ByteArray, at: int) -> int:
 def _double(
     mantissa: np.uint64, exponent: int, negative: bool, fields: Int64Array, floats: Float64Array, record: int
 ) -> None:
-    """Record the double that is nearest to a decimal number; an infinite one is left to be read."""
+    """Record the double nearest to a decimal number; an infinite one becomes a LONG_DOUBLE."""
     fields[record + KIND] = DOUBLE
     if mantissa <= _EXACT_MAX and exponent >= -22 and exponent <= 22:
         value = np.float64(mantissa)
@@ -331,7 +337,7 @@ def _double(
 
 @part
 def _integer(data: ByteArray, fields: Int64Array, record: int, state: Int64Array, end: int) -> int:
-    """Read the whole number before `end`, where its i or u is; return a fault."""
+    """Parse the integer that ends at `end`, where its suffix i or u is; return a fault."""
     at = state[_AT]
     negative = data[at] == _MINUS
     unsigned = data[end] == 117
@@ -345,7 +351,10 @@ def _integer(data: ByteArray, fields: Int64Array, record: int, state: Int64Array
 
 @part
 def _integer_in_range(data: ByteArray, at: int, end: int, negative: bool, out: Int64Array, place: int) -> bool:
-    """Put a number of digits into `out[place]`; return whether it has 64 bits. It is summed up below 0."""
+    """Parse digits into `out[place]`; return whether the number fits in 64 bits.
+
+    The number is summed up as a negative one, since the negative range is larger.
+    """
     value = np.int64(0)
     for position in range(at, end):
         digit = np.int64(data[position]) - _ZERO
@@ -386,7 +395,7 @@ def _time(data: ByteArray, lines: Int64Array, record: int, state: Int64Array) ->
 def _number_of(
     data: ByteArray, start: int, end: int, multiplier: np.uint64, table: Int64Array, spans: Int64Array, count: int
 ) -> int:
-    """Return the number of a name among the `count` different ones that have `spans`; `count` if it is a new one."""
+    """Return the number of a name among the `count` distinct ones in `spans`; a new name gets the number `count`."""
     hashed = multiplier
     for at in range(start, end):
         hashed = (hashed ^ np.uint64(data[at])) * multiplier
@@ -458,7 +467,7 @@ _FAULTY = re.compile(rb'(?:\\[,= ]|[^ \n])*+(?:="(?:\\["\\]|[^"])*+(?:"|\Z)|[^\n
 
 
 class _Fault(Exception):
-    """A fault of a line."""
+    """A fault of a line; the argument is its number."""
 
 
 def _tokenise_plain(
@@ -513,7 +522,7 @@ def _number_plain(raw: bytes, start: int, end: int, numbers: dict[bytes, int], s
 
 
 def _line_plain(raw: bytes, line: Int64Array, fields: Int64Array, floats: Float64Array, state: Int64Array) -> int:
-    """Read a line; return where it ends. Raises _Fault."""
+    """Read a line; return its end. Raises _Fault."""
     at = _end_of(_MEASUREMENT, raw, int(line[START]))
     _require(at > line[START], NO_MEASUREMENT)
     while raw[at] == _COMMA:
@@ -542,7 +551,7 @@ def _line_plain(raw: bytes, line: Int64Array, fields: Int64Array, floats: Float6
 
 
 def _field_plain(raw: bytes, at: int, fields: Int64Array, floats: Float64Array, state: Int64Array) -> int:
-    """Read a field; return where it ends. Raises _Fault."""
+    """Read a field; return its end. Raises _Fault."""
     record = int(state[FIELDS]) * FIELD_WORDS
     _require(record < len(fields), LONG)
     end = _end_of(_NAME, raw, at)
@@ -579,7 +588,7 @@ def _double_plain(text: bytes, fields: Int64Array, floats: Float64Array, record:
 
 
 def _end_of(pattern: re.Pattern[bytes], raw: bytes, at: int) -> int:
-    """Return where the match of a pattern that always matches ends."""
+    """Return the end of a match; the pattern must match everywhere."""
     found = pattern.match(raw, at)
     assert found
     return found.end()
@@ -603,10 +612,11 @@ def tokenise(
     names: Int64Array,
     state: Int64Array,
 ) -> int:
-    """Find the lines from `start` on, until `lines` or `fields` are full; return where the next one begins.
+    """Scan lines from `start` on, until `lines` or `fields` are full; return the start of the next line.
 
-    `multiplier`: odd and secret, keys the hashes. `floats`: the memory of `fields`. `tables`: two hash tables, each of
-    a power of 2 that is above the number of lines and fields. `series`, `names`: get the positions of different ones.
+    `multiplier`: odd and secret, the key of the hashes. `floats`: the memory of `fields`. `tables`: two hash tables,
+    each with a power of 2 of entries above the number of lines and fields. `series`, `names`: receive the positions of
+    distinct series keys and field names.
     """
     tables[:] = -1
     half = len(tables) // 2

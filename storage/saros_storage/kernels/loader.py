@@ -6,11 +6,11 @@
                                     wait --------------------------------------+
 
 Compiling takes half a minute of processor time, so a process of the lowest priority does it, one for each cache: it
-outlives this process, and other processes load its kernels too. If it fails, nothing more is tried: kernels are then
-compiled by the callers whose inputs are large.
+outlives this process, and other processes load its kernels too. If it fails, there is no retry: kernels are then
+compiled by the callers with large inputs.
 
-Loading takes half a second, most of it for numba itself, in a thread of this process. It begins after a moment: a
-program that is short needs no kernels.
+Loading takes half a second, most of it for numba itself, in a thread of this process. It begins after a short delay: a
+short-lived program needs no kernels.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from saros_storage.kernels.cache import KernelCache
 
 logger = logging.getLogger(__name__)
 
-#: Seconds before numba is loaded, and between looks at what is compiled.
+#: Seconds before numba is loaded, and between checks of the list of compiled kernels.
 _DELAY_S, _LOOK_S = 0.3, 0.5
-#: Processes that end well and leave kernels uncompiled: something removes their files.
+#: Maximum number of compiler processes that succeed and still leave kernels uncompiled: something removes their files.
 _PROCESSES_MAX = 3
 
 
 class Loadable(Protocol):
-    """A kernel, as the loader sees it."""
+    """A kernel, as seen by the loader."""
 
     key: str
 
     @property
     def is_loaded(self) -> bool:
-        """Whether there is nothing to do."""
+        """True if there is nothing left to do."""
         ...
 
     def compile(self) -> object:
@@ -50,14 +50,17 @@ class Loadable(Protocol):
 
 
 class KernelLoader:
-    """Loads all that `declared` returns. Any thread. A forked child begins again."""
+    """Loads all kernels that `declared` returns. Any thread. A forked child starts from scratch."""
 
     def __init__(
         self,
         declared: Callable[[], Sequence[Loadable]],
         start_compiler: Callable[[], subprocess.Popen[bytes]] | None = None,
     ) -> None:
-        """`start_compiler` raises OSError if it cannot; default: as a process of `precompile`."""
+        """Create a loader.
+
+        `start_compiler` starts the compiling process, by default one of `precompile`; it raises OSError if it cannot.
+        """
         self._declared = declared
         self._start_compiler = start_compiler or _start_compiler
         self._reset()
@@ -66,11 +69,11 @@ class KernelLoader:
     def _reset(self) -> None:
         self._stopping = threading.Event()
         self._lock = threading.Lock()
-        #: The thread of `start`.
+        #: The thread that `start` created.
         self._thread: threading.Thread | None = None
-        #: A thread is in `run`.
+        #: True while a thread loads.
         self._is_running = False
-        #: Keys of the kernels that can be loaded, as of the last look.
+        #: Keys of the kernels that can be loaded, as of the last check.
         self._compiled: frozenset[str] = frozenset()
         self._compiler: subprocess.Popen[bytes] | None = None
         self._compilers = 0
@@ -78,36 +81,36 @@ class KernelLoader:
         self._gave_up = False
 
     def _forget(self) -> None:
-        """Begin again in a forked child, where no thread runs."""
+        """Reset the loader in a forked child, where none of its threads runs."""
         self._leave_compiler()
         self._reset()
 
     def start(self) -> None:
-        """Load on a thread of its own, unless one is at work, or the loader has given up.
+        """Load on a new thread, unless a thread is already loading or the loader has given up.
 
-        The compiler is started before this returns, so that its message does not come in the middle of a prompt.
+        The compiler is started before this returns, so that its message does not appear in the middle of a prompt.
         """
         if self._gave_up or not self._begins():
             return
         atexit.unregister(self.stop)
-        atexit.register(self.stop)  # before the interpreter is torn down
+        atexit.register(self.stop)  # before the interpreter shuts down
         arguments = (self._open(), self._stopping)
         self._thread = threading.Thread(target=self._run, args=arguments, name="saros-kernels", daemon=True)
         self._thread.start()
 
     def run(self, stopping: threading.Event) -> None:
-        """Load on the calling thread until all is loaded, or `stopping`; not while another thread does."""
+        """Load on the calling thread until all is loaded or `stopping` is set; a no-op while another thread loads."""
         if self._begins():
             self._run(self._open(), stopping)
 
     def _begins(self) -> bool:
-        """Return whether the calling thread is the one to load."""
+        """Return whether the calling thread is the one that loads."""
         with self._lock:
             begins, self._is_running = not self._is_running, True
             return begins
 
     def _open(self) -> KernelCache | None:
-        """Open the cache and look for the first time; None if that fails."""
+        """Open the cache and check it for the first time; None if that fails."""
         try:
             cache = KernelCache.open()
             self._ready(cache)
@@ -137,7 +140,7 @@ class KernelLoader:
         return [kernel for kernel in self._declared() if not kernel.is_loaded]
 
     def _ready(self, cache: KernelCache) -> list[Loadable]:
-        """Return what can be loaded; if that is not all, see to it that the rest is compiled."""
+        """Return the kernels that can be loaded; if some are missing, make sure that they are being compiled."""
         pending, self._compiled = self._pending(), cache.compiled()
         ready = [kernel for kernel in pending if kernel.key in self._compiled]
         if len(ready) < len(pending):
@@ -150,12 +153,12 @@ class KernelLoader:
 
     @property
     def is_compiling(self) -> bool:
-        """Whether a process compiles that this one has started."""
+        """True while a process started by this one compiles."""
         compiler = self._compiler
         return compiler is not None and compiler.poll() is None
 
     def stop(self) -> None:
-        """End at the next step. A process that compiles goes on: others will need the kernels too."""
+        """Stop after the current kernel. A compiling process continues: other processes will need the kernels too."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
@@ -163,7 +166,7 @@ class KernelLoader:
 
     def _leave_compiler(self) -> None:
         if self._compiler is not None and self._compiler.poll() is None:
-            self._compiler.returncode = 0  # it is left on purpose: no warning
+            self._compiler.returncode = 0  # left running on purpose: suppresses the warning
 
     def _see_to_compiler(self, cache: KernelCache) -> None:
         if self.is_compiling:
@@ -191,7 +194,7 @@ class KernelLoader:
 
 
 def _start_compiler() -> subprocess.Popen[bytes]:
-    """Start `precompile` in a session of its own, out of reach of the terminal's Ctrl-C. Raises OSError."""
+    """Start `precompile` in a new session, where the terminal's Ctrl-C does not reach it. Raises OSError."""
     if not sys.executable:
         raise OSError("this program does not say which Python it runs")
     room = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))

@@ -1,16 +1,16 @@
 """Union of sorted time arrays: the basis of merges of overlapping sources and of joins by time.
 
     a        10 20    40            times        10 20 30 40
-    b           20 30               a lands at    0  1     3
-                                    b lands at       1  2
+    b           20 30               positions of a   0  1     3
+                                    positions of b      1  2
 
-Every input is strictly increasing; so is the union. The positions of a source's rows in the union are all that is
+Every input is strictly increasing, and so is the union. The positions of a source's rows in the union are all that is
 needed: to merge by rank, write each source's values to their positions, lowest rank first; to join, write each into its
 own column.
 
 Two arrays take one pass. Many are united smallest first (as in a Huffman tree), so that one long array with many short
 ones costs hardly more than the long one. Equal and disjoint pairs take no pass at all; where one array is far shorter
-(late rows), the stretches of the other between its rows are copied.
+(late rows), the runs of the other between its rows are copied.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _rises_plain(times: Int64Array) -> bool:
 
 @kernel("b1(i64r[])", twin=_rises_plain)
 def rises(times: Int64Array) -> bool:
-    """Whether each time is later than the one before it."""
+    """Return whether each time is later than the one before it."""
     falls = 0
     for i in range(1, len(times)):
         falls += times[i] <= times[i - 1]
@@ -52,11 +52,11 @@ def _union_two_plain(a: Int64Array, b: Int64Array, times: Int64Array, at_a: Int6
 
 @kernel("i64(i64r[], i64r[], i64[], i64[], i64[])", twin=_union_two_plain)
 def union_two(a: Int64Array, b: Int64Array, times: Int64Array, at_a: Int64Array, at_b: Int64Array) -> int:
-    """Unite two strictly increasing arrays; answers how many of `times` (len(a) + len(b)) are used."""
+    """Unite two strictly increasing arrays; return the number of `times` (of len(a) + len(b)) that are used."""
     i = 0
     j = 0
     n = 0
-    # No branch on which is smaller: it could not be predicted. A place written too early is written again.
+    # No branch on the smaller value: it would be unpredictable. Positions written too early are overwritten.
     while i < len(a) and j < len(b):
         x = a[i]
         y = b[j]
@@ -81,12 +81,12 @@ def union_two(a: Int64Array, b: Int64Array, times: Int64Array, at_a: Int64Array,
 
 @kernel("i64(i64r[], i64r[], i64[], i64[], i64[])", twin=_union_two_plain)
 def union_few(a: Int64Array, b: Int64Array, times: Int64Array, at_a: Int64Array, at_b: Int64Array) -> int:
-    """As `union_two`, for a `b` that is far shorter than `a`."""
+    """Like `union_two`, for a `b` that is far shorter than `a`."""
     i = 0
     n = 0
     for j in range(len(b)):
         y = b[j]
-        # How a of `a` come before y: steps that double until one goes too far, then halves.
+        # Count the elements of `a` before y by exponential search: double the step until it overshoots, then bisect.
         step = 1
         while i + step <= len(a) and a[i + step - 1] < y:
             step *= 2
@@ -115,17 +115,17 @@ def union_few(a: Int64Array, b: Int64Array, times: Int64Array, at_a: Int64Array,
     return n + len(a) - i
 
 
-#: How many times as long the other array is from which `union_few` is the quicker.
+#: Ratio of lengths from which `union_few` is faster.
 _FEW = 32
 
-#: Times, and for each input that went into them its number and where its rows are (None: they are the times).
+#: Times, and for each input its number and the positions of its rows (None: it equals the union).
 _Union: TypeAlias = tuple[Int64Array, list[tuple[int, Int64Array | None]]]
 
 
 def union_times(arrays: Sequence[Int64Array]) -> tuple[Int64Array, list[Int64Array]]:
-    """Union of strictly increasing, contiguous arrays (at least one), and where the rows of each land in it.
+    """Return the union of strictly increasing, contiguous arrays (at least one), and the positions of each one's rows.
 
-    The results may share memory with the inputs and with each other: they are not to be changed.
+    The results may share memory with the inputs and with each other, so they must not be modified.
     """
     waiting: list[tuple[int, int, _Union]] = [(len(a), n, (a, [(n, None)])) for n, a in enumerate(arrays)]
     heapq.heapify(waiting)
@@ -152,7 +152,7 @@ def _join(left: _Union, right: _Union) -> _Union:
 
 
 def _compose(inner: Int64Array | None, outer: Int64Array | None) -> Int64Array | None:
-    """Positions `inner` of an array whose own positions are `outer`."""
+    """Return the positions in the outer array, given positions `inner` in an array whose own positions are `outer`."""
     if outer is None:
         return inner
     return outer if inner is None else outer[inner]
@@ -178,7 +178,7 @@ def _unite(a: Int64Array, b: Int64Array) -> tuple[Int64Array, Int64Array | None,
         count = union_few(b, a, times, at_b, at_a)
     else:
         count = union_two(a, b, times, at_a, at_b)
-    # All of one array are in the other: then that is the union.
+    # If one array contains all of the other, it is the union.
     if count == len(a):
         return a, None, at_b
     if count == len(b):

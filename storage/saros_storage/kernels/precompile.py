@@ -13,15 +13,15 @@ import saros_storage.kernels
 from saros_storage.kernels.cache import KernelCache
 from saros_storage.kernels.jit import Kernel, declared_kernels
 
-#: Modules of the kernels that nearly every statement needs: first.
+#: Modules with kernels that nearly every statement needs; compiled first.
 _FIRST = ("windows", "merge", "codecs.points", "codecs.ts2diff", "codecs")
 
 
 def precompile(cache: KernelCache, report: Callable[[str], object] = lambda _key: None, *, wait: bool = True) -> int:
     """Compile the kernels that the cache lacks; return their number.
 
-    With `wait`, wait for another process that compiles; without, leave the work to it. Raises
-    OSError and numba's RuntimeError (full, read-only), ImportError (no numba).
+    If another process compiles, wait for it if `wait` is set; otherwise return 0. Raises OSError and numba's
+    RuntimeError (disk full, read-only), ImportError (no numba).
     """
     lock = cache.lock(wait=wait)
     if lock is None:
@@ -38,7 +38,7 @@ def precompile(cache: KernelCache, report: Callable[[str], object] = lambda _key
 
 
 def all_kernels() -> tuple[Kernel[..., object], ...]:
-    """Import all modules of kernels, and return their kernels."""
+    """Import all modules with kernels, and return the kernels."""
     for name in sorted(_modules(), key=_order):
         importlib.import_module(name)
     return declared_kernels()
@@ -55,7 +55,7 @@ def _order(module: str) -> int:
 
 
 def lower_priority() -> None:
-    """Let this process run only while no other wants the processor, as far as the system can do that."""
+    """Let this process run only when the processor is otherwise idle, as far as the system supports it."""
     with suppress(OSError):
         os.nice(19)
     if sys.platform == "linux":
@@ -64,6 +64,6 @@ def lower_priority() -> None:
 
 
 def main() -> None:
-    """Run as the process that `loader` starts."""
+    """Run the process that `loader` starts."""
     lower_priority()
     precompile(KernelCache.open(), wait=False)

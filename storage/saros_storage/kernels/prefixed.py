@@ -1,9 +1,9 @@
-"""Kernels over values as clients of IoTDB send them: a big-endian length before a text, a type byte before a value.
+"""Kernels over values as IoTDB clients send them: a big-endian length before a text, a type byte before a value.
 
     texts     length i32 | bytes | length i32 | bytes ...
-    records   type u8 | value | type u8 | value ...          a text has its length before it, too
+    records   type u8 | value | type u8 | value ...          a text also has its length before it
 
-The input is not trusted: a kernel reads nothing beyond it, and returns where it ends or that it is wrong.
+The input is not trusted: a kernel reads nothing beyond it, and returns the end position or an error.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 from saros_storage.base.types import ByteArray, Int32Array, Int64Array
 from saros_storage.kernels.jit import kernel, part
 
-#: Sizes of values in `typed_values`: a length stands before them; there is no such type.
+#: Special sizes in `typed_values`: the value is preceded by its length; the type does not exist.
 PREFIXED, UNKNOWN = -1, -2
 
 
 @part
 def _length(data: ByteArray, at: int) -> np.int64:
-    """Return four bytes as a number; one above any length if it is negative."""
+    """Return four bytes as a number; a negative length becomes larger than any valid one."""
     high = (np.int64(data[at]) << 24) | (np.int64(data[at + 1]) << 16)
     return high | (np.int64(data[at + 2]) << 8) | np.int64(data[at + 3])
 
@@ -41,9 +41,9 @@ def _prefixed_offsets_plain(data: ByteArray, at: int, offsets: Int32Array) -> in
 
 @kernel("i64(u8r[], i64, i32[])", twin=_prefixed_offsets_plain)
 def prefixed_offsets(data: ByteArray, at: int, offsets: Int32Array) -> int:
-    """Put the offsets of `len(offsets) - 1` texts that begin at `at` into `offsets`, as they are without their lengths.
+    """Fill `offsets` with the offsets of the `len(offsets) - 1` texts that begin at `at`, as if stored without lengths.
 
-    Returns where the texts end; -1: a length is negative, or goes beyond the data.
+    Returns the end of the texts, or -1 if a length is negative or goes beyond the data.
     """
     total = 0
     offsets[0] = 0
@@ -105,9 +105,10 @@ def typed_values(
 ) -> int:
     """Find the values of records: record i is `data[bounds[i]:bounds[i + 1]]`, and has `counts[i]` values.
 
-    `sizes`: the bytes of a value by its type byte, PREFIXED or UNKNOWN.
-    `types`, `starts`: filled with the type byte of each value, and where the value, or the length before it, begins.
-    Returns -1, or the first record that is wrong: an unknown type, a length that is wrong, bytes that are left.
+    `sizes`: the bytes of a value by its type byte, or PREFIXED or UNKNOWN. `types`, `starts`: receive the type byte of
+    each value, and the start of the value or of the length before it.
+
+    Returns -1, or the first malformed record: unknown type, wrong length, or bytes left over.
     """
     place = 0
     for record in range(len(counts)):

@@ -1,11 +1,11 @@
-"""Kernels over the protobuf messages of Prometheus: samples of remote write, and those of remote read.
+"""Kernels over Prometheus's protobuf messages: samples of remote write, and those of remote read.
 
     WriteRequest   series (1)*
-    series         label (1)*, sample (2)*, histogram (4)*    in any order, as a rule the labels first
-    sample         value (1) f64, timestamp (2) varint        0 where one is missing
+    series         label (1)*, sample (2)*, histogram (4)*    in any order, usually labels first
+    sample         value (1) f64, timestamp (2) varint        0 if missing
 
-Fields with other numbers or wire types are skipped, as parsers of protobuf do. The input is not trusted: nothing is
-read beyond it.
+Fields with other numbers or wire types are skipped, as protobuf parsers do. The input is not trusted: nothing is read
+beyond it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from saros_storage.base.types import ByteArray, Int64Array
 from saros_storage.kernels.jit import kernel, part
 from saros_storage.kernels.unaligned import copy_8
 
-#: The record of a series: where its first label begins and its last one ends, its first sample, how many histograms.
+#: The record of a series: start of its first label, end of its last one, its first sample, number of histograms.
 KEY_START, KEY_END, FIRST, HISTOGRAMS = range(4)
 SERIES_WORDS = 4
-#: Of the counts that `scan_write` returns.
+#: Indices of the counts that `scan_write` fills in.
 SERIES, SAMPLES = range(2)
-#: Bytes of an encoded sample, at most.
+#: Maximum bytes of an encoded sample.
 SAMPLE_BYTES_MAX = 22
 
 _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
@@ -40,7 +40,7 @@ _VARINT_BYTES_MAX = 10
 
 @part
 def _varint(data: ByteArray, at: int, end: int) -> tuple[np.uint64, int]:
-    """Return a number and where it ends; -1: it does not end."""
+    """Return a number and its end; the end is -1 if the varint does not end."""
     value = np.uint64(0)
     for place in range(_VARINT_BYTES_MAX):
         if at >= end:
@@ -55,7 +55,7 @@ def _varint(data: ByteArray, at: int, end: int) -> tuple[np.uint64, int]:
 
 @part
 def _field(data: ByteArray, at: int, end: int) -> tuple[np.int64, int, int]:
-    """Return the tag of a field, and where its value begins and ends; -1 if it is wrong."""
+    """Return the tag of a field, and the start and end of its value; the end is -1 if the field is malformed."""
     tag, start = _varint(data, at, end)
     if start < 0 or tag < 8 or tag > 0xFFFF_FFFF:
         return np.int64(0), -1, -1
@@ -76,7 +76,7 @@ def _field(data: ByteArray, at: int, end: int) -> tuple[np.int64, int, int]:
 
 @part
 def _sample(data: ByteArray, at: int, end: int, place: int, times: Int64Array, values: ByteArray) -> bool:
-    """Put a sample into its place, if there is one; return whether it is well-formed."""
+    """Store a sample if there is room; return whether it is well-formed."""
     has_place = place < len(times)
     if has_place:
         times[place] = 0
@@ -96,7 +96,7 @@ def _sample(data: ByteArray, at: int, end: int, place: int, times: Int64Array, v
 def _series(
     data: ByteArray, at: int, end: int, counts: Int64Array, series: Int64Array, times: Int64Array, values: ByteArray
 ) -> bool:
-    """Put the record and the samples of a series into their places; return whether it is well-formed."""
+    """Store the record and the samples of a series as far as there is room; return whether it is well-formed."""
     first_label, last_label, histograms = end, end, 0
     first_sample = counts[SAMPLES]
     while at < end:
@@ -130,7 +130,7 @@ def _varint_plain(raw: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def _fields_plain(raw: bytes, at: int, end: int) -> list[tuple[int, int, int, int]]:
-    """Return the fields: where each begins, its tag, where its value begins and ends. Raises ValueError."""
+    """Return (start, tag, start of the value, end) of each field. Raises ValueError."""
     found = []
     while at < end:
         began = at
@@ -191,8 +191,8 @@ def _scan_write_plain(
 def scan_write(data: ByteArray, counts: Int64Array, series: Int64Array, times: Int64Array, values: ByteArray) -> bool:
     """Find the series and samples of a WriteRequest; return whether it is well-formed.
 
-    `counts`: how many series and samples there are. `series`, `times`, `values`: filled with records of series, with
-    the times of samples in ms, and with their values, 8 bytes each, little-endian; as many as there is room for.
+    `counts`: receives the numbers of series and samples. `series`, `times`, `values`: receive, as far as there is room,
+    the records of series, the times of samples in ms, and their values, 8 bytes each, little-endian.
     """
     counts[SERIES], counts[SAMPLES] = 0, 0
     at = 0
@@ -227,7 +227,7 @@ def _encode_samples_plain(times: Int64Array, values: ByteArray, out: ByteArray) 
 
 @kernel("i64(i64r[], u8r[], u8[])", twin=_encode_samples_plain)
 def encode_samples(times: Int64Array, values: ByteArray, out: ByteArray) -> int:
-    """Write samples as fields of a series: times in ms, values of 8 bytes each, little-endian.
+    """Encode samples as fields of a series: times in ms, values of 8 bytes each, little-endian.
 
     `out` has room for SAMPLE_BYTES_MAX bytes for each. Returns the number of bytes.
     """

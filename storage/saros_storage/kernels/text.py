@@ -1,4 +1,4 @@
-"""Kernels over text: which of many byte strings sort first and last."""
+"""Kernels over text: the byte strings that sort first and last among many."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _text_extremes_plain(offsets: Int32Array, data: ByteArray, out: Int64Array) 
 
 @kernel("void(i32r[], u8r[], i64[])", twin=_text_extremes_plain)
 def text_extremes(offsets: Int32Array, data: ByteArray, out: Int64Array) -> None:
-    """Put into `out` the positions of the first smallest and the first largest of at least one value, by bytes."""
+    """Store in `out` the positions of the first smallest and the first largest of at least one value, by bytes."""
     for side in range(2):
         best = 0
         for i in range(1, len(offsets) - 1):

@@ -1,13 +1,13 @@
-"""Kernel over times: points that came too close together, too late, or not at all, beside a steady pace.
+"""Kernel over times: points that are too close together, late, or missing, compared with a steady pace.
 
-Going along, with `len(view)` points in view, of which the first is the one that is looked at:
+The kernel scans with a window of `len(view)` points, whose first point is the current one:
 
-    |  a . b     a step of at most half the pace: b is redundant, and is passed by
-    |  a ........ b c d e    a step of two paces or more: a gap of round(step) - 1 points. Points behind b that are at
-    |                        most half a pace from their neighbour, up to the next gap, are those that came late; what
-    |                        they do not fill is missing
+    |  a . b     a step of at most half the pace: b is redundant and is skipped
+    |  a ........ b c d e    a step of two paces or more: a gap of round(step) - 1 points. Points after b, up to the
+    |                        next gap, that are at most half a pace from their predecessor count as late arrivals; the
+    |                        rest of the gap is missing
 
-`faults` answers how many are redundant, late and missing.
+`faults` receives the numbers of redundant, late and missing points.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ def _faults_plain(times: Int64Array, pace: float, longest: float, view: Int64Arr
 
 @kernel("void(i64r[], f64, f64, i64[], i64[])", twin=_faults_plain)
 def pace_faults(times: Int64Array, pace: float, longest: float, view: Int64Array, faults: Int64Array) -> None:
-    """See the module; steps above `longest` paces are no gaps. `view` is room for the points in view."""
+    """Count redundant, late and missing points; see the module.
+
+    Steps above `longest` paces are not gaps. `view` is scratch space for the points of the window.
+    """
     faults[:] = 0
     count = min(len(times), len(view))
     for place in range(count):

@@ -1,7 +1,7 @@
-"""Copies and reads of a few bytes within kernels, in one instruction each: short copies cannot afford a loop.
+"""Copies and reads of a few bytes within kernels, in one instruction each: a loop would be too slow for short copies.
 
 When compiled, they read and write without bounds checks, so the caller must ensure that all bytes exist. Overlapping
-pieces of one array are copied as if everything were read first.
+ranges of one array are copied as if everything were read first.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ Place: TypeAlias = int | np.uint64
 
 
 def copy_2(out: ByteArray, to: Place, data: ByteArray, at: Place) -> None:
-    """Two bytes."""
+    """Copy two bytes."""
     _copy(out, int(to), data, int(at), 2)
 
 
 def copy_8(out: ByteArray, to: Place, data: ByteArray, at: Place) -> None:
-    """Eight bytes."""
+    """Copy eight bytes."""
     _copy(out, int(to), data, int(at), 8)
 
 
 def copy_16(out: ByteArray, to: Place, data: ByteArray, at: Place) -> None:
-    """Sixteen bytes."""
+    """Copy sixteen bytes."""
     _copy(out, int(to), data, int(at), 16)
 
 
 def turn_4(out: ByteArray, to: Place, data: ByteArray, at: Place) -> None:
-    """Four bytes, the last first."""
+    """Copy four bytes in reverse order."""
     out[to : int(to) + 4] = data[at : int(at) + 4][::-1].copy()
 
 
 def turn_8(out: ByteArray, to: Place, data: ByteArray, at: Place) -> None:
-    """Eight bytes, the last first."""
+    """Copy eight bytes in reverse order."""
     out[to : int(to) + 8] = data[at : int(at) + 8][::-1].copy()
 
 
 def number_8(data: ByteArray, at: Place) -> np.uint64:
-    """Eight bytes as a number, the first on top."""
+    """Return eight bytes as a big-endian number."""
     return np.uint64(int.from_bytes(data[at : int(at) + 8].tobytes(), "big"))
 
 
@@ -50,7 +50,7 @@ def _copy(out: ByteArray, to: int, data: ByteArray, at: int, count: int) -> None
     out[to : to + count] = data[at : at + count].copy()
 
 
-#: Of each function the bytes of its piece, in the order in which they are written.
+#: For each function, the order in which the bytes of its input are written.
 _ORDERS = {
     copy_2: range(2),
     copy_8: range(8),
@@ -62,7 +62,7 @@ _taught: list[Any] = []
 
 
 def register_intrinsics() -> None:
-    """Let kernels that are compiled from now on call the functions above. Idempotent; the caller holds a lock."""
+    """Make the functions above available to kernels compiled afterwards. Idempotent; the caller holds a lock."""
     if not _taught:
         _taught.extend(_copying(function, order) for function, order in _ORDERS.items())
         _taught.append(_reading())

@@ -2,10 +2,10 @@
 
 Rows are sorted by time, so a window over time is a slice. Slices may be empty, may leave gaps and may overlap (then
 shared rows are read once per slice). `valid` is the column's mask, or an empty array when every row is present. A slice
-without a present row answers count 0 or position -1; its other results are 0.
+without a present row has count 0 or position -1; its other results are 0.
 
-    window_sums         count and sum (floats added in row order, so that a result does not depend on block borders less
-                        than it must)
+    window_sums         count and sum (floats added in row order, so that a result depends on block borders as little
+                        as possible)
     window_moments      count, mean and sum of squared deviations (two passes: stable)
     window_edges        positions of the first and the last present row
     window_extremes_*   positions of the first smallest and the first largest present value; NaN counts only where a
@@ -25,7 +25,7 @@ U = np.uint64
 
 
 def _present(valid: BoolArray, start: int, stop: int) -> Int64Array:
-    """Positions of the present rows of a slice."""
+    """Return the positions of the present rows of a slice."""
     if len(valid) == 0:
         return np.arange(start, stop, dtype=np.int64)
     return np.flatnonzero(valid[start:stop]) + start
@@ -46,7 +46,7 @@ def _sums_plain(
 
 
 def _in_order(values: Float64Array) -> float:
-    """Their sum from left to right, as kernels add; NumPy's own sum adds pairwise."""
+    """Return the sum from left to right, as kernels add; NumPy's own sum adds pairwise."""
     return float(np.cumsum(values)[-1]) + 0.0 if len(values) else 0.0
 
 
@@ -59,7 +59,7 @@ def window_sums(
     counts: Int64Array,
     sums: Float64Array,
 ) -> None:
-    """Count and sum of each slice's present rows."""
+    """Compute count and sum of each slice's present rows."""
     if len(valid) == 0:
         together = len(starts) & ~3
         for k in range(0, together, 4):
@@ -91,9 +91,10 @@ def _sum(values: Float64Array, row: np.uint64, stop: np.uint64, total: float) ->
 
 @part
 def _four_sums(values: Float64Array, starts: Int64Array, stops: Int64Array, k: int, sums: Float64Array) -> None:
-    """Sums of slices k to k + 3, each in the order of its rows, side by side: one alone waits for itself at each value.
+    """Compute the sums of slices k to k + 3, each in row order.
 
-    All is unsigned: an index that may be negative costs NumPy's wrap-around.
+    They are interleaved, so that an addition need not wait for the previous one of the same sum. All integers are
+    unsigned: an index that may be negative costs NumPy's wrap-around.
     """
     first, second, third, fourth = U(starts[k]), U(starts[k + 1]), U(starts[k + 2]), U(starts[k + 3])
     shortest = min(stops[k] - starts[k], stops[k + 1] - starts[k + 1], stops[k + 2] - starts[k + 2])
@@ -130,7 +131,7 @@ def _moments_plain(
 
 
 def _of_four(values: Float64Array) -> float:
-    """Their sum, added as `_total` adds."""
+    """Return the sum, added in the same order as in `_total`."""
     whole = len(values) & ~3
     a, b, c, d = (_in_order(values[first:whole:4]) for first in range(4))
     a = _in_order(np.concatenate((np.full(1, a), values[whole:])))
@@ -147,7 +148,7 @@ def window_moments(
     means: Float64Array,
     squares: Float64Array,
 ) -> None:
-    """Count, mean and sum of squared deviations from the mean, of each slice's present rows; of a NaN all is NaN."""
+    """Compute count, mean and sum of squared deviations of each slice's present rows; a NaN makes the last two NaN."""
     if len(valid) == 0:
         for k in range(len(starts)):
             rows = values[starts[k] : stops[k]]
@@ -174,7 +175,7 @@ def window_moments(
 
 @part
 def _total(values: Float64Array) -> float:
-    """Their sum, of four: one sum would wait for itself at each value."""
+    """Return the sum, added in four partial sums, since additions to a single one would wait for each other."""
     a = b = c = d = 0.0
     whole = len(values) & ~3
     for i in range(0, whole, 4):
@@ -189,7 +190,7 @@ def _total(values: Float64Array) -> float:
 
 @part
 def _squares(values: Float64Array, mean: float) -> float:
-    """The sum of the squares of what they differ from the mean, of four as `_total`."""
+    """Return the sum of squared deviations from the mean, in four partial sums as in `_total`."""
     a = b = c = d = 0.0
     whole = len(values) & ~3
     for i in range(0, whole, 4):
@@ -210,7 +211,7 @@ def _edges_plain(valid: BoolArray, starts: Int64Array, stops: Int64Array, first:
 
 @kernel("void(b1r[], i64r[], i64r[], i64[], i64[])", twin=_edges_plain)
 def window_edges(valid: BoolArray, starts: Int64Array, stops: Int64Array, first: Int64Array, last: Int64Array) -> None:
-    """Positions of each slice's first and last present row. Unlike elsewhere, `valid` must cover all rows."""
+    """Find each slice's first and last present row. Unlike in the other kernels, `valid` must cover all rows."""
     for k in range(len(starts)):
         low = starts[k]
         high = stops[k] - 1
@@ -242,7 +243,7 @@ def _extremes_f64_plain(
 def window_extremes_f64(
     values: Float64Array, valid: BoolArray, starts: Int64Array, stops: Int64Array, least: Int64Array, most: Int64Array
 ) -> None:
-    """Positions of each slice's first smallest and first largest present value; of its first NaN if all are NaN."""
+    """Find each slice's first smallest and first largest present value; its first NaN if all are NaN."""
     masked = len(valid) > 0
     for k in range(len(starts)):
         low = -1
@@ -260,7 +261,7 @@ def window_extremes_f64(
                 largest = value
                 high = i
         if low < 0 or high < 0:
-            # Nothing, only NaN, or one infinity in every row: the loop above could not tell them apart.
+            # No present row, only NaN, or one infinity in every row: the loop above could not tell them apart.
             for i in range(starts[k], stops[k]):
                 if masked and not valid[i]:
                     continue
@@ -285,7 +286,7 @@ def _extremes_i64_plain(
 def window_extremes_i64(
     values: Int64Array, valid: BoolArray, starts: Int64Array, stops: Int64Array, least: Int64Array, most: Int64Array
 ) -> None:
-    """Positions of each slice's first smallest and first largest present value."""
+    """Find each slice's first smallest and first largest present value."""
     masked = len(valid) > 0
     for k in range(len(starts)):
         low = -1
@@ -321,9 +322,9 @@ def _variation_plain(
 def variation_starts(
     values: Float64Array, valid: BoolArray, delta: float, base: float, has_base: int, starts: BoolArray
 ) -> float:
-    """Mark the rows that differ by more than `delta` from the first row of their run; answers the last run's first.
+    """Mark rows that start a new run: those that differ by more than `delta` from the first row of their run.
 
-    A row that is not `valid` is a run of its own.
+    A row that is not `valid` is a run of its own. Returns the first value of the last run.
     """
     for i in range(len(values)):
         if len(valid) > 0 and not valid[i]:
@@ -348,7 +349,7 @@ def _variation_i64_plain(
 def variation_starts_i64(
     values: Int64Array, valid: BoolArray, delta: int, base: int, has_base: int, starts: BoolArray
 ) -> int:
-    """As `variation_starts`, of whole numbers, exactly."""
+    """Like `variation_starts`, but exact for integers."""
     for i in range(len(values)):
         value = values[i]
         if len(valid) > 0 and not valid[i]:

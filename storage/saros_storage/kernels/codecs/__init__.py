@@ -1,1 +1,1 @@
-"""Kernels that encode and decode pages: a module for each encoding, the bit reader, LZ4, and whole pages at once."""
+"""Kernels that encode and decode pages: one module per encoding, the bit reader, LZ4, and entire pages."""

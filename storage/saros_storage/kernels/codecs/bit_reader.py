@@ -1,7 +1,7 @@
 """Bit streams as 64-bit words: reading eight bytes at a time is what makes the bit codecs fast.
 
-A stream's most significant bit comes first (TsFile's order), so its words are big-endian. Bit p of the stream is bit
-63 - p % 64 of word p // 64.
+The most significant bit of a stream comes first (TsFile's order), so its words are big-endian. Bit p of the stream is
+bit 63 - p % 64 of word p // 64.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from saros_storage.base.types import ByteArray
 
 UInt64Array: TypeAlias = npt.NDArray[np.uint64]
 _BIG_ENDIAN = np.dtype(">u8")
-#: Words behind the stream's end that a kernel may read (never use) without looking.
+#: Words after the end of the stream that a kernel may read without a check, but never uses.
 _SPARE_WORDS = 2
 
 
 def to_words(data: ByteArray) -> UInt64Array:
-    """The stream's words in the machine's order, zero-padded."""
+    """Return the stream's words in the machine's order, zero-padded."""
     whole = len(data) >> 3
     words = np.empty(whole + 1 + _SPARE_WORDS, np.uint64)
     words[:whole] = np.frombuffer(data, _BIG_ENDIAN, whole)
@@ -30,7 +30,7 @@ def to_words(data: ByteArray) -> UInt64Array:
 
 
 class Stream:
-    """Bytes that several kernels read, some of them as words, which are made once."""
+    """Bytes that several kernels read; the words are created once, on first use."""
 
     __slots__ = ("_words", "data")
 
@@ -40,12 +40,12 @@ class Stream:
 
     @property
     def words(self) -> UInt64Array:
-        """See `to_words`."""
+        """The bytes as words; see `to_words`."""
         if self._words is None:
             self._words = to_words(self.data)
         return self._words
 
 
 def bytes_of(words: UInt64Array, count: int) -> bytes:
-    """The first `count` bytes of the stream that the words hold."""
+    """Return the first `count` bytes of the stream in the words."""
     return words[: (count + 7) >> 3].astype(_BIG_ENDIAN).tobytes()[:count]

@@ -1,4 +1,4 @@
-"""CHIMP bit streams: each value against one of the last P, many pages in one call.
+"""CHIMP bit streams: each value relative to one of the last P, many pages in one call.
 
     first value, W bits; then per value
       00 index                              equal to ring[index]
@@ -7,7 +7,7 @@
       11 lead(3) bits                       the same with a new L
 
 W 32: P 64, 6-bit index, 5-bit sig. W 64: P 128, 7-bit index, 6-bit sig. L is one of `_LEADS`. Every value goes into the
-ring. After 00 and 01 the writer gives L anew. As Apache TsFile writes it.
+ring. After 00 and 01 the writer always writes L again. As written by Apache TsFile.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from saros_storage.kernels.jit import kernel
 
 U = np.uint64
 _LEADS = (0, 8, 12, 16, 18, 20, 22, 24)
-#: Words of scratch: the ring of `chimp_decode`, and the table of latest places of `chimp_encode`.
+#: Words of scratch space: the ring of `chimp_decode`, and the table of latest positions of `chimp_encode`.
 RING_SIZE, TABLE_SIZE = 128, 1 << 14
 
 
@@ -83,7 +83,7 @@ def chimp_decode(
 ) -> int:
     """Decode pages [starts[i], ends[i]) (bytes) of counts[i] values; return their number, or -1 if one is damaged.
 
-    `ring`: scratch of RING_SIZE words.
+    `ring`: scratch space of RING_SIZE words.
     """
     one, two = U(1), U(2)
     wide = U(width)
@@ -187,8 +187,8 @@ def _encode_twin(
 def chimp_encode(values: UInt64Array, width: int, table: Int32Array, out: UInt64Array) -> int:
     """Encode at least one value (the caller appends the sentinel) into words of `out`; return the number of bits.
 
-    `table`: scratch of TABLE_SIZE words. The word under construction stays in a register; the last one written has at
-    least one bit to spare.
+    `table`: scratch space of TABLE_SIZE entries. The word under construction stays in a register; the last one written
+    has at least one unused bit.
     """
     one = U(1)
     wide = U(width)

@@ -1,4 +1,4 @@
-"""Floating-point numbers that equal a whole number divided by a power of ten, to the bit: 20.25 is 2025 / 10^2.
+"""Floating-point numbers that equal an integer divided by a power of ten, bit for bit: 20.25 is 2025 / 10^2.
 
 Sensor values mostly have a few decimals. Dividing two numbers that a double holds exactly rounds only once, so
 repeating the division gives the same bits, and all readers of TsFile do so (see `saros_storage.encoding.scaled`).
@@ -52,10 +52,10 @@ def _scale(values: Float64Array, digits_max: int, limit: float, single: bool, ou
 
 @kernel("i64(f64r[], i64, f64, b1, i64[])", twin=_scale_twin)
 def scale_exactly(values: Float64Array, digits_max: int, limit: float, single: bool, out: Int64Array) -> int:
-    """The least m of which each value is out[i] / 10^m, in single precision if `single`; -1: there is none.
+    """Return the least m for which each value equals out[i] / 10^m, in single precision if `single`.
 
-    None is beyond `digits_max` (at most 22: a double holds these powers), and no whole number beyond `limit`. -0.0,
-    infinities and what is no number are not such values.
+    Returns -1 if there is no such m. m is at most `digits_max` (at most 22: a double holds these powers exactly), and
+    the integers are at most `limit`. -0.0, infinities and NaN cannot be scaled.
     """
     return _scale(values, digits_max, limit, single, out)
 
@@ -72,7 +72,7 @@ def _scale_rows_twin(
 def scale_rows_exactly(
     values: Float64Array, digits_max: int, limit: float, single: bool, out: Int64Array, digits: Int64Array
 ) -> None:
-    """`scale_exactly` for each row of a matrix, given as its rows joined: `digits` gets the m of each row, or -1."""
+    """Apply `scale_exactly` to each row of a matrix, given as its joined rows; `digits` gets each row's m, or -1."""
     count = len(values) // len(digits)
     for row in range(len(digits)):
         start, stop = row * count, (row + 1) * count

@@ -5,7 +5,7 @@
                                            10 + (W - L - T) bits                  x fits the window (L, T)
                                            11 + lb bits L + lb bits (sig - 1) + sig bits     a new window
 
-W is 32 (lb 5) or 64 (lb 6); values are bit patterns in uint64. As Apache TsFile writes it.
+W is 32 (lb 5) or 64 (lb 6); values are bit patterns in uint64. As written by Apache TsFile.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def gorilla_decode(
 ) -> int:
     """Decode pages [starts[i], ends[i]) (bytes) of counts[i] values into `out`, one after the other.
 
-    Answers the number of values, or -1 if a page is not a Gorilla stream of so many values. All is unsigned: an index
-    that may be negative costs NumPy's wrap-around. Repeated values are taken eight at a time.
+    Returns the number of values, or -1 if a page is not a Gorilla stream of counts[i] values. All integers are
+    unsigned: an index that may be negative costs NumPy's wrap-around. Repeated values are decoded eight at a time.
     """
     one, two = U(1), U(2)
     wide, field = U(width), U(field_bits)
@@ -151,10 +151,10 @@ def _encode_twin(values: UInt64Array, width: int, field_bits: int, out: UInt64Ar
 
 @kernel("i64(u64r[], i64, i64, u64[])", twin=_encode_twin)
 def gorilla_encode(values: UInt64Array, width: int, field_bits: int, out: UInt64Array) -> int:
-    """Encode at least one value (the caller appends the sentinel) into words of `out`; answers the bits.
+    """Encode at least one value (the caller appends the sentinel) into words of `out`; return the number of bits.
 
-    The word under construction stays in a register; the last one written has at least one bit to spare. `outside` are
-    the bits that the window lacks: a change without any of them fits, and its zeroes need not be counted.
+    The word under construction stays in a register; the last one written has at least one unused bit. `outside` has the
+    bits outside the current window: a change without any of them fits, and its zeros need not be counted.
     """
     one = U(1)
     wide, field = U(width), U(field_bits)

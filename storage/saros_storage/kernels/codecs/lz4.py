@@ -1,11 +1,11 @@
 """LZ4 blocks, many in one call, so that a reader need not take the interpreter lock again for each page.
 
     sequence    u8 literals (4 bits), match (4 bits) | more of literals | literals | u16 distance | more of match
-    lengths     15 goes on in bytes, up to one that is not 255; a match has 4 bytes more than it says
-    a block ends with literals, five at least if there is a match; a distance is never 0
+    lengths     15 continues in further bytes, up to one that is not 255; a match is 4 bytes longer than stored
+    a block ends with literals, at least five if there is a match; a distance is never 0
 
-Nearly all sequences are short. Where neither end of the buffer is near, they are copied in pieces of fixed size, which
-may write up to `_NEAR` bytes past their own end. Source: lz4_Block_format.md of the LZ4 project.
+Nearly all sequences are short. If neither buffer is near its end, they are copied in pieces of fixed size, which may
+write up to `_NEAR` bytes past their own end. Source: lz4_Block_format.md of the LZ4 project.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from saros_storage.kernels.jit import kernel, part
 from saros_storage.kernels.unaligned import copy_2, copy_8, copy_16
 
 U = np.uint64
-#: Literals behind the last match.
+#: Minimum number of literals after the last match.
 _LAST = 5
-#: More than any block has.
+#: A length greater than that of any block, which marks a truncated one.
 _CUT = 1 << 62
-#: Bytes that a short sequence reads and writes at most: 14 literals, a match of 18, and what its copies have too many.
+#: Maximum bytes that a short sequence reads and writes: 14 literals, a match of 18, and the excess of its copies.
 _NEAR = 48
-#: From this length on a match is copied in pieces.
+#: Matches of at least this length are copied in pieces.
 _LONG = 32
-#: From so far away on, a piece need not wait until another is written.
+#: From this distance on, a piece does not depend on recently written ones.
 _APART = 256
 
 
@@ -53,7 +53,7 @@ def _decode_twin(data: ByteArray, offsets: Int64Array, sizes: Int64Array, ends: 
 
 @part
 def _length(data: ByteArray, at: np.uint64, stop: np.uint64, length: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """The whole of a length whose 4 bits are known, and the place behind it; `_CUT` where the block ends before."""
+    """Return the full length, given its first 4 bits, and the position after it; `_CUT` if the block ends early."""
     if length == U(15):
         more = U(255)
         while more == U(255):
@@ -67,10 +67,10 @@ def _length(data: ByteArray, at: np.uint64, stop: np.uint64, length: np.uint64) 
 
 @part
 def _repeat(out: ByteArray, to: np.uint64, distance: np.uint64, count: np.uint64) -> None:
-    """Write `count` bytes at `to` that are those `distance` before them, of which some may only come to be."""
+    """Write `count` bytes at `to`, copied from `distance` bytes before; source and target may overlap."""
     last = to + count
     if count >= U(_LONG):
-        # What repeats after some bytes does so after several times as many: as soon as these are there.
+        # A pattern with period d also has period k*d, so the copy distance can double as the output grows.
         begin = to
         while to < begin + U(_LONG):
             out[to] = out[to - distance]
@@ -89,7 +89,7 @@ def _repeat(out: ByteArray, to: np.uint64, distance: np.uint64, count: np.uint64
 
 @part
 def _inside(data: ByteArray, offsets: Int64Array, sizes: Int64Array, ends: Int64Array, out: ByteArray) -> int:
-    """How many blocks lie within the arrays, before one that does not."""
+    """Return the number of blocks before the first one that is not within the arrays."""
     base = 0
     for block in range(len(offsets)):
         offset, size, end = offsets[block], sizes[block], ends[block]
@@ -101,9 +101,9 @@ def _inside(data: ByteArray, offsets: Int64Array, sizes: Int64Array, ends: Int64
 
 @part
 def lz4_block(data: ByteArray, at: np.uint64, stop: np.uint64, out: ByteArray, base: np.uint64, end: np.uint64) -> bool:
-    """Decode the block `data[at:stop]` into `out[base:end]`, both within their arrays; whether it came out whole.
+    """Decode the block `data[at:stop]` into `out[base:end]`, both within their arrays; return whether it is intact.
 
-    All is unsigned: an index that may be negative costs NumPy's wrap-around.
+    All integers are unsigned: an index that may be negative costs NumPy's wrap-around.
     """
     one = U(1)
     to = base
@@ -152,10 +152,10 @@ def lz4_block(data: ByteArray, at: np.uint64, stop: np.uint64, out: ByteArray, b
 
 @kernel("i64(u8r[], i64r[], i64r[], i64r[], u8[])", twin=_decode_twin)
 def lz4_decode(data: ByteArray, offsets: Int64Array, sizes: Int64Array, ends: Int64Array, out: ByteArray) -> int:
-    """Decode blocks of `sizes` bytes at `offsets` of `data`, the first into `out[:ends[0]]`, each behind the other.
+    """Decode blocks of `sizes` bytes at `offsets` of `data` into `out`, one after the other; block i ends at `ends[i]`.
 
-    Answers how many came out whole, before one that is damaged, or not within the arrays. One that fills nothing is not
-    looked at.
+    Returns the number of blocks before the first one that is damaged or not within the arrays. The input of a block
+    with an empty output is not read.
     """
     base = U(0)
     inside = _inside(data, offsets, sizes, ends, out)

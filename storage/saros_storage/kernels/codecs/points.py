@@ -1,8 +1,8 @@
 """The parts of pages of a non-aligned series, many pages in one call.
 
-page        uvar bytes of times | times | values          point_sections: where times and values begin
-values      PLAIN: big-endian, 4 or 8 bytes each          plain_decode
-times       one page's after the other's                  pages_span: each page's first and last time as it should be
+page        uvar bytes of times | times | values          point_sections: the start of times and values values
+PLAIN: big-endian, 4 or 8 bytes each          plain_decode times       concatenated over all pages
+pages_span: checks each page's first and last time
 
 Pages that are LZ4 blocks with PLAIN values are read by one kernel, `lz4_plain_points`, those with TS_2DIFF values by
 another, `lz4_ts2diff_points`: the caller takes the interpreter lock only once per call, and each page is still in the
@@ -20,7 +20,7 @@ from saros_storage.kernels.jit import kernel, part
 from saros_storage.kernels.unaligned import turn_4, turn_8
 
 U = np.uint64
-#: A varint of 32 bits has so many bytes at most.
+#: Maximum bytes of a 32-bit varint.
 _VARINT_BYTES_MAX = 5
 
 
@@ -37,7 +37,7 @@ def _sections_twin(data: ByteArray, starts: Int64Array, ends: Int64Array, times:
 
 @part
 def _section(data: ByteArray, at: int, end: int) -> tuple[int, int]:
-    """Where times and values of the page [at, end) begin; values at -1: times do not end in it."""
+    """Return the start of times and values in the page [at, end); -1 for the values if the times exceed the page."""
     size, shift, byte = 0, 0, 128
     while byte >= 128:
         if at >= end or shift == 7 * _VARINT_BYTES_MAX:
@@ -51,9 +51,9 @@ def _section(data: ByteArray, at: int, end: int) -> tuple[int, int]:
 
 @kernel("i64(u8r[], i64r[], i64r[], i64[], i64[])", twin=_sections_twin)
 def point_sections(data: ByteArray, starts: Int64Array, ends: Int64Array, times: Int64Array, values: Int64Array) -> int:
-    """Where times and values begin in pages [starts[i], ends[i]).
+    """Find the start of times and values in pages [starts[i], ends[i]).
 
-    Answers how many pages have both, before one that has not.
+    Returns the number of pages before the first malformed one.
     """
     for page in range(len(starts)):
         times[page], values[page] = _section(data, starts[page], ends[page])
@@ -77,7 +77,7 @@ def _plain_twin(
 
 @part
 def _swap_bytes(data: ByteArray, at: np.uint64, size: int, count: int, out: ByteArray, to: np.uint64) -> None:
-    """Turn `count` values of `size` bytes round."""
+    """Reverse the bytes of `count` values of `size` bytes."""
     wide = U(size)
     stop = to + wide * U(count)
     if size == 8:
@@ -96,9 +96,10 @@ def _swap_bytes(data: ByteArray, at: np.uint64, size: int, count: int, out: Byte
 def plain_decode(
     data: ByteArray, starts: Int64Array, ends: Int64Array, counts: Int64Array, size: int, out: ByteArray
 ) -> int:
-    """Turn counts[i] values of `size` bytes (4 or 8) of each of the pages [starts[i], ends[i]) round, into `out`.
+    """Decode counts[i] big-endian values of `size` bytes (4 or 8) of each of the pages [starts[i], ends[i]) into `out`.
 
-    Answers the bytes, or -1: a page has too few. The caller sees to it that pages lie in `data`, and values in `out`.
+    Returns the number of bytes, or -1 if a page has too few. The caller ensures that pages are within `data` and values
+    within `out`.
     """
     filled = 0
     for page in range(len(starts)):
@@ -113,10 +114,10 @@ def plain_decode(
 def _opened(
     data: ByteArray, offset: int, stored: int, size: int, page: ByteArray, times: ByteArray, used: int
 ) -> tuple[int, int]:
-    """Decompress a page into `page`, and copy its times, as they are stored, into `times` from `used` on.
+    """Decompress a page into `page`, and copy its encoded times into `times` from `used` on.
 
-    Answers where these end in `times`, and where values begin in `page`; -1 there: the page is damaged, or there is no
-    room.
+    Returns the end of the times in `times`, and the start of the values in `page`; -1 for the latter if the page is
+    damaged or there is no room.
     """
     if min(offset, stored, size) < 0 or stored > len(data) - offset or size > len(page):
         return used, -1
@@ -185,11 +186,11 @@ def lz4_plain_points(
     lengths: Int64Array,
     values: ByteArray,
 ) -> int:
-    """Times as they are stored, and values turned round, of pages that are LZ4 blocks and have PLAIN values.
+    """Read pages that are LZ4 blocks with PLAIN values: times stay encoded, values get the machine's byte order.
 
-    Page i is `stored[i]` bytes of `data`, `sizes[i]` when decompressed, which it is into `page`; it gives `lengths[i]`
-    bytes of times, and `counts[i]` values of `width` bytes (4 or 8). Answers the bytes of all times, or -1: a page is
-    damaged, or there is no room for what it gives.
+    Page i has `stored[i]` bytes at `offsets[i]` of `data`; it is decompressed to `sizes[i]` bytes in `page`, and yields
+    `lengths[i]` bytes of times and `counts[i]` values of `width` bytes (4 or 8). Returns the bytes of all times, or -1
+    if a page is damaged or there is no room for its contents.
     """
     used, filled = 0, 0
     for number in range(len(offsets)):
@@ -250,7 +251,7 @@ def lz4_ts2diff_points(
     lengths: Int64Array,
     values: ByteArray,
 ) -> int:
-    """As `lz4_plain_points`, of pages of TS_2DIFF values: `powers` and `whole` are those of `numbers_page`."""
+    """Read pages like `lz4_plain_points`, but with TS_2DIFF values; for `powers` and `whole`, see `numbers_page`."""
     used, filled = 0, 0
     for number in range(len(offsets)):
         count, size = counts[number], sizes[number]
@@ -274,7 +275,7 @@ def _span_twin(times: Int64Array, counts: Int64Array, firsts: Int64Array, lasts:
 
 @kernel("b1(i64r[], i64r[], i64r[], i64r[])", twin=_span_twin)
 def pages_span(times: Int64Array, counts: Int64Array, firsts: Int64Array, lasts: Int64Array) -> bool:
-    """Whether pages of counts[i] times, at least one, begin and end with those."""
+    """Return whether each page, of counts[i] times (at least one), begins with firsts[i] and ends with lasts[i]."""
     start = 0
     for page in range(len(counts)):
         stop = start + counts[page]

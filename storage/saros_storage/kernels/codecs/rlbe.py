@@ -3,8 +3,8 @@
     block     i32 values in it | segments | padding to a byte
     segment   6 or 7 bits L | the run's length as a Fibonacci code, smallest term first, ended by 11 | that many deltas
 
-A delta has L bits and is unsigned, unless L is the value's width: then its top bit is 1 and was left out (stored as 0).
-Each block starts from 0; arithmetic wraps at the value's size. As Apache TsFile writes it.
+A delta has L bits and is unsigned, unless L is the value's width: then its top bit is 1 and was omitted (stored as 0).
+Each block starts from 0; arithmetic wraps at the value's size. As written by Apache TsFile.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _decode_twin(words: UInt64Array, size: int, width: int, out: Int64Array) -> 
 
 @kernel("i64(u64r[], i64, i64, i64[])", twin=_decode_twin)
 def rlbe_decode(words: UInt64Array, size: int, width: int, out: Int64Array) -> int:
-    """Fill `out` from a page of `size` bytes with values of `width` bits; answers their number, or -1."""
+    """Fill `out` from a page of `size` bytes with values of `width` bits; return their number, or -1 if damaged."""
     one = U(1)
     field, wide = (U(6), U(32)) if width == 32 else (U(7), U(64))
     down = 64 - width

@@ -1,9 +1,9 @@
-"""RLE: TsFile's hybrid of repeated values and bit-packed groups of eight, as Apache's libraries read and write it.
+"""RLE: TsFile's hybrid of repeated values and bit-packed groups of eight, compatible with Apache's libraries.
 
     run      uvar h, h even:  h >> 1 times one value of ceil(width / 8) bytes (32-bit: little-, 64-bit: big-endian)
              uvar h, h odd:   h >> 1 groups | u8 values in the last group | groups * width bytes, high bit first
 
-The encoder writes a repeated run from eight equal values on, and at most 63 groups in a packed one.
+The encoder writes a repeated run for eight or more equal values, and at most 63 groups in a packed one.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from saros_storage.base.types import ByteArray, Int64Array
 from saros_storage.kernels.jit import kernel
 
 U = np.uint64
-#: Equal values that make a repeated run worth its header; also the size of a packed group.
+#: Number of equal values from which a repeated run pays for its header; also the size of a packed group.
 GROUP = 8
 _PACKED_MAX = 63 * GROUP
-#: A longer repeated run is split: what Apache's readers take.
+#: Maximum length of a repeated run that Apache's readers accept; longer ones are split.
 _REPEAT_MAX = 32_767
 
 
@@ -59,7 +59,7 @@ def _decode_twin(data: ByteArray, width: int, big_endian: int, out: Int64Array) 
 
 @kernel("i64(u8r[], i64, i64, i64[])", twin=_decode_twin)
 def rle_decode(data: ByteArray, width: int, big_endian: int, out: Int64Array) -> int:
-    """Fill `out` with patterns of `width` bits (1 to 64) from the runs; answers the bytes read, or -1."""
+    """Fill `out` with patterns of `width` bits (1 to 64) from the runs; return the number of bytes read, or -1."""
     one, eight = U(1), U(8)
     position, end = U(0), U(len(data))
     wide, size = U(width), U((width + 7) // 8)
@@ -112,7 +112,7 @@ def rle_decode(data: ByteArray, width: int, big_endian: int, out: Int64Array) ->
 
 
 def rle_bytes_max(count: int, width: int) -> int:
-    """Room that `rle_encode` needs at most: each eight values may end a packed group and a repeated run."""
+    """Return the maximum size of `rle_encode`'s output: each 8 values may end a packed group and a repeated run."""
     return (count // GROUP + 2) * (width + 16)
 
 
@@ -152,7 +152,10 @@ def _encode_twin(values: Int64Array, width: int, out: ByteArray) -> int:
 
 @kernel("i64(i64r[], i64, u8[])", twin=_encode_twin)
 def rle_encode(values: Int64Array, width: int, out: ByteArray) -> int:
-    """Write the runs of patterns of `width` bits (1 to 32) into zeroed `out` of `rle_bytes_max`; answers the bytes."""
+    """Write runs of patterns of `width` bits (1 to 32) into zeroed `out` of `rle_bytes_max` bytes.
+
+    Returns the number of bytes.
+    """
     position = 0
     count = len(values)
     start = 0

@@ -1,10 +1,10 @@
-"""SPRINTZ pages: nine values a block, eight of them as the errors of a predictor (FIRE); read only.
+"""SPRINTZ pages: nine values per block, eight of them as the errors of a predictor (FIRE); read only.
 
     block   u8 w | first value | w bytes: 8 errors of w bits, high bit first
-    tail    u8 0x80 | k, then k values in another encoding: the caller's
+    tail    u8 0x80 | k, then k values in another encoding, which the caller decodes
 
-An error e is stored as -2e if e <= 0, else as 2e - 1. The prediction is `previous + ((sum >> learn) * delta >> scale)`,
-learned anew in every block; arithmetic wraps at the value's size. As Apache TsFile (Java) writes it.
+An error e is stored as -2e if e <= 0, otherwise as 2e - 1. The prediction is `previous + ((sum >> learn) * delta >>
+scale)`, with a new predictor in every block; arithmetic wraps at the value's size. As written by Apache TsFile (Java).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from saros_storage.base.types import ByteArray, Int64Array
 from saros_storage.kernels.jit import kernel
 
 U = np.uint64
-#: Errors in a block, behind its first value.
+#: Errors in a block, which follow its first value.
 ERRORS = 8
 
 
@@ -60,7 +60,10 @@ def _decode_twin(data: ByteArray, width: int, varint_first: int, out: Int64Array
 
 @kernel("i64(u8r[], i64, i64, i64[], i64[])", twin=_decode_twin)
 def sprintz_decode(data: ByteArray, width: int, varint_first: int, out: Int64Array, filled: Int64Array) -> int:
-    """Fill `out` until it is full or a tail begins; answers the bytes read, or -1, and in `filled[0]` the values."""
+    """Fill `out` until it is full or a tail begins; `filled[0]` receives the number of values.
+
+    Returns the number of bytes read, or -1 if the page is damaged.
+    """
     down = 64 - width
     learn, scale = (2, 8) if width == 32 else (3, 16)
     position, end = U(0), U(len(data))

@@ -1,8 +1,8 @@
-"""TS_2DIFF streams: deltas less their block's minimum, bit-packed; many pages in one call. Decimals are divided.
+"""TS_2DIFF streams: deltas minus their block's minimum, bit-packed; many pages in one call. Decimals are divided.
 
     block:  i32 n | i32 width | min | first | n deltas of `width` bits, padded to a byte       value bytes: 4 or 8
 
-Arithmetic wraps at the value's size. As Apache TsFile writes it.
+Arithmetic wraps at the value's size. As written by Apache TsFile.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from saros_storage.kernels.jit import kernel, part
 from saros_storage.kernels.unaligned import number_8
 
 U = np.uint64
-#: Deltas per block: Java's own block size.
+#: Deltas per block, as in Apache's Java writer.
 BLOCK_DELTAS = 128
-#: A delta of so many bits lies within eight bytes, wherever it begins.
+#: A delta of at most this many bits fits in eight bytes, wherever it begins.
 _ONE_READ = 57
 
 
@@ -59,8 +59,8 @@ def ts2diff_page(
 ) -> int:
     """Decode `count` values of the page [position, limit) of the data into `out` from `filled` on.
 
-    Answers where they end there, or -1: it is damaged. All is unsigned: an index that may be negative costs NumPy's
-    wrap-around.
+    Returns the end of the values in `out`, or -1 if the page is damaged. All integers are unsigned: an index that may
+    be negative costs NumPy's wrap-around.
     """
     one, byte = U(1), U(8)
     left, begin = count, filled
@@ -84,7 +84,7 @@ def ts2diff_page(
         out[filled] = value
         made = out[filled + 1 : filled + 1 + min(int(np.int64(deltas)), left - 1)]
         if width == U(0):
-            # Each by itself, not from the one before it: so several are made at a time.
+            # Each value is computed by itself, not from the previous one, so that the loop can be vectorised.
             for i in range(len(made)):
                 made[i] = value + low * (i + 1)
         else:
@@ -121,7 +121,7 @@ def ts2diff_page(
 
 @part
 def _wide(size: int, position: np.uint64, width: np.uint64, count: int) -> int:
-    """How many of the deltas at a position of so much data have nine bytes there from their first on."""
+    """Return how many of the deltas at `position` have nine bytes of data from their first byte on."""
     room = size - np.int64(position) - 9
     return min(count, int((8 * room + 7) // np.int64(width)) + 1) if room >= 0 else 0
 
@@ -130,7 +130,7 @@ def _wide(size: int, position: np.uint64, width: np.uint64, count: int) -> int:
 def ts2diff_decode(
     data: ByteArray, starts: Int64Array, ends: Int64Array, counts: Int64Array, size: int, out: Int64Array
 ) -> int:
-    """Decode pages [starts[i], ends[i]) of counts[i] values of `size` bytes; answers their number or -1."""
+    """Decode pages [starts[i], ends[i]) of counts[i] values of `size` bytes; return their number, or -1."""
     filled = 0
     for page in range(len(starts)):
         filled = ts2diff_page(data, U(starts[page]), U(ends[page]), counts[page], size, out, filled)
@@ -141,7 +141,7 @@ def ts2diff_decode(
 
 @part
 def _numbers_into(values: ByteArray, filled: int, whole: Int64Array, count: int, width: int, power: float) -> None:
-    """Put `count` numbers of `width` bytes behind `filled` ones: divided by `power`, or as they are where it is 0."""
+    """Store `count` numbers of `width` bytes after the first `filled` ones, divided by `power` unless that is 0."""
     if power == 0.0:
         if width == 8:
             longs = values.view(np.int64)[filled : filled + count]
@@ -173,10 +173,10 @@ def numbers_page(
     values: ByteArray,
     filled: int,
 ) -> bool:
-    """Decode a page [start, stop) of `count` numbers of `width` bytes into `values`, behind `filled` ones.
+    """Decode a page [start, stop) of `count` numbers of `width` bytes into `values`, after the first `filled` ones.
 
-    Where there are `powers`, they are floating numbers: a byte m, and whole numbers, which are divided by powers[m].
-    `whole` has room for the values of a page. False: the page is damaged, or there is no such power.
+    With `powers`, they are floating-point numbers: a byte m, then integers to be divided by powers[m]. `whole` has room
+    for the values of a page. Returns False if the page is damaged or has no such power.
     """
     power = 0.0
     if len(powers) > 0:
@@ -201,7 +201,7 @@ def numbers_page_twin(
     values: ByteArray,
     filled: int,
 ) -> bool:
-    """As `numbers_page`."""
+    """The twin of `numbers_page`, for the twins of kernels that use it."""
     head = int(len(powers) > 0)
     if head and (start >= stop or data[start] >= len(powers)):
         return False
@@ -242,7 +242,7 @@ def scaled_decode(
     whole: Int64Array,
     values: ByteArray,
 ) -> int:
-    """Decode pages [starts[i], ends[i]) of counts[i] floating numbers as `numbers_page`; answers their number or -1."""
+    """Decode pages [starts[i], ends[i]) of counts[i] floats by `numbers_page`; return their number, or -1."""
     filled = 0
     for page in range(len(starts)):
         if not numbers_page(data, starts[page], ends[page], counts[page], width, powers, whole, values, filled):
@@ -271,9 +271,10 @@ def _encode_twin(values: Int64Array, size: int, out: UInt64Array) -> int:
 
 @part
 def _encode_page(values: Int64Array, size: int, out: UInt64Array, begin: int) -> int:
-    """Encode a page into the words of `out` from `begin` on; answers the bytes.
+    """Encode a page into the words of `out` from `begin` on; return the number of bytes.
 
-    A full block takes whole words, so every block starts with one; the word under construction stays in a register.
+    A full block takes a whole number of words, so every block starts at a word; the word under construction stays in a
+    register.
     """
     one = U(1)
     shift = 64 - 8 * size
@@ -326,7 +327,7 @@ def _encode_page(values: Int64Array, size: int, out: UInt64Array, begin: int) ->
 
 @kernel("i64(i64r[], i64, u64[])", twin=_encode_twin)
 def ts2diff_encode(values: Int64Array, size: int, out: UInt64Array) -> int:
-    """Encode values of `size` bytes into words of `out`; answers the bytes."""
+    """Encode values of `size` bytes into words of `out`; return the number of bytes."""
     return _encode_page(values, size, out, 0)
 
 
@@ -340,10 +341,10 @@ def _encode_rows_twin(values: Int64Array, wanted: BoolArray, size: int, out: UIn
 
 @kernel("i64(i64r[], b1r[], i64, u64[], i64[])", twin=_encode_rows_twin)
 def ts2diff_encode_rows(values: Int64Array, wanted: BoolArray, size: int, out: UInt64Array, sizes: Int64Array) -> int:
-    """Encode the wanted rows of a matrix, a page each, one after the other: each begins with a word of `out`.
+    """Encode the wanted rows of a matrix, one page each, one after the other; each page starts at a word of `out`.
 
-    `values` are the rows of the matrix, joined; `sizes` gets the bytes of each page, 0 where it is not wanted. Answers
-    the words.
+    `values` are the joined rows; `sizes` receives the bytes of each page, 0 for unwanted rows. Returns the number of
+    words.
     """
     count = len(values) // len(wanted)
     word = 0

@@ -16,7 +16,7 @@ U = np.uint64
 
 
 def _read_twin(data: ByteArray, position: int, bits: int) -> tuple[int, int]:
-    """(ZigZag-decoded value, position behind it); position -1: the bytes end or the integer does not."""
+    """Return (ZigZag-decoded value, position after it); position -1 if the bytes end or the integer is too long."""
     raw, shift = 0, 0
     while position < len(data) and shift < bits:
         byte = int(data[position])
@@ -41,7 +41,7 @@ def _decode_twin(data: ByteArray, bits: int, out: Int64Array) -> int:
 
 @kernel("i64(u8r[], i64, i64[])", twin=_decode_twin)
 def varint_decode(data: ByteArray, bits: int, out: Int64Array) -> int:
-    """Fill `out` with ZigZag integers of 32 or 64 `bits`; answers the bytes read, or -1."""
+    """Fill `out` with ZigZag integers of 32 or 64 `bits`; return the number of bytes read, or -1."""
     one, seven = U(1), U(7)
     position, end = U(0), U(len(data))
     mask = U(0xFFFFFFFF) if bits == 32 else U(0xFFFFFFFFFFFFFFFF)
@@ -76,7 +76,7 @@ def _encode_twin(values: Int64Array, bits: int, out: ByteArray) -> int:
 
 @kernel("i64(i64r[], i64, u8[])", twin=_encode_twin)
 def varint_encode(values: Int64Array, bits: int, out: ByteArray) -> int:
-    """Write ZigZag integers into `out` (5 bytes each for 32 bits, 10 for 64, are enough); answers the bytes."""
+    """Write ZigZag integers into `out` (at most 5 bytes each for 32 bits, 10 for 64); return the number of bytes."""
     one = U(1)
     position = U(0)
     mask = U(0xFFFFFFFF) if bits == 32 else U(0xFFFFFFFFFFFFFFFF)
@@ -106,7 +106,10 @@ def _text_decode_twin(data: ByteArray, offsets: Int32Array, out: ByteArray) -> i
 
 @kernel("i64(u8r[], i32[], u8[])", twin=_text_decode_twin)
 def text_decode(data: ByteArray, offsets: Int32Array, out: ByteArray) -> int:
-    """Texts with ZigZag lengths: fills `offsets[1:]` and `out` (len(data) is enough); answers the bytes read or -1."""
+    """Decode texts with ZigZag lengths into `offsets[1:]` and `out`, for which len(data) bytes are enough.
+
+    Returns the number of bytes read, or -1 if the texts are damaged.
+    """
     one = U(1)
     position, filled, end = U(0), U(0), U(len(data))
     for index in range(len(offsets) - 1):
@@ -144,7 +147,7 @@ def _text_encode_twin(offsets: Int32Array, data: ByteArray, out: ByteArray) -> i
 
 @kernel("i64(i32r[], u8r[], u8[])", twin=_text_encode_twin)
 def text_encode(offsets: Int32Array, data: ByteArray, out: ByteArray) -> int:
-    """The inverse of `text_decode`; 5 bytes per text beyond its own are enough. Answers the bytes."""
+    """Encode texts for `text_decode`; at most 5 bytes per text beyond its own. Return the number of bytes."""
     one = U(1)
     position = U(0)
     for index in range(len(offsets) - 1):
