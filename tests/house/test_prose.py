@@ -42,7 +42,7 @@ ALLOWED = {
     "server": 176,
     "shell": 76,
     "spark": 52,
-    "storage": 337,
+    "storage": 227,
     "sync": 175,
     "wire": 5,
 }
@@ -96,7 +96,7 @@ REFERRING = {
     "server": 31,
     "shell": 5,
     "spark": 5,
-    "storage": 39,
+    "storage": 32,
     "sync": 21,
     "wire": 3,
 }

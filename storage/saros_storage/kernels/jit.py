@@ -113,7 +113,7 @@ class Kernel(Generic[P, R]):
         return result
 
     def _twin_serves(self, elements: int) -> bool:
-        """Return whether the twin is to run for this many elements; see the module."""
+        """Return whether to run the twin for this many elements; see the module."""
         if _is_overridden():
             return False
         LOADER.start()
@@ -134,7 +134,7 @@ class Kernel(Generic[P, R]):
             return self._run
 
     def store(self) -> None:
-        """Compile into the cache, unless it is there. Raises ImportError, or one of the errors of a cache."""
+        """Compile into the cache unless it has the kernel. Raises ImportError, or an error of the cache."""
         with _lock:
             self._run = _jit(self.source, self.signature, cache=True)
 

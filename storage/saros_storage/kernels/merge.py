@@ -81,7 +81,7 @@ def union_two(a: Int64Array, b: Int64Array, times: Int64Array, at_a: Int64Array,
 
 @kernel("i64(i64r[], i64r[], i64[], i64[], i64[])", twin=_union_two_plain)
 def union_few(a: Int64Array, b: Int64Array, times: Int64Array, at_a: Int64Array, at_b: Int64Array) -> int:
-    """Like `union_two`, for a `b` that is far shorter than `a`."""
+    """Unite two arrays like `union_two`, for a `b` that is far shorter than `a`."""
     i = 0
     n = 0
     for j in range(len(b)):

@@ -308,7 +308,7 @@ class FilePieces:
     def all_cells(self, chunk: Piece) -> Summaries | None:
         """Return the cells of a chunk if they are cached; otherwise None.
 
-        The chunk has no deleted rows and lies entirely within the request's time range.
+        The chunk must have no deleted rows and be entirely within the request's time range.
         """
         known = self._cell_cache.get(self._cell_key(chunk))
         if known is None or known.whole is None or known.whole.types != self._request.types:
@@ -319,7 +319,7 @@ class FilePieces:
     def cells(self, run: Piece) -> Summaries:
         """Return the cells of a run of pages of one chunk, from the cache or computed.
 
-        The run has no deleted rows and lies entirely within the request's time range.
+        The run must have no deleted rows and be entirely within the request's time range.
         """
         key = self._cell_key(run)
         known = self._cell_cache.get(key)

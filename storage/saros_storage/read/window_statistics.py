@@ -5,7 +5,7 @@
 
 Both ends of a network connection use it: a node that holds rows sends their statistics (`summarised`), together with
 those stored in its files (`of_summaries`). The statistics of rows equal those that a file would store for them, see
-`tsfile.statistics`; floats are summed in row order, as the engine does.
+`tsfile.structure.statistics`; floats are summed in row order, as the engine does.
 
 Pure: any thread.
 """

@@ -35,6 +35,8 @@ _ROWS_MAX = 1 << 17
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _CachedTimes:
+    """Decoded times, and the stored bytes by which they are recognised."""
+
     stream: bytes
     times: Int64Array
 

@@ -201,7 +201,7 @@ def numbers_page_twin(
     values: ByteArray,
     filled: int,
 ) -> bool:
-    """The twin of `numbers_page`, for the twins of kernels that use it."""
+    """Decode a page like `numbers_page`; for the twins of the kernels that use it."""
     head = int(len(powers) > 0)
     if head and (start >= stop or data[start] >= len(powers)):
         return False

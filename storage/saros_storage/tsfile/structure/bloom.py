@@ -1,10 +1,10 @@
 """The bloom filter over a file's series.
 
-Bit index = |h| mod size, h = low 32 bits (signed) of the two halves of MurmurHash3 x64-128, added. Apache's Java takes
-the 1 to 15 bytes after the last full block as signed, its C++ as unsigned; the two agree on ASCII only. So the bits of
-both variants are set for every key, and each reader finds all series. Standard hash: `mmh3`.
+Bit index = |h| mod size, h = low 32 bits (signed) of the sum of the two halves of MurmurHash3 x64-128. Apache's Java
+treats the 1 to 15 bytes after the last full block as signed, its C++ as unsigned; the two agree on ASCII only.
+Therefore the bits of both variants are set for every key, and each reader finds all series. Standard hash: `mmh3`.
 
-Not here: querying the filter; our readers search the index directly.
+Not here: querying the filter; Saros searches the index directly.
 
 Pure: any thread.
 """

@@ -29,7 +29,7 @@ _NODE = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
 #: Maximum number of nodes that are joined into the first segment of a device id.
 _JOINED_NODES = 3
-#: The node that stands for a null tag value in a path.
+#: The node that represents a null tag value in a path.
 _NULL_NODE = "null"
 
 
