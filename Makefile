@@ -12,7 +12,7 @@ NODES ?= 3
 FAULTS ?= 8
 RESTARTS ?= 200
 
-.PHONY: help run test quick check-slow lint types imports unit format parser proto console bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming campaign-wire campaign-http compare-iotdb simulate-scale mutants clean
+.PHONY: help run test quick check-slow lint types imports unit format parser proto console bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming campaign-wire campaign-http compare-iotdb simulate-scale mutants docs clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -128,5 +128,18 @@ mutants: .venv/.dev ## mistakes planted in storage and sync one at a time; their
 	@$(BIN)/python benchmarks/campaign_storage.py --mutants
 	@$(BIN)/python benchmarks/campaign_sync.py --mutants
 
+# The site needs no other package of this project, and gets an environment of its own.
+.venv/docs/.installed: pyproject.toml
+	@echo "setting up .venv/docs (once): about 60 MB ..." >&2
+	@$(PYTHON) -m venv .venv/docs
+	@.venv/docs/bin/python -m pip install -q --disable-pip-version-check "pip>=25.1" >&2
+	@.venv/docs/bin/python -m pip install -q --disable-pip-version-check --group docs >&2
+	@touch $@
+
+docs: export NO_MKDOCS_2_WARNING := 1
+docs: .venv/docs/.installed ## the documentation as a site, in build/docs; a warning is an error
+	@.venv/docs/bin/mkdocs build -q
+	@echo "to read it: $(PYTHON) -m http.server --bind 127.0.0.1 --directory build/docs 8000"
+
 clean:          ## remove what the other verbs made (not ./data)
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .venv build/docs .mypy_cache .ruff_cache .pytest_cache .hypothesis
