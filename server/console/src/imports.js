@@ -1,4 +1,4 @@
-// The page Import: a CSV or Parquet file is sent in pieces, shown as it would be written, and written.
+// The page Import: a CSV, JSON lines or Parquet file is sent in pieces, shown as it would be written, and written.
 
 import { isAbort } from "./api.js";
 import { button, confirmed, fill, h, table } from "./dom.js";
@@ -7,6 +7,7 @@ import { bytes, count, counted, meter, refill, sentence } from "./panel.js";
 const PIECE_BYTES = 4 << 20;
 const TYPE_MS = 400;
 const TYPES = ["BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE", "TEXT", "STRING", "BLOB", "DATE", "TIMESTAMP"];
+const FORMATS = [["", "found by the content"], ["csv", "CSV"], ["json", "JSON lines"], ["parquet", "Parquet"]];
 const DELIMITERS = [["", "found in the header"], [",", "comma"], [";", "semicolon"], ["\t", "tab"], ["|", "bar"]];
 
 // A name that nobody can guess.
@@ -22,8 +23,8 @@ function show(root, api) {
   function choose() {
     current?.dispose();
     current = null;
-    const input = h("input", { type: "file", accept: ".csv,.txt,.tsv,.parquet,.pq", class: "for-readers", id: "import-file", onchange: () => input.files[0] && open(input.files[0]) });
-    const zone = h("label", { class: "drop", for: "import-file" }, input, h("strong", {}, "Drop a CSV or Parquet file here"), h("span", { class: "muted" }, "or press to choose one. It is shown before anything is written."));
+    const input = h("input", { type: "file", accept: ".csv,.txt,.tsv,.json,.jsonl,.ndjson,.parquet,.pq,.gz,.zst,.bz2,.lz4", class: "for-readers", id: "import-file", onchange: () => input.files[0] && open(input.files[0]) });
+    const zone = h("label", { class: "drop", for: "import-file" }, input, h("strong", {}, "Drop a CSV, JSON lines or Parquet file here"), h("span", { class: "muted" }, "or press to choose one. It is shown before anything is written."));
     zone.addEventListener("dragover", (event) => { event.preventDefault(); zone.classList.add("over"); });
     zone.addEventListener("dragleave", () => zone.classList.remove("over"));
     zone.addEventListener("drop", (event) => {
@@ -89,12 +90,11 @@ class Import {
     const changed = () => { clearTimeout(this.timer); this.timer = setTimeout(() => this.preview(), TYPE_MS); };
     const field = (name, label, attributes = {}) => h("label", {}, label, h("input", { name, type: "text", autocomplete: "off", spellcheck: "false", ...attributes }));
     const choice = (name, label, options) => h("label", {}, label, h("select", { name }, options.map(([value, text]) => h("option", { value }, text))));
-    const isParquet = /\.(parquet|pq)$/i.test(this.file.name);
     this.headers = h("datalist", { id: "import-headers" });
     this.form = h("form", { onsubmit: (event) => event.preventDefault(), oninput: changed }, this.headers,
       h("div", { class: "form-row" },
         field("device", "Device ({file}: the file's name, {device}: a column)", { value: "root.imported.{file}" }),
-        choice("format", "Format", isParquet ? [["parquet", "Parquet"], ["csv", "CSV"]] : [["csv", "CSV"], ["parquet", "Parquet"]]),
+        choice("format", "Format", FORMATS),
         field("time_column", "Time column", { placeholder: "found by itself", list: "import-headers" }),
         field("time_format", "Time format", { placeholder: "ISO 8601, or %d.%m.%Y %H:%M:%S" }),
         field("zone", "Zone of times without one", { placeholder: "UTC" })),

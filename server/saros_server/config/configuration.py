@@ -42,7 +42,8 @@ _SIZES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**
 _DURATIONS_MS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
 
-def _size(value: object) -> int:
+def parse_size(value: object) -> int:
+    """Return a number of bytes. Raises ValueError, which says what was expected."""
     match = re.fullmatch(r"(\d+)\s*([a-z]*)", str(value).strip().lower())
     if match is None or match.group(2) not in _SIZES:
         raise ValueError("a number of bytes such as 67108864 or 64MiB")
@@ -122,9 +123,9 @@ class Configuration:
         _durability,
         "What an acknowledged write survives: power loss (fsync), a crash of Saros (os), or between (interval:ms).",
     )
-    memtable_bytes: int = _option(64 << 20, _size, "Size at which a partition's MemTable is flushed.")
+    memtable_bytes: int = _option(64 << 20, parse_size, "Size at which a partition's MemTable is flushed.")
     memtables_total_bytes: int = _option(
-        512 << 20, _size, "Writers wait while all MemTables together exceed this size."
+        512 << 20, parse_size, "Writers wait while all MemTables together exceed this size."
     )
     compaction: str = _option(
         "on",
@@ -132,29 +133,36 @@ class Configuration:
         "Whether files are merged in the background, or rewritten once half of one is dead; MERGE always works.",
     )
     compaction_bytes_per_second: int = _option(
-        64 << 20, _size, "Bytes that merges may read and write per second; 0: no limit, and no pauses for others."
+        64 << 20, parse_size, "Bytes that merges may read and write per second; 0: no limit, and no pauses for others."
     )
-    compaction_file_bytes: int = _option(1 << 30, _size, "Maximum size of merged files.")
-    log_archive_bytes: int = _option(0, _size, "Bytes of obsolete log kept for `saros backup --incremental`; 0: none.")
+    compaction_file_bytes: int = _option(1 << 30, parse_size, "Maximum size of merged files.")
+    log_archive_bytes: int = _option(
+        0, parse_size, "Bytes of obsolete log kept for `saros backup --incremental`; 0: none."
+    )
     chunk_cache_bytes: int = _option(
         256 << 20,
-        _size,
+        parse_size,
         "Memory for cached decoded chunks; plus a quarter of it for file indexes, and an eighth for window results.",
     )
     latest_cache_bytes: int = _option(
-        64 << 20, _size, "Memory for cached latest points of SELECT LAST: about 250 bytes per series."
+        64 << 20, parse_size, "Memory for cached latest points of SELECT LAST: about 250 bytes per series."
     )
     query_memory_bytes: int = _option(
-        512 << 20, _size, "Memory limit of one query; beyond it, the query fails with code 709."
+        512 << 20, parse_size, "Memory limit of one query; beyond it, the query fails with code 709."
     )
     queries_memory_bytes: int = _option(
         0,
-        _size,
+        parse_size,
         "Memory limit of all queries together; beyond it, queries spill to files, wait, or the one that holds most"
         " fails with code 2033. 0: a quarter of the memory of the machine or its cgroup, at least 64 MiB.",
     )
     query_spill_bytes: int = _option(
-        4 << 30, _size, "Bytes that one query may spill to files in the data folder; 0: none."
+        4 << 30, parse_size, "Bytes that one query may spill to files in the data folder; 0: none."
+    )
+    import_memory_bytes: int = _option(
+        1 << 30,
+        parse_size,
+        "Memory of the process that reads a Parquet file imported over HTTP; beyond it, the file is refused.",
     )
     query_timeout_ms: int = _option(
         60_000, _duration_ms, "Time limit of one query; beyond it, the query fails with code 712."
@@ -176,7 +184,7 @@ class Configuration:
     )
     migration_bytes_per_second: int = _option(
         0,
-        _size,
+        parse_size,
         "Bytes per second that a node may fetch from others when it receives slots or joins a group; 0: no limit.",
     )
     migration_cpu_percent: int = _option(

@@ -1,4 +1,4 @@
-"""Imports of CSV and Parquet files over HTTP, read as `saros import` reads them.
+"""Imports of CSV, JSON lines and Parquet files over HTTP, read as `saros import` reads them.
 
     POST /import/chunk?job=J&offset=N    a piece of the file, into the data folder; answers how much is there
     POST /import/preview                 the first rows as they would be written
@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import csv
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -26,10 +26,11 @@ import orjson
 import pyarrow as pa
 
 from saros_server.api import operations
+from saros_server.api.cancellation import CancelToken
 from saros_server.api.client_sessions import NoSession
 from saros_server.api.executions import Statement
 from saros_server.api.insert_request import InsertRequest
-from saros_server.http.errors import HttpError, failure_of
+from saros_server.http.errors import BUSY, HttpError, failure_of
 from saros_server.http.request import HttpRequest
 from saros_server.http.response import JSON, Chunks, Response, json_response
 from saros_server.http.routes import Description, Policy, Route
@@ -38,6 +39,7 @@ from saros_server.rest import fields
 from saros_server.rest.results import execute, iso_times, json_column
 from saros_server.sources.destination import Destination, by_device, check_device
 from saros_server.sources.input_files import read_source
+from saros_server.sources.parquet_worker.process import ParquetWorker
 from saros_server.sources.series_types import FileSeries, SeriesTypes
 from saros_server.sources.source_layout import SourceBatch
 from saros_server.sources.source_options import SourceError, SourceOptions
@@ -52,20 +54,23 @@ SKIP_LINES_MAX = 1_000_000
 #: Bad rows that are listed; all are counted.
 BAD_ROWS_MAX = 100
 _NOTES_MAX = 20
-_FORMATS = ("csv", "parquet")
+_FORMATS = ("csv", "json", "parquet")
+#: Processes that read Parquet files at a time, each with the memory of an import, and how long a request waits for one.
+WORKERS_MAX, _WORKER_SECONDS = 2, 20.0
+_WORKERS = threading.BoundedSemaphore(WORKERS_MAX)
 _JOB = {"job": "The random name of the import.", "offset": "The place of the piece in the file, in bytes."}
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 _NAMED = {"type": "object", "additionalProperties": {"type": "string"}}
 _TEXT = {"type": "string"}
 _IMPORT = {
     "type": "object",
-    "required": ["job", "size", "name", "format"],
+    "required": ["job", "size", "name"],
     "description": "A file that was sent, and the options of `saros import`.",
     "properties": {
         "job": _TEXT,
         "size": {"type": "integer"},
         "name": _TEXT,
-        "format": {"type": "string", "enum": list(_FORMATS)},
+        "format": {"type": "string", "enum": list(_FORMATS), "description": "By default, the content decides."},
         "device": _TEXT,
         "device_column": _TEXT,
         "aligned": {"type": "boolean"},
@@ -147,29 +152,45 @@ class _Import:
     job: str
     name: str
     path: Path
-    format: str
+    #: None: by the content.
+    format: str | None
     options: SourceOptions
     destination: Destination
     types: SeriesTypes
     aligned: bool
+    memory_bytes: int
+    cancel: CancelToken
 
-    def batches(self) -> Iterator[SourceBatch]:
-        """Yield the rows. Raises SourceError."""
+    def batches(self) -> Generator[SourceBatch]:
+        """Yield the rows. Raises SourceError, HttpError."""
         series = FileSeries(self.destination, self.types)
         try:
-            for batch in read_source(self.path, self.format, self.options, series, self.name):
+            for batch in read_source(self.path, self.format, self.options, series, self.name, self._worker):
                 times = cut_to(batch.times, self.options.unit, CUT_NOTE, batch.notes)
                 yield replace(batch, times=times)
         except (pa.ArrowException, csv.Error, UnicodeError) as error:
             raise SourceError(f"{self.name} cannot be read: {error}") from error
 
+    @contextmanager
+    def _worker(self) -> Iterator[ParquetWorker]:
+        """Start a process that reads Parquet, until the request is cancelled. Raises HttpError 503."""
+        if not _WORKERS.acquire(timeout=_WORKER_SECONDS):
+            raise HttpError(503, f"{WORKERS_MAX} Parquet files are read at the moment: try again later", BUSY)
+        try:
+            with ParquetWorker(self.memory_bytes) as worker:
+                if not self.cancel.on_cancel(worker.close):
+                    worker.close()
+                yield worker
+        finally:
+            _WORKERS.release()
+
 
 def _import(request: HttpRequest, session: HttpSession) -> _Import:
     """Return the import that the body of a request describes. Raises HttpError, UploadRefused."""
     body = request.object()
-    name, format_ = fields.text(body, "name"), fields.text(body, "format")
-    if format_ not in _FORMATS:
-        raise HttpError(400, f"format is {format_[:40]!r}: expected csv or parquet")
+    name, format_ = fields.text(body, "name"), fields.text(body, "format", "") or None
+    if format_ not in (None, *_FORMATS):
+        raise HttpError(400, f"format is {format_[:40]!r}: expected {', '.join(_FORMATS)}, or none")
     options = _options(body, session.time_unit)
     template = fields.text(body, "device", "") or None
     job = fields.text(body, "job")
@@ -177,7 +198,9 @@ def _import(request: HttpRequest, session: HttpSession) -> _Import:
     path = session.call(operations.IMPORT_FILE, operations.ImportFile(job, fields.integer(body, "size")))
     types = SeriesTypes(_SessionStatements(session))
     destination = Destination(template, Path(name))
-    return _Import(job, name, Path(path), format_, options, destination, types, bool(fields.flag(body, "aligned")))
+    memory_bytes = session.api.node.configuration.import_memory_bytes
+    aligned = bool(fields.flag(body, "aligned"))
+    return _Import(job, name, Path(path), format_, options, destination, types, aligned, memory_bytes, session.cancel)
 
 
 def _options(body: Mapping[str, Any], unit: str) -> SourceOptions:
@@ -248,7 +271,8 @@ def _encoding(name: str) -> str:
 
 def _preview(request: HttpRequest, session: HttpSession) -> Response:
     found = _import(request, session)
-    batch = next(found.batches(), None)
+    with closing(found.batches()) as batches:
+        batch = next(batches, None)
     if batch is None:
         return json_response({"time": [], "columns": [], "rows": [], "bad": [], "notes": []})
     times = _texts_of(batch.times.slice(0, PREVIEW_ROWS), session.time_unit)
@@ -332,12 +356,13 @@ def _run(request: HttpRequest, session: HttpSession) -> Response:
 def _lines(found: _Import, session: HttpSession, progress: _Progress, is_failed: threading.Event) -> Iterator[bytes]:
     """Write the rows, and yield a line for each batch. After an error, the file is kept for another attempt."""
     try:
-        for batch in found.batches():
-            if session.cancel.cancelled:
-                return
-            bad = _bad_rows(batch, BAD_ROWS_MAX - progress.bad_rows)
-            _write(found, session, batch, progress)
-            yield progress.line(bad=bad)
+        with closing(found.batches()) as batches:
+            for batch in batches:
+                if session.cancel.cancelled:
+                    return
+                bad = _bad_rows(batch, BAD_ROWS_MAX - progress.bad_rows)
+                _write(found, session, batch, progress)
+                yield progress.line(bad=bad)
         notes = progress.notes[:_NOTES_MAX]
         yield progress.line(done=True, bad=[], types=progress.types, notes=notes)
     except Exception as error:  # noqa: BLE001 (the top of a response)

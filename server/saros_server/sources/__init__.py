@@ -1,6 +1,7 @@
 """Files that are imported: their rows as typed columns, and the series that these go to.
 
 input_files     files as batches of times and typed columns; csv_files, annotated_csv, json_lines, parquet_files
+parquet_worker  a process that reads Parquet files, with a limit on its memory
 opened_file     the format of a file, and its bytes, unpacked
 source_layout   the columns of a batch, and their types; source_times, iso_8601, source_types, time_column: its parts
 source_options  how a file is read

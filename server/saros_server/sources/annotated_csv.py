@@ -17,6 +17,7 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import BinaryIO, cast
 
@@ -24,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from saros_server.sources.csv_files import CsvRows
-from saros_server.sources.opened_file import InputFile
+from saros_server.sources.opened_file import LINE_CHARACTERS_MAX, InputFile
 from saros_server.sources.source_layout import Layout, Series, SourceBatch
 from saros_server.sources.source_options import SourceError, SourceOptions
 from saros_storage.base.types import DataType
@@ -37,6 +38,8 @@ _TYPES = {
     "double": DataType.DOUBLE,
     "string": DataType.TEXT,
 }
+#: Tables of a file, and words of their annotations.
+_TABLES_MAX, _WORDS_MAX = 10_000, 1 << 20
 _TIME, _FIELD, _VALUE = "_time", "_field", "_value"
 #: Columns about a table.
 _ABOUT = frozenset({"", "result", "table", "_start", "_stop", "_measurement", _FIELD})
@@ -57,7 +60,7 @@ class _Table:
 
 def is_annotated(file: InputFile, options: SourceOptions) -> bool:
     """Whether the first line that is not skipped is an annotation."""
-    with file.text(options.encoding, errors="replace") as stream:
+    with file.lines(options.encoding, errors="replace") as stream:
         return next(islice(stream, options.skip_lines, None), "").startswith(_ANNOTATIONS)
 
 
@@ -80,9 +83,9 @@ def read_annotated_csv(file: InputFile, options: SourceOptions, series: Series) 
 def _tables(file: InputFile, options: SourceOptions) -> list[_Table]:
     """Find the tables of a file."""
     found: list[_Table] = []
-    position, in_header = 0, False
+    position, words, in_header = 0, 0, False
     with file.opened() as opened:
-        for number, line in enumerate(_lines(opened.stream)):
+        for number, line in enumerate(file.checked(_lines(opened.stream))):
             text = line.decode(options.encoding, errors="replace").lstrip("\ufeff")
             annotation = number >= options.skip_lines and text.startswith(_ANNOTATIONS)
             if annotation and not in_header:
@@ -91,7 +94,10 @@ def _tables(file: InputFile, options: SourceOptions) -> list[_Table]:
                 found.append(_Table(position, number))
             if annotation:
                 name, *values = next(csv.reader([text.rstrip("\r\n")]))
-                found[-1].annotations[name] = values
+                found[-1].annotations |= {name: values} if name in _ANNOTATIONS else {}
+                words += len(values)
+                if len(found) > _TABLES_MAX or words > _WORDS_MAX:
+                    raise SourceError(f"{file.name} has more than {_TABLES_MAX} tables or {_WORDS_MAX} columns in them")
             if found and (annotation or (in_header and not text.strip())):
                 found[-1].preamble += 1
             in_header = annotation or (in_header and not text.strip())
@@ -100,7 +106,8 @@ def _tables(file: InputFile, options: SourceOptions) -> list[_Table]:
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:
-    return iter(io.BufferedReader(cast("io.RawIOBase", stream)))
+    reader = io.BufferedReader(cast("io.RawIOBase", stream))
+    return iter(partial(reader.readline, LINE_CHARACTERS_MAX + 1), b"")
 
 
 class _Converter:

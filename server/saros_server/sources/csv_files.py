@@ -12,14 +12,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TextIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from saros_server.sources.iso_8601 import ISO
-from saros_server.sources.opened_file import InputFile
+from saros_server.sources.opened_file import LINE_CHARACTERS_MAX, InputFile
 from saros_server.sources.plurals import counted
 from saros_server.sources.source_layout import BadRow, Layout, Series, SourceBatch
 from saros_server.sources.source_options import SourceError, SourceOptions
@@ -34,6 +33,8 @@ _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 _BLOCK_BYTES = 4 << 20
 #: No field is longer than what is parsed at once.
 _FIELD_CHARACTERS_MAX = _BLOCK_BYTES
+#: Of a header, which may have several lines.
+_HEADER_CHARACTERS_MAX = 2 * LINE_CHARACTERS_MAX
 
 #: From the texts of some rows, the number of rows before them and the position in the file, to typed batches.
 Convert = Callable[[pa.RecordBatch, int, int], Sequence[SourceBatch]]
@@ -68,11 +69,11 @@ class CsvRows:
         options = self._options
         ragged = _Ragged(options.skip_lines, self._delimiter)
         with (
-            self._file.text(options.encoding, errors="replace") as text,
+            self._file.lines(options.encoding, errors="replace") as texts,
             self._file.opened() as opened,
             self._reader(opened.stream, ragged) as reader,
         ):
-            lines = _Lines(text, self._delimiter, options.skip_lines)
+            lines = _Lines(texts, self._delimiter, options.skip_lines)
             row = 0
             for piece in reader:
                 for start in range(0, piece.num_rows, options.batch_rows):
@@ -82,6 +83,7 @@ class CsvRows:
                     for found in convert(named, row - batch.num_rows, opened.position):
                         bad = [*ragged.taken(), *map(ragged.among_all, found.bad)]
                         yield replace(found, bad=lines.with_line_numbers(bad), notes=[*found.notes, *ragged.notes])
+                    lines.forget(ragged.forget(row))
             if left := ragged.taken():  # after the last good row
                 bad = lines.with_line_numbers(left)
                 none = pa.array([], pa.timestamp("us", "UTC"))
@@ -115,13 +117,14 @@ class _Ragged:
     notes: list[str] = field(default_factory=list)
     #: Those since the last batch, with numbers of rows, as those of `Layout.convert`.
     _rows: list[BadRow] = field(default_factory=list)
-    #: Of each of all, how many rows before it were none.
+    #: Of each that was not forgotten, how many rows before it were none.
     _before: list[int] = field(default_factory=list)
+    _forgotten: int = 0
 
     def left_out(self, row: pa_csv.InvalidRow) -> str:
         """Report the row, for Arrow's reader."""
         number = (row.number or 2) - 1 - self.skipped
-        self._before.append(number - 1 - len(self._before))
+        self._before.append(number - 1 - len(self._before) - self._forgotten)
         if not row.text.strip():  # a blank line
             return "skip"
         reason = f"{counted(row.actual_columns, 'field')} where the header has {row.expected_columns}"
@@ -138,7 +141,14 @@ class _Ragged:
 
     def among_all(self, bad: BadRow) -> BadRow:
         """A bad row with its number among all rows."""
-        return replace(bad, number=bad.number + bisect_right(self._before, bad.number - 1))
+        return replace(bad, number=bad.number + self._forgotten + bisect_right(self._before, bad.number - 1))
+
+    def forget(self, row: int) -> int:
+        """Forget the rows before `row`, of which none is asked for again; return the number of `row` among all."""
+        count = bisect_right(self._before, row)
+        del self._before[:count]
+        self._forgotten += count
+        return row + self._forgotten
 
 
 def _without(column: pa.Array, nulls: Sequence[str]) -> pa.Array:
@@ -154,7 +164,7 @@ class _Lines:
     The file is read once more, as far as there are bad rows.
     """
 
-    def __init__(self, stream: TextIO, delimiter: str, skipped: int) -> None:
+    def __init__(self, stream: Iterator[str], delimiter: str, skipped: int) -> None:
         csv.field_size_limit(_FIELD_CHARACTERS_MAX)
         self._reader = csv.reader(islice(stream, skipped, None), delimiter=delimiter)
         self._skipped = skipped
@@ -167,6 +177,11 @@ class _Lines:
     def with_line_numbers(self, bad: Sequence[BadRow]) -> list[BadRow]:
         """Bad rows with numbers of lines."""
         return [replace(one, number=self._of(one.number), unit="line") for one in bad]
+
+    def forget(self, row: int) -> None:
+        """Forget what says nothing of `row` and those after it: no other is asked for again."""
+        count = max(bisect_right(self._rows, row) - 1, 0)
+        del self._rows[:count], self._more[:count]
 
     def _of(self, row: int) -> int:
         before = self._reader.line_num
@@ -185,7 +200,7 @@ class _Lines:
 
 def _past_preamble(file: InputFile, options: SourceOptions) -> SourceOptions:
     """The options for what begins with the header: after blank lines, and Excel's line with the delimiter."""
-    with file.text(options.encoding, errors="replace") as stream:
+    with file.lines(options.encoding, errors="replace") as stream:
         for line in islice(stream, options.skip_lines, None):
             separator = _SEPARATOR.fullmatch(line.rstrip("\r\n"))
             if line.strip() and separator is None:
@@ -197,15 +212,17 @@ def _past_preamble(file: InputFile, options: SourceOptions) -> SourceOptions:
 
 
 def _guess_delimiter(file: InputFile, options: SourceOptions) -> str:
-    with file.text(options.encoding, errors="replace") as stream:
+    with file.lines(options.encoding, errors="replace") as stream:
         head = next(islice(stream, options.skip_lines, None), "")
     return max((",", ";", "\t", "|"), key=head.count)
 
 
 def _header(file: InputFile, delimiter: str, options: SourceOptions) -> list[str]:
     """The names in the first line. Raises SourceError if it is a row, which would be lost: it begins with a time."""
-    with file.text(options.encoding) as stream:
-        names = next(csv.reader(islice(stream, options.skip_lines, None), delimiter=delimiter), None)
+    with file.lines(options.encoding) as stream:
+        lines = _bounded(islice(stream, options.skip_lines, None), file.name)
+        names = next(csv.reader(lines, delimiter=delimiter), None)
+    file.check_columns(len(names or ()))
     if not names:
         raise SourceError(f"{file.name} is empty: a header line is needed")
     guessed = not options.time_columns and named_time_column(names) is None
@@ -213,3 +230,13 @@ def _header(file: InputFile, delimiter: str, options: SourceOptions) -> list[str
         remedy = f"if that is the name of the column of times, say --time-column {names[0]}"
         raise SourceError(f"{file.name} begins with {names[0]!r}: a header line is needed; {remedy}")
     return names
+
+
+def _bounded(lines: Iterator[str], name: str) -> Iterator[str]:
+    """Yield the lines of a header; quoted names may have several. Raises SourceError if it does not end."""
+    size = 0
+    for line in lines:
+        size += len(line)
+        if size > _HEADER_CHARACTERS_MAX:
+            raise SourceError(f"{name}: the header has more than {_HEADER_CHARACTERS_MAX} characters")
+        yield line

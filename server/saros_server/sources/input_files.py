@@ -3,7 +3,7 @@
     opened_file      the format, by the content; and its bytes, unpacked
     csv_files        CSV; annotated_csv: InfluxDB's, with several tables
     json_lines       JSON lines
-    parquet_files    Parquet
+    parquet_files    Parquet; parquet_worker: the process that reads it
     source_layout    the columns of a batch as times and typed values
 
 No database here. Not thread-safe.
@@ -11,7 +11,9 @@ No database here. Not thread-safe.
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +23,7 @@ from saros_server.sources.csv_files import read_csv
 from saros_server.sources.json_lines import read_json_lines
 from saros_server.sources.opened_file import InputFile, input_file
 from saros_server.sources.parquet_files import read_parquet
+from saros_server.sources.parquet_worker.process import ParquetRefused, ParquetWorker
 from saros_server.sources.source_layout import NewSeries, Series, SourceBatch
 from saros_server.sources.source_options import SourceError, SourceOptions
 
@@ -31,14 +34,29 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def read_source(
-    file: Path, format_: str | None, options: SourceOptions, series: Series | None = None, name: str | None = None
+    file: Path,
+    format_: str | None,
+    options: SourceOptions,
+    series: Series | None = None,
+    name: str | None = None,
+    worker: Callable[[], AbstractContextManager[ParquetWorker]] = ParquetWorker,
 ) -> Iterator[SourceBatch]:
-    """Yield the file's batches, for these series; `name`: of the file in messages. Raises SourceError."""
-    name = name or str(file)
+    """Yield the file's batches, for these series. Raises SourceError.
+
+    name      of the file in messages
+    worker    makes what reads Parquet
+    """
+    name, series = name or str(file), series or NewSeries()
     try:
         source = input_file(file, name, format_, options.encoding)
-        yield from _reader(source, options)(source, options, series or NewSeries())
-    except (UnicodeError, pa.ArrowInvalid, OSError) as error:
+        if source.format == "parquet":
+            with worker() as reader:
+                yield from read_parquet(source, options, series, reader)
+        else:
+            yield from _reader(source, options)(source, options, series)
+    except ParquetRefused as error:
+        raise SourceError(str(error)) from error
+    except (UnicodeError, pa.ArrowInvalid, csv.Error, OSError) as error:
         if isinstance(error, UnicodeDecodeError) or _NOT_TEXT in str(error):
             likely = "utf-16" if _begins_as_utf_16(file) else "latin-1"
             said = f"{name} is not {options.encoding}: say how it is written, such as --encoding {likely}"
@@ -50,10 +68,10 @@ def _reader(
     source: InputFile, options: SourceOptions
 ) -> Callable[[InputFile, SourceOptions, Series], Iterator[SourceBatch]]:
     if source.format == "tsfile":
-        raise SourceError(f"{source.name} is a TsFile, which is loaded by SQL: load '{source.path.resolve()}'")
+        raise SourceError(f"{source.name} is a TsFile: saros import and LOAD load it as it is")
     if source.format == "csv":
         return read_annotated_csv if is_annotated(source, options) else read_csv
-    return read_json_lines if source.format == "json" else read_parquet
+    return read_json_lines
 
 
 def _begins_as_utf_16(file: Path) -> bool:

@@ -19,7 +19,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TextIO
 
 import pyarrow as pa
 
@@ -31,6 +30,9 @@ from saros_server.sources.source_types import first_mark_and_word, inferred_type
 from saros_storage.base.types import DataType
 
 _NO_OBJECT = "is no JSON object"
+#: Characters of the lines, and cells of the columns, that are read at a time: objects take twenty times as much memory.
+_BATCH_CHARACTERS_MAX = 8 << 20
+_CELLS_MAX = 4 << 20
 
 
 @dataclass(slots=True)
@@ -87,7 +89,8 @@ def read_json_lines(file: InputFile, options: SourceOptions, series: Series) -> 
     names, stated = names_and_types(list(members))
     layout = Layout(names, stated, options, series, file.name, dict(zip(names, members.values(), strict=True)))
     notes = [f"{name} is left out: no series can hold objects or lists" for name in nested]
-    with file.text(options.encoding) as stream:
+    options = replace(options, batch_rows=max(min(options.batch_rows, _CELLS_MAX // max(len(members), 1)), 1))
+    with file.lines(options.encoding) as stream:
         for rows in _rows(stream, options):
             columns = [_column([o.get(name) for o in rows.objects], member.kinds) for name, member in members.items()]
             batch = pa.RecordBatch.from_arrays(columns, names)
@@ -100,7 +103,7 @@ def _members(file: InputFile, options: SourceOptions) -> tuple[dict[str, _Member
     """The members of the file's objects, and the number of objects."""
     members: dict[str, _Member] = {}
     total = 0
-    with file.text(options.encoding) as stream:
+    with file.lines(options.encoding) as stream:
         for rows in _rows(stream, options):
             if not total and (not rows.objects or (rows.bad and rows.bad[0].number < rows.lines[0])):
                 raise SourceError(
@@ -115,22 +118,24 @@ def _members(file: InputFile, options: SourceOptions) -> tuple[dict[str, _Member
                         found.append(value)
             for name, present in values.items():
                 members.setdefault(name, _Member()).add(present, options)
+            file.check_columns(len(members))
     return members, total
 
 
-def _rows(stream: TextIO, options: SourceOptions) -> Iterator[_Rows]:
+def _rows(stream: Iterator[str], options: SourceOptions) -> Iterator[_Rows]:
     """Yield the objects of the lines after those that are skipped; blank lines are none."""
     numbered = enumerate(stream, 1)
-    rows = _Rows([], [], [], 0)
+    rows, size = _Rows([], [], [], 0), 0
     for number, line in islice(numbered, options.skip_lines, None):
-        if len(rows.objects) == options.batch_rows:
+        if len(rows.objects) == options.batch_rows or size + len(line) > _BATCH_CHARACTERS_MAX:
             yield rows
-            rows = _Rows([], [], [], rows.stop)
+            rows, size = _Rows([], [], [], rows.stop), 0
+        size += len(line)
         if not line.strip():
             continue
         try:
             value = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = None
         if isinstance(value, dict):
             rows.stop += 1

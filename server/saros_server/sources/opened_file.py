@@ -6,6 +6,8 @@
     other text                CSV
     anything else             refused by what it is
 
+A compressed file may hold a thousand times its size, so nothing here is read as a whole: lines have a limit.
+
 Pure but for reading the file. Not thread-safe.
 """
 
@@ -15,8 +17,9 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import AnyStr, BinaryIO
 
 import pyarrow as pa
 
@@ -27,8 +30,9 @@ FORMATS = ("csv", "json", "parquet", "tsfile")
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\x04\x22\x4d\x18": "lz4"}
 #: Endings of names of such files.
 COMPRESSED_SUFFIXES = (".gz", ".zst", ".bz2", ".lz4")
+PARQUET_MAGIC = b"PAR1"
 _TSFILE = b"TsFile"
-_TYPED = {b"PAR1": "parquet", _TSFILE: "tsfile"}
+_TYPED = {PARQUET_MAGIC: "parquet", _TSFILE: "tsfile"}
 #: Files that are refused.
 _REFUSED = {
     b"PK\x03\x04": "a zip archive, as spreadsheets are: unpack it, or save the sheet as CSV",
@@ -43,6 +47,10 @@ _REFUSED = {
     b"%PDF": "a PDF document",
 }
 _HEAD_BYTES = 4_096
+#: Characters of a line; Arrow parses a CSV in pieces of as many bytes.
+LINE_CHARACTERS_MAX = 4 << 20
+#: Columns of a file; each takes some kilobytes.
+COLUMNS_MAX = 100_000
 #: Bytes in front of a part that are read at once.
 _SKIPPED_BYTES = 1 << 20
 #: Bytes that no text of one byte or more per character has.
@@ -80,11 +88,24 @@ class InputFile:
             yield OpenedFile(stream, raw)
 
     @contextmanager
-    def text(self, encoding: str, errors: str = "strict") -> Iterator[TextIO]:
-        """Open the characters, without a byte order mark."""
+    def lines(self, encoding: str, errors: str = "strict") -> Iterator[Iterator[str]]:
+        """Open the lines with their ends, without a byte order mark. They raise SourceError if one is too long."""
         marked = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
         with self.opened() as file:
-            yield io.TextIOWrapper(file.stream, encoding=marked, errors=errors, newline="")
+            stream = io.TextIOWrapper(file.stream, encoding=marked, errors=errors, newline="")
+            yield self.checked(iter(partial(stream.readline, LINE_CHARACTERS_MAX + 1), ""))
+
+    def checked(self, lines: Iterator[AnyStr]) -> Iterator[AnyStr]:
+        """Yield the lines. Raises SourceError for one that is too long."""
+        for number, line in enumerate(lines, 1):
+            if len(line) > LINE_CHARACTERS_MAX:
+                raise SourceError(f"{self.name}, line {number}, has more than {LINE_CHARACTERS_MAX} characters")
+            yield line
+
+    def check_columns(self, count: int) -> None:
+        """Raise SourceError if these are too many columns."""
+        if count > COLUMNS_MAX:
+            raise SourceError(f"{self.name} has more than {COLUMNS_MAX} columns: import it in parts")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """Parquet: typed columns; and the device and types that `saros export` writes into a file's metadata.
 
+A process of its own reads the files, since it takes few bytes to declare much (`parquet_worker`).
+
 of the schema    saros.device    path of the device whose series the columns are
                  saros.aligned   true or false
 of a column      saros.type      the type of the series; Arrow has one type for TEXT and STRING
@@ -13,7 +15,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from saros_server.sources.opened_file import InputFile
+from saros_server.sources.opened_file import PARQUET_MAGIC, InputFile
+from saros_server.sources.parquet_worker.process import ParquetRefused, ParquetWorker
 from saros_server.sources.source_layout import Layout, Series, SourceBatch
 from saros_server.sources.source_options import SourceOptions
 from saros_storage.base.arrow import data_type_of
@@ -37,31 +40,43 @@ def with_metadata(schema: pa.Schema, types: Sequence[str], device: StatedDevice 
     return pa.schema(fields, about)
 
 
-def stated_device(file: Path) -> StatedDevice | None:
+def stated_device(file: Path, worker: ParquetWorker) -> StatedDevice | None:
     """The device that the file names, if it is Parquet and names one."""
-    import pyarrow.parquet as pq
-
+    with file.open("rb") as stream:
+        if stream.read(len(PARQUET_MAGIC)) != PARQUET_MAGIC:
+            return None
     try:
-        about = pq.read_schema(file).metadata or {}
-    except (OSError, pa.ArrowInvalid):  # no Parquet, or damaged, as reading it tells
+        about = worker.head(file, str(file)).schema.metadata or {}
+    except (ParquetRefused, pa.ArrowException):  # damaged, as reading it tells
         return None
     path = about.get(_DEVICE)
     return None if path is None else StatedDevice(path.decode(), about.get(_ALIGNED) == b"true")
 
 
-def read_parquet(file: InputFile, options: SourceOptions, series: Series) -> Iterator[SourceBatch]:
-    """Yield the file's batches. Raises SourceError, OSError, pa.ArrowInvalid."""
-    import pyarrow.parquet as pq
-
-    source = pq.ParquetFile(file.path)
-    schema = source.schema_arrow
-    types = {field.name: _stated_type(field) for field in schema}
+def read_parquet(
+    file: InputFile, options: SourceOptions, series: Series, worker: ParquetWorker
+) -> Iterator[SourceBatch]:
+    """Yield the file's batches. Raises SourceError, ParquetRefused, OSError."""
+    head = worker.head(file.path, file.name)
+    types = {field.name: _stated_type(field) for field in head.schema}
     stated = {name: type_ for name, type_ in types.items() if type_ is not None}
-    layout = Layout(schema.names, stated, options, series, file.name)
-    total, row = max(source.metadata.num_rows, 1), 0
-    for batch in source.iter_batches(options.batch_rows):
+    layout = Layout(head.schema.names, stated, options, series, file.name)
+    row = 0
+    for batch in worker.batches(list(stated), options.batch_rows, file.name):
         row += batch.num_rows
-        yield layout.convert(batch, row - batch.num_rows, file.size * row // total)
+        position = min(file.size * row // max(head.rows, 1), file.size)
+        yield layout.convert(_with_all_columns(batch, head.schema), row - batch.num_rows, position)
+
+
+def _with_all_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the batch as the file has it; columns that no series can hold were not read, and are null."""
+    read = {name: batch.column(name) for name in batch.schema.names}
+    columns = [
+        pa.nulls(batch.num_rows, field.type) if data_type_of(field.type) is None else read[field.name]
+        for field in schema
+    ]
+    fields = [field.with_type(column.type) for field, column in zip(schema, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, schema.metadata))
 
 
 def _stated_type(field: pa.Field) -> DataType | None:

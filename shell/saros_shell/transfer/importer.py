@@ -22,7 +22,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -32,11 +32,14 @@ import pyarrow.compute as pc
 import saros
 from saros.api.bulk import BulkWriter
 from saros.base.target import without_password
+from saros_server.config import memory_limits
 from saros_server.config.arguments import CommandParser, at_least
+from saros_server.config.configuration import parse_size
 from saros_server.sources.destination import Destination, by_device, check_device
 from saros_server.sources.input_files import read_source
 from saros_server.sources.opened_file import FORMATS, is_tsfile
 from saros_server.sources.parquet_files import stated_device
+from saros_server.sources.parquet_worker.process import WORKER_BYTES, ParquetWorker
 from saros_server.sources.plurals import counted
 from saros_server.sources.series_types import FileSeries, SeriesTypes
 from saros_server.sources.source_layout import Rounded, SourceBatch
@@ -203,6 +206,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--batch-rows", type=at_least(1), default=50_000, metavar="N", help="rows per batch (default: 50000)"
     )
+    made.add_argument(
+        "--memory",
+        type=_memory,
+        metavar="SIZE",
+        help="memory to read a Parquet file in, such as 4GiB (default: half of the machine's, at least 1GiB)",
+    )
     made.add_argument("--resume", action="store_true", help="resume an interrupted import of the same files")
     made.add_argument("--state", default=".saros-import.json", metavar="FILE", help="where progress is kept")
     made.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -246,8 +255,10 @@ def run(connection: saros.Connection, files: list[Path], source: SourceOptions, 
     progress = Progress(sum(f.stat().st_size for f in files), quiet=options.quiet)
     clock = connection.execute("show current_timestamp").fetch_arrow().schema.types[0]
     state = State(Path(options.state), _goal(options), resume=options.resume)
-    with connection.bulk_writer() as writer:
-        loader = _Loader(connection, writer, replace(source, unit=clock.unit), options, state, report, progress, clock)
+    memory_bytes = options.memory or max(memory_limits.memory_bytes() // 2, WORKER_BYTES)
+    with connection.bulk_writer() as writer, ParquetWorker(memory_bytes) as worker:
+        source = replace(source, unit=clock.unit)
+        loader = _Loader(connection, writer, source, options, state, report, progress, clock, worker)
         for file in files:
             loader.load(file)
             report.files += 1
@@ -270,6 +281,7 @@ class _Loader:
     progress: Progress
     #: The type of times in the database's unit and the session's zone.
     clock: pa.DataType
+    worker: ParquetWorker
     types: SeriesTypes = field(init=False)
 
     def __post_init__(self) -> None:
@@ -298,12 +310,16 @@ class _Loader:
 
     def _load_rows(self, file: Path, before: int) -> None:
         done = self.state.rows_of(file)
-        stated = None if self.options.device or self.options.device_column else stated_device(file)
+        stated = None if self.options.device or self.options.device_column else stated_device(file, self.worker)
         destination = Destination(self.options.device, file, stated.path if stated else None)
         aligned = self.options.aligned or (stated is not None and stated.aligned and not self.types.has(stated.path))
         with ExitStack() as stack:
             bad = BadRows(file, stack, append=done > 0)
-            for found in read_source(file, self.options.format, self.source, FileSeries(destination, self.types)):
+            series = FileSeries(destination, self.types)
+            batches = read_source(
+                file, self.options.format, self.source, series, worker=lambda: nullcontext(self.worker)
+            )
+            for found in batches:
                 self.progress.move_to(before + found.position)
                 if done and found.stop_row <= done:
                     continue
@@ -442,6 +458,13 @@ def _progress_in(path: Path) -> dict[str, int]:
 def _identity(file: Path) -> str:
     stat = file.stat()
     return f"{file.resolve()} {stat.st_size} {stat.st_mtime_ns}"
+
+
+def _memory(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {error}") from error
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -88,6 +91,90 @@ def test_parquet_is_imported(node: HttpNode, tmp_path: Path) -> None:
     lines = lines_of(answer.text)
     assert [20_000, 40_000, 50_000, 50_000] == [line["rows"] for line in lines]
     assert '{"count(root.a.p.x)":50000}\n' == node.sql("select count(x) from root.a.p").text
+
+
+ANNOTATED = """#datatype,string,long,dateTime:RFC3339,double,string,string
+#group,false,false,false,false,true,true
+#default,_result,,,,,
+,result,table,_time,_value,_field,host
+,,0,1970-01-01T00:00:00.001Z,1.5,x,h
+,,0,1970-01-01T00:00:00.002Z,2.5,x,h
+"""
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"time,x\n1,1.5\n2,2.5\n",
+        b'{"time": 1, "x": 1.5}\n{"time": 2, "x": 2.5}\n',
+        gzip.compress(b'{"time": 1, "x": 1.5}\n{"time": 2, "x": 2.5}\n'),
+        bz2.compress(b"time;x\n1;1.5\n2;2.5\n"),
+        ANNOTATED.encode(),
+        gzip.compress(ANNOTATED.encode()),
+    ],
+    ids=["csv", "json", "json.gz", "csv.bz2", "annotated", "annotated.gz"],
+)
+def test_the_content_says_what_a_file_is(node: HttpNode, data: bytes) -> None:
+    send(node, data)
+    asked = about(data, name="pump.dat") | {"format": ""}
+    preview = node.client.post("/import/preview", json=asked).json()
+    assert [["1970-01-01T00:00:00.001Z", 1.5], ["1970-01-01T00:00:00.002Z", 2.5]] == preview["rows"]
+    last = lines_of(node.client.post("/import/run", json=asked).text)[-1]
+    assert (True, 2, 0) == (last["done"], last["rows"], last["bad_rows"])
+    assert '"root.a.pump.x":2.5' in node.sql("select x from root.a.pump").text
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"PK\x03\x04rest", "pump.csv is a zip archive, as spreadsheets are"),
+        (b"TsFile\x04rest", "pump.csv is a TsFile: saros import and LOAD load it as it is"),
+        (b'[{"time": 1, "x": 1}]', "pump.csv is a JSON array: write one object per line"),
+        (b"ARROW1\0\0", "pump.csv is an Arrow file: write it as Parquet"),
+        (gzip.compress(b"PAR1"), "pump.csv is compressed (gzip): a file of this format is unpacked first"),
+        (gzip.compress(b"time,x\n1,1\n")[:12], "pump.csv"),
+    ],
+)
+@pytest.mark.parametrize("format_", [None, "csv"])
+def test_a_file_that_is_not_read_is_refused_by_name(
+    node: HttpNode, data: bytes, said: str, format_: str | None
+) -> None:
+    if format_ is not None and data.startswith(b"["):
+        return  # as a CSV, it has a header
+    send(node, data)
+    answer = node.client.post("/import/preview", json=about(data, format=format_))
+    assert 400 == answer.status_code
+    assert said in answer.json()["message"]
+    assert "uploads" not in answer.json()["message"]
+
+
+def test_a_parquet_file_that_needs_too_much_memory_is_refused_and_the_server_goes_on(tmp_path: Path) -> None:
+    words = pa.DictionaryArray.from_arrays(pa.array([0] * 20_000, pa.int32()), pa.array(["x" * (1 << 20)]))
+    table = pa.table({"time": pa.array(range(20_000), pa.timestamp("ms")), "s": words})
+    pq.write_table(table, tmp_path / "p.parquet", store_schema=False, compression="zstd")
+    data = (tmp_path / "p.parquet").read_bytes()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "saros.toml").write_text('import_memory_bytes = "320 MiB"\n')
+    with http_server(tmp_path / "data") as node:
+        send(node, data, 1 << 20)
+        answer = node.client.post("/import/preview", json=about(data, name="p.parquet", format=None))
+        assert 400 == answer.status_code
+        assert "p.parquet needs more than 320 MiB of memory to be read" in answer.json()["message"]
+        (refused,) = lines_of(node.client.post("/import/run", json=about(data, name="p.parquet", format=None)).text)
+        assert "p.parquet needs more than 320 MiB of memory to be read" in refused["error"]["message"]
+        assert 200 == node.client.get("/ping").status_code
+
+
+def test_too_many_parquet_files_at_a_time_are_told_to_come_again(
+    node: HttpNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq.write_table(pa.table({"time": pa.array([1], pa.timestamp("ms")), "x": [0.5]}), tmp_path / "p.parquet")
+    data = (tmp_path / "p.parquet").read_bytes()
+    send(node, data, 1 << 20)
+    monkeypatch.setattr("saros_server.rest.imports._WORKERS", threading.Semaphore(0))
+    monkeypatch.setattr("saros_server.rest.imports._WORKER_SECONDS", 0)
+    answer = node.client.post("/import/preview", json=about(data, format=None))
+    assert (503, 2034) == (answer.status_code, answer.json()["code"])
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the recordings are not here")
