@@ -133,6 +133,12 @@ def encode_rows(type_: DataType, values: NumericArray) -> list[bytes | None]:
     return pages
 
 
+def encode_plain_rows(values: NumericArray) -> list[bytes]:
+    """Encode each row of a matrix of floating-point numbers as a page of PLAIN."""
+    data, size = _encode_plain(DataType.DOUBLE, values), values.shape[1] * values.dtype.itemsize
+    return [data[start : start + size] for start in range(0, len(data), size)]
+
+
 def encode_times(times: Int64Array) -> bytes:
     """Encode one page of times as TS_2DIFF of INT64, the only encoding that readers expect."""
     return _encode_ts2diff(np.ascontiguousarray(times), 8)

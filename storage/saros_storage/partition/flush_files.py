@@ -27,8 +27,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from saros_storage.base.block import Column
-from saros_storage.base.types import BoolArray, Compressor, DataType, Encoding, Int64Array
-from saros_storage.encoding import MATRIX_TYPES, encode_rows
+from saros_storage.base.types import FLOATING_TYPES, BoolArray, Compressor, DataType, Encoding, Int64Array
+from saros_storage.encoding import MATRIX_TYPES, encode_plain_rows, encode_rows
 from saros_storage.folder.layout import RESOURCE, TEMPORARY, FileName, kind_folder
 from saros_storage.folder.manifest import FileEntry
 from saros_storage.folder.resource import encode_resource
@@ -57,12 +57,15 @@ class _Alike:
     """A series that may be encoded together with others, and how it is stored."""
 
     series: SeriesData
+    #: As declared, and as the page is written.
     encoding: Encoding
     compressor: Compressor
+    written: Encoding
 
     def goes_with(self, other: _Alike) -> bool:
         """Whether both are rows of one matrix."""
-        return self.series.times is other.series.times and self.series.column.type is other.series.column.type
+        mine, others = self.series, other.series
+        return mine.times is others.times and mine.column.type is others.column.type and self.written is other.written
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +136,12 @@ class FileFlush:
             type_ = series.column.type
             encoding, compressor = self._storing(device, series.measurement, type_)
             deadband = self._thinning(device, series.measurement, type_)
-            fits = deadband is None and len(series.times) <= self._page_rows and type_ in MATRIX_TYPES
-            if fits and self._choices.is_scaled(device, series.measurement, encoding, type_):
-                one = _Alike(series, encoding, compressor)
+            rows = len(series.times)
+            written = None
+            if deadband is None and rows <= self._page_rows and type_ in MATRIX_TYPES:
+                written = self._choices.without_trial(device, series.measurement, encoding, type_, rows)
+            if written is Encoding.TS_2DIFF or (written is Encoding.PLAIN and type_ in FLOATING_TYPES):
+                one = _Alike(series, encoding, compressor, written)
                 if alike and (len(alike) == _TOGETHER_MAX or not one.goes_with(alike[0])):
                     self._add_alike(device, alike)
                     alike = []
@@ -159,19 +165,20 @@ class FileFlush:
         self._checkpoint()
 
     def _add_alike(self, device: str, alike: Sequence[_Alike]) -> None:
-        """Add series with the same times and type as pages of TS_2DIFF, but for those whose values do not allow it."""
-        times, type_ = alike[0].series.times, alike[0].series.column.type
+        """Add series of the same times, type and encoding, those whose values do not allow TS_2DIFF one by one."""
+        times, type_, written = alike[0].series.times, alike[0].series.column.type, alike[0].written
         for sequence, first, stop, part in self._parts_of(device, times):
             writer = self._writer(sequence)
             values = np.stack([one.series.column.numbers[first:stop] for one in alike])
             statistics = of_rows(type_, np.broadcast_to(part, values.shape), values)
-            for one, page, seen in zip(alike, encode_rows(type_, values), statistics, strict=True):
+            pages = encode_plain_rows(values) if written is Encoding.PLAIN else encode_rows(type_, values)
+            for one, page, seen in zip(alike, pages, statistics, strict=True):
                 name, compressor = one.series.measurement, one.compressor
                 if page is None:
                     rows = one.series.column.slice(first, stop).values
                     writer.write_series(device, name, type_, one.encoding, compressor, part, rows)
                 else:
-                    writer.write_page(device, name, type_, Encoding.TS_2DIFF, compressor, part, page, seen)
+                    writer.write_page(device, name, type_, written, compressor, part, page, seen)
         self._checkpoint()
 
     def _parts_of(self, device: str, times: Int64Array) -> list[tuple[bool, int, int, Int64Array]]:

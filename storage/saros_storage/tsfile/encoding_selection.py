@@ -6,7 +6,8 @@ power of ten, whose differences take a few bits each (TS_2DIFF): this halves the
 is used only if every value is restored bit for bit.
 
 The choice is made on the first rows of the chunk (`chosen_encoding`). A trial of all three costs more than writing a
-small chunk. Where many small chunks of a series are written, `EncodingChoices` remembers the choice for the next ones.
+small chunk. Where many small chunks are written, as in a flush, `EncodingChoices` remembers the choice for the next
+ones of the series, and makes none for a few rows: a compaction that joins such chunks chooses for the whole.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from saros_storage.encoding.compression import compress
 #: Enough rows for repetitions to show: for 60 columns of sensor data, a choice by 4,096 rows cost 3 % more bytes than a
 #: choice by all rows.
 _TRIED_ROWS = 4_096
+#: A chunk of at most this many rows is PLAIN: its header and statistics are several times as large as its values.
+_UNTRIED_ROWS = 8
 #: Choose TS_2DIFF only if it is at most this fraction of the smaller alternative: PLAIN values need no decoding.
 _SCALED_SHARE = 0.8
 #: Number of chunks that a choice is used for.
@@ -60,16 +63,23 @@ class EncodingChoices:
         #: By device and measurement: the encoding, and the number of chunks that may still use it.
         self._devices: LruCache[str, dict[str, tuple[Encoding, int]]] = LruCache(_SERIES_MAX)
 
-    def is_scaled(self, device: str, measurement: str, declared: Encoding, type_: DataType) -> bool:
-        """Return whether the next chunk of the series should be TS_2DIFF if its values allow it; counts as a use."""
+    def without_trial(
+        self, device: str, measurement: str, declared: Encoding, type_: DataType, rows: int
+    ) -> Encoding | None:
+        """Return the encoding of the next chunk of the series if no trial is due; counts as a use. None: one is due.
+
+        Values may not allow TS_2DIFF.
+        """
         if not _is_chosen(declared, type_):
-            return declared is Encoding.TS_2DIFF
+            return declared
+        if rows <= _UNTRIED_ROWS:
+            return Encoding.PLAIN
         known = self._devices.get(device) or {}
         encoding, left = known.get(measurement, (declared, 0))
         if encoding is not Encoding.TS_2DIFF or not left:
-            return False
+            return None
         known[measurement] = encoding, left - 1
-        return True
+        return encoding
 
     def choose(
         self,
@@ -84,6 +94,8 @@ class EncodingChoices:
         """Return the remembered encoding, or choose by trial (see `Choose`)."""
         if not _is_chosen(declared, type_):
             return declared
+        if len(values) <= _UNTRIED_ROWS:
+            return Encoding.PLAIN
         known = self._devices.get(device) or {}
         encoding, left = known.get(measurement, (declared, 0))
         if not left or (encoding is Encoding.TS_2DIFF and not _is_scaled(type_, values, valid)):

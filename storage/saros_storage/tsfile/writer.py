@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -197,7 +197,7 @@ class TsFileWriter:
         assert len({c.measurement for c in columns}) == len(columns)
         assert _rises(times)
         entry = self._device(device, aligned=True)
-        self._add_missing(entry, [_value_header(c) for c in columns])
+        self._add_missing(entry, map(_value_header, columns))
         self._start_group(entry)
         bounds = _cut(len(times), self._page_rows, [c.column.values for c in columns])
         pages = []
@@ -225,7 +225,7 @@ class TsFileWriter:
     def copy_aligned(self, device: str, time: RawChunk, columns: Sequence[tuple[str, RawChunk]]) -> None:
         """Append a chunk group of an aligned device unchanged: chunks of the time column and of the named columns."""
         entry = self._device(device, aligned=True)
-        self._add_missing(entry, [_raw_header(name, chunk, VALUE_MASK) for name, chunk in columns])
+        self._add_missing(entry, (_raw_header(name, chunk, VALUE_MASK) for name, chunk in columns))
         self._start_group(entry)
         self._copy_chunk(entry, _TIME_NAME, TIME_MASK, time)
         for name, chunk in columns:
@@ -266,7 +266,9 @@ class TsFileWriter:
     def _add_missing(self, device: _Device, columns: Iterable[_Header]) -> None:
         """Write empty chunks for columns that appear late, one for each existing chunk of the time column."""
         groups = device.groups
-        late = [header for header in columns if groups and header.measurement not in device.series]
+        if not groups:
+            return
+        late = [header for header in columns if header.measurement not in device.series]
         if late:
             self._start_group(device)
         for header in late:
@@ -282,13 +284,15 @@ class TsFileWriter:
         encoding = self._choose(
             path, column.measurement, column.encoding, column.compressor, column.type, column.column.values, valid
         )
-        column = replace(column, encoding=encoding)
-        pages = [self._value_page(times, column, valid, start, stop) for start, stop in bounds]
+        pages = [self._value_page(times, column, encoding, valid, start, stop) for start, stop in bounds]
         empty = not any(page.statistics.count for page in pages)
-        self._write_chunk(device, _value_header(column), [] if empty else pages)
+        header = _Header(column.measurement, column.type, column.compressor, encoding, VALUE_MASK)
+        self._write_chunk(device, header, [] if empty else pages)
 
     @staticmethod
-    def _value_page(times: Int64Array, column: AlignedColumn, valid: BoolArray | None, start: int, stop: int) -> _Page:
+    def _value_page(
+        times: Int64Array, column: AlignedColumn, encoding: Encoding, valid: BoolArray | None, start: int, stop: int
+    ) -> _Page:
         rows = stop - start
         part_times, part = _slice(times, column.column.values, start, stop)
         bitmap = full_bitmap(rows)
@@ -300,7 +304,7 @@ class TsFileWriter:
             bitmap = np.packbits(mask).tobytes()
             part_times = part_times[places]
             part = part.take(places) if isinstance(part, TextArray) else part[places]
-        body = b"".join((i32(rows), bitmap, encode(column.encoding, column.type, part)))
+        body = b"".join((i32(rows), bitmap, encode(encoding, column.type, part)))
         return _Page(stats.of_points(column.type, part_times, part), len(body), compress(column.compressor, body))
 
     def _write_chunk(self, device: _Device, header: _Header, pages: Sequence[_Page]) -> StoredStatistics:
