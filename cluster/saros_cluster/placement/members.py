@@ -145,7 +145,7 @@ class _Assignment:
                     self._put(head, min(free, key=lambda other: len(self._places[other])), node)
 
     def even(self, takers: Sequence[NodeId]) -> None:
-        """Give each taker places of nodes that have at least two more than it, unless members would share a rack."""
+        """Give each taker places of nodes that have at least two more, unless more members would share a rack."""
         while any(self._take(taker) for taker in takers):
             pass
 

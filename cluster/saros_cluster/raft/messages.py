@@ -95,7 +95,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class PreVote(Message):
-    """Asks for a pre-vote: would you vote for me in `term`? Changes nothing at the receiver."""
+    """A request for a pre-vote: would the receiver vote for the sender in `term`? Changes nothing there."""
 
     last_index: int
     last_term: int
@@ -110,7 +110,7 @@ class PreVoteResponse(Message):
 
 @dataclass(frozen=True, slots=True)
 class Vote(Message):
-    """Asks for a vote in `term`. A vote for a leadership transfer may depose a leader that is alive."""
+    """A request for a vote in `term`. In a leadership transfer, it may depose a leader that is alive."""
 
     last_index: int
     last_term: int
@@ -151,7 +151,7 @@ class AppendResponse(Message):
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat(Message):
-    """Announces the leader of the term, its commit index, and its newest read round."""
+    """The announcement of the term's leader, a commit index within the receiver's log, and the newest read round."""
 
     commit: int
     round: int
@@ -159,21 +159,21 @@ class Heartbeat(Message):
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatResponse(Message):
-    """Confirms the receiver as leader of the term and answers `round`, or tells an old leader of a later term."""
+    """The answer to a heartbeat: confirms the leader and its `round`, or tells an old leader of a later term."""
 
     round: int
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotOffer(Message):
-    """Tells a follower to fetch a snapshot: the leader's log no longer has the entries that it lacks."""
+    """An offer of a snapshot to fetch: the leader's log no longer has the entries that the receiver lacks."""
 
     snapshot: Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotResponse(Message):
-    """Reports that a snapshot is installed, or cannot be had. If it was not needed, `index` is matched, too."""
+    """The outcome of an offer: installed or not available. If it was not needed, `index` is matched, too."""
 
     installed: bool
     index: int
@@ -181,12 +181,12 @@ class SnapshotResponse(Message):
 
 @dataclass(frozen=True, slots=True)
 class TransferNow(Message):
-    """Tells the receiver to start an election at once: the leader hands over."""
+    """A request to start an election at once: the leader hands over."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadIndex(Message):
-    """Asks the leader for the index of a linearizable read. `read` is unique for its sender, even over restarts."""
+    """A follower's request for the index of a linearizable read. `read` is unique for its sender, over restarts too."""
 
     read: int
 

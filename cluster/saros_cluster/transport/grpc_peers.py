@@ -34,7 +34,7 @@ from saros_wire.port_check import check_address
 
 
 class CannotListen(Exception):
-    """The address cannot be bound, or must not be without certificates."""
+    """The address cannot be bound, or may be bound only with certificates."""
 
     code = 2004
 
