@@ -5,11 +5,12 @@
     unavailable  --success-->  available
 
 A failure is an attempt that found no leader, or a leader that did not confirm; a success is an answer of the leader,
-also one that refuses. A registry lives as long as the node's process, and knows only what this node's requests met:
-a group may have had a leader between two failures.
+even a refusal. The state is kept in memory, and covers only requests of this node: a group may have had a leader
+between two failures.
 
-Each request that waits occupies a thread of the server. Those that find no place among the waiting fail at once, so
-that requests to other groups find threads. `patience_s` is pure; `Availability` is thread-safe.
+Each waiting request occupies a thread of the server. So the number of places for waiting requests is limited; a request
+without a place fails at once, so that threads remain for requests to other groups. `patience_s` is pure; `Availability`
+is thread-safe.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class _Outage:
 
 
 class Availability:
-    """The groups that had no leader when this node's requests asked for one last; see the module."""
+    """The groups that had no leader at this node's last attempt, and the places for requests that wait for one."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -63,7 +64,7 @@ class Availability:
         self._outages: dict[GroupId, _Outage] = {}
 
     def note_failure(self, group: GroupId) -> None:
-        """Note that an attempt found no leader."""
+        """Record that an attempt found no leader."""
         now_ns = self._clock.monotonic_ns()
         with self._lock:
             known = self._outages.get(group)
@@ -72,13 +73,13 @@ class Availability:
             self._outages[group] = replace(known, last_ns=now_ns)
 
     def note_success(self, group: GroupId) -> None:
-        """Note that the leader answered."""
-        if group in self._outages:  # the rule; the lock is for the exception
+        """Record that the leader answered."""
+        if group in self._outages:  # checked without the lock, since outages are rare
             with self._lock:
                 self._outages.pop(group, None)
 
     def since(self, group: GroupId) -> datetime | None:
-        """Return the time (UTC) of the first failure since the last success; None: the group is available."""
+        """Return the time (UTC) of the first failure since the last success, or None if the group is available."""
         outage = self._outages.get(group)
         return None if outage is None else datetime.fromtimestamp(outage.since_ns // 1_000_000_000, UTC)
 
@@ -96,7 +97,7 @@ class Availability:
         return outage is not None and self._clock.monotonic_ns() - outage.first_ns > _GRACE_SECONDS * 1e9
 
     def take_place(self) -> bool:
-        """Take a place among the requests that wait, until `leave_place`. False: all places are taken."""
+        """Take a place among the waiting requests, until `leave_place`; return False if all are taken."""
         return self._places.acquire(blocking=False)
 
     def leave_place(self) -> None:

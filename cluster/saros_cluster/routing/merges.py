@@ -1,10 +1,10 @@
-"""MERGE on every node: the asking node polls until all are done.
+"""MERGE on every node: the coordinator polls the nodes until all are done.
 
-    asks     {id, databases, full}     now and then, each node
-    answers  still at it | done | why not
+    request   {id, databases, full}     to each node, repeatedly
+    answer    in progress | done | an error
 
-A node merges on a thread of its own, and gives up when it has not been asked for a while: so a MERGE that was killed,
-or whose asking node failed, soon stops. A node that does not answer is left out; it merges in the background anyway.
+A node merges on a thread of its own, and stops when it has not been polled for a while: so a MERGE that was killed, or
+whose coordinator failed, soon stops. A node that does not answer is skipped; it merges in the background anyway.
 
 Thread-safe.
 """
@@ -24,21 +24,21 @@ from saros_storage.base.errors import StorageError
 
 logger = logging.getLogger(__name__)
 MERGE = "merge"
-#: An answer comes after so long at the latest.
+#: Longest time until a node answers.
 _WAIT_SECONDS = 0.5
-#: Nobody has asked for so long: it is not wanted any more.
+#: A merge stops if its coordinator has not polled for this long.
 _WANTED_NS = 15_000_000_000
-#: Merges of one node at a time: each has a thread.
+#: Most merges of one node at a time: each has a thread.
 _MERGES_MAX = 8
 
 Stopped = Callable[[], bool]
-#: (databases or all, full, stopped) merges what this node has.
+#: Merges files of this node: (databases; None: all, full, stopped).
 MergeHere = Callable[[Sequence[str] | None, bool, Stopped], None]
 
 
 @dataclass(slots=True)
 class _Merge:
-    """One that was asked for."""
+    """A merge in progress, or finished and not reported yet."""
 
     thread: threading.Thread | None
     asked_ns: int
@@ -47,7 +47,7 @@ class _Merge:
 
 
 class Merges:
-    """See the module; what this node does for others."""
+    """The merges of this node on behalf of coordinators."""
 
     def __init__(self, merge_here: MergeHere, clock: Clock) -> None:
         self._merge_here = merge_here
@@ -57,11 +57,11 @@ class Merges:
         self._closed = False
 
     def handler(self) -> CallHandler:
-        """What other nodes ask under the name `MERGE`."""
+        """Return the handler of the call `MERGE`."""
         return lambda _, request: self.answer(request)
 
     def answer(self, request: bytes) -> bytes:
-        """Begin or go on; waits a little. Raises the error that ended it, BadRequest."""
+        """Start a merge or wait for it briefly; return b"" while it is in progress. Raises its error, BadRequest."""
         try:
             words = json.loads(request)
             id_, databases, full = str(words["id"]), words["databases"], bool(words["full"])
@@ -110,7 +110,7 @@ class Merges:
             merge.done.set()
 
     def close(self) -> None:
-        """Give up all of them."""
+        """Stop all merges."""
         with self._lock:
             self._closed = True
             threads = [merge.thread for merge in self._merges.values()]
@@ -122,7 +122,7 @@ class Merges:
 def merge_everywhere(
     request: bytes, nodes: Iterable[NodeId], ask: Callable[[NodeId, bytes], bytes], stopped: Stopped
 ) -> None:
-    """Ask all nodes, until each has done it or does not answer. Raises what one of them raises."""
+    """Poll all nodes until each is done or does not answer. Raises what one of them raises."""
     pending = list(nodes)
     while pending and not stopped():
         for node in tuple(pending):
@@ -136,5 +136,5 @@ def merge_everywhere(
 
 
 def encode_request(id_: str, databases: Sequence[str] | None, *, full: bool) -> bytes:
-    """What `Merges.answer` understands; `id_` is new for every MERGE."""
+    """Return the request for `Merges.answer`; `id_` is unique for every MERGE."""
     return json.dumps({"id": id_, "databases": databases, "full": full}).encode()

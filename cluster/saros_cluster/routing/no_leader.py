@@ -1,14 +1,14 @@
-"""Groups that are not available: how long a request waits for them, and the errors of what they could not do.
+"""The errors of requests to groups that are not available, and how long a step of a request waits for a group.
 
     NoLeader        2017  nothing was done
     NoReplica       2016  nothing was read
-    SchemaUnknown   2016  likewise: it is not known which series there are
+    SchemaUnknown   2016  nothing was read: the group's series are not known
     OutcomeUnknown  2018  it may have been done, or may still be
     DataMoving      2026  nothing was read, since slots moved; names only the databases
 
-They name the group, its nodes, those that are silent, and the databases that are concerned, if that is known:
-`root.plant (group 3: nodes 1, 2, 3) has no leader: 2 of 3 nodes do not answer (1, 3)`. If this node has met the group
-without a leader before, they say since when. A step of a request waits for a leader as long as the step allows, and not
+The errors name the group, its nodes, the silent ones, and the databases concerned, if these are known:
+`root.plant (group 3: nodes 1, 2, 3) has no leader: 2 of 3 nodes do not answer (1, 3)`. If earlier requests of this node
+found no leader either, they say since when. A step of a request waits for a leader as long as the step allows, and not
 beyond the request's deadline (`WriteRequest.deadline_ns`). Pure.
 """
 
@@ -40,10 +40,10 @@ def step_deadline_ns(now_ns: int, seconds: float, deadline_ns: int | None) -> in
 
 
 class _GroupFailed(StorageError):
-    """A group could not do it, as far as is known; `named` tells whose data it keeps.
+    """A request to a group failed; `named` adds the databases concerned.
 
-    `members`: the group's nodes; `silent`: those of them that did not answer; `why`: what else is known; `since`: the
-    time (UTC) from which on this node has not seen a leader.
+    `members`: the group's nodes; `silent`: those that did not answer; `why`: the last other failure; `since`: the time
+    (UTC) since which this node has found no leader.
     """
 
     code = 2017
@@ -67,7 +67,7 @@ class _GroupFailed(StorageError):
         self._members, self._silent, self._databases, self._since = members, silent, databases, since
 
     def named(self, databases: Collection[str]) -> Self:
-        """The same error, which names the databases that it concerns."""
+        """Return the same error, naming the databases that it concerns."""
         return type(self)(self.group, self.why, self._members, self._silent, databases, self._since)
 
 
@@ -77,32 +77,32 @@ class NoLeader(_GroupFailed):
     sentence = "has no leader"
 
     def unknown(self) -> OutcomeUnknown:
-        """The error of a request of which another part may have had its effect."""
+        """Return the error of a request whose other parts may have taken effect."""
         return OutcomeUnknown(self.group, self.why, self._members, self._silent, self._databases, self._since)
 
 
 class NoReplica(_GroupFailed):
-    """No node that has a replica of a group's data answers."""
+    """No node with a replica of a group's data answers."""
 
     code = 2016
     sentence = "has no replica that answers"
 
 
 class SchemaUnknown(NoReplica):
-    """No member of a group has told which series it has."""
+    """No member of a group has answered with the group's schema."""
 
     sentence = "has no replica that tells which series there are"
 
 
 class OutcomeUnknown(_GroupFailed):
-    """A command may have had its effect, or may still have it."""
+    """A command may have taken effect, or may still do so."""
 
     code = 2018
     sentence = "has not confirmed the change in time"
 
 
 class DataMoving(UserMistake):
-    """Slots of a read's databases moved while it looked for their holders; another attempt reads by the new routing."""
+    """Slots of a read's databases moved while it looked for their holders; a new attempt uses the new routing."""
 
     def __init__(self, databases: Collection[str]) -> None:
         text = f"data of {_paths(databases)}" if databases else "data"
@@ -124,7 +124,7 @@ def _paths(databases: Collection[str]) -> str:
 
 
 def _reason(why: str, members: Sequence[NodeId], silent: Collection[NodeId]) -> str:
-    """Too many silent nodes are a reason by themselves; fewer come after what else is known."""
+    """Return the reason of a failure: the silent nodes if half or more are silent; otherwise `why` comes first."""
     down = [node for node in members if node in silent]
     if not down:
         return why or "no member was asked in time"

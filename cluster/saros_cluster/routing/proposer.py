@@ -1,13 +1,13 @@
-"""Getting a command into a group, from any node: find who leads, hand it over, try again until its outcome is known.
+"""Proposes a command to a group from any node: finds the leader, sends the command, retries until the outcome is known.
 
     this node leads          host.propose
-    another one does         peers.call "propose"      -> DONE | NOT_LEADER, who then | BUSY | MISTAKE code, text
-    nobody knows             the members in turn
+    another node leads       peers.call "propose"      -> DONE | NOT_LEADER, the leader | BUSY | MISTAKE code, text
+    leader not known         asks the members in turn
 
-A command carries its request, so that handing it over twice has one effect; therefore everything but an outcome is
-tried again until the deadline. Then: NoLeader if it surely had no effect, OutcomeUnknown if it may have. The request
-may bring an earlier deadline (`WriteRequest.deadline_ns`). A group that lost its leader long ago is waited for briefly;
-and if many requests wait for such groups, a further one fails at once (`availability`).
+A command carries its request, so that proposing it twice has one effect. Therefore it is retried until the deadline
+unless it got an outcome. After the deadline: NoLeader if it certainly had no effect, OutcomeUnknown if it may have. The
+request may set an earlier deadline (`WriteRequest.deadline_ns`). If a group lost its leader long ago, the wait is
+short; and if many requests wait for such groups, further ones fail at once (`availability`).
 
 Thread-safe; runs on the caller's thread.
 """
@@ -34,38 +34,38 @@ from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError, UserMistake
 
 PROPOSE = "propose"
-#: A command that has no outcome after this is given up.
+#: Longest time that a command waits for its outcome.
 DEADLINE_SECONDS = 20.0
-#: One node gets this long before another is asked: longer than a slow disk, shorter than the deadline.
+#: Timeout of one node, before another is asked: longer than a slow disk needs, shorter than the deadline.
 _ATTEMPT_SECONDS = 2.0
 _PAUSE_SECONDS = 0.02
-#: No further attempt begins with less time left: cut off before the answer, it would make the outcome unknown.
+#: No further attempt begins with less time left: cut off before its answer, it would make the outcome unknown.
 _ANSWER_SECONDS = 0.05
-#: Why a request fails that finds no place among those that wait.
+#: The reason given by a request that finds no place among the waiting ones.
 CROWDED = f"{WAITING_MAX} other requests of this node wait for leaders"
 _HEAD = struct.Struct("<q")
-#: The code of a node that has not begun: it serves too many calls.
+#: The code of a node that refused the call since it serves too many; the command was not proposed.
 _TOO_MANY = 606
 _DONE, _NOT_LEADER, _BUSY, _MISTAKE = b"d", b"n", b"b", b"m"
 
 
 @dataclass(slots=True)
 class _Search:
-    """Who leads, as far as it is known, and what went wrong last, other than silence."""
+    """The search for a group's leader: the node to ask next, if known, and the last failure other than silence."""
 
     node: NodeId | None
     why: str = ""
     #: True once a node was asked.
     asked: bool = False
-    #: True once a command was handed over and no outcome came back.
+    #: True once a command was sent and no outcome came back.
     unknown: bool = False
-    #: Nodes that did not answer when they were asked last.
+    #: Nodes that did not answer the last time that they were asked.
     silent: set[NodeId] = field(default_factory=set)
-    #: True if the request has a place among those that wait (`Availability.take_place`).
+    #: True if the request has a place among the waiting ones (`Availability.take_place`).
     has_place: bool = False
 
     def note_silence(self, error: Unreachable, *, is_down: bool) -> None:
-        """A node gave no answer. One that was reached may just be waiting for other members of the group."""
+        """Record that a node did not answer. If it was reached, it may be waiting for other members of the group."""
         if error.sent and not is_down:
             self.why = f"node {error.node} has not confirmed it yet"
             self.silent.discard(error.node)
@@ -74,7 +74,7 @@ class _Search:
 
 
 class Proposer:
-    """See the module."""
+    """Proposes commands of this node to groups."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Proposer:
         sleep: Callable[[float], None],
         is_down: Callable[[NodeId], bool],
     ) -> None:
-        """`members`: the nodes of a group; `sleep`: waits some seconds; `is_down`: for errors, see `Parts.is_down`."""
+        """`members`: returns a group's nodes; `sleep`: waits some seconds; `is_down`: see `Parts.is_down`."""
         self._id = node
         self._host = host
         self._peers = peers
@@ -96,19 +96,19 @@ class Proposer:
         self._is_down = is_down
         #: The groups that were found without a leader.
         self.availability = Availability(clock)
-        #: Who answered last, for groups that have no replica here.
+        #: The node that last carried out a command, for groups without a replica here.
         self._leaders: dict[GroupId, NodeId] = {}
 
     def leader_of(self, group: GroupId) -> NodeId | None:
-        """Who leads a group, as far as this node knows."""
+        """Return the leader of a group, if this node knows it."""
         return self._host.leader_of(group) or self._leaders.get(group)
 
     def propose(
         self, group: GroupId, data: bytes, seconds: float | None = None, deadline_ns: int | None = None
     ) -> None:
-        """Return once the command had its effect. Raises UserMistake (it never will), NoLeader, OutcomeUnknown.
+        """Propose a command; return once it took effect. Raises UserMistake if refused, NoLeader, OutcomeUnknown.
 
-        Gives up after some seconds, by default DEADLINE_SECONDS, and at the request's deadline.
+        Gives up after `seconds`, by default DEADLINE_SECONDS, and at the request's deadline.
         """
         if len(data) > ENTRY_BYTES_MAX:
             raise UserMistake(
@@ -128,7 +128,7 @@ class Proposer:
         self.availability.note_success(group)
 
     def _search(self, group: GroupId, data: bytes, search: _Search, until_ns: int) -> None:
-        """Ask one node after the other until the command had its effect. Raises what `propose` does."""
+        """Ask one node after the other until the command took effect. Raises what `propose` raises."""
         for turn in itertools.count():
             left = (until_ns - self._clock.monotonic_ns()) / 1e9
             if left <= (_ANSWER_SECONDS if search.asked else 0):
@@ -145,11 +145,11 @@ class Proposer:
                 if was_asked:
                     self.availability.note_failure(group)
                 self._take_place(group, search)
-                # In turn what is known here, and whoever else may know.
+                # Alternate between the leader known here and the members, which may know another one.
                 search.node = (self.leader_of(group) if turn % 2 else None) or members[turn // 2 % len(members)]
 
     def _take_place(self, group: GroupId, search: _Search) -> None:
-        """Take a place among the requests that wait, if the group has been unavailable; raise if there is none."""
+        """Take a place among the waiting requests if the group has been unavailable; raise if all are taken."""
         if search.has_place or not self.availability.needs_place(group):
             return
         search.has_place = self.availability.take_place()
@@ -158,7 +158,7 @@ class Proposer:
             raise self._failure(group, search)
 
     def _failure(self, group: GroupId, search: _Search) -> NoLeader | OutcomeUnknown:
-        """Return the error of a request that is given up."""
+        """Return the error of a request that gives up."""
         self.availability.note_failure(group)
         failure = OutcomeUnknown if search.unknown else NoLeader
         members, since = self._members(group), self.availability.since(group)
@@ -166,7 +166,7 @@ class Proposer:
         return failure(group, search.why, members, silent, since=since)
 
     def _attempt(self, group: GroupId, data: bytes, search: _Search, seconds: float) -> bool:
-        """Hand the command to `search.node`; True if it had its effect. Sets whom to ask next."""
+        """Send the command to `search.node`; return whether it took effect. Sets the node to ask next."""
         node, search.node = search.node, None
         if node is None:
             return False
@@ -221,7 +221,7 @@ class Proposer:
         return False
 
     def handler(self, check: Callable[[GroupId, bytes], None]) -> CallHandler:
-        """What answers `PROPOSE` here. `check` raises StorageError for what must not get into a group's log."""
+        """Return the handler of `PROPOSE`. `check` raises StorageError for bytes that must not get into a log."""
 
         def propose(_: NodeId, request: bytes) -> bytes:
             group, data = _read(request, check)
@@ -245,7 +245,7 @@ class Proposer:
 
 
 def _read(request: bytes, check: Callable[[GroupId, bytes], None]) -> tuple[GroupId, bytes]:
-    """The group and the command. Raises BadRequest."""
+    """Decode a request: the group and the command. Raises BadRequest."""
     try:
         (number,) = _HEAD.unpack_from(request)
         group, data = GroupId(number), request[_HEAD.size :]

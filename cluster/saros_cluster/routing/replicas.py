@@ -1,8 +1,8 @@
-"""The regions that this node keeps, read as one.
+"""The regions of this node, read as one.
 
     group 1   root.a: slices 0, 2        group 4   root.a: slice 1      ->      root.a: slices 0, 1, 2
 
-A slice lies in one group, so a view of all regions is their snapshots side by side, in order of slices. The union is
+A slice is in one group, so a view of all regions is the union of their snapshots, in order of slices. The union is
 cached until one of the regions changes. Thread-safe.
 """
 
@@ -33,25 +33,25 @@ Pinned = Mapping[str, Sequence[PartitionSnapshot]]
 
 
 class Replicas:
-    """See the module."""
+    """The replicas of this node, by group."""
 
     def __init__(self, cache: ChunkCache, latest: LatestCache | None = None) -> None:
         """`latest`: None keeps no latest points."""
-        #: By group. Never changed in place: a node joins and leaves groups.
+        #: By group. Replaced, never changed in place, when this node joins or leaves a group.
         self.machines: Mapping[GroupId, RegionMachine] = {}
         self._cache = cache
         self._latest = LatestCache(0) if latest is None else latest
         self._lock = threading.Lock()
-        #: What was united last, and what it came to.
+        #: The last snapshots that were united, and their union.
         self._united: tuple[tuple[Pinned, ...], Pinned] = ((), {})
 
     def put(self, group: GroupId, machine: RegionMachine) -> None:
-        """The node has a replica of another group."""
+        """Add the replica of a group."""
         with self._lock:
             self.machines = {**self.machines, group: machine}
 
     def take(self, group: GroupId) -> RegionMachine:
-        """It has it no longer."""
+        """Remove the replica of a group and return it."""
         with self._lock:
             left = dict(self.machines)
             gone = left.pop(group)
@@ -59,9 +59,9 @@ class Replicas:
             return gone
 
     def view(self, known: Mapping[GroupId, TableVersion]) -> LocalReadView:
-        """A picture of these groups' regions, as whoever knows that much of the table finds them; close it.
+        """Open a view of these groups' regions for a reader with these table versions; the caller closes it.
 
-        Raises UserMistake (MOVED), and NotHere for a group that is not here, or no longer.
+        Raises UserMistake (MOVED), and NotHere for a group without a replica on this node.
         """
         machines = self.machines
         regions: list[Region] = []
@@ -81,10 +81,10 @@ class Replicas:
         united, scope = self._unite(tuple(pinned)), tuple(known)
         return LocalReadView(united, self._cache, partial(_unpin, regions), expiry, shown, self._latest, scope)
 
-    # ------------------------------------------------------------------ all of them
+    # ------------------------------------------------------------------ all regions
 
     def _for_each_region(self, act: Callable[[Region], object]) -> None:
-        """Do it in each region; again where a snapshot took its place, not at all in a group that is left meanwhile."""
+        """Run `act` on each region; again if a snapshot replaces it. Skips groups that the node leaves meanwhile."""
         for group, machine in self.machines.items():
             while self.machines.get(group) is machine:
                 region = machine.region
@@ -97,11 +97,11 @@ class Replicas:
                     break
 
     def flush(self, databases: Sequence[str] | None) -> None:
-        """Put what is in memory into files. Raises what `Region.flush` does."""
+        """Flush all regions. Raises what `Region.flush` raises."""
         self._for_each_region(lambda region: region.flush(databases))
 
     def merge(self, databases: Sequence[str] | None, full: bool, stopped: Stopped) -> None:
-        """Merge files, and wait for it; a `MergeHere`."""
+        """Merge files of all regions, and wait for it; a `MergeHere`."""
 
         def merge_unless_stopped(region: Region) -> None:
             if not stopped():
@@ -110,12 +110,12 @@ class Replicas:
         self._for_each_region(merge_unless_stopped)
 
     def clear_caches(self) -> None:
-        """Keep nothing of what was read."""
+        """Clear the caches of chunks and of latest points."""
         self._cache.clear()
         self._latest.clear()
 
     def status(self) -> StoreStatus:
-        """Figures of the regions together; databases and devices are the cluster's to count."""
+        """Return the sum of the regions' figures; databases and devices are 0, since the cluster counts them."""
         parts = [machine.region.status(0) for machine in self.machines.values()]
         return StoreStatus(
             databases=0,
@@ -134,7 +134,7 @@ class Replicas:
         )
 
     def partitions(self) -> list[PartitionStatus]:
-        """Their partitions, and the files of these."""
+        """Return the status of all regions' partitions, with their files."""
         return [
             replace(partition, region=group)
             for group, machine in self.machines.items()
@@ -142,15 +142,15 @@ class Replicas:
         ]
 
     def blocked_by(self) -> str | None:
-        """Why one of them takes nothing at the moment; None: all do."""
+        """Return the reason why a region accepts no entries at the moment, or None if all do."""
         blocked = [machine.region.blocked_by() for machine in self.machines.values()]
         return next((why for why in blocked if why is not None), None)
 
     def capture(self, shelf: CheckpointRegistry) -> tuple[tuple[bytes, ...], tuple[Checkpoint, ...]]:
-        """What each has, as of one entry of its group: ids on the shelf, to be released, and captures.
+        """Capture each region as of one entry of its group; return ids on the shelf, to be released, and captures.
 
-        A slice that moves may lie in two groups: that counts to which it came. Raises UserMistake (MOVED) while some of
-        it is still to come here, and if a slice goes from group to group meanwhile.
+        While a slice moves, two groups may have it; the one that it moved to counts. Raises UserMistake (MOVED) if data
+        of a slice has not arrived here yet, or slices move in the meantime.
         """
         machines = self.machines
         moves = [machine.replica.moves for machine in machines.values()]
@@ -169,12 +169,12 @@ class Replicas:
 
     @property
     def cache(self) -> ChunkCache:
-        """What this node keeps of what it has read."""
+        """The cache of decoded chunks."""
         return self._cache
 
     @property
     def latest(self) -> LatestCache:
-        """What is kept of the latest points here."""
+        """The cache of latest points."""
         return self._latest
 
     def _unite(self, pinned: tuple[Pinned, ...]) -> Pinned:
@@ -200,7 +200,7 @@ def _slice(snapshot: PartitionSnapshot) -> int:
 
 
 def _holding(machines: Mapping[GroupId, RegionMachine]) -> dict[tuple[str, int], GroupId]:
-    """By database and slice: the group that got it last. Raises UserMistake (MOVED) if some of it is not here yet."""
+    """Return, by database and slice, the group that got it last. Raises UserMistake (MOVED) if data is missing here."""
     found: dict[tuple[str, int], tuple[int, GroupId]] = {}
     for group, machine in machines.items():
         for key, generation, is_whole in machine.replica.held():

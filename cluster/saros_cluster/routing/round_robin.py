@@ -1,6 +1,6 @@
-"""Round robin: of many, a few at a time, all in turn. So what a node does each second does not grow with the cluster.
+"""Round robin: picks a few of many items at a time, so that a node's work each second does not grow with the cluster.
 
-One thread.
+Single-threaded.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 
 
 class RoundRobin(Generic[_T]):
-    """Picks up to `count` items a time."""
+    """Picks up to `count` items at a time."""
 
     def __init__(self, count: int) -> None:
         self._count = count

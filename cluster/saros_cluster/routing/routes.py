@@ -1,7 +1,7 @@
 """The current routing, and waiting for the next one.
 
-    the meta group's log -> learn -> now
-    refused by a group -> await_open -> prepared anew
+    entry of the meta group's log -> learn -> now
+    entry refused by a group -> await_open -> prepared again
 
 Thread-safe.
 """
@@ -18,18 +18,18 @@ from saros_cluster.topology.topology import Topology
 
 
 class Routes:
-    """The routing of now: as the meta group's log had it last, as far as this node has applied it."""
+    """The current routing: that of the meta group's last entry that this node has applied."""
 
     def __init__(self, topology: Topology, interval: int) -> None:
         self._interval = interval
         self._now = Routing(topology, interval)
         self._changed = threading.Condition()
-        #: This node was removed from the cluster: its meta group's log does not tell it.
+        #: True if this node was removed from the cluster, which its copy of the meta group's log does not tell.
         self.is_removed = False
 
     @property
     def now(self) -> Routing:
-        """Take it once for each thing that is done."""
+        """The current routing. Read it once for each operation."""
         return self._now
 
     @property
@@ -39,17 +39,17 @@ class Routes:
         return replace(topology, wanted={}, change=None) if self.is_removed else topology
 
     def members(self, group: GroupId) -> tuple[NodeId, ...]:
-        """See `Routing.members`, as of now."""
+        """Return the nodes of a group by the current routing; see `Routing.members`."""
         return self._now.members(group)
 
     def learn(self, topology: Topology) -> None:
-        """The meta group's state changed; by one thread at a time."""
+        """Switch to a new topology from the meta group's state; one thread at a time."""
         if topology is not self._now.topology:
             with self._changed:
                 self._now = Routing(topology, self._interval)
                 self._changed.notify_all()
 
     def await_open(self, refused: Routing, seconds: float) -> bool:
-        """Wait until there is a newer routing than one by which something was refused, and it is open. Whether so."""
+        """Wait until there is a newer routing than the refused one, and it is open; return False on timeout."""
         with self._changed:
             return self._changed.wait_for(lambda: self._now is not refused and self._now.is_open, seconds)

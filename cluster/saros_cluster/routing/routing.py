@@ -1,6 +1,6 @@
-"""Routing of writes: the groups of a node's table; tablets are cut at slices and assigned to groups.
+"""Routing by a version of the partition table: the groups of slices and nodes; tablets are cut at slices.
 
-    tablet --slices--> rows of one slice --slot--> group          a tablet within one slice goes as it is
+    tablet --slices--> rows of one slice --slot--> group          a tablet within one slice stays as it is
 
 Pure: any thread.
 """
@@ -33,7 +33,7 @@ class RoutedRows(NamedTuple):
 
 
 class Routing:
-    """See the module. An immutable value: a new table makes a new one."""
+    """The routing of one version of the topology. Immutable, except for a cache."""
 
     def __init__(self, topology: Topology, interval: int) -> None:
         self.topology = topology
@@ -43,51 +43,51 @@ class Routing:
         self.nodes = topology.in_state(NodeState.IN)
         #: All data groups, by id.
         self.groups = tuple(GroupId(head) for head in sorted(self.table.groups))
-        #: Those that own slots: one that is new, or about to end, does not.
+        #: The groups that own slots: one that is new, or about to end, does not.
         self._owning = tuple(GroupId(head) for head in np.unique(self.table.owners).tolist())
-        #: By database: the groups of slices, and the set of slices that was asked for.
+        #: Cache, by database: a set of slices, and their groups.
         self._owners: dict[str, tuple[Mapping[int, int] | None, Mapping[int, GroupId]]] = {}
 
     @property
     def is_open(self) -> bool:
-        """Whether each slot is taken by its group: none has left one, and not come to another yet."""
+        """True if every slot's group accepts entries: no slot has left its former group and not reached its new one."""
         return self.topology.change is None or self.topology.change.is_quiescent
 
     def members(self, group: GroupId) -> tuple[NodeId, ...]:
-        """The nodes of a group; nobody, if there is none."""
+        """Return the nodes of a group; empty if there is no such group."""
         if group == META:
             return self.topology.wanted[META].voters
         found = self.table.groups.get(NodeId(group))
         return () if found is None else found.members
 
     def table_version(self, group: GroupId) -> TableVersion:
-        """What an entry or a reader says of this table to a group."""
+        """Return the version of this table that an entry or a reader states to a group."""
         head = NodeId(group)
         return TableVersion(self.table.epoch, self.table.inbound.get(head, 0), self.table.outbound.get(head, 0))
 
     def groups_of(self, node: NodeId) -> tuple[GroupId, ...]:
-        """The data groups that a node is a member of."""
+        """Return the data groups that a node is a member of."""
         return tuple(GroupId(group.head) for group in self.table.groups_of(node))
 
     def schema_group(self, database: str) -> GroupId:
-        """The group that owns a database's schema: that of its slice 0."""
+        """Return the group that owns a database's schema: that of its slice 0."""
         return GroupId(self.table.route(database, 0).head)
 
     def schemas_of(self, group: GroupId, databases: Iterable[str]) -> list[str]:
-        """Those of some databases whose schema a group owns."""
+        """Return those of the databases whose schema a group owns."""
         return [database for database in databases if self.schema_group(database) == group]
 
     def group_at(self, database: str, slice_: int) -> GroupId:
-        """The group that owns a slice."""
+        """Return the group that owns a slice."""
         return GroupId(self.table.route(database, slice_).head)
 
     def groups_for(
         self, database: str, time: TimeRange, partitions: Mapping[int, int] | None = None
     ) -> Sequence[GroupId]:
-        """The groups that may have points of a database in a range of time.
+        """Return the groups that may have points of a database in a range of time.
 
-        `partitions`: the slices that may have points at all (`meta.state.Partitions`). If they are not known, a range
-        of many slices stands for all groups.
+        `partitions`: the slices that may have points at all (`meta.state.Partitions`). If they are not known, all
+        groups that own slots are returned for a range of many slices.
         """
         first, last = time.start // self._interval, (time.end - 1) // self._interval
         if partitions is not None:
@@ -97,7 +97,7 @@ class Routing:
         return sorted({self.group_at(database, slice_) for slice_ in range(first, last + 1)})
 
     def _groups_of(self, database: str, partitions: Mapping[int, int], first: int, last: int) -> Sequence[GroupId]:
-        """The groups of those of the slices that lie in [first, last]."""
+        """Return the groups of the slices in [first, last]."""
         known, owners = self._owners.get(database, (None, {}))
         if known is not partitions:
             owners = {slice_: self.group_at(database, slice_) for slice_ in partitions}
@@ -107,7 +107,7 @@ class Routing:
         return sorted({group for slice_, group in owners.items() if first <= slice_ <= last})
 
     def split_tablet(self, placed: PlacedTablet) -> Iterator[RoutedRows]:
-        """A tablet's rows, by slice; one tablet for each slice if it spans several."""
+        """Yield a tablet's rows by slice: a tablet for each slice that it spans."""
         frame = placed.known
         assert frame is not None
         database = join_nodes(split_path(frame.head.device)[: placed.depth])

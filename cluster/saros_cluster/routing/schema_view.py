@@ -1,11 +1,11 @@
 """The schema as this node knows it: all databases, and the series of all groups, in one tree.
 
-    meta group       which databases there are, which drops are under way
-    group, here      each change as its entry is applied
-    group, elsewhere what its members tell, from the last change known here on
+    meta group       announces the databases, and the pending drops
+    local group      announces each change when its entry is applied
+    remote group     its members are asked for the changes after the last one known here
 
 Series belong to the group that owns their database's first slice. While slots move, two groups announce them for a
-while, and the announcements arrive in any order: the later move counts, and a group that has let go of a database
+while, and the announcements arrive in any order: the later move counts, and a group that has released a database
 removes no series of the new owner. A change that is already known is ignored.
 
 Thread-safe; `tree` may be read without a lock (see `SchemaTree`), and drops that `drops` reports are visible in a tree
@@ -41,27 +41,28 @@ from saros_storage.schema import (
 
 
 class ClusterSchema:
-    """See the module."""
+    """The schema of the cluster as known to this node, and the authority for each database's series."""
 
     def __init__(self) -> None:
         self.tree = SchemaTree()
         self._lock = threading.Lock()
-        #: As the meta group had them last; a group may know of a database earlier, or of an earlier one's end later.
+        #: The databases of the meta group's last known state. A data group may learn of a new database earlier, and of
+        #: the end of an old one later.
         self._agreed: frozenset[str] = frozenset()
-        #: By database: the group whose its series are, since it told of them, and the move that brought them there. The
-        #: group is None from when it has let go of them until the next one tells.
+        #: By database: the group that announced its series last, and the move that brought them to it. The group is
+        #: None after it has released them, until the next one announces them.
         self._authorities: dict[str, tuple[GroupId | None, int]] = {}
-        #: Of these, the former have let go, and the next have not told. Never changed in place.
+        #: The databases whose authority is None. Never changed in place.
         self.orphans: frozenset[str] = frozenset()
-        #: By group: the entry up to which it has told.
+        #: By group: the entry up to which its announcements are known.
         self._known: dict[GroupId, int] = {}
-        #: The entry of the meta group as of which it is known here.
+        #: The entry of the meta group up to which its state is known.
         self.version = 0
-        #: Drops that are begun and not ended, by rising number. Never changed in place.
+        #: Pending drops, in ascending order of their numbers. Never changed in place.
         self.pending: Mapping[int, Drop] = {}
-        #: By data group: the newest drop that shows here; 0 is left out. Never changed in place.
+        #: By data group: the newest drop that the tree reflects, unless it is 0. Never changed in place.
         self.drops: Mapping[GroupId, int] = {}
-        #: Never changed in place.
+        #: The slices that may have points, by database. Never changed in place.
         self.partitions: Partitions = {}
 
     def agree(
@@ -71,7 +72,7 @@ class ClusterSchema:
         version: int,
         partitions: Partitions = MappingProxyType({}),
     ) -> None:
-        """The databases, drops and partitions as the meta group has them as of entry `version`."""
+        """Apply the meta group's state as of entry `version`: databases, pending drops and partitions."""
         with self._lock:
             self.pending, self.version, self.partitions = pending, version, partitions
             before, self._agreed = self._agreed, frozenset(databases)
@@ -83,9 +84,10 @@ class ClusterSchema:
                     _apply(self.tree, CreateDatabase(path))
 
     def _is_recreated(self, path: str) -> bool:
-        """Whether a dropped database is not the one that its group tells of: the meta group's log may be behind.
+        """Return whether a database that the meta group has dropped was recreated, according to its data group.
 
-        Of a drop whose number nobody says here any more, the group will tell.
+        This node's state of the meta group may be older than the data group's announcement. A drop that is no longer
+        pending is announced by the data group itself.
         """
         group, _ = self._authorities.get(path, _NOBODY)
         numbers = [number for number, drop in self.pending.items() if drop == DeleteDatabase(path)]
@@ -93,21 +95,22 @@ class ClusterSchema:
 
     @property
     def visible_drops(self) -> Mapping[GroupId, int]:
-        """By group, the newest drop that whoever writes by the tree has seen: one that the meta group has told of, too.
+        """By group, the newest drop that a write prepared with the tree has seen, at most this node's `version`.
 
-        What that has not told of lies behind moves of which it has not told either: series that such a drop took may be
-        another group's to tell of by now, and still be in the tree.
+        A newer drop may follow moves that this node does not know of: series that it removed may belong to another
+        group by then, and still be in the tree.
         """
         return {group: min(number, self.version) for group, number in self.drops.items()}
 
     def applied_index(self, group: GroupId) -> int:
-        """The entry up to which a group has told; 0: it has not."""
+        """Return the entry up to which a group's announcements are known; 0: none are."""
         return self._known.get(group, 0)
 
     def apply_delta(self, group: GroupId, news: SchemaDelta, behind: int | None = None) -> bool:
-        """What a group tells, in its order: a replica that is only coming to be knows less than others have told.
+        """Apply a group's announcement, unless a newer one is known: a replica that is still joining may send old ones.
 
-        `behind`: what was known when it was asked; False if that is another entry by now, and nothing is learned.
+        The last argument is the entry that was known when a member was asked, if one was asked. If another entry is
+        known by now, nothing is applied, and False is returned.
         """
         with self._lock:
             known = self.applied_index(group)
@@ -122,7 +125,7 @@ class ClusterSchema:
             return True
 
     def forget(self, orphans: Collection[str]) -> None:
-        """All groups have told since these were orphans: those that still are have no series."""
+        """Remove the series of databases that are still orphans after all groups have been asked: they have none."""
         with self._lock:
             gone = self.orphans.intersection(orphans)
             if gone:
@@ -144,9 +147,9 @@ class ClusterSchema:
         for change in news.changes:
             if isinstance(change, CreateDatabase):
                 _apply(tree, change)
-                if not tree.is_database(change.path):  # it overlaps others: the meta group knows more
+                if not tree.is_database(change.path):  # it overlaps another one: the meta group's state decides later
                     passed_by.add(change.path)
-                elif change.path in told:  # an end that it was told with is over
+                elif change.path in told:  # the same delta may have dropped the database before
                     self._authorities[change.path] = told[change.path]
             elif isinstance(change, DeleteDatabase):
                 self._end(tree, group, change)
@@ -155,7 +158,7 @@ class ClusterSchema:
         self.tree = tree
 
     def _silent(self, group: GroupId, told: Collection[str], left: int) -> set[str]:
-        """The databases that a group had series of and has no more; those that went with a move become orphans."""
+        """Return the databases that a group no longer announces; those that left with a move become orphans instead."""
         gone = set()
         for path, (by, at) in list(self._authorities.items()):
             if by == group and path not in told:
@@ -167,7 +170,7 @@ class ClusterSchema:
         return gone
 
     def _is_authoritative(self, group: GroupId, path: str, tree: SchemaTree, passed_by: Collection[str]) -> bool:
-        """Whether the group's word counts for a series or device: another one may have it by now."""
+        """Return whether the group is the authority for a series or device: it may have moved to another one."""
         if any(path == other or path.startswith(f"{other}.") for other in passed_by):
             return False
         database = tree.database_of(path)
@@ -181,9 +184,9 @@ class ClusterSchema:
                 _apply(tree, CreateDatabase(change.path))
 
     def _without(self, databases: Collection[str]) -> SchemaTree:
-        """A new tree, whose readers never see half of it: this one without the series of some databases.
+        """Return a copy of the tree without the series of some databases. Readers see the old tree or the new one.
 
-        They themselves stay if the meta group has them.
+        The databases themselves stay if the meta group has them.
         """
         tree = SchemaTree()
         for line in self.tree.dump().splitlines():
@@ -203,7 +206,7 @@ _OF_SERIES = (*OF_ONE_DEVICE, DeleteSeries)
 
 
 def _path(change: CreateSeries | AlterSeries | AlterType | AlterStorage | DeleteSeries) -> str:
-    """The device, or the series: groups tell of each that goes."""
+    """Return the device of a change, or the series that it deletes: announced deletions name single series."""
     return change.pattern if isinstance(change, DeleteSeries) else change.device
 
 
@@ -213,6 +216,6 @@ def _new_in(tree: SchemaTree, change: CreateSeries) -> CreateSeries:
 
 
 def _apply(tree: SchemaTree, change: SchemaChange) -> None:
-    with suppress(UserMistake):  # known already, or of something that is gone
+    with suppress(UserMistake):  # already applied, or for something that no longer exists
         tree.check(change)
         tree.apply(change)
