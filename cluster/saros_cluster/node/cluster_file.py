@@ -1,12 +1,13 @@
-"""`<data>/cluster.json`: which node of which cluster a folder is. A folder without it is a database of its own.
+"""`<data>/cluster.json`: the cluster and the node that a folder belongs to. A folder without it is a single database.
 
     {"format": 1, "cluster": "<uuid>", "node": 2, "replicas": 3, "slots": 10000, "meta_voters": 5,
      "nodes": {"1": {"peer": "hostA:6668", "client": "hostA:6667"}, "2": ...},
-     "joined": {"peer": "hostD:6668", "client": "hostD:6667", "rack": "b"}        of a node that was not there at first
-     "administrator": {"name": "root", "hash": "$scrypt$...", "must_change": true}}    or without: then nobody logs in
+     "joined": {"peer": "hostD:6668", "client": "hostD:6667", "rack": "b"}        only on a node that joined later
+     "administrator": {"name": "root", "hash": "$scrypt$...", "must_change": true}}    if missing, there are no users
 
-Written once, when the cluster is made, and the same for all its nodes but for `node`: it says how the cluster began.
-What it has become since then stands in the meta group. Every mistake in it is an error that names the file and the key.
+Written once, when the cluster is created, and the same for all its first nodes except for `node`: it describes how the
+cluster began. Later changes are in the meta group's state. Every mistake in the file is an error that names the file
+and the key.
 
 A `ClusterFile` is a value and always valid. `load` and `save` may be called from any thread.
 """
@@ -30,12 +31,12 @@ from saros_storage.io.disk import Disk
 
 CLUSTER_FILE = "cluster.json"
 _FORMAT = 1
-#: 1000 slots for each of a thousand nodes: past it, tables only get slow.
+#: 1000 slots for each of a thousand nodes: more would only make tables slow.
 _SLOTS_MAX = 1_000_000
 _ADMINISTRATOR, _JOINED, _META_VOTERS = "administrator", "joined", "meta_voters"
 _KEYS = ("format", "cluster", "node", "replicas", "slots", "nodes")
 _ADDRESS = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(?P<port>[0-9]{1,5})")
-#: How a password was hashed, and the hash; which ways there are, is not known here.
+#: A password hash in PHC format: method, parameters, hash. The methods are not known here.
 _PHC = re.compile(r"\$[a-z0-9-]{1,32}(\$[A-Za-z0-9+/=,.-]+){1,4}")
 _ID = re.compile(r"0|[1-9][0-9]{0,8}")
 _PORT_MAX = 65_535
@@ -44,7 +45,7 @@ _RACK, _RACK_WORDS = re.compile(r"[A-Za-z0-9._-]{1,64}"), "letters, digits and .
 
 @dataclass(frozen=True, slots=True)
 class NodeAddress:
-    """Where a node listens: `host:port` for the other nodes, and for clients; its rack, if it is known."""
+    """The addresses of a node, `host:port`, for other nodes and for clients; and its rack, if known."""
 
     peer: str
     client: str
@@ -53,7 +54,7 @@ class NodeAddress:
 
 @dataclass(frozen=True, slots=True)
 class Administrator:
-    """The user that a cluster begins with; `must_change`: the password is good for setting another one only."""
+    """The user that a cluster begins with; `must_change`: the password only allows to set a new one."""
 
     name: str
     hash: str = field(repr=False)
@@ -62,22 +63,22 @@ class Administrator:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFile:
-    """See the module. Making one raises UserMistake 2004, which names the key, if it is not valid."""
+    """The content of `cluster.json`. The constructor raises UserMistake 2004, which names the key, if it is invalid."""
 
-    #: A UUID, in its usual form: nodes of different clusters never talk.
+    #: A UUID, in its usual form: nodes of different clusters refuse to talk to each other.
     cluster: str
-    #: The node that the folder is.
+    #: The node that the folder belongs to.
     node: NodeId
-    #: Copies of everything.
+    #: Number of replicas of each slot.
     replicas: int
     slots: int
     #: The cluster's first nodes.
     nodes: Mapping[NodeId, NodeAddress]
     #: None: the cluster keeps no users.
     administrator: Administrator | None = None
-    #: Of a node that joined later: where it listens.
+    #: The addresses of this node, if it joined later.
     joined: NodeAddress | None = None
-    #: The most voters of the meta group; None: all of the first nodes are voters, as before there was such a bound.
+    #: Most voters of the meta group; None, in files of older versions: all of the first nodes are voters.
     meta_voters: int | None = None
 
     def __post_init__(self) -> None:
@@ -105,7 +106,7 @@ class ClusterFile:
 
     @property
     def users(self) -> Users:
-        """Those that the cluster begins with."""
+        """The users that the cluster begins with."""
         first = self.administrator
         if first is None:
             return Users()
@@ -113,25 +114,25 @@ class ClusterFile:
 
     @property
     def address(self) -> NodeAddress:
-        """Where the folder's node listens."""
+        """The addresses of the folder's node."""
         return self.nodes[self.node] if self.joined is None else self.joined
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is host:port; an IPv6 address stands in brackets."""
+    """Return whether a text is host:port; an IPv6 address is in brackets."""
     match = _ADDRESS.fullmatch(text)
     return match is not None and 1 <= int(match["port"]) <= _PORT_MAX
 
 
 def is_rack(text: str) -> bool:
-    """Whether a text can name a rack."""
+    """Return whether a text can name a rack."""
     return _RACK.fullmatch(text) is not None
 
 
 def load(folder: str, disk: Disk) -> ClusterFile | None:
-    """The folder's file; None if it is no cluster node's.
+    """Return the folder's file, or None if it has none: the folder belongs to no cluster.
 
-    Raises UserMistake 2004 for a mistake in it, StorageError 2015 if a newer Saros wrote it.
+    Raises UserMistake 2004 for a mistake in it, StorageError 2015 if a newer version wrote it.
     """
     path = os.path.join(folder, CLUSTER_FILE)
     if not disk.exists(path):
@@ -150,12 +151,12 @@ def save(folder: str, file: ClusterFile, disk: Disk) -> None:
 
 
 def rewrite(folder: str, file: ClusterFile, disk: Disk) -> None:
-    """Put another file in the place of the folder's, durably; no node has the folder."""
+    """Replace the folder's file, durably; no node is running on the folder."""
     write_durably(disk, os.path.join(folder, CLUSTER_FILE), encode(file))
 
 
 def encode(file: ClusterFile) -> bytes:
-    """The file's bytes."""
+    """Return the file's bytes."""
     words: dict[str, object] = {
         "format": _FORMAT,
         "cluster": file.cluster,
@@ -178,7 +179,7 @@ def _address_to_json(address: NodeAddress) -> dict[str, str]:
 
 
 def decode(data: bytes) -> ClusterFile:
-    """The inverse. Raises UserMistake 2004, StorageError 2015."""
+    """Decode the file's bytes. Raises UserMistake 2004, StorageError 2015."""
     try:
         words = json.loads(data)
     except ValueError as error:
@@ -200,7 +201,7 @@ def decode(data: bytes) -> ClusterFile:
 def _fields(
     words: object, prefix: str, keys: tuple[str, ...], more: tuple[str, ...] = (), *, newer_first: bool = False
 ) -> dict[str, object]:
-    """An object with these keys, and perhaps with `more`. A newer format is told first: it may have others."""
+    """Return an object that has these keys, and may have `more`. A newer format is reported before unknown keys."""
     found = _object(words, prefix.removesuffix(".") or "the file")
     if newer_first:
         format_ = _number(found.get("format"), "format")
@@ -232,7 +233,7 @@ def _check_address(found: NodeAddress, key: str) -> None:
 
 
 def _check_administrator(found: Administrator) -> None:
-    if _PHC.fullmatch(found.hash) is None:  # which is not for everybody's eyes
+    if _PHC.fullmatch(found.hash) is None:  # the message does not show it: it is a secret
         raise UserMistake("administrator.hash is not a password hash; make one with saros user hash", code=2004)
     try:
         Users().apply(CreateUser(found.name, found.hash))
@@ -269,7 +270,7 @@ def _number(value: object, key: str) -> int:
 
 
 def is_uuid(text: str) -> bool:
-    """Whether a text is a UUID in its usual form."""
+    """Return whether a text is a UUID in its usual form."""
     try:
         return str(uuid.UUID(text)) == text
     except ValueError:

@@ -1,16 +1,17 @@
 """The groups that a node has replicas of, by the topology: opened when it joins one, removed when it leaves.
 
-    topology says      here                      then
-    group 4            nothing                   its log begins: with its members if the group is new, else with nobody
-    nothing            group 2                   it is left: state first, so that a crash does not leave half a replica
-                                                 that is taken for a whole one; then the region, durably: without a log,
-                                                 nobody would remove what came back; then the log
+    topology says      here                      action
+    group 4            nothing                   join: begin its log, with its members if the group is new, otherwise
+                                                 with no members
+    nothing            group 2                   leave: remove the state first, so that a crash does not leave half a
+                                                 replica that looks complete; then the region, durably, since without
+                                                 a log, a region that reappears would never be removed; then the log
 
 A node may learn late that it should leave a group, when it has become a member again. Its log is newer then, so it
 stays: the group may count on the replica.
 
-A group's log begins after an entry that nobody has (`initial_position`). So a later member gets the state as a snapshot
-and never replays earlier entries: these may have opened slots whose files no longer exist anywhere else.
+A group's log begins after an entry that no member has (`initial_position`). So a later member gets the state as a
+snapshot and never replays earlier entries: these may have opened slots whose files no longer exist anywhere else.
 
 A group that is new in a change may have been new, with the same number, in an earlier change that was aborted. Each
 begins above all entries and terms of its predecessor, so the two are never confused; a node first removes what it
@@ -53,13 +54,13 @@ logger = logging.getLogger(__name__)
 
 _PULL_SECONDS = 10.0
 _NOBODY = Position(0, 0, Membership(0, ()))
-#: Where the logs of the cluster's first groups begin.
+#: The entry after which the logs of the cluster's first groups begin.
 _FOUNDED = 1
 
 
 @dataclass(frozen=True, slots=True)
 class GroupResources:
-    """What groups are made of, as this node has it."""
+    """The components of this node that its groups use."""
 
     node: NodeId
     folder: str
@@ -70,33 +71,33 @@ class GroupResources:
     schema: ClusterSchema
     shelf: CheckpointRegistry
     compactor: Compactor
-    #: Of flushes for other nodes.
+    #: Paces flushes that serve other nodes.
     pacer: Pacer
     raft: RaftOptions
     log: RaftLog
     host: GroupHost
     peers: Peers
-    #: How the cluster began.
+    #: The topology that the cluster began with.
     first: Topology
-    #: Reads a partition where it was, until it is here.
+    #: Opens a source that reads a partition at its former group until it has arrived.
     underlay: Callable[[Arrival, str, int], MemorySource]
     inflow: ReceiveThrottle
 
 
 class Groups:
-    """See the module."""
+    """The data groups of this node."""
 
     def __init__(self, ground: GroupResources, replicas: Replicas, contents: Mapping[GroupId, LogContents]) -> None:
-        """`contents`: what was found in the log."""
+        """`contents`: the groups found in the log."""
         self._ground = ground
         self._replicas = replicas
-        #: Logs without a replica, which is still to be made.
+        #: Logs whose replica is not open yet.
         self._contents = {group: found for group, found in contents.items() if group != META}
-        #: What is left, and not gone yet.
+        #: Groups that this node has left, and whose files are not removed yet.
         self._leaving: set[GroupId] = set()
 
     def open(self, topology: Topology) -> None:
-        """The groups that were here at the end, or that the node begins with; before the host's first turn."""
+        """Open the groups that the log has, or that the node begins with; before the host's first turn."""
         for group in self._wanted_groups(topology):
             found = self._contents.get(group)
             if (
@@ -107,23 +108,23 @@ class Groups:
                 self._remove(group)
             self._add(group, topology, self._ground.host.add)
         for group in list(self._contents):
-            self._remove(group)  # it was being left
+            self._remove(group)  # the node was leaving it when it stopped
 
     def is_reconciled(self, topology: Topology) -> bool:
-        """Whether nothing is to be done."""
+        """Return whether the node has exactly the groups of the topology."""
         wanted = self._wanted_groups(topology)
         is_there = not self._leaving and set(self._replicas.machines) == set(wanted)
         return is_there and not any(self._is_former_incarnation(group, topology) for group in wanted)
 
     def _is_former_incarnation(self, group: GroupId, topology: Topology) -> bool:
-        """Whether what is here is of another group, that had the number before."""
+        """Return whether the replica here belongs to an earlier group with the same number."""
         status = self._ground.host.status(group)
         if status is None or not status.membership.nodes:
             return False
         return status.last_index < initial_position(group, topology).index
 
     def reconcile(self, topology: Topology) -> None:
-        """Join and leave groups. Raises StorageError, OSError; then it is to be done again."""
+        """Join and leave groups. Raises StorageError, OSError; the caller then tries again."""
         for group in sorted(self._leaving):
             self._remove(group)
         wanted = set(self._wanted_groups(topology))
@@ -165,9 +166,7 @@ class Groups:
             ground.compactor,
             ground.pacer,
         )
-        hard_state = with_term_of(
-            contents.hard_state, topology.terms.get(group, 0)
-        )  # that is durable with the topology
+        hard_state = with_term_of(contents.hard_state, topology.terms.get(group, 0))  # durable, since the topology is
         restored = Restored(contents.base, hard_state, contents.entries, machine.replica.installed)
         try:
             last = contents.entries[-1] if contents.entries else None
@@ -177,17 +176,17 @@ class Groups:
             machine.close()
             raise
         del self._contents[group]
-        self._replicas.put(group, machine)  # who finds it here may ask the host for it
+        self._replicas.put(group, machine)  # after the host: a reader that finds it here may ask the host for it
 
     def _begin(self, group: GroupId, topology: Topology) -> LogContents:
-        """The beginning of a group's log here, durably."""
+        """Begin a group's log on this node, durably."""
         base = initial_position(group, topology) if self._is_founding_member(group, topology) else _NOBODY
         self._ground.log.wait(self._ground.log.create(group, base))
         contents = self._contents[group] = LogContents(base, HardState(), ())
         return contents
 
     def _is_founding_member(self, group: GroupId, topology: Topology) -> bool:
-        """Whether the node is one of those with which the group begins."""
+        """Return whether the node is one of the group's first members."""
         wanted, change = topology.wanted[group], topology.change
         is_new = change is not None and group in change.new_groups
         begins_at = change.anew.get(group, change.id) if change is not None and is_new else FIRST_VERSION
@@ -195,7 +194,7 @@ class Groups:
 
     def _leave(self, group: GroupId) -> None:
         ground = self._ground
-        machine = self._replicas.take(group)  # before the host does without: who finds it here asks the host for it
+        machine = self._replicas.take(group)  # before the host: a reader that finds it here may ask the host for it
         self._leaving.add(group)
         ground.host.leave(group, "this node has left the group")
         machine.close()
@@ -221,13 +220,13 @@ class Groups:
         return os.path.join(self._ground.folder, "meta", f"group-{group}")
 
     def close(self) -> None:
-        """End all; what is in memory stays in the log. Idempotent."""
+        """Close all replicas. Unflushed data stays in the log. Idempotent."""
         for machine in self._replicas.machines.values():
             machine.close()
 
 
 def initial_position(group: GroupId, topology: Topology) -> Position:
-    """Where the log of a group begins, as far as a change says that it does. It says nothing of what was before."""
+    """Return the position after which a group's log begins: that of the change that creates it, if there is one."""
     change = topology.change
     if change is None or group not in change.new_groups:
         return Position(_FOUNDED, 0, topology.wanted[group])
@@ -236,22 +235,22 @@ def initial_position(group: GroupId, topology: Topology) -> Position:
 
 
 def with_term_of(hard_state: HardState, term: int) -> HardState:
-    """What a log tells, but not of an earlier term than one in which the group is known to have been."""
+    """Return a log's hard state, raised to at least a term that the group is known to have reached."""
     return hard_state if hard_state.term >= term else HardState(term)
 
 
 def counted(term: int, index: int) -> int:
-    """An entry, or a term, of a group in `term`, as the group counts it: from its beginning (`initial_position`)."""
+    """Return an index or a term of a group counted from the group's beginning (`initial_position`)."""
     return max(index - term // TERMS_OF_A_GROUP * TERMS_OF_A_GROUP, 0)
 
 
 def is_founding(position: Position) -> bool:
-    """Whether nothing was ever before a log that begins there."""
+    """Return whether a log that begins at this position never had earlier entries."""
     return position.index == _FOUNDED or position.index % TERMS_OF_A_GROUP == 0
 
 
 def _membership(contents: LogContents) -> Membership:
-    """The newest in a log, committed or not."""
+    """Return the newest membership in a log, committed or not."""
     told = (entry.data for entry in reversed(contents.entries) if entry.kind is EntryKind.MEMBERSHIP)
     return next(map(Membership.decode, told), contents.base.membership)
 

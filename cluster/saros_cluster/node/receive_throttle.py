@@ -1,9 +1,9 @@
 """Incoming files from other nodes: bytes expected and received, at a limited rate.
 
-    paced(ask)     asks as `ask` does; a listing tells the bytes to expect; each piece is counted, and may have to wait
+    paced(ask)     wraps `ask`: takes the expected bytes from listings; counts each piece, and delays it if necessary
     begin(change)  resets the counts, for SHOW CLUSTER CHANGE
 
-For slots that move, and for snapshots of groups that the node joins. Thread-safe.
+Used for slots that move, and for snapshots of groups that the node joins. Thread-safe.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from saros_storage.base.clock import Clock
 from saros_storage.checkpoint.checkpoint import decode_capture
 from saros_storage.io.rate_limit import RateLimit
 
-#: Asks a node: (node, name, request) -> answer.
+#: Calls a node: (node, name, request) -> answer.
 AskNode = Callable[[NodeId, str, bytes], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class ReceiveCounters:
-    """In one change of the cluster; `seconds` are those in which something came, or was waited for."""
+    """The bytes received in one change of the cluster; `seconds` is the time in which transfers were in progress."""
 
     change: int = 0
     expected_bytes: int = 0
@@ -34,29 +34,29 @@ class ReceiveCounters:
 
 
 class ReceiveThrottle:
-    """See the module."""
+    """Counts the bytes of files that this node receives, and limits their rate."""
 
     def __init__(self, bytes_per_second: int, clock: Clock) -> None:
-        """0: as fast as it goes."""
+        """`bytes_per_second`: the limit; 0: none."""
         self._limit = RateLimit(bytes_per_second)
         self._clock = clock
         self._lock = threading.Lock()
         self._received = ReceiveCounters()
-        #: How many pieces are on their way, and since when there are any.
+        #: The number of pieces in transfer, and the time up to which their seconds are counted.
         self._active, self._since_ns = 0, 0
 
     def begin(self, change: int) -> None:
-        """What comes from now on comes because of this change."""
+        """Count from now on for this change; starts from 0 if it is another one."""
         with self._lock:
             if self._received.change != change:
                 self._received = ReceiveCounters(change)
 
     def received(self) -> ReceiveCounters:
-        """Return what this node has received until now."""
+        """Return the counters of the current change."""
         return self._received
 
     def paced(self, ask: AskNode) -> AskNode:
-        """See the module."""
+        """Wrap `ask`, so that the bytes that it fetches are counted and limited."""
 
         def throttled_ask(node: NodeId, name: str, request: bytes) -> bytes:
             if name == PULL:

@@ -1,8 +1,8 @@
 """Each slot's recent writes and reads, and its size: the measurements by which a cluster can be balanced.
 
-    update    now and then: points of this node's partitions since the last update -> points a second, by slot
-    LOADS     what another node asks: the slots of this one
-    united    what all nodes reported, as one
+    update    called repeatedly: points of this node's partitions since the last update -> points a second, by slot
+    LOADS     a call of other nodes: returns the loads of this node
+    united    combines the reports of all nodes
 
 A measurement that is `HALVED_SECONDS` old counts half. Written points and bytes are the same at all members of a group,
 so the largest count is taken. A read goes to one member, so reads are added up. `LoadMeter` is thread-safe.
@@ -31,7 +31,7 @@ _PART = tuple[GroupId, str, int]
 
 @dataclass(frozen=True, slots=True)
 class SlotLoads:
-    """By slot: points a second that are written and that scans deliver, bytes of files."""
+    """The load of each slot: points written a second, points returned by scans a second, bytes of files."""
 
     written: Loads
     read: Loads
@@ -39,18 +39,18 @@ class SlotLoads:
 
     @staticmethod
     def nothing(slots: int) -> SlotLoads:
-        """Of a node that has nothing."""
+        """Return zero loads."""
         return SlotLoads(*(np.zeros(slots) for _ in range(3)))
 
     def encode(self) -> bytes:
-        """As one line of JSON: slots that have anything."""
+        """Return the loads as one line of JSON, with the slots that have any."""
         columns = np.stack([self.written, self.read, self.stored])
         slots = np.flatnonzero(columns.any(axis=0))
         return json.dumps([slots.tolist(), *np.round(columns[:, slots], 3).tolist()]).encode()
 
     @staticmethod
     def decode(data: bytes, slots: int) -> SlotLoads:
-        """The inverse. Raises ValueError, TypeError, IndexError if it is none of a cluster with so many slots."""
+        """Decode loads of a cluster with this number of slots. Raises ValueError, TypeError, IndexError."""
         places, *columns = json.loads(data)
         found = SlotLoads.nothing(slots)
         for column, values in zip((found.written, found.read, found.stored), columns, strict=True):
@@ -59,7 +59,7 @@ class SlotLoads:
 
 
 def united(told: Iterable[SlotLoads], slots: int) -> SlotLoads:
-    """Of the cluster, by what its nodes told."""
+    """Return the loads of the cluster, from the reports of its nodes."""
     found = SlotLoads.nothing(slots)
     for loads in told:
         np.maximum(found.written, loads.written, out=found.written)
@@ -69,7 +69,7 @@ def united(told: Iterable[SlotLoads], slots: int) -> SlotLoads:
 
 
 class LoadMeter:
-    """See the module."""
+    """Measures the loads of this node's slots."""
 
     def __init__(self, machines: Callable[[], Mapping[GroupId, RegionMachine]], slots: int, clock: Clock) -> None:
         self._machines = machines
@@ -77,12 +77,12 @@ class LoadMeter:
         self._clock = clock
         self._lock = threading.Lock()
         self._looked_ns = clock.monotonic_ns()
-        #: Points written and read, at the last look.
+        #: The partitions' counts of points written and read, at the last update.
         self._seen: dict[_PART, tuple[int, int]] = {}
         self._now = SlotLoads.nothing(slots)
 
     def update(self) -> None:
-        """Bring the rates up to date."""
+        """Update the rates."""
         with self._lock:
             now_ns = self._clock.monotonic_ns()
             seconds = (now_ns - self._looked_ns) / 1e9
@@ -98,7 +98,7 @@ class LoadMeter:
             )
 
     def _since(self) -> SlotLoads:
-        """Points since the last look, and bytes of now."""
+        """Return the points since the last update, and the current bytes."""
         found, seen = SlotLoads.nothing(self._slots), self._seen
         self._seen = {}
         for group, machine in self._machines().items():
@@ -106,7 +106,7 @@ class LoadMeter:
                 key, slot = (group, part.database, part.slice), slot_of(part.database, part.slice, self._slots)
                 written, read = seen.get(key, (0, 0))
                 if part.written < written or part.read < read:
-                    written = read = 0  # it was opened anew, and counts from the beginning
+                    written = read = 0  # the partition was opened again, which reset its counts
                 self._seen[key] = (part.written, part.read)
                 found.written[slot] += part.written - written
                 found.read[slot] += part.read - read
@@ -119,5 +119,5 @@ class LoadMeter:
         return self._now
 
     def handlers(self) -> Mapping[str, CallHandler]:
-        """What other nodes ask this one, by name."""
+        """Return the handlers of the calls that other nodes make, by name."""
         return {LOADS: lambda _, __: self.local_loads().encode()}

@@ -1,11 +1,11 @@
-"""Checking what a node's folder holds beside its schema, log records and partitions (those: `folder_check` in storage).
+"""Checks a cluster node's folder, except for schema, log records and partitions (storage's `folder_check` does those).
 
-    cluster.json  meta/users      legible; the users' checksum
-    log/                          what each group wrote into it fits together, as `log_records` reads it
-    meta/group-<id>               its checksum; it holds all entries that the log has no longer
-    groups/<id>/<generation>/     no partition holds entries that the log has not got yet
+    cluster.json  meta/users      readable; the users' checksum
+    log/                          each group's records are consistent, as `log_records` reads them
+    meta/group-<id>               its checksum; it reflects all entries that the log no longer has
+    groups/<id>/<generation>/     no partition reflects entries that the log does not have yet
 
-Nothing is changed. The caller holds the folder's lock. Belongs to one thread.
+Nothing is changed. The caller holds the folder's lock. Single-threaded.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ _STATE_PREFIX = "group-"
 
 @dataclass(slots=True)
 class NodeResult:
-    """What was looked at, and what is wrong with it; no groups: the folder is no cluster node's."""
+    """The number of checked items, and the problems found. Without groups, the folder belongs to no cluster."""
 
     groups: int = 0
-    #: That the log has of them.
+    #: Entries of the groups that the log has.
     entries: int = 0
     problems: list[StorageError] = field(default_factory=list)
 
 
 def check_node(folder: str, disk: Disk) -> NodeResult:
-    """Check a node's folder; of one that is no cluster's, the users."""
+    """Check a node's folder; if it belongs to no cluster, only the users are checked."""
     return _NodeCheck(folder, disk).run()
 
 
 class _NodeCheck:
-    """One folder's check."""
+    """The check of one folder."""
 
     def __init__(self, folder: str, disk: Disk) -> None:
         self._folder = folder
@@ -60,7 +60,7 @@ class _NodeCheck:
         self._result = NodeResult()
 
     def run(self) -> NodeResult:
-        """Look at everything."""
+        """Check everything."""
         self._try(self._folder, lambda: FileDirectory(self._folder, self._disk))
         self._try(self._folder, self._check_groups)
         return self._result
@@ -79,7 +79,7 @@ class _NodeCheck:
         try:
             segments = list(sound_segments(self._folder, self._disk))
         except CorruptFile:
-            return  # told by `folder_check`; what the groups have is not known then
+            return  # reported by `folder_check`; the groups' entries are not known then
         replays = _Replays()
         for path, records in segments:
             for record in records:
@@ -92,7 +92,7 @@ class _NodeCheck:
         return os.path.join(self._folder, _META, f"{_STATE_PREFIX}{group}")
 
     def _with_state(self) -> set[GroupId]:
-        """Groups that have a state file."""
+        """Return the groups that have a state file."""
         names = [name.removeprefix(_STATE_PREFIX) for name in self._disk.list(os.path.join(self._folder, _META))]
         return {GroupId(int(name)) for name in names if name.isdecimal()}
 
@@ -106,7 +106,7 @@ class _NodeCheck:
             held, reached = state.released, state.index
         contents = replays.contents(group)
         if contents is None and not held:
-            return  # a power cut at the very beginning; the next start begins it again
+            return  # a crash before the group's log began; the next start begins it again
         if contents is None:
             raise CorruptFile(path, 0, f"it holds entries up to {held}, and the log knows nothing of group {group}")
         self._result.groups += 1
@@ -118,7 +118,7 @@ class _NodeCheck:
             self._check_partitions(group, state.generation, max(reached, base + len(contents.entries)))
 
     def _applied(self) -> int:
-        """The last entry in the meta group's state."""
+        """Return the last entry in the meta group's state."""
         path = self._state_path(META)
         return decode_meta_file(path, bytes(self._disk.map(path)))[2] if self._disk.exists(path) else 0
 
@@ -129,7 +129,7 @@ class _NodeCheck:
                 path = os.path.join(region, database, number, MANIFEST)
                 if not self._disk.exists(path):
                     continue
-                with suppress(StorageError):  # told by `folder_check`
+                with suppress(StorageError):  # reported by `folder_check`
                     flushed = decode_manifest(path, bytes(self._disk.map(path))).flushed
                     if flushed > last:
                         reason = f"it holds entries up to {flushed}, the log of group {group} ends at entry {last}"
@@ -137,17 +137,17 @@ class _NodeCheck:
 
 
 class _Replays:
-    """What the log says of each group."""
+    """The content of the log, by group."""
 
     def __init__(self) -> None:
         self._replays: dict[GroupId, Replay] = {}
-        #: Of each group: the segment with its newest record.
+        #: By group, the segment with its newest record.
         self.paths: dict[GroupId, str] = {}
-        #: Groups of which something does not fit: the rest would not either.
+        #: Groups with an inconsistent record: their later records are not checked.
         self.bad: set[GroupId] = set()
 
     def take(self, path: str, record: Record) -> None:
-        """The next record. Raises CorruptFile, StorageError 2015."""
+        """Apply the next record. Raises CorruptFile, StorageError 2015."""
         group = GroupId(record.group)
         if group in self.bad:
             return
@@ -167,7 +167,7 @@ class _Replays:
             raise
 
     def contents(self, group: GroupId) -> LogContents | None:
-        """What the group has; None: it is not in the log. Raises CorruptFile."""
+        """Return the group's content, or None if it is not in the log. Raises CorruptFile."""
         replay = self._replays.get(group)
         try:
             return None if replay is None else replay.contents()
