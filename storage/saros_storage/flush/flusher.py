@@ -129,7 +129,7 @@ class Flusher:
         expiry: Callable[[], Expiry],
         pacer: Pacer,
     ) -> None:
-        """Create a stopped flusher.
+        """Create a flusher; `start` starts its thread.
 
         `changed` is called for partitions with new files, tombstones or expired data; without the lock held.
         """

@@ -13,7 +13,7 @@ class RateLimit:
         self._paid_ns = 0
 
     def wait_s(self, now_ns: int, size: int) -> float:
-        """Account for `size` bytes at `now_ns`; return the seconds to wait before sending them."""
+        """Account for `size` bytes at `now_ns`; return the seconds to wait before transferring them."""
         if not self._rate:
             return 0.0
         start_ns = max(now_ns, self._paid_ns)
