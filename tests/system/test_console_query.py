@@ -138,6 +138,21 @@ def test_a_chart_zooms_into_the_points(browser: Browser, node: HttpNode) -> None
         expect(page.locator(".chart-note")).to_contain_text("reduced to the pixels")
 
 
+def test_a_chart_that_takes_long_shows_for_how_long(browser: Browser, node: HttpNode) -> None:
+    with console_page(browser, _console(node)) as page:
+        held: list[playwright.Route] = []
+
+        def hold(route: playwright.Route) -> None:
+            held.append(route)
+
+        page.route("**/console/chart", hold)
+        run_statement(page, "select temperature from root.plant.pump1")
+        page.get_by_role("button", name="Chart").click()
+        expect(page.locator(".chart-note")).to_have_text(re.compile(r"reading the points: \d+ s"))
+        held[0].continue_()
+        expect(page.locator(".chart-note")).to_contain_text("Drag to zoom")
+
+
 def test_a_chosen_view_is_kept_for_the_next_result(browser: Browser, node: HttpNode) -> None:
     with console_page(browser, _console(node)) as page:
         run_statement(page, "select temperature from root.plant.pump1 limit 10")
@@ -271,6 +286,29 @@ def test_pages_fit_a_phone(browser: Browser, node: HttpNode, place: str) -> None
     with console_page(browser, f"{_console(node)}{place}", viewport=phone) as page:
         page.locator(".row, .sparkline").first.wait_for()
         assert 390 == page.evaluate("document.documentElement.scrollWidth")
+
+
+def test_the_open_tab_is_in_sight(browser: Browser, node: HttpNode) -> None:
+    with console_page(browser, _console(node), viewport={"width": 400, "height": 800}) as page:
+        for number in range(4):
+            page.evaluate(
+                "place => location.hash = place", f"#/query/select%20temperature%20from%20root.plant.pump{number}"
+            )
+            expect(page.get_by_role("tab", selected=True)).to_contain_text("select temperature")
+            expect(page.get_by_role("tab")).to_have_count(2 + number)
+        expect(page.get_by_role("tab", selected=True)).to_be_in_viewport(ratio=0.9)
+
+
+@pytest.mark.parametrize("width", [1_300, 400])
+def test_a_long_name_leaves_room_for_the_other_columns(browser: Browser, node: HttpNode, width: int) -> None:
+    node.written(f"insert into root.long.d(time, `{'m' * 150}`) values (1, 1.5)")
+    with console_page(
+        browser, f"{_console(node)}#/explore/root.long.d", viewport={"width": width, "height": 800}
+    ) as page:
+        page.locator("td").first.wait_for()
+        frame, cell = page.locator(".table-frame").bounding_box(), page.locator("th", has_text="Type").bounding_box()
+        assert frame["x"] + frame["width"] >= cell["x"] + cell["width"]
+        assert width == page.evaluate("document.documentElement.scrollWidth")
 
 
 def test_the_keyboard_reaches_pages_theme_and_help(browser: Browser, node: HttpNode) -> None:

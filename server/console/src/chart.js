@@ -62,6 +62,7 @@ export class Chart {
     const width = Math.max(Math.round((this.area.clientWidth || 800) * devicePixelRatio), 100);
     fill(this.note, "loading ...");
     const began = performance.now();
+    const timer = setInterval(() => fill(this.note, `reading the points: ${Math.floor((performance.now() - began) / 1000)} s`), 1000);
     try {
       const found = await this.load(width, this.range?.[0] ?? null, this.range?.[1] ?? null, this.abort.signal);
       this.found = found;
@@ -75,6 +76,8 @@ export class Chart {
       if (isAbort(error)) return;
       fill(this.note);
       this.onError(error);
+    } finally {
+      clearInterval(timer);
     }
   }
 

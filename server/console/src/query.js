@@ -87,6 +87,7 @@ class QueryPage {
     this.editor.show(this.states[at]);
     store("saros.tab", at);
     fill(this.tabs, this.texts.map((text, n) => button(nameOf(text, n), () => this.#showTab(n), { kind: "tab", role: "tab", "aria-selected": String(n === at) })));
+    this.tabs.children[at].scrollIntoView({ block: "nearest", inline: "nearest" });
     this.closeButton.hidden = this.texts.length === 1;
     this.editor.focus();
   }

@@ -34,6 +34,13 @@ ROUTES = [
     Route("GET", "/metrics", Policy.LOCAL_OR_AUTHENTICATED, lambda *_: Response()),
 ]
 PUBLIC = {("GET", "/ping"), ("GET", "/openapi.json"), ("GET", "/health"), ("GET", "/ready")}
+#: Routes for anyone that the matrix has no requests for: each was looked at, and a new one fails a test.
+OPEN = {
+    *(("GET", path) for path in ("/", "/console", "/console/", "/console/session", "/health", "/ready")),
+    *(("GET", f"/console/{name}") for name in ("index.html", "console.js", "console.css", "icon.svg")),
+    ("GET", "/console/THIRD_PARTY.txt"),
+    *(("POST", f"/console/{name}") for name in ("login", "logout", "ticket")),
+}
 BODY = {"sql": "show current_user", "timestamps": []}
 
 
@@ -67,6 +74,14 @@ IDENTITIES: dict[str, dict[str, str]] = {
     "bearer": {"authorization": "Bearer " + "0" * 64},
     "too long": {"authorization": "Basic " + "A" * 10_000},
 }
+
+
+def test_every_route_of_a_server_is_in_the_matrix(secured: HttpNode) -> None:
+    served = {(route.method, route.path): route.policy for route in secured.service._application._routes}
+    tested = {(route.method, route.path): route.policy for route in ROUTES}
+    assert dict.fromkeys(OPEN, Policy.PUBLIC) == {name: served[name] for name in served.keys() - tested.keys()}
+    assert tested == {name: served.get(name) for name in tested}
+    assert PUBLIC | OPEN == {name for name, policy in served.items() if policy is Policy.PUBLIC}
 
 
 @pytest.mark.parametrize("identity", IDENTITIES)
