@@ -294,6 +294,10 @@ class QueryEngine:
                 self._counters, plans_made=made, plans_reused=reused, memory=memory, queries=queries, writes=writes
             )
 
+    def interrupt(self, thread: int) -> None:
+        """Cancel the query that `execute` is starting on a thread, if there is one."""
+        self._queries.interrupt(thread)
+
     @property
     def open_queries(self) -> int:
         """The number of queries that still hold resources: 0 when idle."""

@@ -223,6 +223,12 @@ class DriverScheduler:
         try:
             if self._ready.offer_or_take(task, 0):
                 self.run_quantum(task, self._options.guest_quantum_ns)
+        except BaseException as error:
+            # Not the driver's: the handler of a signal has raised it on the caller's thread, between two steps.
+            query, is_here = task.driver.id.query, task.state not in (TaskState.READY, TaskState.BLOCKED)
+            if self.abort(query, error) and is_here:
+                self._close_driver(query, task, error)
+            raise
         finally:
             with self._lock:
                 self._guests_left += 1

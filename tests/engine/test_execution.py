@@ -352,7 +352,7 @@ def test_scans_of_a_wide_join_that_is_cut_give_as_many_rows_as_their_part_of_it_
         assert expected == found
 
 
-def test_a_small_query_runs_on_the_thread_that_asks_unless_that_is_the_main_one(tmp_path: Path) -> None:
+def test_a_small_query_runs_on_the_thread_that_asks(tmp_path: Path) -> None:
     engine = Engine(tmp_path)
     engine.ask("insert into root.g.d(time, a) values (1, 1)")
     drivers = []
@@ -368,8 +368,30 @@ def test_a_small_query_runs_on_the_thread_that_asks_unless_that_is_the_main_one(
         asking = threading.Thread(target=engine.ask, args=("select a from root.g.d",), name="asking")
         asking.start()
         asking.join()
-    assert drivers[0].startswith("saros-worker")
-    assert "asking" == drivers[-1]
+    assert [threading.main_thread().name, "asking"] == drivers
+    engine.close()
+
+
+def test_an_interrupt_cancels_what_its_thread_is_starting_and_nothing_else(tmp_path: Path) -> None:
+    engine = Engine(tmp_path)
+    engine.ask("insert into root.g.d(time, a) values (1, 1)")
+    run, main = PipelineDriver.process_for, threading.get_ident()
+
+    def interrupted(driver: PipelineDriver, quantum_ns: int) -> object:
+        engine.engine.interrupt(main + 1)
+        assert not driver.is_finished()
+        engine.engine.interrupt(main)
+        return run(driver, quantum_ns)
+
+    before = engine.engine.execute("select a from root.g.d", engine.session)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PipelineDriver, "process_for", interrupted)
+        result = engine.engine.execute("select a from root.g.d", engine.session)
+        with pytest.raises(QueryKilled):
+            result.next_block()
+    engine.engine.interrupt(main)
+    assert before.next_block() is not None
+    assert 0 == engine.engine.open_queries
     engine.close()
 
 

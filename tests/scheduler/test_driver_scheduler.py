@@ -392,6 +392,27 @@ def test_what_a_lent_thread_runs_is_a_quantum_as_any_other() -> None:
     assert (1, 1) == (len(driver.steps), len(driver.closed))
 
 
+@pytest.mark.parametrize("look", [2, 3])
+def test_an_interrupt_of_a_lent_thread_ends_its_query_once(look: int) -> None:
+    looks = 0
+
+    def ticker() -> int:
+        nonlocal looks
+        looks += 1
+        if looks == look:
+            raise KeyboardInterrupt
+        return 0
+
+    scheduler = DriverScheduler(SchedulerOptions(), ticker, start=False)
+    listener, driver = Listener(), ScriptedDriver("q", 0, [nothing])
+    with pytest.raises(KeyboardInterrupt) as raised:
+        scheduler.submit([driver], query=QueryId("q"), listener=listener, lend=True)
+    assert [raised.value] == driver.closed
+    assert [("q", raised.value)] == listener.ends
+    assert 0 == scheduler.metrics().running_queries
+    assert 4 == scheduler._guests_left
+
+
 def test_a_lent_thread_passes_nobody_whose_turn_is_before() -> None:
     scheduler, order = by_hand(Clock()), []
     for name, lend in (("first", False), ("second", True)):

@@ -91,6 +91,8 @@ class QueryExecution:
         self._running = threading.Lock()
         self._running.acquire()
         self._scheduler: DriverScheduler | None = None
+        #: The thread within `start`, which may be running the driver there.
+        self.started_by: int | None = None
         self._buffers = [ExchangeBuffer(room, memory) for room in _rooms(plan, memory)]
         memory.end_with(_weak_end(self))
         context = OperatorContext(memory, time_unit, clock, spill)
@@ -124,6 +126,7 @@ class QueryExecution:
         Raises what `submit` raises, with everything released.
         """
         self._scheduler = scheduler
+        self.started_by = threading.get_ident()
         try:
             scheduler.submit(
                 self.drivers, query=self.query, listener=self, deadline_ns=deadline_ns, lend=self._may_lend()
@@ -135,11 +138,12 @@ class QueryExecution:
                     driver.close(None)
                 self._end()
             raise
+        finally:
+            self.started_by = None
 
     def _may_lend(self) -> bool:
-        """Whether the plan is small. Not the main thread: Ctrl-C there could interrupt the first import of kernels."""
-        small = len(self.drivers) == 1 and self.drivers[0].width <= _SMALL_WIDTH
-        return small and threading.current_thread() is not threading.main_thread()
+        """Return whether the plan is small."""
+        return len(self.drivers) == 1 and self.drivers[0].width <= _SMALL_WIDTH
 
     # ------------------------------------------------------------------ a thread that runs drivers
 

@@ -218,6 +218,13 @@ class Queries:
             if self._closing and not self._open:
                 self._idle.notify_all()
 
+    def interrupt(self, thread: int) -> None:
+        """Cancel the query that a thread is starting, and may be running the first steps of."""
+        for running in self.registry.running():
+            execution = running.execution
+            if isinstance(execution, QueryExecution) and execution.started_by == thread:
+                execution.cancel("its client has interrupted it")
+
     @property
     def open(self) -> int:
         """The number of executions that still hold resources."""

@@ -228,7 +228,7 @@ class EmbeddedSession:
             results.append(self._node.engine.execute(text, context, parameters, timeout_ms=timeout_ms, request=request))
             return results[0].update_count
 
-        with UninterruptibleSection():
+        with UninterruptibleSection(partial(self._node.engine.interrupt, threading.get_ident())):
             count = self._node.requests.run_once(request.key, run)
         return EmbeddedOutcome(results[0] if results else Result("", count=count), self)
 

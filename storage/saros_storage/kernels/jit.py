@@ -29,6 +29,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
@@ -127,7 +128,13 @@ class Kernel(Generic[P, R]):
         return self._run is not None
 
     def compile(self) -> Callable[P, R]:
-        """Compile (or load from the cache) now; idempotent."""
+        """Compile (or load from the cache) now; idempotent.
+
+        Not on the main thread: Ctrl-C there could interrupt the first import of numba, which cannot be repeated.
+        """
+        if threading.current_thread() is threading.main_thread():
+            with ThreadPoolExecutor(1, "saros-kernel") as executor:
+                return executor.submit(self.compile).result()
         with _lock:
             if self._run is None:
                 self._run = _compile(self.source, self.signature) or self.twin
