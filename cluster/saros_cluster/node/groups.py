@@ -246,7 +246,8 @@ def counted(term: int, index: int) -> int:
 
 def is_founding(position: Position) -> bool:
     """Return whether a log that begins at this position never had earlier entries."""
-    return position.index == _FOUNDED or position.index % TERMS_OF_A_GROUP == 0
+    begins_a_change = position.term == position.index and position.index % TERMS_OF_A_GROUP == 0
+    return position.index == _FOUNDED or begins_a_change
 
 
 def _membership(contents: LogContents) -> Membership:

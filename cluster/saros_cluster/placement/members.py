@@ -24,9 +24,6 @@ from saros_cluster.placement.ring import NodeId, Ring
 #: entry waits for the disks of three.
 META_VOTERS, META_VOTERS_DEFAULT = (3, 5, 7), 5
 Members = Mapping[NodeId, tuple[NodeId, ...]]
-#: The possible numbers of voters of the meta group, and the default: it tolerates the loss of two of them, and each
-#: entry waits for the disks of three.
-META_VOTERS, META_VOTERS_DEFAULT = (3, 5, 7), 5
 
 
 def first_members(nodes: Collection[NodeId], replicas: int, racks: Mapping[NodeId, str]) -> Members:
