@@ -1,6 +1,6 @@
-"""The voters of the meta group: how many, on which racks, and replacing those that are silent.
+"""The voters of the meta group: their number, their racks, and the replacement of silent ones.
 
-    a cluster of before        all nodes vote; once they are more than META_VOTERS_DEFAULT, and all of them know the
+    cluster of an old version  all nodes vote; once there are more than META_VOTERS_DEFAULT, and all of them know the
                                command, it gets a bound (`BoundMetaVoters`)
     too many voters            some become learners
     too few, or a crowded rack learners become voters, as far as there are any
@@ -8,10 +8,10 @@
     for long                   it stays a voter
 
 `next_voters` decides, and proposes nothing that would leave the group without a majority that answers. The decision is
-an entry of the meta group's log (`ChangeMetaVoters`); the leader then changes its log's membership by a joint one, like
-that of any group (`Reconciler._regroup`). A voter to be that becomes silent meanwhile is replaced by another.
+an entry of the meta group's log (`ChangeMetaVoters`); the leader then changes its log's membership in a joint step,
+like that of any group (`Reconciler._regroup`). A future voter that becomes silent meanwhile is replaced by another.
 
-`step` does all this at the meta group's leader, which knows whom it hears (`Status.silent`). One thread.
+`step` does all this at the meta group's leader, which knows the silent nodes (`Status.silent`). Single-threaded.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from saros_cluster.topology.commands import BoundMetaVoters, ChangeMetaVoters, G
 from saros_cluster.topology.topology import META, NodeState, Topology
 from saros_storage.base.clock import Clock
 
-#: Nodes are asked whether they know the commands no more often than this.
+#: Shortest time between two rounds of asking nodes if they know the commands.
 _ASK_AGAIN_NS = 10_000_000_000
 
 
 class MetaVoters:
-    """See the module."""
+    """Proposes changes of the meta group's voters."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class MetaVoters:
         ask_support: Callable[[NodeId], object],
         propose_command: Callable[[GrowthCommand], None],
     ) -> None:
-        """`silence_ns`: after it a voter is replaced; `ask_support`: raises if a node does not know the commands."""
+        """`silence_ns`: silence after which a voter is replaced; `ask_support`: raises if a node lacks the commands."""
         self._node = node
         self._host = host
         self._routes = routes
@@ -55,7 +55,7 @@ class MetaVoters:
         self._asked_ns: int | None = None
 
     def step(self) -> None:
-        """Propose what is to change, if this node leads the meta group. Raises what asking and telling do."""
+        """Propose the next change, if this node leads the meta group. Raises what asking and proposing raise."""
         status, topology = self._host.status(META), self._routes.now.topology
         if status is None or not status.leads:
             return
@@ -80,7 +80,7 @@ class MetaVoters:
 
 
 def next_voters(topology: Topology, status: Status, silence_ticks: int) -> tuple[NodeId, ...] | None:
-    """Return the voters that the meta group should have instead of those that it is to have; None: it is well.
+    """Return the voters that should replace the meta group's target voters, or None if these are right.
 
     `status` is the leader's. A voter that has been silent for `silence_ticks` is replaced.
     """
@@ -107,5 +107,8 @@ def next_voters(topology: Topology, status: Status, silence_ticks: int) -> tuple
 
 
 def _with_dead(chosen: tuple[NodeId, ...], dead: set[NodeId], count: int) -> tuple[NodeId, ...]:
-    """Return the chosen voters, and silent ones as long as no others replace them: fewer voters would survive less."""
+    """Return the chosen voters, and silent ones that no others replace: with fewer voters, fewer failures are survived.
+
+    `count`: the number of voters to reach.
+    """
     return tuple(sorted({*chosen, *sorted(dead)[: max(count - len(chosen), 0)]}))

@@ -1,4 +1,4 @@
-"""Requests from a node to others while the cluster changes. Any thread; `stop` ends the long ones."""
+"""Calls from a node to others while the cluster changes. Any thread; `stop` ends the long ones."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from saros_storage.base.errors import StorageError
 logger = logging.getLogger(__name__)
 
 _ASK_SECONDS = 10.0
-#: A capture flushes first, beside all other flushes; and to ask another node means to begin anew.
+#: Timeout of a capture. It flushes first, along with all other flushes, and asking another node means starting over.
 _WORK_SECONDS = 120.0
-#: What another node may not have, or another time.
+#: Errors that may not occur at another node, or later.
 TROUBLE = (Unreachable, RemoteError, StorageError, NotHere)
 _T = TypeVar("_T")
 
 
 class PeerRequests:
-    """What is asked of this node itself, `here` answers; it may be filled in later."""
+    """Calls to all nodes. Those to this node itself are answered by the handlers in `here`, added later."""
 
     def __init__(self, node: NodeId, peers: Peers, here: Mapping[str, CallHandler]) -> None:
         self._node = node
         self._peers = peers
         self._local = here
-        #: Done when the node stops.
+        #: Completed when the node stops.
         self._stopping: Future[None] = Future()
 
     def stop(self) -> None:
-        """The node stops: nothing is asked any more, and no answer is waited for that takes work."""
+        """Refuse further calls, and stop waiting for long ones: the node stops."""
         self._stopping.set_result(None)
 
     def ask(self, node: NodeId, name: str, question: bytes) -> bytes:
-        """What a node knows. Raises what its handler does here, Unreachable, RemoteError."""
+        """Return a node's answer. Raises what the local handler raises, Unreachable, RemoteError."""
         if node == self._node:
             return self._local[name](node, question)
         self._require_running(node)
         return self._peers.call(node, name, question, _ASK_SECONDS)
 
     def ask_work(self, node: NodeId, name: str, question: bytes) -> bytes:
-        """The same, if the answer takes work."""
+        """Return a node's answer, as `ask` does, but wait longer: for calls that take work."""
         if node == self._node:
             return self._local[name](node, question)
         self._require_running(node)
@@ -64,12 +64,12 @@ class PeerRequests:
     def _await(self, node: NodeId, name: str, question: bytes, answer: Future[bytes]) -> None:
         try:
             answer.set_result(self._peers.call(node, name, question, _WORK_SECONDS))
-        except BaseException as error:  # noqa: BLE001 (whoever waits has it raised)
+        except BaseException as error:  # noqa: BLE001 (raised in the waiting thread)
             answer.set_exception(error)
 
 
 def first_answer(nodes: Sequence[NodeId], ask: Callable[[NodeId], _T]) -> _T:
-    """What the first node gives that has no trouble. Raises the trouble of the last one."""
+    """Return the answer of the first node that does not fail with TROUBLE. Raises the error of the last one."""
     for node in nodes[:-1]:
         try:
             return ask(node)

@@ -1,14 +1,14 @@
-"""A node's part in a cluster change: step by step, it does whatever the topology shows is missing.
+"""A node's part in a cluster change: in each step, it does what the topology shows to be missing.
 
     every node           joins and leaves groups; fetches the slots that moved to its groups; if it hears nothing from
-                         the meta group, which does not contact removed nodes, asks whether it is still a member, and
-                         reports it if nobody answers
+                         the meta group, which does not contact removed nodes, asks other nodes if it is still a
+                         member, and logs a warning if none answers
     a group's leader     gives the group its target members, and reports when that is done
     meta group's leader  moves slots between groups (`slot_moves`); recovers groups that have lost most of their members
                          (`unsafe_recovery`); replaces voters of the meta group (`meta_voters`)
 
 Between two steps only the logs hold state, so a step may be done by another node, again, or late. One thread calls
-`step` repeatedly; what fails is tried again.
+`step` repeatedly; an action that fails is tried again.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ logger = logging.getLogger(__name__)
 CAPTURE, NODE_STATE, KNOWS_VOTERS = "growth.capture", "growth.standing", "growth.knows voters"
 _PROPOSE_SECONDS = 5.0
 _CHANGE_SECONDS = 2.0
-#: Then it is said that nobody answers.
+#: Silence after which the node logs that no other node answers.
 _SILENCE_NS = 3_000_000_000
-#: A node that hears nothing asks so many others in a step: all of them in turn, and not each all the time.
+#: Nodes that a node that hears nothing asks in a step; the next step asks the next ones.
 _ASKED_MAX = 8
 
 
 class Reconciler:
-    """See the module."""
+    """Carries out this node's part in changes of the topology."""
 
     def __init__(
         self,
@@ -92,13 +92,13 @@ class Reconciler:
         have_sender_data: Callable[[GroupId, Collection[NodeId]], bool],
         voter_silence_ns: int,
     ) -> None:
-        """`folder`: where files lie that are on their way; it is emptied. `voter_silence_ns`: see `MetaVoters`.
+        """`folder`: holds files during their transfer; it is emptied. `voter_silence_ns`: see `MetaVoters`.
 
-        `remember_removed` writes to disk that this node was removed, which the meta group's log here does not tell:
-        started again, it must not join its former groups.
+        `remember_removed` writes to disk that this node was removed, which its copy of the meta group's log does not
+        tell: after a restart, it must not join its former groups.
 
-        Guests are what lies with slots and is not the groups': `guests_arrived`, whether this node has all that it is
-        to have; `have_sender_data`, whether each of these nodes has all that lies with a group's slots.
+        Guests are data of other rooms that is kept with slots, outside the groups. `guests_arrived` tells if this node
+        has all that it should have; `have_sender_data` tells if these nodes have all that is kept with a group's slots.
         """
         self._node = node
         self._folder = folder
@@ -116,7 +116,7 @@ class Reconciler:
         self._inflow = inflow
         self._guests_arrived = guests_arrived
         self._guests_at = have_sender_data
-        #: When another node was heard last, and whether it was said that none is.
+        #: When another node was last heard; `_is_isolated`: the silence was logged.
         self._heard_ns = clock.monotonic_ns()
         self._is_isolated = False
         calls_here = dict(call_handlers(shelf))
@@ -128,13 +128,13 @@ class Reconciler:
         self.rescue = UnsafeRecovery(node, host, routes, ask, self._propose_command)
         ask_support = partial(self._asking.ask, name=KNOWS_VOTERS, question=b"")
         self._voters = MetaVoters(node, host, routes, clock, voter_silence_ns, ask_support, self._propose_command)
-        #: The nodes to ask next if none is heard.
+        #: Picks the nodes to ask if no other node is heard.
         self._turn: RoundRobin[NodeId] = RoundRobin(_ASKED_MAX)
         calls_here.update(self.handlers())
         disk.remove_tree(folder)
 
     def stop(self) -> None:
-        """The node stops: nothing is asked any more, and no answer is waited for."""
+        """Refuse further calls to other nodes, and stop waiting for answers: the node stops."""
         self._asking.stop()
 
     @property
@@ -143,12 +143,12 @@ class Reconciler:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether something is to be done soon. A node that has fetched its files waits for those of others."""
+        """True if this node has something to do soon. A node that has fetched its files waits for the others."""
         change = self._topology.change
         return change is not None and (change.stage is not Stage.LOADING or any(self._arrivals()))
 
     def step(self) -> None:
-        """Do what can be done now, and log what cannot: it is tried again in the next step."""
+        """Do what can be done now, and log failures: these actions are tried again in the next step."""
         change = self._topology.change
         if change is not None:
             self._inflow.begin(change.id)
@@ -165,13 +165,14 @@ class Reconciler:
                 logger.info("a step of a change is tried again", extra={"why": str(error)})
 
     def _check_removed(self) -> None:
-        """Whether this node was removed, if nobody of the meta group speaks to it any more."""
+        """Find out if this node was removed, when it no longer hears from the meta group's leader."""
         if self._routes.is_removed:
             return
         if self._host.leader_of(META) is not None:
             self._note_contact()
             return
-        # Those that it knows may be gone too, and not know of this; who joined since may still seem to wait.
+        # Ask nodes in all states but GONE: members may have been removed, too, and not know of this removal; nodes that
+        # joined since may still be WAITING in this node's topology.
         known = {*self._topology.nodes} - {*self._topology.in_state(NodeState.GONE), self._node}
         asked = self._turn.pick(sorted(known))
         for other in asked:
@@ -197,11 +198,11 @@ class Reconciler:
     def _reconcile_groups(self) -> None:
         topology = self._routes.own_topology
         if not self._groups.is_reconciled(topology):
-            self._save_meta()  # what is done because of it must not be forgotten before it
+            self._save_meta()  # the topology must be durable before the actions that follow from it
             self._groups.reconcile(topology)
 
     def _propose_command(self, step: GrowthCommand) -> None:
-        """A step into the meta group's log."""
+        """Propose a step of the change to the meta group."""
         self._propose(META, encode_meta_entry(self._own_request(), Grow(step)))
 
     def _propose(self, group: GroupId, data: bytes) -> None:
@@ -219,12 +220,12 @@ class Reconciler:
         change = topology.change
         is_awaited = change is not None and not change.new_groups.get(group, True)
         if is_awaited and status.leader is None and NodeId(group) == self._node:
-            self._host.campaign(group)  # until the others have joined it, too
+            self._host.campaign(group)  # repeated until enough of the others have joined
         if not status.leads or status.membership.is_joint:
             return
         known = status.membership
         if known.version < wanted.version or (known.version == wanted.version and known.voters != wanted.voters):
-            # Another one leads, or a learner lags.
+            # Fails if another node leads by now, or a learner lags.
             with suppress(NotLeader, Busy, NotHere, ProposalLost, ReplacedBySnapshot, FutureTimeoutError):
                 self._host.change_membership(group, _next(known, wanted)).result(_CHANGE_SECONDS)
             return
@@ -235,26 +236,26 @@ class Reconciler:
         regroup = change.regroups.get(group)
         if regroup is not None and not regroup.done and change.stage in (Stage.REGROUPING, Stage.ABORTING):
             staying = set(wanted.voters) - change.given_up - topology.lost
-            if self._guests_at(group, staying):  # who leaves may be the only one that has them
+            if self._guests_at(group, staying):  # a leaving node may be the only one that has them
                 self._propose_command(Regrouped(change.id, group, wanted.version, status.term))
 
-    # ------------------------------------------------------------------ what came to groups that are here
+    # ------------------------------------------------------------------ slots that moved to local groups
 
     def _arrivals(self) -> list[tuple[RegionMachine, Arrival]]:
         change = self._topology.change
         if change is None or change.stage is not Stage.LOADING:
-            return []  # first all slots are to be open
+            return []  # files are fetched once all slots are open
         return [
             (machine, arrival)
             for machine in self._replicas.machines.values()
             for arrival in machine.replica.arrivals()
             if arrival.change == change.id
-            # A snapshot may come, of a member that is behind, in which something is on its way that was here.
+            # A snapshot from a member that lags may have replaced data that had arrived here: fetch it again.
             and (self._node not in change.moves[arrival.move].loaded or machine.replica.is_arriving(arrival))
         ]
 
     def _fetch(self, machine: RegionMachine, arrival: Arrival) -> None:
-        """Fetch what is not here yet; say so when all is."""
+        """Fetch the data of an arrival that is not here yet; report to the meta group when all is here."""
         if machine.replica.is_arriving(arrival):
             members = self._routes.now.members(machine.group)
             place = members.index(self._node) if self._node in members else 0
@@ -263,7 +264,7 @@ class Reconciler:
                 holders = [self._node, *(node for node in holders if node != self._node)]
             first_answer(holders, lambda node: self._fetch_from(node, machine, arrival))
         if not self._guests_arrived():
-            return  # the next step
+            return  # checked again in the next step
         self._propose_command(Loaded(arrival.change, arrival.move, self._node))
 
     def _fetch_from(self, node: NodeId, machine: RegionMachine, arrival: Arrival) -> None:
@@ -276,15 +277,15 @@ class Reconciler:
             else:
                 capture, place = pull_capture(partial(self._ask_paced, node), id_, folder, self._disk), folder
             machine.region.arrive(set(arrival.partitions), capture, place)
-        finally:  # what fails is tried again with another capture, if it has not come by a snapshot meanwhile
-            with suppress(Unreachable, RemoteError):  # its lease will end
+        finally:  # a failed fetch is repeated with another capture, unless a snapshot has brought the data by then
+            with suppress(Unreachable, RemoteError):  # the lease ends by itself
                 self._asking.ask(node, DONE, id_)
             self._disk.remove_tree(folder)
 
-    # ------------------------------------------------------------------ being asked
+    # ------------------------------------------------------------------ calls of other nodes
 
     def handlers(self) -> Mapping[str, CallHandler]:
-        """What other nodes ask this one, by name."""
+        """Return the handlers of the calls that other nodes make, by name."""
         return {
             CAPTURE: self._capture,
             NODE_STATE: self._serve_state,
@@ -303,7 +304,7 @@ class Reconciler:
 
 
 def _next(known: Membership, wanted: Membership) -> Membership:
-    """The next step to the membership that a group is to have: who is to vote, and is not there yet, learns first."""
+    """Return the next step to a group's target membership: a future voter joins as a learner first."""
     if set(wanted.voters) <= set(known.nodes):
         return wanted
     return membership(wanted.version, known.voters, set(wanted.nodes) - set(known.voters))

@@ -1,11 +1,11 @@
-"""Moving slots between groups: what the meta group's leader does, and what it asks the source's members.
+"""Moves slots between groups: the part of the meta group's leader, and the calls that the source's members answer.
 
-    source   Fence                                                                 Release
-    target          what it must know: Prepare ..., Open    its members fetch    Complete
+    source   Fence                                                           Release
+    target          schema, requests: Prepare ..., Open    members fetch    Complete
 
-Moves are opened one after the other. The source lets go of a move's slots once reads that began before the move have
-found their readers. The only state beyond the logs is when all slots were first seen to have arrived. One thread steps;
-any thread answers.
+Moves are opened one after the other. The source releases a move's slots once reads that began before the move have
+opened their readers. The only state outside the logs is the time at which all slots were first seen to have arrived.
+One thread calls `step`; the handlers run on any thread.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ from saros_storage.base.clock import Clock
 from saros_storage.schema import SchemaChange, decode_change, encode_change
 
 DESCRIBE = "growth.describe"
-#: A read looks at the table, and asks a holder; so much later it has done so, or is told that slots have moved.
+#: Time that a read needs at most from looking at the table to opening readers. A slower one is told that slots moved.
 _READ_NS = 3_000_000_000
-#: Schema that goes along with slots is brought in pieces: much less than an entry, or an answer, may be.
+#: Size of a piece of the schema that moves with slots: far below the limits of an entry and of an answer.
 _PIECE_BYTES = 4 << 20
-#: So many devices, of those that nobody else has any more.
+#: Schema changes in such a piece if the slots' group is lost.
 _PIECE_CHANGES = 100
 
 
 class SlotMoves:
-    """See the module."""
+    """Drives the moves of the change in progress, on the meta group's leader."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class SlotMoves:
         self._ask = ask
         self._propose = propose
         self._propose_command = propose_command
-        #: By epoch: when it was first seen here that all had arrived.
+        #: By epoch: when this node first saw that all slots had arrived (monotonic).
         self._arrived_ns: dict[int, int] = {}
 
     @property
@@ -85,7 +85,7 @@ class SlotMoves:
         return self._routes.now.topology
 
     def step(self) -> None:
-        """Go on with the moves of a change, if this node leads the meta group. Raises what asking and telling do."""
+        """Continue the moves of a change, if this node leads the meta group. Raises what asking and proposing raise."""
         change = self._topology.change
         if change is None or not self._host.leads(META):
             return
@@ -97,7 +97,7 @@ class SlotMoves:
         for number, move in enumerate(change.moves):
             if not move.opened:
                 self._open(change, number, move)
-                return  # one after the other; the next one in the next step
+                return  # the next step opens the next one
         for number, move in enumerate(change.moves):
             if move.arrived and not move.dropped and self._is_forgotten(move.epoch):
                 self._propose(move.target, encode_transfer(Complete(move.epoch)))
@@ -106,7 +106,7 @@ class SlotMoves:
                 self._propose_command(Dropped(change.id, number))
 
     def _is_forgotten(self, epoch: int) -> bool:
-        """Whether a read that began before the move has found its readers by now."""
+        """Return whether all reads that began before the move have opened their readers."""
         now = self._clock.monotonic_ns()
         return now - self._arrived_ns.setdefault(epoch, now) >= _READ_NS
 
@@ -137,7 +137,7 @@ class SlotMoves:
         self._propose_command(Opened(change.id, number, version))
 
     def _describe_lost(self, move: Move) -> tuple[int, Open, list[list[SchemaChange]]]:
-        """What `_describe` would say of slots that nobody has: no points, and the series that this node knows of."""
+        """Return the same as `_describe`, for slots of a lost group: no points, and the series that this node knows."""
         arrival = Arrival(move.epoch, 0, 0, move.source, 0, (), move.slots, ())
         tree, table = self._schema.tree, self._topology.table
         changes = [decode_change(line) for line in tree.dump().splitlines()]
@@ -146,7 +146,7 @@ class SlotMoves:
         return 0, Open(arrival, (), Drops().to_json()), pieces or [[]]
 
     def _describe(self, move: Move, node: NodeId) -> tuple[int, Open, list[list[SchemaChange]]]:
-        """Of fenced slots: as of which entry, what their new group must know, and the schema that goes, in pieces."""
+        """Return the fencing entry of a move, the state for the new group, and the schema in pieces; asks `node`."""
         pieces: list[list[SchemaChange]] = []
         while True:
             known = sum(map(len, pieces))
@@ -158,10 +158,10 @@ class SlotMoves:
         assert isinstance(found, Open)
         return int(answer["index"]), found, pieces
 
-    # ------------------------------------------------------------------ being asked
+    # ------------------------------------------------------------------ calls of other nodes
 
     def handlers(self) -> Mapping[str, CallHandler]:
-        """What other nodes ask this one, by name."""
+        """Return the handlers of the calls that other nodes make, by name."""
         return {DESCRIBE: self._serve_describe}
 
     def _serve_describe(self, _: NodeId, request: bytes) -> bytes:
@@ -180,7 +180,10 @@ class SlotMoves:
 
 
 def fenced(replicas: Replicas, name: str, request: bytes, count: int) -> tuple[RegionMachine, list[int]]:
-    """The replica of a group that has fenced slots by a move, and `count` numbers: first the move's epoch."""
+    """Decode a request about a move: return the replica of its source, and `count` numbers, first the move's epoch.
+
+    Raises BadRequest, NotHere.
+    """
     try:
         group, *numbers = map(int, json.loads(request))
         if len(numbers) != count or min(numbers) < 0:

@@ -1,16 +1,16 @@
 """Recovery of groups that have lost most of their members for good (`GiveUp`).
 
-    some are left      the one whose log is newest goes on alone, and the others learn from it   (`ForceSingleMember`)
-                       of two members, one lost: it has all that was acknowledged
-                       of three, two lost: what only those had acknowledged is lost
-    nobody is left     a group that is new in this change begins once more, and what is still at the
-                       old holders goes there; the others have what they had lost, and REMOVE NODE
-                       lets other groups have their slots, with nothing in them          (`RecreateGroup`)
+    some members left  the one with the newest log continues alone, and the others learn from it (`ForceSingleMember`)
+                       of two members, one lost: the other has all acknowledged entries
+                       of three members, two lost: entries that only these two had acknowledged are lost
+    no member left     a group that is new in this change is created again, and data that is still at the old
+                       holders moves there (`RecreateGroup`); the data of any other group is lost, and REMOVE
+                       NODE gives its slots to other groups, empty
 
-No quorum votes on this: it rests on the operator's word. So all remaining nodes are asked first, and messages from lost
-nodes are ignored from then on (`Topology.lost`). The meta group must agree on all this; if it has lost most of its own
-members, it is recovered first, by whichever node is asked to give up the others. `step` is called by the worker; the
-rest by any thread.
+No quorum votes on this: it relies on the operator's word. So all remaining nodes are asked first, and messages from
+lost nodes are ignored from then on (`Topology.lost`). The meta group must agree on all this; if it has lost most of its
+own members, it is recovered first, by the node that is asked to give up the others. `step` is called by the reconciler;
+the rest by any thread.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HOLDING, GO_ON = "growth.holding", "growth.go on"
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What a node has of a group's log: where it ends, and who is in the group as of there."""
+    """The state of a group's log at a node: the last entry, and the membership at that entry."""
 
     node: NodeId
     last_term: int
@@ -47,18 +47,18 @@ class Holding:
     membership: Membership
 
     def to_json(self) -> list[object]:
-        """As values that JSON knows."""
+        """Return the value as JSON types."""
         return [self.node, self.last_term, self.last_index, self.membership.encode().decode()]
 
     @staticmethod
     def from_json(words: Any) -> Holding:
-        """The inverse. Raises ValueError, TypeError."""
+        """Return the value that `to_json` gave. Raises ValueError, TypeError."""
         node, term, index, membership = words
         return Holding(NodeId(int(node)), int(term), int(index), Membership.decode(str(membership).encode()))
 
 
 class UnsafeRecovery:
-    """See the module."""
+    """Recovers groups without a quorum, on the operator's word."""
 
     def __init__(
         self,
@@ -75,10 +75,10 @@ class UnsafeRecovery:
         self._propose_command = propose_command
 
     def step(self, group: GroupId) -> None:
-        """Let a group go on, if this node leads the meta group. Raises what asking and telling do."""
+        """Recover a group, if this node leads the meta group. Raises what asking and proposing raise."""
         topology = self._routes.now.topology
         if group == META or group not in topology.wanted or not self._host.leads(META):
-            return  # it may have ended since it was seen
+            return  # the group may have ended since the caller looked
         if not topology.is_broken(group):
             return
         best = self._best(group, topology.members_of(group) - topology.lost)
@@ -88,7 +88,7 @@ class UnsafeRecovery:
             self._recreate_group(topology, group)
 
     def _best(self, group: GroupId, left: Collection[NodeId]) -> Holding | None:
-        """Whose log is newest, of all who are left. Raises what asking does: none may be passed by."""
+        """Return the newest log of the remaining members. Raises what asking raises: no member may be skipped."""
         told = [json.loads(self._ask(node, HOLDING, json.dumps(group).encode())) for node in sorted(left)]
         holding = [Holding.from_json(words) for words in told if words is not None]
         return max(holding, key=lambda found: (found.last_term, found.last_index, found.node), default=None)
@@ -111,9 +111,9 @@ class UnsafeRecovery:
     # ------------------------------------------------------------------ the meta group
 
     def recover_meta(self, lost: Collection[NodeId]) -> None:
-        """Let the meta group go on without these, if they are most of it. It has a leader a moment later.
+        """Let the meta group continue without the lost nodes, if these are most of it. It then soon elects a leader.
 
-        Raises UserMistake if one of the others does not answer.
+        Raises UserMistake if one of the other members does not answer.
         """
         lost = {*lost, *self._routes.now.topology.lost}
         left = self._routes.now.topology.members_of(META) - lost
@@ -140,10 +140,10 @@ class UnsafeRecovery:
             self._host.force_single_voter(META, membership(status.last_index + 1, [self._node], left))
         return b""
 
-    # ------------------------------------------------------------------ being asked
+    # ------------------------------------------------------------------ calls of other nodes
 
     def handlers(self) -> Mapping[str, CallHandler]:
-        """What other nodes ask this one, by name."""
+        """Return the handlers of the calls that other nodes make, by name."""
         return {HOLDING: self._serve_holding, GO_ON: self._serve_force_meta}
 
     def _serve_holding(self, _: NodeId, request: bytes) -> bytes:
@@ -152,7 +152,7 @@ class UnsafeRecovery:
         except (ValueError, TypeError) as error:
             raise BadRequest(HOLDING, error) from error
         status = self._host.status(group)
-        if status is None or not status.membership.nodes:  # who is only coming to be has nothing
+        if status is None or not status.membership.nodes:  # a node that is still joining has no log
             return json.dumps(None).encode()
         return json.dumps(
             Holding(status.node, status.last_term, status.last_index, status.membership).to_json()
