@@ -174,8 +174,8 @@ class ReadViews:
         """Return the current routing, the groups to read, the table versions of those read here, and a view of these.
 
         Skip replicas that have not applied the required index, or do not know about slots assigned to their group.
-        Retried until the point's deadline if slots have moved for good since the routing, or this node has just joined
-        or left a group. Raises DataMoving, NoLeader.
+        Try again, until the point's deadline, if a completed move has made the routing obsolete, or if this node has
+        just joined or left a group. Raises DataMoving, NoLeader.
         """
         deadline_ns = self._read_barrier.deadline_ns(point, STRONG_SECONDS)
         while True:

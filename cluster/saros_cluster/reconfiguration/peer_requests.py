@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 
 class PeerRequests:
-    """Calls to all nodes. Those to this node itself are answered by the handlers in `here`, added later."""
+    """Calls to all nodes. Those to this node itself go to the handlers in `here`, which may be added later."""
 
     def __init__(self, node: NodeId, peers: Peers, here: Mapping[str, CallHandler]) -> None:
         self._node = node

@@ -63,7 +63,7 @@ _PROPOSE_SECONDS = 5.0
 _CHANGE_SECONDS = 2.0
 #: Silence after which the node logs that no other node answers.
 _SILENCE_NS = 3_000_000_000
-#: Nodes that a node that hears nothing asks in a step; the next step asks the next ones.
+#: Number of nodes that an isolated node asks in a step; the next step asks the next ones.
 _ASKED_MAX = 8
 
 
