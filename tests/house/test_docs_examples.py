@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ["index.md", "concepts.md"]
+PAGES = ["index.md", "concepts.md", "tutorial.md", "faq.md"]
 answered = runpy.run_path(str(DOCS / "examples.py"))["answered"]
 
 
