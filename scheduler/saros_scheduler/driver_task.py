@@ -44,6 +44,10 @@ class Transition(Enum):
     BLOCKED_TO_READY = (TaskState.BLOCKED, TaskState.READY)
     RUNNING_TO_FINISHED = (TaskState.RUNNING, TaskState.FINISHED)
 
+    def __init__(self, source: TaskState, target: TaskState) -> None:
+        self.source = source
+        self.target = target
+
 
 #: States that no transition leaves.
 END_STATES = frozenset({TaskState.FINISHED, TaskState.ABORTED})
@@ -74,11 +78,10 @@ class DriverTask:
 
     def move(self, transition: Transition, now_ns: int) -> int | None:
         """Carry the transition out; nanoseconds spent in the state left, or None if the state is another by now."""
-        source, target = transition.value
         with self._lock:
-            if self._state is not source:
+            if self._state is not transition.source:
                 return None
-            self._state = target
+            self._state = transition.target
             spent, self.entered_ns = now_ns - self.entered_ns, now_ns
             return spent
 

@@ -460,7 +460,7 @@ def test_an_error_on_a_lent_thread_is_the_querys_and_not_the_callers() -> None:
 def test_a_transition_happens_from_its_source_only(transition: Transition, state: TaskState) -> None:
     task = DriverTask(ScriptedDriver("q", 0, []), urgent=False, now_ns=0)
     task._state = state
-    source, target = transition.value
+    source, target = transition.source, transition.target
     moved = task.move(transition, 7)
     assert (moved == 7, task.state) == ((True, target) if state is source else (False, state))
 

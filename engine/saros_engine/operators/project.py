@@ -17,4 +17,4 @@ class ProjectOperator(BlockwiseOperator):
         self._expressions = [compile_expression(expression) for expression in node.expressions]
 
     def _made_of(self, block: Block) -> Block | None:
-        return Block(block.time, tuple(expression(block) for expression in self._expressions), block.rows)
+        return Block(block.time, tuple([expression(block) for expression in self._expressions]), block.rows)

@@ -71,7 +71,8 @@ def _cut(node: Node, parallelism: int, fragments: list[PlanFragment]) -> Node:
     if isinstance(node, Limit) and _takes_few_values(node):
         return node
     if isinstance(node, (Filter, Project, Generate, Aggregate, LevelMerge, FillNode, Sort, Limit)):
-        return replace(node, child=_cut(node.child, parallelism, fragments))
+        child = _cut(node.child, parallelism, fragments)
+        return node if child is node.child else replace(node, child=child)
     if isinstance(node, AggregateScans):
         return _cut_scans(node, parallelism, fragments)
     if not isinstance(node, (TimeJoin, WindowJoin, DeviceMerge)) or len(node.children) < CHILDREN_MIN:

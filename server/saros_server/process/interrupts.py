@@ -16,6 +16,7 @@ from __future__ import annotations
 # `signal` looks up an enum for each argument, which takes ten times as long as the call.
 import _signal  # type: ignore[import-not-found]
 import _thread
+import os
 import signal
 import threading
 import time
@@ -24,6 +25,18 @@ from types import FrameType, TracebackType
 
 #: How long a call that cannot be cancelled may go on.
 _PATIENCE_SECONDS = 3.0
+
+
+#: Of the main thread; in a child, that is the thread that has forked.
+_main_ident = threading.main_thread().ident or 0
+
+
+def _find_main_thread() -> None:
+    global _main_ident
+    _main_ident = threading.get_ident()
+
+
+os.register_at_fork(after_in_child=_find_main_thread)
 
 
 class UninterruptibleSection:
@@ -38,7 +51,7 @@ class UninterruptibleSection:
         self._ending: _thread.LockType | None = None
 
     def __enter__(self) -> None:
-        if threading.get_ident() != threading.main_thread().ident:
+        if threading.get_ident() != _main_ident:
             return
         if _signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             _signal.signal(signal.SIGINT, self._interrupted)
@@ -71,7 +84,6 @@ class UninterruptibleSection:
             self._cancel()
         time.sleep(_PATIENCE_SECONDS)
         with ending:
-            main = threading.main_thread().ident
-            if not self._over and main is not None:
+            if not self._over:
                 self._overdue = True
-                signal.pthread_kill(main, signal.SIGINT)
+                signal.pthread_kill(_main_ident, signal.SIGINT)

@@ -261,7 +261,7 @@ class Block:
         stop = min(stop, self.rows)
         start = min(start, stop)
         time = None if self.time is None else self.time[start:stop]
-        return Block(time, tuple(c.slice(start, stop) for c in self.columns), stop - start)
+        return Block(time, tuple([c.slice(start, stop) for c in self.columns]), stop - start)
 
     def take(self, indices: Int64Array) -> Block:
         """The rows at `indices`, in that order."""

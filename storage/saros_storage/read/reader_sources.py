@@ -247,7 +247,7 @@ class FilePieces:
             if self._in_step and not self.file.access.same_pages(self.index, self.names, chunk):
                 raise TimestampsDiffer
             pages = self.file.access.pages(self.index, self.names, chunk)
-            self._last = (chunk, pages, list(accumulate((page.count for page in pages), initial=0)))
+            self._last = (chunk, pages, list(accumulate([page.count for page in pages], initial=0)))
         return self._last[1:]
 
     def _in_order(self, statistics: Sequence[Statistics | None]) -> ColumnStatistics:
