@@ -128,7 +128,7 @@ def _plain(value: Any, kind: str) -> Any:
     if value is None or value is pd.NA:
         return None
     if isinstance(value, bytes):
-        return f"0x{value.hex()}" if kind == "BLOB" else value.decode()
+        return f"0x{value.hex()}" if kind == "BLOB" else value.decode(errors="replace")
     if kind == "FLOAT":
         return float(str(np.float32(value)))
     return value.item() if isinstance(value, np.generic) else value

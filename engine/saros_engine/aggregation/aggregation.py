@@ -329,7 +329,7 @@ class TimeAggregation:
         starts, ends = self._windows.starts(low, high), self._windows.ends(low, high)
         columns = self._calls.results(self._states(low, high, starts, ends))
         if self._with_end:
-            columns.insert(0, Column(DataType.TIMESTAMP, ends - 1))
+            columns.insert(0, Column(DataType.INT64, ends - 1))
         return Block.timed(ends - 1 if self._label_end else starts, columns)
 
     def _states(self, low: int, high: int, starts: Int64Array, ends: Int64Array) -> list[Column]:
@@ -388,5 +388,5 @@ class LabelAggregation:
         labels = labels[low : self._taken]
         columns = self._calls.results([column.slice(low, self._taken) for column in states])
         if self._end_of is not None:
-            columns.insert(0, Column(DataType.TIMESTAMP, self._end_of(labels)))
+            columns.insert(0, Column(DataType.INT64, self._end_of(labels)))
         return Block.timed(labels, columns)

@@ -270,5 +270,5 @@ class RowWindowAggregation:
     def _block(self, states: list[Column]) -> Block:
         columns = self._values.results(states[3:])
         if self._with_end:
-            columns.insert(0, states[1])
+            columns.insert(0, Column(DataType.INT64, states[1].numbers))
         return Block.timed(states[0].numbers, columns)

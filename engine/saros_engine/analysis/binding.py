@@ -337,7 +337,8 @@ def _is_null_test(expression: IsNull, columns: Columns) -> Bound:
 def _cast(expression: Cast, columns: Columns) -> Bound:
     if expression.type_name not in DataType.__members__:
         raise SemanticError(f"CAST to {expression.type_name}: there is no such type")
-    return Conversion(bind(expression.operand, columns), DataType[expression.type_name])
+    moment = columns.moment
+    return Conversion(bind(expression.operand, columns), DataType[expression.type_name], moment.zone, moment.unit)
 
 
 def _in_list(expression: InList, columns: Columns) -> Bound:

@@ -102,10 +102,10 @@ def compile_expression(expression: Bound) -> Compiled:
             return _membership(expression)
         case PatternMatch():
             return _pattern(expression)
-        case Conversion(operand, type_):
+        case Conversion(operand, type_, zone, unit):
             check_conversion(operand.type, type_)
             inner = compile_expression(operand)
-            return lambda block: convert(inner(block), type_)
+            return lambda block: convert(inner(block), type_, zone, unit)
         case Choice():
             return _choice(expression)
         case PlanParameter(number, _):

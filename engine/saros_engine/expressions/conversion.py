@@ -1,43 +1,56 @@
 """CAST: one column of one type as a column of another. Nulls stay null.
 
     from / to   INT32 INT64          FLOAT DOUBLE    BOOLEAN   TEXT STRING       TIMESTAMP   DATE         BLOB
-    integers    range checked        nearest         != 0      digits            as it is    -            -
-    floats      rounded half up,     range checked   != 0      shortest digits   rounded     -            -
+    integers    range checked        nearest         != 0      digits            as it is    yyyymmdd     big-endian
+    floats      rounded half up,     range checked   != 0      shortest digits   rounded     yyyymmdd     big-endian
                 range checked
-    BOOLEAN     0 or 1               0.0 or 1.0      itself    true, false       -           -            -
+    BOOLEAN     0 or 1               0.0 or 1.0      itself    true, false       0 or 1      -            0 or 1
     text        parsed               parsed          parsed    itself            parsed      YYYY-MM-DD   its bytes
-    TIMESTAMP   range checked        nearest         -         digits            itself      -            -
-    DATE        yyyymmdd             yyyymmdd        -         YYYY-MM-DD        -           itself       -
-    BLOB        -                    -               -         0x and hex        -           -            itself
+    TIMESTAMP   range checked        nearest         != 0      the zone's clock  itself      the day      big-endian
+    DATE        yyyymmdd             yyyymmdd        != 0      YYYY-MM-DD        midnight    itself       big-endian
+    BLOB        -                    -               -         its bytes         -           -            itself
 
-A value that the target cannot hold is an error that names it. Pure: any thread.
+The bytes of a BLOB that are not UTF-8 become U+FFFD. Times: `time_conversion`. A value that the target cannot hold is
+an error that names it. Pure: any thread.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from saros_engine.expressions.time_conversion import (
+    dates_of_times,
+    texts_of_times,
+    times_of_dates,
+    times_of_texts,
+)
 from saros_storage.base.arrow import Arrow, arrow_compute, arrow_type, numbers_from_arrow, text_to_arrow
-from saros_storage.base.block import Column
-from saros_storage.base.dates import dates_of
+from saros_storage.base.block import Column, TextArray
+from saros_storage.base.dates import dates_of, days_of
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.text_conversion import format_column
-from saros_storage.base.types import FLOATING_TYPES, INTEGER_TYPES, NUMPY_DTYPE, STRING_TYPES, DataType, NumericArray
+from saros_storage.base.types import (
+    FLOATING_TYPES,
+    INTEGER_TYPES,
+    NUMPY_DTYPE,
+    STRING_TYPES,
+    DataType,
+    NumericArray,
+    TimeUnit,
+)
 
 #: Doubles from here on are whole numbers.
 _WHOLE = 2.0**52
+_ASCII_END = 0x80
+_ANY_DAY, _FIRST_DATE, _LAST_DATE = 19_700_101, 10_000_101, 99_991_231
 #: Types that hold every integer.
 _WHOLE_64 = frozenset({DataType.INT64, DataType.TIMESTAMP})
+_ANY_NUMBER = INTEGER_TYPES | FLOATING_TYPES
 _TARGETS: dict[DataType, frozenset[DataType]] = {
-    DataType.BOOLEAN: frozenset({DataType.INT32, DataType.INT64}) | FLOATING_TYPES | STRING_TYPES,
-    DataType.INT32: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES | {DataType.BOOLEAN},
-    DataType.INT64: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES | {DataType.BOOLEAN},
-    DataType.FLOAT: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES | {DataType.BOOLEAN},
-    DataType.DOUBLE: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES | {DataType.BOOLEAN},
-    DataType.TEXT: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES | {DataType.BOOLEAN, DataType.DATE, DataType.BLOB},
-    DataType.STRING: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES | {DataType.BOOLEAN, DataType.DATE, DataType.BLOB},
-    DataType.TIMESTAMP: INTEGER_TYPES | FLOATING_TYPES | STRING_TYPES,
-    DataType.DATE: frozenset({DataType.INT32, DataType.INT64}) | FLOATING_TYPES | STRING_TYPES,
+    **dict.fromkeys(_ANY_NUMBER | {DataType.DATE}, frozenset(DataType)),
+    DataType.BOOLEAN: frozenset(DataType) - {DataType.DATE},
+    DataType.TEXT: frozenset(DataType),
+    DataType.STRING: frozenset(DataType),
     DataType.BLOB: STRING_TYPES,
 }
 
@@ -50,27 +63,77 @@ def check_conversion(source: DataType, target: DataType) -> None:
 
 def always_converts(source: DataType, target: DataType) -> bool:
     """Whether no value of `source` is an error as `target`."""
-    if source is target or target in STRING_TYPES:
+    if source is target or target in STRING_TYPES or target is DataType.BLOB:
         return True
     if source in INTEGER_TYPES and target in _WHOLE_64:
         return True
     return source not in STRING_TYPES and target in (DataType.DOUBLE, DataType.BOOLEAN)
 
 
-def convert(column: Column, target: DataType) -> Column:
-    """The column as `target`. Raises UserMistake: 701 for an impossible pair, 2008 for a value that does not fit."""
+def convert(column: Column, target: DataType, zone: str = "UTC", unit: TimeUnit = TimeUnit.MILLISECOND) -> Column:
+    """Return the column as `target`.
+
+    Raises UserMistake: 701 for an impossible pair, 2008 for a value that does not fit, 752 for a time that is no DATE.
+    """
     check_conversion(column.type, target)
     if column.type is target:
         return column
     if target in STRING_TYPES:
-        return Column(target, format_column(column), column.valid)
+        return Column(target, _texts(column, zone, unit), column.valid)
     if column.type in STRING_TYPES:
-        if target is DataType.BLOB:
-            return Column(target, column.text, column.valid)
-        return Column(target, _parse(column, target), column.valid)
+        return _of_text(column, target, zone, unit)
     if target is DataType.BOOLEAN:
         return Column(target, column.numbers != 0, column.valid)
+    if target is DataType.BLOB:
+        return Column(target, _big_endian(column.numbers), column.valid)
+    if DataType.DATE in (column.type, target):
+        return _of_days(column, target, zone, unit)
     return Column(target, _number(column, target), column.valid)
+
+
+def _texts(column: Column, zone: str, unit: TimeUnit) -> TextArray:
+    if column.type is DataType.TIMESTAMP:
+        return texts_of_times(column.numbers, zone, unit)
+    return _valid_text(column) if column.type is DataType.BLOB else format_column(column)
+
+
+def _valid_text(column: Column) -> TextArray:
+    """Return the bytes of a BLOB column as text."""
+    data = column.text.data
+    if data.max(initial=0) < _ASCII_END:
+        return column.text
+    return TextArray.of(raw.decode(errors="replace") for raw in column.text.to_bytes())
+
+
+def _of_text(column: Column, target: DataType, zone: str, unit: TimeUnit) -> Column:
+    if target is DataType.BLOB:
+        return Column(target, column.text, column.valid)
+    if target is DataType.TIMESTAMP:
+        texts = text_to_arrow(column.text, column.valid).to_pylist()
+        return Column(target, times_of_texts(texts, zone, unit), column.valid)
+    return Column(target, _parse(column, target), column.valid)
+
+
+def _big_endian(numbers: NumericArray) -> TextArray:
+    size = numbers.dtype.itemsize
+    raw = np.frombuffer(numbers.astype(numbers.dtype.newbyteorder(">")).tobytes(), np.uint8)
+    return TextArray(np.arange(len(numbers) + 1, dtype=np.int32) * np.int32(size), raw)
+
+
+def _of_days(column: Column, target: DataType, zone: str, unit: TimeUnit) -> Column:
+    """A column to or from DATE. Slots of nulls may hold any number."""
+    numbers = column.numbers if column.valid is None else np.where(column.valid, column.numbers, _ANY_DAY)
+    if column.type is DataType.TIMESTAMP:
+        times = numbers if column.valid is None else np.where(column.valid, numbers, 0)
+        return Column(target, dates_of_times(times, zone, unit), column.valid)
+    if target is DataType.TIMESTAMP:
+        return Column(target, times_of_dates(numbers, zone, unit), column.valid)
+    if column.type is DataType.DATE:
+        return Column(target, _number(column, target), column.valid)
+    dates = _number(column, DataType.INT32)
+    in_range = (dates >= _FIRST_DATE) & (dates <= _LAST_DATE)
+    _refuse(column, ~in_range | (dates_of(days_of(np.where(in_range, dates, _ANY_DAY))) != dates), target)
+    return Column(target, dates, column.valid)
 
 
 def exact_integers(column: Column, target: DataType) -> Column:

@@ -11,7 +11,7 @@ from saros_engine.evaluation.evaluate import compile_predicate
 from saros_engine.operators.base import PullOperator
 from saros_engine.operators.operator import OperatorContext
 from saros_engine.plan.plan import LastScan
-from saros_storage.base.block import Block, Column
+from saros_storage.base.block import Block, Column, TextArray
 from saros_storage.base.text_conversion import format_column
 from saros_storage.base.types import BoolArray, DataType, Scalar
 from saros_storage.scan.reading import ReadCounters, ReaderFactory, ScanRequest
@@ -88,13 +88,18 @@ def _block(series: Block, points: Sequence[_Point | None], types: Sequence[DataT
     return Block.timed(times, (names, values, type_names))
 
 
+def _texts(column: Column) -> TextArray:
+    """Values of one type as text; a DATE by its number, as IoTDB's LAST shows it."""
+    return format_column(Column(DataType.INT32, column.numbers) if column.type is DataType.DATE else column)
+
+
 def _values(values: Sequence[Scalar], types: Sequence[DataType]) -> Column:
     """The values as text: type by type, then back in their order."""
     parts, rows = [], []
     for type_ in set(types):
         numbers = [row for row, its in enumerate(types) if its is type_]
         column = Column.of(type_, [values[row] for row in numbers])
-        parts.append(Column(DataType.TEXT, format_column(column)))
+        parts.append(Column(DataType.TEXT, _texts(column)))
         rows += numbers
     if len(parts) == 1:
         return parts[0]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from saros_grammar.syntax.ast import BinaryOperator
-from saros_storage.base.types import DataType, Scalar
+from saros_storage.base.types import DataType, Scalar, TimeUnit
 
 if TYPE_CHECKING:
     from saros_engine.functions.function import Function
@@ -132,6 +132,9 @@ class Conversion:
 
     operand: Bound
     type: DataType
+    #: How times are written and read.
+    zone: str = "UTC"
+    unit: TimeUnit = TimeUnit.MILLISECOND
 
 
 @dataclass(frozen=True, slots=True)

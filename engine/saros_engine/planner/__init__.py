@@ -61,9 +61,10 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
     _check_limits(select)
     if not select.from_paths:
         return plan_without_from(select, context)
+    _check_aliases(select)
     if select.last:
         return plan_last(select, context)
-    _check_aliases(select)
+    select = _with_end_time_first(select)
     if select.tag_keys:
         return plan_by_tags(select, context)
     _check_mixture(select)
@@ -117,6 +118,15 @@ def _check_aliases(select: Select) -> None:
     twice = next((alias for number, alias in enumerate(aliases) if alias in aliases[:number]), None)
     if twice is not None:
         raise SemanticError(f"alias '{twice}' can only be matched with one time series")
+
+
+def _with_end_time_first(select: Select) -> Select:
+    """Return the query with `__endTime` as its first item, once; INTO has its targets in the order of the items."""
+    if select.into is not None:
+        return select
+    first = [item for item in select.items if isinstance(item.expression, EndTimeReference)][:1]
+    others = [item for item in select.items if not isinstance(item.expression, EndTimeReference)]
+    return replace(select, items=(*first, *others))
 
 
 def _check_mixture(select: Select) -> None:

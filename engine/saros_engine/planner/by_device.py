@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from saros_engine.analysis.headers import column_name
 from saros_engine.analysis.scope import DeviceScope, names_series, paths_of, require_suffix
 from saros_engine.base.errors import SemanticError
 from saros_engine.catalog.views import BaseSeries
@@ -119,7 +120,7 @@ def _columns(select: Select, scopes: list[DeviceScope]) -> list[_Column]:
             if item.alias is not None and len(expanded) > 1:
                 raise SemanticError(f"alias '{item.alias}' can only be matched with one time series")
             for expression in expanded:
-                name = item.alias or str(expression)
+                name = item.alias or column_name(expression)
                 own.setdefault(name, _Column(name, {})).by_device[scope.device.path] = expression
         if not own and isinstance(item.expression, PathExpression) and not item.expression.has_wildcard:
             name = item.alias or str(item.expression)
@@ -129,7 +130,7 @@ def _columns(select: Select, scopes: list[DeviceScope]) -> list[_Column]:
 
 
 def _cut(columns: list[_Column], select: Select) -> list[_Column]:
-    outputs = [Output(column.name, _NULL) for column in columns]
+    outputs = [Output(column.name, next(iter(column.by_device.values()), _NULL)) for column in columns]
     kept = {id(output) for output in cut_columns(outputs, select)}
     return [column for column, output in zip(columns, outputs, strict=True) if id(output) in kept]
 

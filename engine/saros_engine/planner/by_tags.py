@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from saros_engine.analysis.headers import column_name
 from saros_engine.analysis.scope import Scope, any_part, children_of, names_series, paths_of, rebuilt
 from saros_engine.base.errors import SemanticError
 from saros_engine.catalog.views import BaseSeries
@@ -107,7 +108,7 @@ def _outputs(expression: Expression, alias: str | None, merged: MergedScope) -> 
     found = merged.expand(expression)
     if alias is not None and len(found) > 1:
         raise SemanticError(f"alias '{alias}' can only be matched with one measurement, and there are {len(found)}")
-    return [Output(alias or str(_in_lower_case(one)), one) for one in found]
+    return [Output(alias or column_name(_in_lower_case(one)), one) for one in found]
 
 
 def _in_lower_case(expression: Expression) -> Expression:

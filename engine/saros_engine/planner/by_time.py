@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from saros_engine.analysis.headers import column_name
 from saros_engine.analysis.scope import Scope, names_series, paths_of
 from saros_engine.base.errors import SemanticError
 from saros_engine.catalog.views import BaseSeries
@@ -100,7 +101,7 @@ def _outputs(select: Select, scope: Scope | MergedScope) -> list[Output]:
         expanded = scope.expand(item.expression)
         if item.alias is not None and len(expanded) > 1:
             raise SemanticError(f"alias '{item.alias}' can only be matched with one time series")
-        found += [Output(item.alias or str(expression), expression) for expression in expanded]
+        found += [Output(item.alias or column_name(expression), expression) for expression in expanded]
     return found
 
 

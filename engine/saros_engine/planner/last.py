@@ -1,4 +1,7 @@
-"""SELECT LAST: the latest point of each series, as rows (Time, Timeseries, Value, DataType)."""
+"""SELECT LAST: the latest point of each series, as rows (Time, Timeseries, Value, DataType).
+
+An alias of an item does not rename its series. FILL is accepted, and has nothing to fill.
+"""
 
 from __future__ import annotations
 
@@ -64,13 +67,13 @@ def plan_last(select: Select, context: PlanContext) -> LogicalPlan:
         if not isinstance(item.expression, PathExpression):
             raise SemanticError("Last queries can only be applied on raw time series.")
         for path in scope.find(item.expression):
-            name = item.alias or str(path)
             leaf = _series_of(path, scope, context)
             if leaf is None:
                 if item.expression.has_wildcard:
                     continue
                 raise SemanticError(f"{path} is a view that computes: LAST takes series, and views that are series")
             device, measurement = leaf.device.path, leaf.series.measurement
+            name = str(path)
             items[name, device, measurement] = LastItem(
                 device, measurement, leaf.series.type, leaf.device.aligned, name
             )
@@ -89,7 +92,6 @@ def _check(select: Select) -> None:
     for given, what in (
         (select.group_by is not None or select.levels or select.tag_keys, "GROUP BY"),
         (select.having is not None, "HAVING"),
-        (select.fill is not None, "FILL"),
         (select.align_by_device, "ALIGN BY DEVICE"),
         (select.without_null is not None, "WITHOUT NULL"),
         (select.slimit is not None or select.soffset is not None, "SLIMIT and SOFFSET"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 
+from saros_engine.analysis.headers import column_name
 from saros_engine.base.errors import SemanticError
 from saros_engine.expressions.literal_values import date_of, value_of
 from saros_engine.expressions.time_filter import TimeContext
@@ -14,6 +15,7 @@ from saros_engine.plan.plan import FillKind, FillNode, Filter, Limit, Node, Proj
 from saros_engine.planner.query_core import Output, is_time
 from saros_grammar.syntax.ast import (
     BinaryOperator,
+    EndTimeReference,
     Expression,
     Fill,
     FillMethod,
@@ -56,14 +58,18 @@ def limited(node: Node, limit: Expression | None, offset: Expression | None) -> 
 
 
 def cut_columns(outputs: list[Output], select: Select) -> list[Output]:
-    """With SLIMIT and SOFFSET."""
+    """With SLIMIT and SOFFSET, which do not count `__endTime`."""
     count, offset = row_count(select.slimit, "SLIMIT"), row_count(select.soffset, "SOFFSET") or 0
-    if offset and offset >= len(outputs):
+    if count is None and not offset:
+        return outputs
+    kept = [output for output in outputs if isinstance(output.expression, EndTimeReference)]
+    counted = [output for output in outputs if not isinstance(output.expression, EndTimeReference)]
+    if offset and offset >= len(counted):
         raise SemanticError(
-            f"The value of SOFFSET ({offset}) is equal to or exceeds the number of sequences ({len(outputs)}) that can"
+            f"The value of SOFFSET ({offset}) is equal to or exceeds the number of sequences ({len(counted)}) that can"
             " actually be returned."
         )
-    return outputs[offset:] if count is None else outputs[offset : offset + count]
+    return kept + (counted[offset:] if count is None else counted[offset : offset + count])
 
 
 def filled(node: Node, fill: Fill | None, moment: TimeContext, *, descending: bool, first: int = 0) -> Node:
@@ -127,7 +133,7 @@ def _columns_named(
     text = unquote_name(str(column))
     if text in numbers:
         return [numbers[text]]
-    names = [str(expression) for expression in expand(column)]
+    names = [column_name(expression) for expression in expand(column)]
     if any(name not in numbers for name in names):
         raise SemanticError(
             f"The without null columns don't match the columns queried: {column}. If has alias, please use the alias."

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from saros_engine.analysis.binding import NULL, Columns, bind, is_null, predicate
+from saros_engine.analysis.headers import column_name
 from saros_engine.analysis.scope import Leaf, any_part, children_of, paths_of
 from saros_engine.analysis.sources import Source, column_numbers, joined, source_key, sources_of
 from saros_engine.base.errors import SemanticError
@@ -68,7 +69,7 @@ class Output:
 
 def aliases_of(outputs: Sequence[Output]) -> tuple[str | None, ...]:
     """The names that the statement gave to columns; None where it gave none."""
-    return tuple(None if output.name == str(output.expression) else output.name for output in outputs)
+    return tuple(None if output.name == column_name(output.expression) else output.name for output in outputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +275,7 @@ def _aggregated(body: Body, context: PlanContext) -> Project:
         node, first = _aggregation(calls, body, context, Stage.SINGLE, end_time=end_time)
     results: dict[Expression, Bound] = dict.fromkeys(asked, Constant(None, DataType.BOOLEAN))
     results |= {call: InputColumn(at, node.fields[at].type) for call, at in first.items()}
-    end = InputColumn(0, DataType.TIMESTAMP) if end_time else None
+    end = InputColumn(0, DataType.INT64) if end_time else None
     columns = Columns(context.moment, {}, results, end)
     if body.having is not None:
         node = Filter(node, predicate(body.having, columns), node.fields)
@@ -471,7 +472,7 @@ def _rows(
     child, columns = _filtered(needed, body, context, time, descending=False)
     windows = bare if isinstance(bare, TimeWindows) else windows_of(body.group_by, columns, context.moment)
     bound = tuple(_aggregate_call(call, [bind(argument, columns) for argument in _values(call)]) for call in calls)
-    fields = [Field("__endTime", DataType.TIMESTAMP)] if end_time else []
+    fields = [Field("__endTime", DataType.INT64)] if end_time else []
     results, first = _result_fields(calls, bound, stage)
     numbers = {call: len(fields) + place for call, place in zip(calls, first, strict=True)}
     backwards = body.descending and windows is not None

@@ -8,6 +8,7 @@ Pure: any thread.
 from __future__ import annotations
 
 from saros_engine.analysis.binding import Columns, bind, predicate
+from saros_engine.analysis.headers import column_name
 from saros_engine.analysis.scope import any_part, paths_of
 from saros_engine.plan.plan import Field, Filter, Node, Project, Rows
 from saros_engine.planner.context import LogicalPlan, PlanContext
@@ -34,7 +35,7 @@ def plan_without_from(select: Select, context: PlanContext) -> LogicalPlan:
         _check(select.where)
         node = Filter(node, predicate(select.where, columns), node.fields)
     bound = tuple(bind(item.expression, columns) for item in select.items)
-    names = [item.alias or str(item.expression) for item in select.items]
+    names = [item.alias or column_name(item.expression) for item in select.items]
     fields = tuple(Field(name, one.type) for name, one in zip(names, bound, strict=True))
     return LogicalPlan(fields, False, limited(Project(node, bound, fields), select.limit, select.offset))
 

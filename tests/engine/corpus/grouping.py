@@ -413,7 +413,7 @@ def _ask(corpus: Corpus, window: str, groups: Sequence[Sequence[Row]]) -> None:
     found = [
         [
             g[0]["time"],
-            _moment(g[-1]["time"]),
+            g[-1]["time"],
             aggregate("count", points_of(g, "i")),
             aggregate("sum", points_of(g, "l")),
         ]
@@ -424,7 +424,3 @@ def _ask(corpus: Corpus, window: str, groups: Sequence[Sequence[Row]]) -> None:
     corpus.query(ask, header, found)
     corpus.query(f"{ask} having count(i) > 1", header, [row for row in found if row[2] > 1])
     corpus.query(f"{ask} limit 2 offset 1", header, found[1:3])
-
-
-def _moment(ticks: int) -> str:
-    return f"1970-01-01T00:00:00.{ticks:03}Z"

@@ -505,5 +505,5 @@ def casts() -> Corpus:
     corpus.error(2008, "is not a DOUBLE", f"select cast(t as DOUBLE) from {DEVICE} where time = 3")
     corpus.error(2008, "is not a BOOLEAN", f"select cast(t as BOOLEAN) from {DEVICE}")
     corpus.error(2008, "out of the range of INT32", f"select cast(b * 1000000000000 as INT32) from {DEVICE}")
-    corpus.error(701, "CAST from BOOLEAN to TIMESTAMP", f"select cast(p as TIMESTAMP) from {DEVICE}")
+    corpus.error(701, "CAST from BOOLEAN to DATE", f"select cast(p as DATE) from {DEVICE}")
     return corpus

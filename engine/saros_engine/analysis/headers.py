@@ -1,0 +1,62 @@
+"""Names of result columns, as IoTDB makes them.
+
+    concat(t, 'it''s')       concat(root.a.t, "it's")        a text is in double quotes, and nothing in it is escaped
+    b = TRUE                 root.a.b = true
+    replace(t, 'a', 'b')     REPLACE(root.a.t, 'a', 'b')
+    t IN ('x', 'y')          root.a.t IN (x,y)
+    t LIKE 'a!_' ESCAPE '!'  root.a.t LIKE pattern = 'a!_' escape = '!'
+
+Not SQL: `str` of an expression is. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from saros_engine.analysis.scope import children_of, rebuilt
+from saros_grammar.syntax.ast import Call, Expression, InList, Like, Literal, LiteralKind, PathExpression
+
+
+def column_name(expression: Expression) -> str:
+    """Return the name of the column of an expression without an alias."""
+    return str(_spelled(expression))
+
+
+def _spelled(expression: Expression) -> Expression:
+    """Return the expression with other texts of its literals; only its `str` means anything."""
+    match expression:
+        case PathExpression():  # the usual case, and fast
+            return expression
+        case Literal(LiteralKind.STRING, str(value)):
+            return replace(expression, text=f'"{value}"')
+        case Literal(LiteralKind.BOOLEAN, _, text):
+            return replace(expression, text=text.lower())
+        case Like(operand, Literal(_, str(value)) as pattern, regexp, _, escape):
+            text = f"'{value}'" if regexp else f"pattern = '{value}'"
+            text += "" if escape is None else f" escape = '{escape}'"
+            return replace(expression, operand=_spelled(operand), pattern=replace(pattern, text=text), escape=None)
+        case Call(name, arguments) if name.lower() == "replace":
+            return replace(expression, arguments=tuple(map(_single_quoted, arguments)))
+        case InList(operand, items):
+            return replace(expression, operand=_spelled(operand), items=tuple(map(_unquoted, items)))
+        case _:
+            children = children_of(expression)
+            spelled = [_spelled(child) for child in children]
+            same = all(one is other for one, other in zip(children, spelled, strict=True))
+            return expression if same else rebuilt(expression, spelled)
+
+
+def _single_quoted(argument: Expression) -> Expression:
+    match argument:
+        case Literal(LiteralKind.STRING, str(value)):
+            return replace(argument, text=f"'{value}'")
+        case _:
+            return _spelled(argument)
+
+
+def _unquoted(item: Expression) -> Expression:
+    match item:
+        case Literal(LiteralKind.STRING, str(value)):
+            return replace(item, text=value)
+        case _:
+            return _spelled(item)
