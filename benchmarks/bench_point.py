@@ -1,15 +1,19 @@
-"""Repeated point queries: microseconds each, embedded and through a server on this machine.
+"""Repeated small queries: microseconds and Python calls each, embedded and through a server on this machine.
 
 python benchmarks/bench_point.py
 
 One device of 100,000 rows in a file; one client. The same text; texts that differ in their time; one text with `?`;
-two series filtered by a third; the values of a SELECT that is planned anew each time, for comparison.
+two series filtered by a third; the values of a SELECT that is planned anew each time, for comparison. Then a short
+range, the last value, the newest rows, and aggregates of a short range. Python calls are those of the client's thread:
+embedded, that is the whole query.
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import time
+from itertools import count
 
 import numpy as np
 
@@ -17,7 +21,7 @@ import saros
 from saros_server.server import Server
 from saros_storage.base.clock import SystemClock
 
-ROWS, ROUNDS, WARM = 100_000, 1_500, 100
+ROWS, ROUNDS, WARM, COUNTED = 100_000, 1_500, 100, 100
 CASES = [
     ("the same text", lambda _: ("select s1 from root.g.d1 where time = 77", ())),
     ("other times", lambda i: (f"select s1 from root.g.d1 where time = {i}", ())),
@@ -27,6 +31,16 @@ CASES = [
         lambda i: ("select s1, s2 from root.g.d1 where time >= ? and time < ? and s3 > ?", (i, i + 9, 0.5)),
     ),
     ("planned anew", lambda i: ("select s1 from root.g.d1 where time = ? limit ?", (i, i + 1))),
+    ("short range", lambda i: ("select s1, s2 from root.g.d1 where time >= ? and time < ?", (i, i + 50))),
+    ("last", lambda _: ("select last s1 from root.g.d1", ())),
+    ("newest rows", lambda _: ("select s1 from root.g.d1 order by time desc limit 10", ())),
+    (
+        "aggregates",
+        lambda i: (
+            "select avg(s1), max_value(s2), count(s3) from root.g.d1 where time >= ? and time < ?",
+            (i, i + 500),
+        ),
+    ),
 ]
 
 
@@ -42,10 +56,27 @@ def measured(connection, question):
     return taken[len(taken) // 2] * 1e6, taken[len(taken) * 99 // 100] * 1e6
 
 
+def python_calls(connection, question):
+    """The Python calls of this thread for one statement."""
+    cursor, calls = connection.cursor(), count()
+
+    def profile(_frame, event, _argument):
+        if event == "call":
+            next(calls)
+
+    questions = [question(i) for i in range(COUNTED)]
+    sys.setprofile(profile)
+    for text, values in questions:
+        cursor.execute(text, values).fetchall()
+    sys.setprofile(None)
+    return next(calls) / COUNTED
+
+
 def report(where, connection):
     for name, question in CASES:
         median, slow = measured(connection, question)
-        print(f"{where:<12}{name:<18}{median:>8.0f} us p50{slow:>10.0f} us p99")
+        calls = python_calls(connection, question)
+        print(f"{where:<12}{name:<18}{median:>8.0f} us p50{slow:>10.0f} us p99{calls:>8.0f} calls")
 
 
 def main():
