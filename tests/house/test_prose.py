@@ -34,8 +34,8 @@ MARKERS = tuple(
 )
 #: Sentences with a marker, by room. A rewrite lowers a number; none may rise.
 ALLOWED = {
-    "cluster": 196,
-    "driver": 30,
+    "cluster": 0,
+    "driver": 29,
     "engine": 354,
     "grammar": 50,
     "scheduler": 16,
@@ -88,7 +88,7 @@ def test_no_room_has_more_marked_sentences_than_before() -> None:
 
 #: Classes whose docstring only refers to another one, by room; likewise.
 REFERRING = {
-    "cluster": 25,
+    "cluster": 0,
     "driver": 14,
     "engine": 40,
     "grammar": 0,
