@@ -174,7 +174,7 @@ def test_a_target_is_a_path_or_an_address(target: object) -> None:
         ("root.a.d", ["2024-01-01"], {"x": [1]}, r"not string; np\.array\(times, 'datetime64\[ms\]'\) makes them"),
         ("root.a.d", 1, {"x": [1]}, "times: a sequence with a value for each time is wanted, not one int"),
         ("root.a.d", [1], {1: [1]}, "names of columns are texts, not 1"),
-        (None, [1], {"x": [1]}, "paths of devices .* are texts, not None"),
+        (None, [1], {"x": [1]}, "a device is a path, or a path for each row, not None"),
     ],
 )
 def test_an_insert_that_cannot_be_names_the_column(

@@ -39,6 +39,21 @@ def test_a_cancellation_while_a_statement_is_executed_ends_it(tmp_path: Path) ->
         assert 10 == len(cursor.execute("select n from root.a.d").fetchall())
 
 
+@pytest.mark.parametrize("statement", ["select n from root.a.d", "show devices root.a.**"])
+def test_rows_of_a_cancelled_statement_are_never_taken_for_its_end(statement: str, tmp_path: Path) -> None:
+    with saros.connect(tmp_path, options={"durability": "os"}) as connection:
+        connection.insert("root.a.d", range(10), {"n": range(10)})
+        cursor = connection.execute(statement)
+        cursor.cancel()
+        for _ in range(2):
+            with pytest.raises(saros.OperationalError, match="the client closed the result"):
+                cursor.fetchall()
+        cursor.execute(statement)
+        assert cursor.fetchall()
+        cursor.cancel()
+        assert [] == cursor.fetchall()
+
+
 def test_columns_begin_behind_the_last_row_that_was_fetched(tmp_path: Path) -> None:
     with saros.connect(tmp_path, timestamps="epoch", options={"durability": "os"}) as connection:
         connection.insert("root.a.d", range(10), {"n": range(10)})

@@ -40,7 +40,7 @@ def test_the_layout_that_all_versions_share() -> None:
     assert bytes.fromhex("0c0d0000 0e0f0000 01020304 13 07 0000") == header
     assert (16, 36) == (HEADER_BYTES, PREFIX_BYTES)
     assert [1, 2, 3, 4, 16, 17, 18, 19, 20] == list(Kind)
-    assert list(range(1, 16)) == list(Call)
+    assert list(range(1, 17)) == list(Call)
 
 
 @given(

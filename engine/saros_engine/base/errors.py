@@ -71,6 +71,11 @@ class QueryKilled(EngineError):
 
     code = 715
 
+    @classmethod
+    def by_client(cls) -> QueryKilled:
+        """Return the error of reads from a result that the client has closed."""
+        return cls("the client closed the result")
+
 
 class QueryNotFound(EngineError):
     """No query has this id."""

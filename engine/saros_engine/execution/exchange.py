@@ -179,9 +179,14 @@ class ExchangeBuffer:
         _resolve(waiting)
         return taken, size
 
-    def leave(self) -> None:
-        """The reader wants no more. Idempotent."""
+    def leave(self, cause: BaseException | None = None) -> None:
+        """Drop the blocks that are left: the reader wants no more. Idempotent.
+
+        `cause`: raised by later reads unless all blocks were read before; None: they return None, as at the end.
+        """
         with self._lock:
+            if self._failure is None and not self.drained:
+                self._failure = cause
             self._left = True
             gone = self._clear() + self._at_client
             self._at_client = 0

@@ -206,19 +206,23 @@ class QueryExecution:
 
     def cancel(self, reason: str) -> bool:
         """End the query, if it still runs; its client gets QueryKilled."""
+        return self._abort(QueryKilled(reason))
+
+    def _abort(self, error: QueryKilled) -> bool:
         assert self._scheduler is not None
-        return self._scheduler.abort(self.query, QueryKilled(reason))
+        return self._scheduler.abort(self.query, error)
 
     def close(self) -> None:
         """Close on the client's behalf: end the query and wait until its resources are released. Idempotent.
 
-        A thread that is reading meanwhile gets QueryKilled, not what looks like the regular end of the result.
+        Reads meanwhile and afterwards raise QueryKilled unless all rows were read: nothing looks like the regular end
+        of the result.
         """
         if self._running.locked():
-            self.cancel("the client closed the result")
+            self._abort(QueryKilled.by_client())
             with self._running:
                 pass
-        self._buffers[0].leave()
+        self._buffers[0].leave(QueryKilled.by_client())
 
 
 def _weak_end(execution: QueryExecution) -> Callable[[BaseException], None]:

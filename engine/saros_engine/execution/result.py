@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from saros_engine.base.errors import QueryKilled
 from saros_engine.plan.plan import Field
 from saros_storage.base.block import Block, Column
 from saros_storage.base.types import Scalar
@@ -81,9 +82,12 @@ class FixedRows:
 
     def __init__(self, block: Block) -> None:
         self._block: Block | None = block if block.rows else None
+        self._is_cut = False
 
     def next_block(self) -> Block | None:
         """See `Rows.next_block`."""
+        if self._is_cut:
+            raise QueryKilled.by_client()
         block, self._block = self._block, None
         return block
 
@@ -92,7 +96,8 @@ class FixedRows:
         return True
 
     def close(self) -> None:
-        """See `Rows.close`."""
+        """See `Rows.close`. Reads afterwards raise QueryKilled unless the block was read."""
+        self._is_cut |= self._block is not None
         self._block = None
 
 

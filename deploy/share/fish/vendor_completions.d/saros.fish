@@ -162,6 +162,7 @@ complete -c saros -n '__fish_seen_subcommand_from import' -l columns -r -d 'only
 complete -c saros -n '__fish_seen_subcommand_from import' -l map -r -d 'series name for a column'
 complete -c saros -n '__fish_seen_subcommand_from import' -l type -r -d 'type of a column'
 complete -c saros -n '__fish_seen_subcommand_from import' -l batch-rows -r -d 'rows per batch (default: 50000)'
+complete -c saros -n '__fish_seen_subcommand_from import' -l memory -r -d 'memory to read a Parquet file in, such as 4GiB (default: half of the machine\'s, at least 1GiB)'
 complete -c saros -n '__fish_seen_subcommand_from import' -l resume -d 'resume an interrupted import of the same files'
 complete -c saros -n '__fish_seen_subcommand_from import' -l state -r -d 'where progress is kept'
 complete -c saros -n '__fish_seen_subcommand_from import' -l quiet -d 'no progress bar'
