@@ -1,1 +1,1 @@
-"""Log entries: changes of the schema, deletions, tablets, staged files; and whether they fit the schema."""
+"""Log entries (schema changes, deletions, tablets, staged files), and the check that they fit the schema."""

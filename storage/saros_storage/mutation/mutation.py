@@ -2,10 +2,10 @@
 
     u32 changes | u32 deletions | u32 tablets | u32 loads | items: u32 bytes | u32 depth | content, padded to 8
 
-A change is encoded by `schema.changes`, a deletion is JSON `[[pattern, ...], start, end]`, a load is JSON too (see
-`StagedFile`), and a tablet is a frame (`tablet_codec`), which stays aligned within a mapped log. A tablet's `depth` is
-the number of nodes of its device path that form its database, so that an entry can be decoded without the schema of its
-time. Pure: any thread.
+A change is encoded by `schema.changes`, a deletion as JSON `[[pattern, ...], start, end]`, a load as JSON (see
+`StagedFile`), and a tablet as a frame (`tablet_codec`), which stays aligned within a mapped log. A tablet's `depth` is
+the number of leading nodes of its device path that form its database, so that an entry can be decoded without the
+schema that applied when it was written. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from saros_storage.mutation.tablet_codec import TabletFrame
 from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import SchemaChange, decode_change, encode_change
 
-#: The kind of these entries in the log.
+#: The log's kind number for these entries.
 MUTATION = 1
 _HEAD = struct.Struct("<IIII")
 _ITEM = struct.Struct("<II")
@@ -32,14 +32,14 @@ _PADDING = tuple(bytes(n) for n in range(8))
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """Points in `time` of the series that any of the patterns matches."""
+    """A deletion of the points in `time` of all series that any of the patterns matches."""
 
     patterns: tuple[str, ...]
     time: TimeRange
 
 
 class PlacedTablet(NamedTuple):
-    """A tablet, and how many nodes of its device are its database; `content` is its frame, parsed or not."""
+    """A tablet and the number of leading nodes of its device that form its database. `content`: its frame or bytes."""
 
     depth: int
     content: TabletFrame | bytes | memoryview
@@ -51,18 +51,18 @@ class PlacedTablet(NamedTuple):
 
     @property
     def tablet(self) -> TabletFrame:
-        """The parsed frame. Raises CorruptFile."""
+        """The parsed frame. Raises CorruptFile when it is first parsed."""
         return self.content if isinstance(self.content, TabletFrame) else TabletFrame.of_bytes(self.content)
 
     @property
     def frame(self) -> bytes | memoryview:
-        """The frame's bytes, joined."""
+        """The bytes of the frame, joined."""
         return self.content.frame if isinstance(self.content, TabletFrame) else self.content
 
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """See the module."""
+    """One log entry; its parts are applied in the order of the fields."""
 
     changes: Sequence[SchemaChange] = ()
     deletions: Sequence[Deletion] = ()
@@ -71,7 +71,7 @@ class Mutation:
 
 
 def encode_mutation(mutation: Mutation) -> list[bytes | memoryview]:
-    """The entry's payload, in parts; frames are not copied, nor joined if they are in parts (`TabletFrame.parts`)."""
+    """Encode an entry's payload, in parts. Frames are neither copied nor joined (see `TabletFrame.parts`)."""
     tablets = mutation.tablets
     if len(tablets) == 1 and not mutation.changes and not mutation.deletions and not mutation.loads:
         size, parts = _sized(tablets[0].content)
@@ -89,12 +89,12 @@ def encode_mutation(mutation: Mutation) -> list[bytes | memoryview]:
 
 
 def _sized(content: TabletFrame | bytes | memoryview) -> tuple[int, Sequence[bytes | memoryview]]:
-    """The bytes of an item: how many, and in parts."""
+    """Return the size of an item in bytes, and the item in parts."""
     return (content.size, content.parts) if isinstance(content, TabletFrame) else (len(content), (content,))
 
 
 def decode_mutation(payload: memoryview) -> Mutation:
-    """The inverse; frames are views. Raises CorruptFile."""
+    """Decode a payload; the inverse of `encode_mutation`. Frames are views of it. Raises CorruptFile."""
     try:
         changes, deletions, tablets, loads = _HEAD.unpack_from(payload)
         position = _HEAD.size
@@ -118,7 +118,7 @@ def decode_mutation(payload: memoryview) -> Mutation:
 
 
 def loads_files(payload: memoryview) -> bool:
-    """Whether an entry needs more than the log: staged files. Raises CorruptFile."""
+    """Return whether an entry refers to staged files, so that the log alone cannot replay it. Raises CorruptFile."""
     try:
         return bool(_HEAD.unpack_from(payload)[-1])
     except struct.error as error:
@@ -126,7 +126,7 @@ def loads_files(payload: memoryview) -> bool:
 
 
 def is_one_tablet(start: bytes, size: int) -> bool:
-    """Whether an entry of `size` bytes that begins so is one tablet, which fills it, and nothing else."""
+    """Return whether an entry of `size` bytes with this start consists of one tablet and nothing else."""
     if len(start) < _ONE_TABLET.size:
         return False
     *counts, frame_bytes, _ = _ONE_TABLET.unpack_from(start)

@@ -1,6 +1,6 @@
-"""A file that a LOAD staged for one partition: as its log entry names it, and in its partition's queue.
+"""Files that a LOAD staged for one partition, as named by log entries and as held in a partition's queue.
 
-    staged folder   17.../1.tsfile  1.tsfile.resource    names never given twice; removed when the manifest has the file
+    staged folder   17.../1.tsfile  1.tsfile.resource    names are never reused; removed once the manifest has the file
 
 A `LoadedFile` waits among the frozen MemTables. Meanwhile it is read like a file, with the rank of its place. Values.
 """
@@ -14,7 +14,7 @@ from saros_storage.scan.snapshot import FileSource, Rank
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """`name` is its path within the staging folder; sizes and checksums are the file's and its resource's."""
+    """A staged file: `name` is its path in the staging folder; sizes and checksums cover the file and its resource."""
 
     database: str
     slice: int
@@ -22,38 +22,38 @@ class StagedFile:
     size: int
     crc32: int
     resource_crc32: int
-    #: As it is read where it lies (the rank is still to be given); None: nobody looked yet.
+    #: The file as a source of reads from its staged place, rank still unset; None: it has not been inspected yet.
     known: FileSource | None = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> list[object]:
-        """As JSON takes it."""
+        """Return the file as JSON values."""
         return [self.database, self.slice, self.name, self.size, self.crc32, self.resource_crc32]
 
     @staticmethod
     def from_json(words: list[object]) -> StagedFile:
-        """The inverse. Raises ValueError, TypeError."""
+        """Create a file from JSON values; the inverse of `to_json`. Raises ValueError, TypeError."""
         database, number, name, *sums = words
         size, crc32, resource_crc32 = (int(str(part)) for part in sums)
         return StagedFile(str(database), int(str(number)), str(name), size, crc32, resource_crc32)
 
 
 class LoadedFile:
-    """A staged file that has taken effect: it stands in its partition's queue as a frozen MemTable does."""
+    """A staged file whose LOAD was applied; it takes a place in its partition's queue as a frozen MemTable does."""
 
-    #: What it takes of the MemTables' memory.
+    #: Its share of the memory for MemTables.
     bytes = 0
 
     def __init__(self, rank: Rank, index: int, staged: StagedFile, source: FileSource | None, problem: str) -> None:
         self.rank = rank
-        #: The log index of its LOAD: what it holds back in the log, and up to where the partition is complete with it.
+        #: Log index of its LOAD: the log is kept from here on, and the file completes the partition up to here.
         self.first_index = index
         self.frozen_at = index
         self.staged = staged
-        #: None: the staged file is damaged or gone.
+        #: None: the staged file is damaged or missing.
         self.source = source
-        #: Why it is not there, or empty.
+        #: Why `source` is None; otherwise empty.
         self.problem = problem
 
     def device_names(self) -> list[str]:
-        """Devices it holds something of."""
+        """Return the devices that the file contains."""
         return [] if self.source is None else list(self.source.devices)

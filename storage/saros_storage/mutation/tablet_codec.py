@@ -2,13 +2,12 @@
 
     frame    u32 head bytes | u32 rows | head | u64[columns] shape | times i64[rows] | column | column ...
     head     u16 columns | u8 aligned | u8 0 | u16 device bytes | u16 0 | device | (u8 type | u16 name bytes | name)*
-    shape    bit 0: the column has a mask; the rest: bytes of its text data
-    column   numbers[rows], or text: i32[rows + 1] offsets, then the bytes; then, if so, the mask, a byte a row
+    shape    bit 0: the column has a mask; other bits: size of its text data in bytes
+    column   numbers[rows], or text: i32[rows + 1] offsets, then the bytes; then the mask, if any, one byte per row
 
 Everything is little-endian. The head, the times and every array are padded to 8 bytes, so that the arrays are aligned
-whenever the frame starts at a multiple of 8. The part of a head after the device is the same for all tablets of one
-shape, and is encoded and parsed once. A frame has at most 65,535 columns and 1 GiB, as much as a record of the log may
-hold.
+whenever the frame starts at a multiple of 8. The part of a head after the device is the same for all tablets with the
+same columns, and is encoded and parsed once. A frame has at most 65,535 columns and 1 GiB, the limit of a log record.
 
 The log protects the integrity of the frame with a checksum; only lengths are checked here. Pure: any thread.
 """
@@ -41,15 +40,15 @@ _INT64 = np.dtype(np.int64)
 _INT32 = np.dtype(np.int32)
 _BYTE = np.dtype(np.uint8)
 _BOOL = np.dtype(np.bool_)
-#: Sets of measurements and types whose encoding is kept, for each direction.
+#: Cached sets of measurements and types, per direction (encode, decode).
 _CACHED_SHAPES = 4_096
-#: Columns of a tablet.
+#: Maximum number of columns of a tablet.
 COLUMNS_MAX = 0xFFFF
 
 
 @dataclass(frozen=True, slots=True)
 class FrameHead:
-    """What all frames of one shape share."""
+    """Device, measurements and types of a frame; frames with equal heads may share the value."""
 
     device: str
     measurements: tuple[str, ...]
@@ -58,21 +57,21 @@ class FrameHead:
 
 
 class TabletFrame:
-    """A frame, in parts or joined, and the properties that a write needs.
+    """A frame, in parts or joined, with the properties that a write needs.
 
-    A coordinator leaves the frame in parts, so that its bytes are copied once, into the entry. A MemTable needs them
-    joined.
+    A coordinator leaves the frame in parts, so that its bytes are copied once, into the log entry. A MemTable needs the
+    joined frame.
     """
 
     __slots__ = ("_parts", "head", "ordered", "rows", "size", "span")
 
     def __init__(self, parts: list[bytes | memoryview], size: int, head: FrameHead, times: Int64Array) -> None:
-        """`size`: bytes of all parts. There is at least one row."""
+        """`size`: bytes of all parts together. A frame has at least one row."""
         self._parts = parts
         self.size = size
         self.head = head
         self.rows = len(times)
-        #: True if times rise strictly.
+        #: True if times increase strictly.
         self.ordered = self.rows < 2 or bool((times[1:] > times[:-1]).all())
         first, last = (times[0], times[-1]) if self.ordered else (times.min(), times.max())
         #: First and last time.
@@ -80,31 +79,31 @@ class TabletFrame:
 
     @staticmethod
     def of_bytes(frame: bytes | memoryview) -> TabletFrame:
-        """A joined frame of at least one row. Raises CorruptFile."""
+        """Parse a joined frame of at least one row. Raises CorruptFile."""
         return TabletFrame([frame], len(frame), frame_head(frame), frame_times(frame))
 
     @staticmethod
     def of_tablet(tablet: Tablet) -> TabletFrame:
-        """The frame of a tablet of at least one row, in parts that share its arrays. Raises as `encode_tablet` does."""
+        """Build the frame of a non-empty tablet, in parts that share its arrays. Raises like `encode_tablet`."""
         head = _head_of(tablet)
         parts, size = _encode_parts(tablet, head)
         return TabletFrame(parts, size, _decode_head(head), tablet.times)
 
     @property
     def parts(self) -> Sequence[bytes | memoryview]:
-        """The bytes. The items of a memoryview may be longer than a byte."""
+        """The bytes, in parts. Items of a memoryview may be wider than a byte."""
         return self._parts
 
     @property
     def frame(self) -> bytes | memoryview:
-        """The joined bytes; joined once."""
+        """The bytes in one piece; joined at the first access."""
         if len(self._parts) > 1:
             self._parts = [b"".join(self._parts)]
         return self._parts[0]
 
 
 def encode_tablet(tablet: Tablet) -> bytes:
-    """The frame of a tablet. Raises UserMistake: 2006 for too many columns or bytes, 509 for too long a name."""
+    """Encode a tablet as one frame. Raises UserMistake: 2006 for too many columns or bytes, 509 for too long a name."""
     parts, _ = _encode_parts(tablet, _head_of(tablet))
     return b"".join(parts)
 
@@ -115,7 +114,7 @@ def _head_of(tablet: Tablet) -> bytes:
 
 
 def _encode_parts(tablet: Tablet, head: bytes) -> tuple[list[bytes | memoryview], int]:
-    """The parts of a frame, and how many bytes they are."""
+    """Return the parts of a frame, and their total size in bytes."""
     rows = len(tablet.times)
     shapes = []
     buffers: list[bytes | memoryview] = [_contiguous(tablet.times, _INT64)]
@@ -153,7 +152,7 @@ def _contiguous(array: NumericArray, dtype: np.dtype[np.generic]) -> memoryview:
 
 
 def _add_text(buffers: list[bytes | memoryview], text: TextArray) -> int:
-    """Append offsets (made to start at 0) and data; answers the bytes of the data."""
+    """Append offsets (shifted to start at 0) and data; return the size of the data in bytes."""
     first, last = int(text.offsets[0]), int(text.offsets[-1])
     offsets = text.offsets - np.int32(first) if first else text.offsets
     buffers.append(_contiguous(offsets, _INT32))
@@ -210,7 +209,7 @@ def _decode_series(series: bytes, count: int) -> tuple[tuple[str, ...], tuple[Da
 
 
 def frame_head(frame: bytes | memoryview) -> FrameHead:
-    """Device, measurements and types of a frame."""
+    """Return device, measurements and types of a frame. Raises CorruptFile."""
     size, _ = _sizes(frame)
     return _decode_head(bytes(frame[_SIZES.size : _SIZES.size + size]))
 
@@ -223,7 +222,7 @@ def _sizes(frame: bytes | memoryview) -> tuple[int, int]:
 
 
 def frame_times(frame: bytes | memoryview) -> Int64Array:
-    """The times of a frame: a view."""
+    """Return the times of a frame, as a view. Raises CorruptFile."""
     size, rows = _sizes(frame)
     (count,) = struct.unpack_from("<H", frame, _SIZES.size)
     try:
@@ -233,9 +232,9 @@ def frame_times(frame: bytes | memoryview) -> Int64Array:
 
 
 def frame_matrix(frame: bytes | memoryview) -> NumericArray | None:
-    """The columns of a frame as the rows of one array, a view: shape (columns, rows).
+    """Return the columns of a frame as the rows of one array of shape (columns, rows), a view.
 
-    None if they are not all of one fixed-width type, without nulls and without padding between them.
+    Returns None unless all columns have the same fixed-width type, without nulls and without padding between them.
     """
     types = frame_head(frame).types
     size, rows = _sizes(frame)
@@ -252,7 +251,7 @@ def frame_matrix(frame: bytes | memoryview) -> NumericArray | None:
 
 
 def decode_tablet(frame: bytes | memoryview) -> Tablet:
-    """The tablet of a frame; its arrays are views of it. Raises CorruptFile if lengths disagree."""
+    """Decode a frame into a tablet whose arrays are views of it. Raises CorruptFile if lengths disagree."""
     head = frame_head(frame)
     size, rows = _sizes(frame)
     count = len(head.types)
@@ -279,7 +278,7 @@ def decode_tablet(frame: bytes | memoryview) -> Tablet:
 def _values(
     frame: bytes | memoryview, type_: DataType, rows: int, text_bytes: int, position: int
 ) -> tuple[Values, int]:
-    """A column's values at `position`, and where what follows them starts."""
+    """Return a column's values at `position`, and the position after them."""
     if type_.is_text:
         offsets = np.frombuffer(frame, _INT32, rows + 1, position)
         position += 4 * (rows + 1) + 7 & -8

@@ -1,8 +1,7 @@
 """Check tablets against the schema, and find the database of each.
 
-A tablet may have a type that its series had before a change of type: it was prepared before the change, and is read
-like the data written then. Shapes that passed the check are remembered, so that the next batch of the same shape costs
-only a look-up.
+A tablet may have a former type of its series: it was prepared before the type changed, and is read like the data
+written then. Shapes that passed the check are cached, so that the next batch of the same shape costs one look-up.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from saros_storage.mutation.mutation import PlacedTablet
 from saros_storage.mutation.tablet_codec import FrameHead, TabletFrame, encode_tablet
 from saros_storage.schema import DeviceSchema, SchemaTree
 
-#: Shapes of tablets whose fit is remembered.
+#: Cached shapes that passed the check.
 _FITTING_MAX = 50_000
 
 
 def frames_of(tablets: Sequence[Tablet], *, joined: bool) -> list[TabletFrame]:
-    """Return the frames of the tablets that have rows: joined, to be kept, or in parts, to be copied into an entry.
+    """Return the frames of the non-empty tablets: joined, to be kept, or in parts, to be copied into an entry.
 
     Raises UserMistake 2007 for a time out of range.
     """
@@ -39,18 +38,18 @@ def frames_of(tablets: Sequence[Tablet], *, joined: bool) -> list[TabletFrame]:
 
 
 class TabletValidator:
-    """See the module. Threads may share it: what is remembered is looked up and stored whole."""
+    """A cache of checked tablet shapes. Thread-safe: cache entries are immutable and replaced as a whole."""
 
     def __init__(self) -> None:
-        #: By id of a tablet's shape: the device it was found to fit, the shape, the depth of the database.
+        #: By id of a tablet's shape: the device that it fits, the shape, the depth of the database.
         self._known: dict[int, tuple[DeviceSchema, FrameHead, int]] = {}
 
     def place(self, frames: Sequence[TabletFrame], schema: SchemaTree) -> list[PlacedTablet]:
-        """Frames with their depths. Raises UserMistake as `depth` does."""
+        """Return the frames with their depths. Raises UserMistake like `depth`."""
         return [PlacedTablet(self.depth(frame.head, schema), frame) for frame in frames]
 
     def depth(self, head: FrameHead, schema: SchemaTree) -> int:
-        """How many nodes of the device are its database. Raises UserMistake (508, 511, 507) if it does not fit."""
+        """Return the number of leading nodes that form the device's database. Raises UserMistake (507, 508, 511)."""
         device = schema.device(head.device)
         fits = self._known.get(id(head))
         if fits is None or fits[0] is not device or fits[1] is not head:
@@ -62,7 +61,7 @@ class TabletValidator:
 
 
 def _check(device: DeviceSchema | None, head: FrameHead) -> DeviceSchema:
-    """The device that tablets of this shape go to. Raises UserMistake if they do not fit it."""
+    """Return the device that tablets of this shape belong to. Raises UserMistake if they do not fit it."""
     if device is None:
         raise UserMistake(f"Path [{head.device}] does not exist", code=508)
     if device.aligned != head.aligned:
@@ -74,6 +73,6 @@ def _check(device: DeviceSchema | None, head: FrameHead) -> DeviceSchema:
             raise UserMistake(f"Path [{head.device}.{measurement}] does not exist", code=508)
         if (
             found.type is not type_ and type_ not in found.earlier
-        ):  # what was prepared before its type was changed is taken
+        ):  # tablets prepared before a change of type are accepted
             raise UserMistake(f"{head.device}.{measurement} is {found.type.name}, not {type_.name}", code=507)
     return device

@@ -3,7 +3,7 @@
 partitions        all partitions of a region, and how an entry changes them
 partition         one partition: MemTables, files, tombstones, ranks; which entries its files contain already
 memtable          rows in memory, by device
-flush_files       a MemTable written as files
-partition_files   the files of a partition's folder: opened, or removed if no manifest names them
+flush_files       writes a MemTable as files
+partition_files   the files of a partition's folder: opens them, and removes those that no manifest names
 partition_status  rows of SHOW PARTITIONS and SHOW FILES
 """

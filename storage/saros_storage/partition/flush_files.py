@@ -1,18 +1,18 @@
-"""A frozen MemTable becomes up to two files: rows later than all sequence files of the device, and late rows.
+"""Write a frozen MemTable as up to two files: rows later than all sequence files of their device, and late rows.
 
     device d1, flushed up to 40       rows 35 38 | 41 42 43
                                       unseq/..     seq/..
 
-Series of a device that were written together have the same times, as one array. They are encoded together, as the rows
-of a matrix, since the cost of a call is that of encoding a hundred values.
+Series of a device that were written together share one array of times. They are encoded together, as the rows of a
+matrix, because one call costs as much as encoding a hundred values.
 
 For a series with a deadband, in-order rows are thinned out: only the points that the deadband keeps are written. Late
 rows are all written, since a late row may replace an older value. The last point is always kept, so that the device's
 time span is that of all rows.
 
 Each file and its `.resource` are written under temporary names. `finish` syncs them (those of several MemTables
-together), renames them and syncs the folders. Then the caller names them in the manifest, which is what makes them part
-of the partition. A failure before that leaves only files that a later start removes.
+together), renames them and syncs the folders. Then the caller names them in the manifest, which makes them part of the
+partition. A failure before that leaves only files that the next start removes.
 
 Belongs to the thread that flushes.
 """
@@ -41,36 +41,36 @@ from saros_storage.tsfile.encoding_selection import EncodingChoices
 from saros_storage.tsfile.structure.statistics import of_rows
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 
-#: So many folders are made durable together, not each with those above it.
+#: From this many folders on, sync the folders and their parents in one batch, instead of each with its ancestors.
 _MANY = 8
-#: So many series are encoded together at most: a flush that rests between two steps rests often enough.
+#: Maximum number of series encoded together, so that a throttled flush, which pauses between steps, pauses often.
 _TOGETHER_MAX = 64
 
-#: (device, measurement, type) -> how the series is stored.
+#: (device, measurement, type) -> encoding and compressor of the series.
 Storing = Callable[[str, str, DataType], tuple[Encoding, Compressor]]
-#: (device, measurement, type) -> the deadband of a series, where points that are dropped uncover no older ones.
+#: (device, measurement, type) -> deadband of the series; None also where dropping points would uncover older ones.
 Thinning = Callable[[str, str, DataType], Deadband | None]
 
 
 @dataclass(frozen=True, slots=True)
 class _Alike:
-    """A series that may be encoded together with others, and how it is stored."""
+    """A series that may be encoded together with others, and its declared encoding and compressor."""
 
     series: SeriesData
-    #: As declared, and as the page is written.
+    #: The declared encoding; `written` is the one that the page is written with.
     encoding: Encoding
     compressor: Compressor
     written: Encoding
 
     def goes_with(self, other: _Alike) -> bool:
-        """Whether both are rows of one matrix."""
+        """Return whether both series can be rows of one matrix."""
         mine, others = self.series, other.series
         return mine.times is others.times and mine.column.type is others.column.type and self.written is other.written
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A file that is not in the manifest yet; `path` is what it is called when it is finished."""
+    """A file that is not in the manifest yet; `path` is its name once it is finished."""
 
     entry: FileEntry
     path: str
@@ -78,7 +78,7 @@ class WrittenFile:
 
 
 class FileFlush:
-    """Writes one MemTable; made for one use."""
+    """Writer of one MemTable, for one use."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class FileFlush:
         choices: EncodingChoices,
         checkpoint: Callable[[], None],
     ) -> None:
-        """`checkpoint` is called between two steps, and may rest."""
+        """`checkpoint` is called between two steps; it may block to throttle the flush."""
         self._disk = disk
         self._folder = folder
         self._storing = storing
@@ -105,14 +105,14 @@ class FileFlush:
         self._thinning = thinning
         self._choices = choices
         self._checkpoint = checkpoint
-        #: The times of the series written last, and their parts: sequence, first row, row behind the last, times.
+        #: Times of the last written series, and their parts: sequence, first row, row after the last, times.
         self._times: Int64Array | None = None
         self._parts: list[tuple[bool, int, int, Int64Array]] = []
-        #: By kind (True: sequence): the open file and its writer.
+        #: Path, open file and its writer by kind (True: sequence).
         self._open: dict[bool, tuple[str, File, TsFileWriter]] = {}
 
     def run(self, memtable: MemTableSnapshot) -> list[WrittenFile]:
-        """Write all that is in the MemTable, to be finished. Raises OSError; then what was begun is removed."""
+        """Write the whole MemTable; call `finish` afterwards. Raises OSError, after removing the files begun."""
         written: list[WrittenFile] = []
         try:
             for device, content in memtable.contents():
@@ -165,7 +165,7 @@ class FileFlush:
         self._checkpoint()
 
     def _add_alike(self, device: str, alike: Sequence[_Alike]) -> None:
-        """Add series of the same times, type and encoding, those whose values do not allow TS_2DIFF one by one."""
+        """Add series with the same times, type and encoding; those whose values do not allow TS_2DIFF one by one."""
         times, type_, written = alike[0].series.times, alike[0].series.column.type, alike[0].written
         for sequence, first, stop, part in self._parts_of(device, times):
             writer = self._writer(sequence)
@@ -182,7 +182,10 @@ class FileFlush:
         self._checkpoint()
 
     def _parts_of(self, device: str, times: Int64Array) -> list[tuple[bool, int, int, Int64Array]]:
-        """See `_split`; most series of a device have the same times, as one array. The writer notices, too."""
+        """Return the parts of `_split` with their times, cached for the next series with the same array of times.
+
+        The writer recognizes a repeated array of times, too.
+        """
         if times is not self._times:
             self._times = times
             self._parts = [(*part, times[part[1] : part[2]]) for part in self._split(device, times)]
@@ -199,7 +202,7 @@ class FileFlush:
             self._writer(sequence).write_aligned(device, data.times[first:stop], columns)
 
     def _split(self, device: str, times: Int64Array) -> list[tuple[bool, int, int]]:
-        """(sequence, first row, row behind the last): late rows apart from the others; empty parts left out."""
+        """Return the non-empty parts as (sequence, first row, row after the last): late rows first, then the others."""
         last = self._flushed.get(device)
         late = 0 if last is None else int(np.searchsorted(times, last, "right"))
         parts = [(False, 0, late), (True, late, len(times))]
@@ -235,7 +238,7 @@ class FileFlush:
 
 
 def finish(disk: Disk, written: Sequence[WrittenFile]) -> None:
-    """Make files durable and give them their names. Raises OSError; then they are removed as far as possible."""
+    """Make files durable under their final names. Raises OSError, after removing them as far as possible."""
     names = [file.path + suffix for file in written for suffix in (RESOURCE, "")]
     kinds = sorted({os.path.dirname(name) for name in names})
     try:
@@ -246,7 +249,7 @@ def finish(disk: Disk, written: Sequence[WrittenFile]) -> None:
             for kind in kinds:
                 disk.make_folder(kind)
             disk.sync_all(kinds)
-        else:  # what is above a partition's folder becomes durable with its manifest
+        else:  # the ancestors of a partition's folder become durable with its manifest
             disk.sync_all(sorted({*kinds, *map(os.path.dirname, kinds)}))
     except OSError:
         remove(disk, [file.path for file in written])
@@ -254,7 +257,7 @@ def finish(disk: Disk, written: Sequence[WrittenFile]) -> None:
 
 
 def remove(disk: Disk, paths: Iterable[str]) -> None:
-    """Do away with files, finished or not."""
+    """Remove files, finished or not, with their resources."""
     for path in paths:
         for suffix in (RESOURCE, ""):
             disk.remove(path + suffix + TEMPORARY)

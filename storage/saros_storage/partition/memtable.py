@@ -1,18 +1,18 @@
-"""The MemTable: the part of a partition that was written and is not in a file yet.
+"""The MemTable: the rows of a partition that were written and are not in a file yet.
 
     device - run {s1, s2}   chunk (log index 5), chunk (7), chunk (9) ...     one chunk per tablet, in order of arrival
            - run {s3}       chunk (8) ...                                     a run: tablets with the same measurements
 
-A write only appends the tablet's frame; its arrays are not touched until somebody reads or flushes. Then the run is
-concatenated, sorted by time (stable, so that arrival order decides between equal times) and de-duplicated per column:
-the last value that is not null wins. The result is cached until the run grows.
+A write only appends the tablet's frame; its arrays are not touched until a read or flush. Then the run is concatenated,
+sorted by time (stable, so that arrival order decides between equal times) and de-duplicated per column: the last value
+that is not null wins. The result is cached until the run grows.
 
 A series has one type in a MemTable; a tablet with another type goes to the next MemTable (`takes`).
 
 A snapshot is the pair (devices, index): it does not include chunks of a higher log index. A deletion never changes what
 a snapshot sees: it replaces the table of devices by a new one, with new runs for the devices that it affects.
 
-One thread writes at a time (under the store's lock); any thread reads without a lock: lists only grow, and tables are
+One thread at a time writes (under the store's lock); any thread reads without a lock: lists only grow, and tables are
 replaced, never changed.
 """
 
@@ -41,12 +41,12 @@ from saros_storage.scan.reading import ScanRequest, TimeRange, TimestampsDiffer
 from saros_storage.scan.snapshot import DeviceSpan, Rank
 from saros_storage.scan.type_conversion import is_newer, read_as, reads_as, value_read_as
 
-#: What a chunk costs beside its frame, roughly: objects, and arrays once it is read.
+#: Approximate cost of a chunk in addition to its frame: objects, and arrays once it is read.
 _CHUNK_OVERHEAD_BYTES = 400
 
 
 class Chunk:
-    """One tablet's rows of this partition."""
+    """The rows of one tablet that belong to this partition."""
 
     __slots__ = ("_frame", "_tablet", "end", "index", "ordered", "start")
 
@@ -60,12 +60,12 @@ class Chunk:
         #: First and last time.
         self.start = span.start
         self.end = span.end
-        #: True if times rise strictly.
+        #: True if times increase strictly.
         self.ordered = ordered
 
     @property
     def tablet(self) -> Tablet:
-        """The rows, decoded when first asked for."""
+        """The rows, decoded at the first access."""
         tablet = self._tablet
         if tablet is None:
             assert self._frame is not None
@@ -74,7 +74,7 @@ class Chunk:
 
     @property
     def times(self) -> Int64Array:
-        """The rows' times; the rest is not decoded for it."""
+        """The times of the rows, without decoding the columns."""
         if self._tablet is not None:
             return self._tablet.times
         assert self._frame is not None
@@ -87,21 +87,21 @@ class Chunk:
 
     @property
     def matrix(self) -> NumericArray | None:
-        """See `frame_matrix`; None if the rows have no frame."""
+        """All columns as one array (see `frame_matrix`), or None; also None if the rows have no frame."""
         return None if self._frame is None else frame_matrix(self._frame)
 
 
 class _Sorted:
-    """A run's first `count` chunks in order of time. Immutable but for the cache of columns."""
+    """The first `count` chunks of a run, sorted by time. Immutable except for the cache of columns."""
 
     def __init__(self, chunks: Sequence[Chunk]) -> None:
         self.chunks = chunks
         self.count = len(chunks)
         times = _concat([c.times for c in chunks])
         rising = all(c.ordered for c in chunks) and all(a.end < b.start for a, b in pairwise(chunks))
-        #: Positions in arrival order, by time; None: they are in order already.
+        #: Positions in arrival order, sorted by time; None: the rows are already in order.
         self.order: Int64Array | None = None
-        #: First and last position of each time's rows, in sorted order; None: no time repeats.
+        #: First and last position of the rows of each distinct time, in sorted order; None: no time repeats.
         self.groups: tuple[Int64Array, Int64Array] | None = None
         if not rising:
             self.order = np.argsort(times, kind="stable")
@@ -109,21 +109,21 @@ class _Sorted:
             self.groups = _groups(times)
             if self.groups is not None:
                 times = times[self.groups[1]]
-        #: Times, rising strictly.
+        #: Distinct times, strictly increasing.
         self.times = times
         self._columns: dict[str, Column] = {}
-        #: Of each chunk, the place of each measurement's column; None until a column is made.
+        #: Position of each measurement's column, per chunk; None until the first column is built.
         self._places: list[Mapping[str, int]] | None = None
 
     def column(self, measurement: str, type_: DataType) -> Column:
-        """The column over `times`; null where the run has no value."""
+        """Return the column for `times`; null where the run has no value."""
         found = self._columns.get(measurement)
         if found is None:
             found = self._columns[measurement] = self._make(measurement, type_)
         return found
 
     def fill(self) -> None:
-        """Make all columns at once, as a flush wants them, where the chunks are alike and that is quicker."""
+        """Build all columns at once for a flush, if the chunks are alike and have a matrix; otherwise do nothing."""
         shape = self.chunks[0].shape
         if shape is None or any(c.shape != shape for c in self.chunks):
             return
@@ -151,7 +151,7 @@ class _Sorted:
 
 
 def _places(tablets: Sequence[Tablet]) -> list[Mapping[str, int]]:
-    """Of each tablet, the place of each measurement's column; equal neighbours share a mapping."""
+    """Return each tablet's column positions by measurement; neighbours with equal measurements share a mapping."""
     made: list[Mapping[str, int]] = []
     known: tuple[str, ...] | None = None
     for tablet in tablets:
@@ -164,7 +164,7 @@ def _places(tablets: Sequence[Tablet]) -> list[Mapping[str, int]]:
 
 
 def _groups(times: Int64Array) -> tuple[Int64Array, Int64Array] | None:
-    """Bounds (inclusive) of the runs of equal times, or None if no time repeats."""
+    """Return the inclusive bounds of the runs of equal times, or None if no time repeats."""
     differs = times[1:] != times[:-1]
     if differs.all():
         return None
@@ -174,7 +174,7 @@ def _groups(times: Int64Array) -> tuple[Int64Array, Int64Array] | None:
 
 
 def _last_values(column: Column, first: Int64Array, last: Int64Array) -> Column:
-    """Of each group of rows the last value that is not null; null if all are."""
+    """Return the last non-null value of each group of rows; null if all values of the group are."""
     if column.valid is None:
         return column.take(last)
     places = np.where(column.valid, np.arange(len(column)), -1)
@@ -189,13 +189,13 @@ def _concat(arrays: Sequence[Int64Array]) -> Int64Array:
 
 
 class _Run:
-    """Chunks that a reader takes together: of a non-aligned device those with the same measurements, else all."""
+    """Chunks that are read together: those with the same measurements; of an aligned device, all chunks."""
 
     __slots__ = ("_latest", "_sorted", "chunks", "indexes")
 
     def __init__(self) -> None:
         self.chunks: list[Chunk] = []
-        #: Log indexes of `chunks`, for finding a snapshot's part; grows after `chunks`.
+        #: Log indexes of `chunks`, to find the part of a snapshot; appended after `chunks`.
         self.indexes: list[int] = []
         self._sorted: _Sorted | None = None
         self._latest: LatestRows | None = None
@@ -205,7 +205,7 @@ class _Run:
         self.indexes.append(chunk.index)
 
     def sorted(self, index: int) -> _Sorted | None:
-        """The part up to a log index in order of time; None if there is none."""
+        """Return the part up to a log index, sorted by time; None if it is empty."""
         count = bisect_right(self.indexes, index)
         if count == 0:
             return None
@@ -218,7 +218,7 @@ class _Run:
         return kept
 
     def latest(self, index: int) -> Mapping[str, LatestValue]:
-        """The latest values of the part up to a log index."""
+        """Return the latest values of the part up to a log index."""
         count = bisect_right(self.indexes, index)
         kept = self._latest
         if kept is not None and kept.count == count:
@@ -231,7 +231,7 @@ class _Run:
 
 
 class _Device:
-    """A device's runs."""
+    """The runs of a device, and the types of its series."""
 
     __slots__ = ("_last", "_runs_of", "_shapes", "aligned", "end", "runs", "start", "types")
 
@@ -239,18 +239,18 @@ class _Device:
         self.aligned = aligned
         #: By set of measurements; an aligned device has one run, under ().
         self.runs: dict[tuple[str, ...], _Run] = {}
-        #: Of a device that is not aligned, those of each measurement, the older first.
+        #: Runs of each measurement of a non-aligned device, oldest first.
         self._runs_of: dict[str, tuple[_Run, ...]] = {}
         self.types: dict[str, DataType] = {}
-        #: Sets of measurements whose types are in `types`, with these.
+        #: Sets of measurements whose types are in `types`, with these types.
         self._shapes: dict[tuple[str, ...], tuple[DataType, ...]] = {}
-        #: The set and types that came last: the same ones, as a rule, as the next.
+        #: The last set of measurements and types: usually the next tablet has the same.
         self._last: tuple[tuple[str, ...], tuple[DataType, ...]] = ((), ())
         self.start = TIME_MAX
         self.end = TIME_MIN
 
     def takes(self, measurements: tuple[str, ...], types: tuple[DataType, ...]) -> bool:
-        """Whether it has none of these series with another type."""
+        """Return whether no series of the tablet is present with another type."""
         if measurements is self._last[0] and types is self._last[1]:
             return True
         known = self._shapes.get(measurements)
@@ -274,7 +274,7 @@ class _Device:
         self.end = max(self.end, chunk.end)
 
     def series(self, measurement: str, index: int) -> tuple[Int64Array, Column] | None:
-        """Points of one series of a non-aligned device, without nulls."""
+        """Return the points of one series of a non-aligned device, without nulls; None if there are no points."""
         type_ = self.types.get(measurement)
         if type_ is None:
             return None
@@ -291,7 +291,7 @@ class _Device:
         return (times, column) if len(times) else None
 
     def latest(self, index: int) -> Mapping[str, LatestValue]:
-        """The latest value of each series."""
+        """Return the latest value of each series."""
         runs = list(self.runs.values())
         if len(runs) == 1:
             return runs[0].latest(index)
@@ -303,7 +303,7 @@ class _Device:
         return found
 
     def fill(self, index: int) -> None:
-        """Make the columns of all runs, of a device whose series are each in one of them; see `_Sorted.fill`."""
+        """Build the columns of all runs (see `_Sorted.fill`), if each series of the device is in only one run."""
         if sum(map(len, self.runs)) == len(self.types):
             for run in self.runs.values():
                 part = run.sorted(index)
@@ -311,14 +311,14 @@ class _Device:
                     part.fill()
 
     def rows(self, index: int) -> _Sorted | None:
-        """All rows of an aligned device."""
+        """Return all rows of an aligned device, or None."""
         run = self.runs.get(())
         return None if run is None else run.sorted(index)
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesData:
-    """What a MemTable holds of one series of a non-aligned device: sorted, without nulls, never empty."""
+    """The content of a MemTable for one series of a non-aligned device: sorted, without nulls, never empty."""
 
     measurement: str
     times: Int64Array
@@ -327,7 +327,7 @@ class SeriesData:
 
 @dataclass(frozen=True, slots=True)
 class AlignedData:
-    """What a MemTable holds of an aligned device: each row has at least one value; never empty."""
+    """The content of a MemTable for an aligned device: each row has at least one value; never empty."""
 
     times: Int64Array
     measurements: tuple[str, ...]
@@ -335,13 +335,13 @@ class AlignedData:
 
 
 class MemTable:
-    """See the module. `rank` is that of the files it will become."""
+    """Rows in memory by device. `rank` is the rank of the files that it will become."""
 
     def __init__(self, rank: Rank, first_index: int) -> None:
         self.rank = rank
-        #: Log index of the first write into it: what its existence holds back in the log.
+        #: Log index of its first write: the log must be kept from here on.
         self.first_index = first_index
-        #: Log index up to which it is complete, once it is frozen.
+        #: Once frozen: the log index up to which it is complete.
         self.frozen_at: int | None = None
         self.bytes = 0
         self.rows = 0
@@ -350,21 +350,21 @@ class MemTable:
 
     @property
     def empty(self) -> bool:
-        """True if it holds no chunk."""
+        """True if it contains no chunk."""
         return not self._devices
 
     def takes(self, head: FrameHead) -> bool:
-        """Whether a tablet of this shape may go in: none of its series is here with another type."""
+        """Return whether a tablet of this shape fits: none of its series is present with another type."""
         device = self._devices.get(head.device)
         return device is None or device.takes(head.measurements, head.types)
 
     def write(self, batch: TabletFrame, index: int) -> None:
-        """Append a tablet that it `takes`, all of whose rows belong here, by its frame."""
+        """Append the frame of a tablet that `takes` accepts and whose rows all belong to this partition."""
         chunk = Chunk(index, batch.frame, None, batch.span, batch.ordered)
         self._add(batch.head, chunk, len(batch.frame), batch.rows)
 
     def write_rows(self, head: FrameHead, rows: Tablet, index: int, span: DeviceSpan, *, ordered: bool) -> None:
-        """Append rows whose arrays the MemTable may keep (a part of a tablet that crosses partitions)."""
+        """Append rows whose arrays the MemTable may keep (the part of a tablet that crosses partitions)."""
         size = rows.times.nbytes + sum(c.nbytes for c in rows.columns)
         self._add(head, Chunk(index, None, rows, span, ordered), size, rows.rows)
 
@@ -380,21 +380,21 @@ class MemTable:
         self.rows += rows
 
     def freeze(self, index: int) -> None:
-        """Allow no further write: it contains all of its partition's entries up to `index`."""
+        """Forbid further writes: it contains all entries of its partition up to `index`."""
         assert self.frozen_at is None
         self.frozen_at = index
 
     def snapshot(self) -> MemTableSnapshot:
-        """What it holds now; see `snapshot.MemorySource`."""
+        """Return its current content as a `snapshot.MemorySource`."""
         return MemTableSnapshot(self.rank, self._devices, self._last_index)
 
     @property
     def last_index(self) -> int:
-        """Log index of the last write into it."""
+        """Log index of its last write."""
         return self._last_index
 
     def device_names(self) -> list[str]:
-        """The devices that have rows in it."""
+        """Return the devices that have rows in it."""
         return list(self._devices)
 
     def delete(self, matches: Callable[[str, str], bool], devices: Iterable[str], time: TimeRange) -> None:
@@ -411,7 +411,7 @@ class MemTable:
 
 
 def _without(device: _Device, measurements: set[str], time: TimeRange) -> _Device | None:
-    """The device without those series' points in `time`; itself if it has none, None if nothing is left."""
+    """Return the device without the points of these series in `time`: itself if unaffected, None if nothing is left."""
     if not measurements or not time.touches(device.start, device.end):
         return device
     left = _Device(aligned=device.aligned)
@@ -433,7 +433,7 @@ def _without(device: _Device, measurements: set[str], time: TimeRange) -> _Devic
 
 
 def _tablet_without(tablet: Tablet, measurements: set[str], time: TimeRange) -> Tablet | None:
-    """The tablet without those points; None if no value is left."""
+    """Return the tablet without these points; None if no value is left."""
     keep: BoolArray = (tablet.times < time.start) | (tablet.times >= time.end)
     names, columns = [], []
     for name, column in zip(tablet.measurements, tablet.columns, strict=True):
@@ -449,7 +449,7 @@ def _tablet_without(tablet: Tablet, measurements: set[str], time: TimeRange) -> 
 
 
 class MemTableSnapshot:
-    """A MemTable as it was at one moment. Implements `snapshot.MemorySource`."""
+    """The content of a MemTable at one moment. Implements `snapshot.MemorySource`."""
 
     __slots__ = ("_devices", "_index", "rank")
 
@@ -459,12 +459,12 @@ class MemTableSnapshot:
         self._index = index
 
     def span(self, device: str) -> DeviceSpan | None:
-        """See `MemorySource.span`; rows written since may widen it."""
+        """Return the time span of a device; see `MemorySource.span`. Later writes may widen it."""
         found = self._devices.get(device)
         return None if found is None else DeviceSpan(found.start, found.end)
 
     def latest(self, request: ScanRequest) -> list[tuple[int, Scalar] | None]:
-        """See `MemorySource.latest`."""
+        """Return the latest points; see `MemorySource.latest`."""
         device = self._devices.get(request.device)
         if device is None or device.aligned != request.aligned:
             return [None] * len(request.measurements)
@@ -479,7 +479,7 @@ class MemTableSnapshot:
         return found
 
     def newer(self, request: ScanRequest) -> Mapping[str, DataType]:
-        """See `MemorySource.newer`."""
+        """Return series with a newer type; see `MemorySource.newer`."""
         device = self._devices.get(request.device)
         if device is None:
             return {}
@@ -488,7 +488,7 @@ class MemTableSnapshot:
         return {name: own[name] for name, asked in pairs if name in own and is_newer(own[name], asked)}
 
     def read(self, request: ScanRequest) -> Block | None:
-        """See `MemorySource.read`."""
+        """Return the requested rows; see `MemorySource.read`."""
         device = self._devices.get(request.device)
         if device is None or not request.time.touches(device.start, device.end):
             return None
@@ -511,7 +511,7 @@ class MemTableSnapshot:
         return found[0], (read_as(found[1], request.types[0]),)
 
     def _in_step(self, device: _Device, request: ScanRequest) -> tuple[Int64Array, tuple[Column, ...]] | None:
-        """Several series that have the same times, or none of which is here. Raises TimestampsDiffer for others."""
+        """Return series that have the same times, or None if all are absent. Raises TimestampsDiffer otherwise."""
         found = [device.series(measurement, self._index) for measurement in request.measurements]
         known = [one for one in found if one is not None]
         if not known:
@@ -537,7 +537,7 @@ class MemTableSnapshot:
         return rows.times, tuple(columns)
 
     def contents(self) -> Iterator[tuple[str, AlignedData | list[SeriesData]]]:
-        """All that is there, device by device: what a flush writes."""
+        """Yield the content device by device, sorted, for a flush."""
         for name, device in sorted(self._devices.items()):
             if device.aligned:
                 data = self._all_rows(device)

@@ -1,16 +1,16 @@
-"""A partition: one database's data in one slice of time, as a list of files, MemTables and tombstones.
+"""A partition: the data of one database in one slice of time, as a list of files, MemTables and tombstones.
 
     write ─▶ active MemTable ── freeze ─▶ immutable ... ── flushed ─▶ files in the manifest
 
-Versions only increase: a MemTable takes the next version when it is made, and its files keep it. A deletion removes
-rows from the active MemTable at once, and adds a tombstone that ranks below the active MemTable and above everything
-else.
+Versions only increase: a MemTable takes the next version when it is created, and its files keep it. A deletion removes
+rows from the active MemTable immediately, and adds a tombstone that ranks below the active MemTable and above
+everything else.
 
     rank      1      2      3        4         5
-              file   file   memtable(flushing) active        tombstone of now: rank 4
+              file   file   memtable(flushing) active        new tombstone: rank 4
 
-A loaded file stands among the frozen MemTables until the manifest names it; the MemTable that was active before it is
-frozen.
+A loaded file takes a place among the frozen MemTables until the manifest names it; the MemTable that was active before
+it is frozen.
 
 A partition that moves here from another region starts with the data that is still read there (`underlay`), which ranks
 below everything that is written here. When all of its files have arrived, they replace the underlay in one step
@@ -34,21 +34,21 @@ from saros_storage.scan.activity import Activity
 from saros_storage.scan.reading import TimeRange
 from saros_storage.scan.snapshot import FileSource, MemorySource, PartitionSnapshot, Rank, Tombstone
 
-#: Versions of a generation begin here, times it: so no two files of a partition get one name, wherever they were made.
+#: Versions of generation g start at g * _VERSIONS, so that file names of a partition never clash, wherever it was.
 _VERSIONS = 1 << 32
 Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """The former content of a moved partition: files (linked here) and their entries, tombstones, files set aside."""
+    """The content that a moved partition had before: files (linked here) with entries, tombstones, damaged files."""
 
     files: Sequence[tuple[FileEntry, FileSource]]
     tombstones: tuple[Tombstone, ...] = ()
     set_aside: tuple[tuple[str, str], ...] = ()
 
     def added_to(self, manifest: Manifest, tombstones: Iterable[Tombstone]) -> Manifest:
-        """The manifest with the arrived content added; `tombstones` are those of the live partition."""
+        """Return the manifest with the arrived content added; `tombstones` are those of the live partition."""
         grown = manifest.with_files(tuple(entry for entry, _ in self.files), manifest.flushed)
         return replace(
             grown,
@@ -59,7 +59,7 @@ class Arrived:
 
 
 class Partition:
-    """See the module."""
+    """The state of one partition: manifest, files, MemTables and tombstones."""
 
     def __init__(self, key: Key, folder: str, manifest: Manifest, files: Iterable[FileSource] = ()) -> None:
         #: Database and slice.
@@ -67,19 +67,19 @@ class Partition:
         self.folder = folder
         self.manifest = manifest
         self.activity = Activity()
-        #: By rank, lowest first.
+        #: Lowest rank first.
         self.files = _by_rank(files)
         self.active: MemTable | None = None
         #: Frozen MemTables that are not in files yet, and loaded files among them, oldest first.
         self.immutable: list[MemTable | LoadedFile] = []
         self.tombstones = manifest.tombstones
-        #: First and last log index of deletions that the manifest does not have.
+        #: First and last log index of deletions that the manifest does not contain.
         self.unsaved: tuple[int, int] | None = None
-        #: What the partition holds elsewhere, until its files are here.
+        #: The partition's data in another region, until its files have arrived here.
         self.underlay: MemorySource | None = None
-        #: True once the database is deleted: nothing more is to be written for it.
+        #: True once the database is deleted: nothing more may be written for it.
         self.dropped = False
-        #: True if the manifest is on the disk.
+        #: True if the manifest is on disk.
         self.saved = bool(manifest.files or manifest.flushed)
         #: Last time of each device in sequence files.
         self.last_flushed: dict[str, int] = {}
@@ -99,11 +99,11 @@ class Partition:
     # ------------------------------------------------------------------ writing
 
     def wants(self, index: int) -> bool:
-        """Whether an entry applies: not if the files have it, nor if it is older than the partition (or its return)."""
+        """Return whether to apply an entry: the files do not contain it, and it is not older than the partition."""
         return self.manifest.flushed < index >= self.manifest.created
 
     def memtable(self, index: int) -> MemTable:
-        """The active MemTable, created for the entry at `index` if needed; the caller writes into it."""
+        """Return the active MemTable to write into, created for the entry at `index` if needed."""
         if self.active is None:
             self._version += 1
             self.active = MemTable(self._rank(self._version), index)
@@ -114,7 +114,7 @@ class Partition:
         return Rank(self.manifest.generation, version)
 
     def freeze(self, index: int) -> MemTable | None:
-        """Make the active MemTable immutable; it contains all entries up to `index`. None if there is none."""
+        """Make the active MemTable, complete up to `index`, immutable and return it; None without one."""
         memtable = self.active
         if memtable is not None:
             memtable.freeze(index)
@@ -124,7 +124,7 @@ class Partition:
         return memtable
 
     def load(self, staged: StagedFile, source: FileSource | None, problem: str, index: int) -> None:
-        """Add a loaded file: it outranks everything here, and everything later outranks it."""
+        """Add a loaded file: it outranks everything present, and everything later outranks it."""
         self.freeze(index - 1)
         self._version += 1
         rank = self._rank(self._version)
@@ -144,7 +144,7 @@ class Partition:
                 self._snapshot = None
 
     def _has_below(self, pattern: str, time: TimeRange) -> bool:
-        """Whether a file or an immutable MemTable may hold such points."""
+        """Return whether a file or an immutable MemTable may contain such points."""
         if self.underlay is not None or any(may_hold(file, pattern, time) for file in self.files):
             return True
         return any(reaches(pattern, device) for memtable in self.immutable for device in memtable.device_names())
@@ -178,7 +178,7 @@ class Partition:
     def compacted(
         self, manifest: Manifest, gone: Collection[str], added: Iterable[FileSource], needless: Collection[Tombstone]
     ) -> None:
-        """Adopt a manifest in which the files with the given paths are merged into others."""
+        """Adopt a manifest in which the files at the paths `gone` are merged into `added`."""
         added = tuple(added)
         self.manifest = manifest
         left = (f for f in self.files if f.path not in gone)
@@ -189,17 +189,17 @@ class Partition:
         self._changed()
 
     def _changed(self) -> None:
-        """Note a change of anything but the active MemTable."""
+        """Invalidate the snapshot after a change to anything but the active MemTable."""
         self._snapshot = None
         self._basis = object()
 
     def begin_with(self, underlay: MemorySource) -> None:
-        """Read older data at its former place until it arrives."""
+        """Read older data from its former place until it arrives."""
         self.underlay = underlay
         self._snapshot = None
 
     def arrive(self, arrived: Arrived) -> None:
-        """The data from elsewhere has arrived, and the manifest on disk says so."""
+        """Adopt the arrived data, which the manifest on disk already contains."""
         self.manifest = arrived.added_to(self.manifest, self.manifest.tombstones)
         self.tombstones = tuple(sorted({*self.tombstones, *arrived.tombstones}, key=lambda t: t.rank))
         self.underlay = None
@@ -210,14 +210,14 @@ class Partition:
         self._snapshot = None
 
     def set_aside(self, manifest: Manifest, path: str) -> None:
-        """Adopt a manifest that has one file less."""
+        """Adopt a manifest from which the file at `path` was removed."""
         self.manifest = manifest
         self.files = tuple(f for f in self.files if f.path != path)
         self._changed()
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of its data is here."""
+        """True if all data of the partition is here."""
         return self.underlay is None and self.manifest.arrived >= self.manifest.generation
 
     @property
@@ -235,13 +235,13 @@ class Partition:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of all MemTables."""
+        """Size of all MemTables in bytes."""
         return sum(m.bytes for m in self.immutable) + (self.active.bytes if self.active else 0)
 
     # ------------------------------------------------------------------ reading
 
     def snapshot(self) -> PartitionSnapshot | None:
-        """What a reader sees now; None if the partition is empty. The same object as long as nothing changes."""
+        """Return a snapshot for readers; None if the partition is empty. The same object as long as nothing changes."""
         index = -1 if self.active is None else self.active.last_index
         if self._snapshot is None or self._snapshot_index != index:
             memtables: list[MemorySource] = [m.snapshot() for m in self.immutable if isinstance(m, MemTable)]
@@ -267,5 +267,5 @@ class Partition:
 
 
 def _by_rank(files: Iterable[FileSource]) -> tuple[FileSource, ...]:
-    """Lowest first; of one flush the sequence file first."""
+    """Sort files by rank, lowest first; of one flush, the sequence file first."""
     return tuple(sorted(files, key=lambda f: (f.rank, not f.sequence)))

@@ -1,11 +1,11 @@
-"""A partition's folder: opening it, and replacing its manifest.
+"""A partition's folder: open it, and replace its manifest.
 
-    <slice>/MANIFEST    seq/ unseq/  live files, each with its .resource    corrupt/  what was set aside
+    <slice>/MANIFEST    seq/ unseq/  live files, each with its .resource    corrupt/  damaged files, set aside
 
-A file in `seq/` or `unseq/` that the manifest does not name was never part of the partition (it comes from a flush that
-did not finish, whose rows are in the log), and is removed. A live file that is missing, unreadable or of another size
-is set aside: it leaves the manifest, which records the reason. The manifest is made durable before anything that it
-makes obsolete is removed, be it a file or a part of the log.
+A file in `seq/` or `unseq/` that the manifest does not name was never part of the partition: it comes from a flush that
+did not finish, whose rows are in the log. It is removed. A live file that is missing, unreadable or of another size is
+set aside: it leaves the manifest, which records the reason. The manifest is made durable before anything that it makes
+obsolete, file or log, is removed.
 
 Called when the store opens, and by the flushing thread.
 """
@@ -35,12 +35,12 @@ from saros_storage.scan.snapshot import DeviceSpan, FileSource
 
 
 def file_path(folder: str, entry: FileEntry) -> str:
-    """Where a live file lies."""
+    """Return the path of a live file."""
     return os.path.join(folder, kind_folder(sequence=entry.sequence), entry.name)
 
 
 def open_partition(disk: Disk, folder: str, number: int, report: Report) -> Partition | None:
-    """The partition of slice `number`, or None if it has no manifest. Raises CorruptFile if that is damaged."""
+    """Open the partition of slice `number`; None if it has no manifest. Raises CorruptFile if that is damaged."""
     path = os.path.join(folder, MANIFEST)
     if not disk.exists(path):
         return None
@@ -64,7 +64,7 @@ def open_partition(disk: Disk, folder: str, number: int, report: Report) -> Part
 
 
 def open_file(disk: Disk, path: str, entry: FileEntry, report: Report, resource: str | None = None) -> FileSource:
-    """A live file of a partition, with its resource (beside it, by default). Raises CorruptFile, UnsupportedFile."""
+    """Open a live file and its resource (by default the one next to it). Raises CorruptFile, UnsupportedFile."""
     if not disk.exists(path):
         raise CorruptFile(path, 0, "the file is missing")
     size = disk.size(path)
@@ -77,7 +77,7 @@ def open_file(disk: Disk, path: str, entry: FileEntry, report: Report, resource:
 
 
 def _devices(disk: Disk, resource: str, entry: FileEntry, access: LazyFile) -> dict[str, DeviceSpan]:
-    """From the `.resource`, or from the file itself where that one is no help."""
+    """Return the devices from the `.resource`, or from the file itself if that is missing or damaged."""
     if disk.exists(resource):
         data = disk.map(resource)
         if zlib.crc32(data) == entry.resource_crc32:
@@ -97,13 +97,13 @@ def _remove_strangers(disk: Disk, folder: str, manifest: Manifest) -> None:
 
 
 def save_manifest(disk: Disk, folder: str, manifest: Manifest) -> None:
-    """Replace the manifest, durably."""
+    """Replace the manifest durably."""
     disk.make_folder(folder)
     write_durably(disk, os.path.join(folder, MANIFEST), encode_manifest(manifest))
 
 
 def save_manifests(disk: Disk, manifests: Mapping[str, Manifest]) -> None:
-    """Replace manifests, given by their partitions' folders, durably; if it fails, some. Folders that lack are made."""
+    """Replace manifests, by partition folder, durably; create missing folders. A failure may leave some replaced."""
     databases = sorted({os.path.dirname(folder) for folder in manifests})
     for database in databases:
         disk.make_folder(database)
@@ -114,7 +114,7 @@ def save_manifests(disk: Disk, manifests: Mapping[str, Manifest]) -> None:
 
 
 def move_aside(disk: Disk, folder: str, path: str) -> None:
-    """Put a damaged file, if it is there, and its resource into `corrupt/`."""
+    """Move a damaged file and its resource, as far as they exist, to `corrupt/`."""
     target = os.path.join(folder, CORRUPT_FOLDER)
     disk.make_folder(target)
     for source in (path, path + RESOURCE):

@@ -1,4 +1,4 @@
-"""What SHOW PARTITIONS, FILES and DISK_USAGE report: the current files of a partition. Values."""
+"""Rows of SHOW PARTITIONS, FILES and DISK_USAGE: the current files of a partition. Values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from saros_storage.scan.snapshot import FileSource
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
-    """A live file; first and last time are of all its devices. `staged`: loaded, and not in the manifest yet."""
+    """A live file; `start` and `end` cover all its devices. `staged`: loaded, and not in the manifest yet."""
 
     name: str
     sequence: bool
@@ -27,7 +27,7 @@ class FileStatus:
 class PartitionStatus:
     """A partition: its times are [start, end), sizes in bytes. `set_aside`: name and reason of damaged files.
 
-    `region` is the one that it lies in: 1 where there is only one.
+    `region` is the region that contains it: 1 where there is only one.
     """
 
     database: str
@@ -42,12 +42,12 @@ class PartitionStatus:
 
     @property
     def bytes(self) -> int:
-        """Of all files."""
+        """Size of all files."""
         return sum(file.bytes for file in self.files)
 
 
 def status_of(partition: Partition, interval: int) -> PartitionStatus:
-    """As it is now; under the region's lock."""
+    """Return the current status; call under the region's lock."""
     database, number = partition.key
     files = [_file(file.path.rpartition("/")[2], file) for file in partition.files]
     staged = [(loaded, loaded.source) for loaded in partition.loaded]

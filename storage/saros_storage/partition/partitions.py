@@ -1,10 +1,10 @@
 """All partitions of a store, and how a log entry changes them: in the same way when written and when replayed.
 
     entry 7: schema changes, deletions, tablets  ->  schema tree, tombstones, MemTables        in this order
-             loaded files                        ->  after it, by whoever has the disk (`load`)
+             loaded files                        ->  afterwards, by the caller, which has the disk (`load`)
 
-A partition skips an entry that its files already contain (`flushed`), and an entry from before the partition was made.
-So a replay may start anywhere before the first entry that some partition still needs.
+A partition skips an entry that its files already contain (`flushed`), and an entry from before the partition was
+created. So a replay may start anywhere before the first entry that some partition still needs.
 
 Pure: does no I/O. Belongs to the store, under its lock.
 """
@@ -29,7 +29,7 @@ from saros_storage.schema import DeleteDatabase, SchemaTree
 
 
 class Partitions:
-    """See the module; `folder_of(database, slice)` returns the folder of a new partition."""
+    """The partitions by database and slice. `folder_of(database, slice)` returns the folder of a new partition."""
 
     def __init__(
         self, interval: int, schema: SchemaTree, schema_index: int, folder_of: Callable[[str, int], str]
@@ -39,11 +39,11 @@ class Partitions:
         self._by_database: dict[str, dict[int, Partition]] = {}
         self._views: dict[str, tuple[PartitionSnapshot, ...]] | None = None
         self.schema = schema
-        #: Entries up to here are in `schema`.
+        #: Log index up to which `schema` contains the entries.
         self.schema_index = schema_index
-        #: The last entry that took effect; while a log is replayed, the one that is reached again.
+        #: The last applied entry; during a replay, the one that the replay has reached.
         self.applied = schema_index
-        #: Bytes of all MemTables, frozen ones too.
+        #: Size of all MemTables in bytes, including frozen ones.
         self.memory_bytes = 0
         self._touched: dict[int, Partition] = {}
 
@@ -52,11 +52,11 @@ class Partitions:
             yield from slices.values()
 
     def of_database(self, database: str) -> list[Partition]:
-        """A database's partitions."""
+        """Return the partitions of a database."""
         return list(self._by_database.get(database, {}).values())
 
     def counts(self) -> list[tuple[str, int]]:
-        """Databases that have partitions, and how many."""
+        """Return each database that has partitions, and their number."""
         return [(database, len(slices)) for database, slices in self._by_database.items() if slices]
 
     def add(self, partition: Partition) -> None:
@@ -66,17 +66,17 @@ class Partitions:
         self.applied = max(self.applied, partition.manifest.flushed)
 
     def changed(self) -> None:
-        """Some partition's files, MemTables or tombstones changed: the next view shows it."""
+        """Invalidate the views after a change to some partition's files, MemTables or tombstones."""
         self._views = None
 
     def take_touched(self) -> list[Partition]:
-        """Partitions that were written to since the last call."""
+        """Return the partitions written to since the last call."""
         touched = list(self._touched.values())
         self._touched.clear()
         return touched
 
     def views(self) -> dict[str, tuple[PartitionSnapshot, ...]]:
-        """What can be read now, by database, in order of slices."""
+        """Return snapshots of all readable partitions, by database, in order of slices."""
         if self._views is None:
             views = {}
             for database, slices in self._by_database.items():
@@ -88,7 +88,7 @@ class Partitions:
     # ------------------------------------------------------------------ entries
 
     def apply(self, index: int, mutation: Mutation, spared: Chosen) -> list[Partition]:
-        """Apply an entry; returns the partitions that it dropped. It removes nothing from those that are `spared`."""
+        """Apply an entry and return the partitions that it dropped. Partitions chosen by `spared` lose no data."""
         dropped = []
         for change in mutation.changes:
             if isinstance(change, DeleteDatabase):
@@ -106,9 +106,9 @@ class Partitions:
         return dropped
 
     def begin_with(self, database: str, number: int, generation: int, index: int, underlay: MemorySource) -> None:
-        """A partition moves here at entry `index`; until its files arrive, older data is read at its former place.
+        """Move a partition here at entry `index`; until its files arrive, older data is read at its former place.
 
-        One that was made since, behind a drop of its database, has nothing elsewhere.
+        Has no effect on a partition that was created later, after a drop of its database: it has no data elsewhere.
         """
         slices = self._by_database.setdefault(database, {})
         partition = slices.get(number)
@@ -120,7 +120,7 @@ class Partitions:
             self.changed()
 
     def release(self, chosen: Chosen, index: int) -> list[Partition]:
-        """Remove the chosen partitions, which moved away at entry `index`. Those that came back since stay."""
+        """Remove the chosen partitions, which moved away at entry `index`, except those that have come back since."""
         found = [p for p in self if p.manifest.created < index and chosen(*p.key)]
         for partition in found:
             self._remove(partition)
@@ -181,7 +181,7 @@ class Partitions:
             self.memory_bytes += memtable.bytes
 
     def load(self, index: int, staged: StagedFile, open_staged: Callable[[StagedFile], FileSource]) -> Partition | None:
-        """Add a loaded file of the applied entry `index`. Its partition, or None if that has the file already."""
+        """Add a loaded file of the applied entry `index`. Return its partition, or None if it already has the file."""
         partition = self._partition_for(staged.database, staged.slice, index)
         if partition is None:
             return None
@@ -195,18 +195,18 @@ class Partitions:
         return partition
 
     def _memtable(self, database: str, number: int, index: int, head: FrameHead, rows: int) -> MemTable | None:
-        """The MemTable for an entry's rows; None if the partition has them already, or was made after the entry."""
+        """Return the MemTable for an entry's rows; None if the partition contains them or was created later."""
         partition = self._partition_for(database, number, index)
         if partition is None:
             return None
         self._touched[id(partition)] = partition
         partition.activity.written += rows * len(head.measurements)
         if partition.active is not None and not partition.active.takes(head):
-            partition.freeze(index - 1)  # of a series whose type was changed meanwhile
+            partition.freeze(index - 1)  # the type of a series has changed since its last write
         return partition.memtable(index)
 
     def _partition_for(self, database: str, number: int, index: int) -> Partition | None:
-        """The partition, created if needed; None if it skips the entry."""
+        """Return the partition, created if needed; None if it skips the entry."""
         slices = self._by_database.setdefault(database, {})
         partition = slices.get(number)
         if partition is None:

@@ -1,12 +1,12 @@
-"""The rest of a schema, beside databases and series, by kind and key: templates, where they are set, and the like.
+"""The catalogue: schema entries other than databases and series, by kind and key, such as templates and their uses.
 
     ("template", "t1")         {"aligned": false, "columns": [...]}
     ("template on", "root.a")  "t1"
 
-The catalogue does not interpret the texts. Each entry has a number, and of several entries for one key the one with the
+The catalogue does not interpret the texts. Each entry has a number; of several entries for one key, the one with the
 highest number counts, as for TTL rules. So replicas that receive entries in different orders end up with the same ones.
-A removed entry is kept without a text, for its number. Between equal numbers (from two writers who did not know of each
-other) the text that sorts last counts.
+The number of a removed entry is kept, without a text. If two writers that did not know of each other chose the same
+number, the text that sorts last counts.
 
 An immutable value.
 """
@@ -18,55 +18,55 @@ from dataclasses import dataclass, field
 
 from saros_storage.base.errors import UserMistake
 
-#: Keys that have or had an entry: the whole catalogue is copied with every change.
+#: Keys that have or had an entry. Bounded because every change copies the whole catalogue.
 ENTRIES_MAX = 10_000
-#: Characters of one entry.
+#: Characters of one entry's text.
 TEXT_MAX = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`text` None: it was taken back."""
+    """A numbered version of an entry; a `text` of None marks a removed one."""
 
     number: int
     text: str | None
 
     @property
     def order(self) -> tuple[int, bool, str]:
-        """The higher one counts."""
+        """Sort key: of two versions of an entry, the greater one counts."""
         return self.number, self.text is not None, self.text or ""
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """See the module."""
+    """The entries by kind and key, including removed ones."""
 
     by_key: Mapping[tuple[str, str], Entry] = field(default_factory=dict)
 
     def get(self, kind: str, key: str) -> str | None:
-        """The text of an entry; None if there is none."""
+        """Return the text of an entry, or None if it does not exist."""
         entry = self.by_key.get((kind, key))
         return None if entry is None else entry.text
 
     def all_of(self, kind: str) -> list[tuple[str, str]]:
-        """Keys and texts of a kind, in order of keys."""
+        """Return keys and texts of all entries of a kind, sorted by key."""
         found = [(k, entry.text) for (of, k), entry in self.by_key.items() if of == kind and entry.text is not None]
         return sorted(found)
 
     def number(self, kind: str, key: str) -> int:
-        """That of the key's entry; 0 if it never had one."""
+        """Return the number of the key's entry; 0 if it never had one."""
         entry = self.by_key.get((kind, key))
         return 0 if entry is None else entry.number
 
     def check(self, kind: str, key: str, text: str | None) -> None:
-        """Raise UserMistake 507 if there is no room for it."""
+        """Raise UserMistake 507 if the text is too long or the catalogue is full."""
         if text is not None and len(text) > TEXT_MAX:
             raise UserMistake(f"{kind} {key} takes {len(text)} characters: at most {TEXT_MAX} are kept", code=507)
         if (kind, key) not in self.by_key and len(self.by_key) >= ENTRIES_MAX:
             raise UserMistake(f"there are or were {ENTRIES_MAX} {kind}s and the like: no more are kept", code=507)
 
     def with_entry(self, kind: str, key: str, entry: Entry) -> Catalogue:
-        """With an entry more, unless a newer one is known."""
+        """Return the catalogue with this entry, or `self` if it has a newer version of it."""
         known = self.by_key.get((kind, key))
         if known is not None and known.order > entry.order:
             return self

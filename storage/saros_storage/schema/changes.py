@@ -1,8 +1,8 @@
-"""Changes of the schema: what is checked, logged and applied; and their bytes in the log.
+"""Schema changes, which are checked, logged and applied, and their encoding in the log.
 
 A change contains everything that its effect depends on, so applying the same changes in the same order gives the same
-tree. Its bytes are UTF-8 JSON: `["CreateDatabase", "root.a"]`; changes are rare, and people read logs. Pure: any
-thread.
+tree. It is encoded as UTF-8 JSON, such as `["CreateDatabase", "root.a"]`, since changes are rare and people read logs.
+Pure: any thread.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from saros_storage.base.identity_cache import cached_by_identity
 from saros_storage.base.types import Compressor, DataType, Encoding
 from saros_storage.schema.model import Deadband, SeriesSchema
 
-#: Sets of series, such as those of one kind of machine, that are encoded and decoded once for all their devices.
+#: Cached sets of series: devices of one kind often have equal sets, which are then encoded and decoded once.
 _SERIES_SETS_MAX = 4_096
-#: Words of a series that has only a measurement, type, encoding and compressor.
+#: Items of a series that has only a measurement, type, encoding and compressor.
 _PLAIN_WORDS = 4
 
 
@@ -32,32 +32,32 @@ class CreateDatabase:
 
 @dataclass(frozen=True, slots=True)
 class DeleteDatabase:
-    """Forget the database and all below it."""
+    """Delete the database and everything below it."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class CreateSeries:
-    """Add series to a device, making it (aligned or not) if need be."""
+    """Add series to a device, creating the device (aligned or not) if it does not exist."""
 
     device: str
     aligned: bool
     series: tuple[SeriesSchema, ...]
-    #: Nobody asked for them, a write needs them: whoever agrees on the change may leave out what is there by then.
+    #: True for implicit changes needed by a write: series that exist when the change is agreed on may be left out.
     if_missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteSeries:
-    """Forget the series that the pattern matches, and devices that are left without any."""
+    """Delete the series that the pattern matches, and devices that have no series left."""
 
     pattern: str
 
 
 @dataclass(frozen=True, slots=True)
 class AlterSeries:
-    """Give a series another alias, other tags and attributes (all three as they shall be)."""
+    """Replace the alias, tags and attributes of a series (all three)."""
 
     device: str
     measurement: str
@@ -68,7 +68,7 @@ class AlterSeries:
 
 @dataclass(frozen=True, slots=True)
 class AlterType:
-    """Give a series another type and encoding; see `type_conversion`."""
+    """Change the type and encoding of a series; see `scan.type_conversion`."""
 
     device: str
     measurement: str
@@ -78,7 +78,7 @@ class AlterType:
 
 @dataclass(frozen=True, slots=True)
 class AlterStorage:
-    """Store series of a device otherwise from now on; None: as they are."""
+    """Change the encoding or compressor of series of a device for data written from now on; None: unchanged."""
 
     device: str
     measurements: tuple[str, ...]
@@ -88,17 +88,17 @@ class AlterStorage:
 
 @dataclass(frozen=True, slots=True)
 class SetTtl:
-    """Points of the devices that the pattern means live so long; see `ttl_rules`. None: for ever."""
+    """Set the time to live of the devices that the pattern covers; see `ttl_rules`. None: unlimited."""
 
     pattern: str
     milliseconds: int | None
-    #: Above that of the rule that it replaces.
+    #: Greater than the number of the rule that it replaces.
     number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class UnsetTtl:
-    """Take the pattern's rule back."""
+    """Remove the rule of the pattern."""
 
     pattern: str
     number: int = 0
@@ -106,12 +106,12 @@ class UnsetTtl:
 
 @dataclass(frozen=True, slots=True)
 class SetEntry:
-    """An entry of the catalogue; `text` None takes it back."""
+    """Set an entry of the catalogue, or remove it if `text` is None."""
 
     kind: str
     key: str
     text: str | None
-    #: Above that of the entry that it replaces.
+    #: Greater than the number of the entry that it replaces.
     number: int = 0
 
 
@@ -127,14 +127,14 @@ SchemaChange = (
     | UnsetTtl
     | SetEntry
 )
-#: Changes of series of one device.
+#: Changes to the series of one device.
 OF_ONE_DEVICE = (CreateSeries, AlterSeries, AlterType, AlterStorage)
-#: Changes that all groups of a cluster know of.
+#: Changes that every group of a cluster applies.
 OF_ALL_GROUPS = (SetTtl, UnsetTtl, SetEntry)
 
 
 def encode_change(change: SchemaChange) -> bytes:
-    """The change's bytes in the log."""
+    """Encode a change for the log."""
     words: list[object] = [type(change).__name__]
     if isinstance(change, CreateDatabase | DeleteDatabase):
         words.append(change.path)
@@ -159,7 +159,7 @@ def encode_change(change: SchemaChange) -> bytes:
 
 
 def decode_change(data: bytes) -> SchemaChange:
-    """The inverse; raises CorruptFile if the bytes are none of ours."""
+    """Decode a change; the inverse of `encode_change`. Raises CorruptFile if the bytes are not a schema change."""
     try:
         name, *words = json.loads(data)
         if name == "CreateDatabase":
@@ -216,7 +216,7 @@ def _series_to_json(s: SeriesSchema) -> list[object]:
 
 
 def _all_series_of(words: Sequence[Sequence[object]]) -> tuple[SeriesSchema, ...]:
-    """Decode the series of a change; devices that have the same ones share them."""
+    """Decode the series of a change; devices with equal series share the result."""
     if all(len(one) == _PLAIN_WORDS for one in words):
         return _plain_series_of(tuple(map(tuple, words)))
     return tuple(map(_series_of, words))

@@ -20,18 +20,18 @@ from saros_storage.encoding import encodings_for
 
 @dataclass(frozen=True, slots=True)
 class Deadband:
-    """Which points of a series are worth a place in a file: see `kernels.deadband`. Times in the database's unit."""
+    """Limits that decide which points of a series are stored; see `kernels.deadband`. Times in the database's unit."""
 
     deviation: float
-    #: Points at most so far behind a stored one are dropped.
+    #: Points at most this long after the last stored point are dropped.
     shortest: int = 0
-    #: One that is so far behind it, or further, is stored.
+    #: Points at least this long after the last stored point are stored.
     longest: int = TIME_MAX
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesSchema:
-    """One series of a device. `encoding` is what was declared; `stored_encoding` says what is written."""
+    """One series of a device. `encoding` is the declared one; `stored_encoding` returns the one that files use."""
 
     measurement: str
     type: DataType
@@ -40,16 +40,16 @@ class SeriesSchema:
     alias: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     attributes: Mapping[str, str] = field(default_factory=dict)
-    #: Decimals to which values are rounded when they are written; None: they stay as they are.
+    #: Decimals to which values are rounded when they are written; None: values are not rounded.
     decimals: int | None = None
     deadband: Deadband | None = None
-    #: Types that it had before, each once: points of then are stored so.
+    #: Previous types, without duplicates: points written while they applied are stored with them.
     earlier: tuple[DataType, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceSchema:
-    """A device and its series by measurement; a change makes a new value, so a reader may keep one."""
+    """A device and its series by measurement. Immutable: a change creates a new value, so readers may keep one."""
 
     path: str
     database: str
@@ -57,7 +57,7 @@ class DeviceSchema:
     series: Mapping[str, SeriesSchema]
 
     def find(self, name: str) -> SeriesSchema | None:
-        """The series of this measurement name or alias."""
+        """Return the series with this measurement name or alias, or None."""
         found = self.series.get(name)
         if found is None:
             found = next((s for s in self.series.values() if s.alias == name), None)
@@ -76,7 +76,7 @@ _INTEGERS = {
 }
 _FLOATS = _INTEGERS - {Encoding.ZIGZAG}
 _TEXTS = {Encoding.PLAIN, Encoding.DICTIONARY}
-#: What IoTDB lets one declare.
+#: Encodings that a series may declare, as in IoTDB.
 LEGAL_ENCODINGS: dict[DataType, frozenset[Encoding]] = {
     DataType.BOOLEAN: frozenset({Encoding.PLAIN, Encoding.RLE}),
     DataType.INT32: frozenset(_INTEGERS),
@@ -92,15 +92,16 @@ LEGAL_ENCODINGS: dict[DataType, frozenset[Encoding]] = {
 
 
 def stored_encoding(type_: DataType, declared: Encoding) -> Encoding:
-    """What is written for a declared encoding: that one, or the type's default where Saros does not write it.
+    """Return the encoding that files use for a declared one: the type's default if Saros does not write the declared.
 
-    So it is for encodings that lose digits (RLE and TS_2DIFF of floats) or on which Apache's two readers differ.
+    Saros does not write encodings that lose digits (RLE and TS_2DIFF of floats), or that Apache's two readers decode
+    differently.
     """
     return declared if declared in encodings_for(type_) else DEFAULT_ENCODING[type_]
 
 
 def retyped(series: SeriesSchema, type_: DataType, encoding: Encoding) -> SeriesSchema:
-    """The series with another type. What belongs to numbers, or to floats, goes where it is none any more."""
+    """Return the series with another type, without the properties that this type does not support."""
     earlier = tuple(t for t in dict.fromkeys((*series.earlier, series.type)) if t is not type_)
     return replace(
         series,
@@ -113,13 +114,13 @@ def retyped(series: SeriesSchema, type_: DataType, encoding: Encoding) -> Series
 
 
 def encoding_as(series: SeriesSchema, type_: DataType) -> Encoding:
-    """How a series that is given another type is declared: as it was, unless that was, or does not fit, the default."""
+    """Return the encoding of a series after a change of type: its own if legal and not the default, or the default."""
     is_default = series.encoding is DEFAULT_ENCODING[series.type]
     return series.encoding if not is_default and series.encoding in LEGAL_ENCODINGS[type_] else DEFAULT_ENCODING[type_]
 
 
 def check_deadband(name: str, series: SeriesSchema, *, aligned: bool) -> None:
-    """Raise UserMistake 701 if the series cannot have the deadband that it has."""
+    """Raise UserMistake 701 if the series has a deadband but cannot have one."""
     if series.deadband is None:
         return
     if series.type not in NUMERIC_TYPES:

@@ -4,15 +4,15 @@
                    └ line2 ─ pump7 {temperature}
 
 A change is checked as a whole (if `check` raises, nothing has changed), logged by the store, then applied. Databases do
-not nest. A series is a leaf: nothing lies below it. Names and aliases of one device are unique, except that an alias
-may equal the name of its own series.
+not nest. A series is a leaf: it has no children. Names and aliases of one device are unique, except that an alias may
+equal the name of its own series.
 
-One thread changes the tree at a time (under the store's lock). Readers need no lock: a device is one dictionary look-up
-that returns an immutable value, and a walk copies the children that it passes. `version` grows with every change; plan
-caches and sessions compare it.
+One thread at a time changes the tree (under the store's lock). Readers need no lock: looking up a device is one
+dictionary access that returns an immutable value, and a walk copies the children that it visits. `version` grows with
+every change; plan caches and sessions compare it.
 
 Series below a node `_saros` are the node's own records. Their devices are found by path only: no pattern matches them,
-so they are neither shown nor read nor counted, and only dropping their database removes them.
+so they are not shown, read or counted, and only deleting their database removes them.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ from saros_storage.schema.model import LEGAL_ENCODINGS, DeviceSchema, SeriesSche
 from saros_storage.schema.ttl_rules import TtlRule, TtlRules
 
 State = frozenset[int]
-#: Internal series lie below a node of this name.
+#: The name of the node below which internal series are stored.
 INTERNAL_NODE = "_saros"
-#: Sets of series, such as those of one kind of machine, that are checked and indexed once for all their devices.
+#: Cached sets of series: devices of one kind often have equal sets, which are then checked and indexed once.
 _SERIES_SETS_MAX = 4_096
 
 
@@ -65,18 +65,18 @@ _NO_CHILDREN: Mapping[str, _Node] = MappingProxyType({})
 
 
 class _Node:
-    """An inner node; `device` if it is one."""
+    """A node of the tree, which may be a database or a device (`device` is not None)."""
 
     __slots__ = ("children", "database", "device")
 
     def __init__(self) -> None:
-        #: Replaced by `make_child`: most nodes are devices without children.
+        #: Replaced with a dictionary by `make_child`: most nodes are devices without children.
         self.children: Mapping[str, _Node] = _NO_CHILDREN
         self.database = False
         self.device: DeviceSchema | None = None
 
     def make_child(self, name: str) -> _Node:
-        """Return the child of this name, made if it is missing."""
+        """Return the child with this name; create it if it is missing."""
         child = self.children.get(name)
         if child is None:
             child = _Node()
@@ -97,13 +97,13 @@ class _Node:
 
 
 class SchemaTree:
-    """See the module."""
+    """The databases, devices and series of a node or group, with TTL rules and catalogue."""
 
     def __init__(self) -> None:
         self.version = 0
-        #: How long points live; replaced as a whole.
+        #: The TTL rules; an immutable value, replaced as a whole.
         self.ttl = TtlRules()
-        #: Templates and the like; replaced as a whole.
+        #: Templates and similar entries; an immutable value, replaced as a whole.
         self.catalogue = Catalogue()
         self._root = _Node()
         self._devices: dict[str, DeviceSchema] = {}
@@ -111,18 +111,18 @@ class SchemaTree:
         self._internal: set[str] = set()
         self._databases: dict[str, None] = {}
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ look-up
 
     def databases(self) -> list[str]:
-        """All databases, sorted."""
+        """Return all databases, sorted."""
         return sorted(self._databases)
 
     def is_database(self, path: str) -> bool:
-        """Whether the path is a database."""
+        """Return whether the path is a database."""
         return path in self._databases
 
     def database_of(self, path: str) -> str | None:
-        """The database that a path lies in (or is)."""
+        """Return the database that contains the path, or is the path, or None."""
         nodes = split_path(path)
         for count in range(2, len(nodes) + 1):
             prefix = join_nodes(nodes[:count])
@@ -136,19 +136,19 @@ class SchemaTree:
         return len(self._devices) - len(self._internal)
 
     def device(self, path: str) -> DeviceSchema | None:
-        """A device by its canonical path."""
+        """Return the device with this canonical path, or None."""
         return self._devices.get(path)
 
     def match_databases(self, pattern: PathPattern) -> list[str]:
-        """Databases that the pattern matches, in path order."""
+        """Return the databases that the pattern matches, in path order."""
         return [p for p in self.databases() if pattern.matches(split_path(p))]
 
     def match_devices(self, pattern: PathPattern) -> list[DeviceSchema]:
-        """Devices that the pattern matches, in path order."""
+        """Return the devices that the pattern matches, in path order."""
         return [n.device for _, n, state in self._walk(pattern) if n.device is not None and pattern.accepts(state)]
 
     def match_series(self, pattern: PathPattern) -> list[tuple[DeviceSchema, SeriesSchema]]:
-        """Series whose path (by name or alias) the pattern matches, in path order."""
+        """Return the series whose path (by name or alias) the pattern matches, in path order."""
         found = []
         for _, node, state in self._walk(pattern):
             device = node.device
@@ -162,15 +162,15 @@ class SchemaTree:
         return found
 
     def child_paths(self, pattern: PathPattern) -> list[str]:
-        """Paths one level below those that the pattern matches (`**` included), sorted."""
+        """Return the paths one level below those that the pattern matches (`**` included), sorted."""
         return sorted({join_nodes((*nodes, child)) for nodes, child in self._children(pattern)})
 
     def child_nodes(self, pattern: PathPattern) -> list[str]:
-        """Last nodes of `child_paths`, sorted."""
+        """Return the last nodes of `child_paths`, sorted."""
         return sorted({child for _, child in self._children(pattern)})
 
     def nodes_at_level(self, pattern: PathPattern, level: int) -> list[str]:
-        """Prefixes of `level` + 1 nodes of all paths that match the pattern, sorted."""
+        """Return the prefixes of `level` + 1 nodes of all paths that match the pattern, sorted."""
         found = set()
         for nodes, node, state in self._walk(pattern):
             leaves = [*nodes_of_device(nodes, node.device)]
@@ -201,7 +201,7 @@ class SchemaTree:
                 if child is not None and name != INTERNAL_NODE:
                     stack.append(((*nodes, name), child, pattern.advance(state, name)))
 
-    # ------------------------------------------------------------------ changing
+    # ------------------------------------------------------------------ changes
 
     def check(self, change: SchemaChange) -> None:
         """Raise UserMistake if the change cannot be applied."""
@@ -226,9 +226,9 @@ class SchemaTree:
             parse_pattern(change.pattern)
 
     def dry_run(self, changes: Iterable[SchemaChange], devices: Iterable[str] = ()) -> SchemaTree:
-        """What the tree will be once the changes took effect, as far as they and `devices` go; raises like `check`.
+        """Return the tree after the changes, reduced to their devices and `devices`. Raises like `check`.
 
-        The tree itself does not change, and the cost does not grow with it.
+        The tree itself does not change, and the cost does not grow with its size.
         """
         trial = SchemaTree()
         trial._databases = dict(self._databases)
@@ -244,7 +244,7 @@ class SchemaTree:
         return trial
 
     def _copy_around(self, source: SchemaTree, path: str) -> None:
-        """Take over a device, the devices above it, and the names right below it."""
+        """Copy a device, the devices above it, and the names of the nodes directly below it."""
         nodes = split_path(path)
         for count in range(2, len(nodes) + 1):
             above = join_nodes(nodes[:count])
@@ -256,7 +256,7 @@ class SchemaTree:
             self._node(f"{path}.{name}")
 
     def apply(self, change: SchemaChange) -> None:
-        """Carry out a change that `check` has let pass."""
+        """Apply a change that has passed `check`."""
         if isinstance(change, CreateDatabase):
             self._node(change.path).database = True
             self._databases[change.path] = None
@@ -281,7 +281,7 @@ class SchemaTree:
         self.version += 1
 
     def numbered(self, changes: Iterable[SchemaChange]) -> list[SchemaChange]:
-        """The changes, those that all groups know of with numbers above those that are known here."""
+        """Return the changes; number TTL rules and catalogue entries above the ones that this tree knows."""
         return [self._numbered(change) for change in changes]
 
     def _numbered(self, change: SchemaChange) -> SchemaChange:
@@ -292,7 +292,7 @@ class SchemaTree:
         return change
 
     def dump(self) -> bytes:
-        """The whole tree as the changes that make it, one a line."""
+        """Encode the whole tree as the changes that create it, one per line."""
         changes: list[SchemaChange] = [CreateDatabase(path) for path in self.databases()]
         for path in sorted(self._devices):
             device = self._devices[path]
@@ -306,7 +306,7 @@ class SchemaTree:
 
     @staticmethod
     def load(data: bytes) -> SchemaTree:
-        """The tree that `dump` wrote. Raises CorruptFile."""
+        """Load a tree that `dump` wrote. Raises CorruptFile."""
         tree = SchemaTree()
         for line in data.splitlines():
             tree.apply(decode_change(line))
@@ -373,7 +373,7 @@ class SchemaTree:
                 _check_encoding(series.type, change.encoding)
 
     def _altered(self, path: str, measurement: str) -> tuple[DeviceSchema, SeriesSchema, str]:
-        """The series of a device that is to be altered, and its path. Raises UserMistake 508."""
+        """Return the device and series to be altered, and the series' path. Raises UserMistake 508."""
         device = self._devices.get(path)
         series = device.series.get(measurement) if device is not None else None
         path = f"{path}.{measurement}"
@@ -457,7 +457,7 @@ class SchemaTree:
         self._prune(split_path(path))
 
     def _prune(self, nodes: tuple[str, ...]) -> None:
-        """Remove nodes that hold nothing any more, from the last one up."""
+        """Remove empty nodes of a path, from the last one upwards."""
         chain = [self._root]
         for name in nodes[1:]:
             chain.append(chain[-1].children[name])
@@ -487,13 +487,13 @@ def is_internal(path: str) -> bool:
 
 
 def nodes_of_device(nodes: tuple[str, ...], device: DeviceSchema | None) -> Iterator[tuple[str, ...]]:
-    """Paths of a device's series, as nodes."""
+    """Yield the paths of a device's series, as nodes."""
     if device is not None:
         yield from ((*nodes, name) for name in device.series)
 
 
 def _names(device: DeviceSchema) -> Iterator[str]:
-    """All names and aliases that are taken in a device."""
+    """Yield all names and aliases in use in a device."""
     for name, series in device.series.items():
         yield name
         if series.alias is not None:
@@ -502,13 +502,16 @@ def _names(device: DeviceSchema) -> Iterator[str]:
 
 @cached_by_identity(_SERIES_SETS_MAX)
 def _by_measurement(series: tuple[SeriesSchema, ...]) -> Mapping[str, SeriesSchema]:
-    """Return the series of a new device, as a mapping that devices created with the same series share."""
+    """Return the series of a new device by measurement; devices created with the same series share the mapping."""
     return {s.measurement: s for s in series}
 
 
 @cached_by_identity(_SERIES_SETS_MAX)
 def _longest_name(series: tuple[SeriesSchema, ...]) -> int | None:
-    """Return the length of the longest name if any new device may have the series; None: they need a check each."""
+    """Return the length of the longest name, or None if the series must be checked one by one.
+
+    A length means that any new device may have these series, as far as names, properties and encodings are concerned.
+    """
     names = {s.measurement for s in series}
     if len(names) < len(series) or any(s.alias is not None or s.deadband is not None for s in series):
         return None

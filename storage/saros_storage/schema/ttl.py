@@ -1,9 +1,9 @@
-"""Which points are expired: those of a device before a time that moves with the clock.
+"""Expired points: those of a device before a limit that moves with the clock.
 
-    now 10:00, TTL of root.db.** 1 h      expired_before("root.db.d") = 09:00       a point at 08:59:59.999 is expired
-    reads                                  begin there: at once, whatever lies on the disk
-    file: root.db.d up to 08:30            nothing of it lives: it leaves the manifest as a whole
-    file: root.db.d up to 09:30            what is expired of it goes when it is merged, or rewritten since it is most
+    now 10:00, TTL of root.db.** 1 h      expired_before("root.db.d") = 09:00; a point at 08:59:59.999 is expired
+    reads                                  start at the limit immediately, whatever the files still contain
+    file: root.db.d up to 08:30            fully expired: removed from the manifest as a whole
+    file: root.db.d up to 09:30            expired points are removed when it is merged, or rewritten as mostly expired
 
 An immutable value: any thread.
 """
@@ -23,21 +23,21 @@ _NS_PER_SECOND = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """The rules at one moment."""
+    """The TTL rules, evaluated at one moment."""
 
     rules: TtlRules
     now_ns: int
     unit: TimeUnit
 
     def expired_before(self, device: str) -> int | None:
-        """The first time that is not expired; None: nothing is."""
+        """Return the earliest time that is not expired; None if nothing expires."""
         if not self.rules:
             return None
         return self._limit(self.rules.milliseconds(device))
 
     @property
     def expired_before_at_most(self) -> int | None:
-        """The first time that is not expired of any device; None: nothing is."""
+        """The latest of all limits: no device has expired points at or after it. None if nothing expires."""
         return self._limit(min((ms for _, ms in self.rules.live() if ms is not None), default=None))
 
     def _limit(self, milliseconds: int | None) -> int | None:
@@ -47,7 +47,7 @@ class Expiry:
         return max(TIME_MIN, now - milliseconds * self.unit.value // _MS_PER_SECOND)
 
     def is_expired(self, file: FileSource) -> bool:
-        """Whether nothing of a file lives."""
+        """Return whether all points of a file are expired."""
         for device, span in file.devices.items():
             limit = self.expired_before(device)
             if limit is None or span.end >= limit:
@@ -55,5 +55,5 @@ class Expiry:
         return bool(file.devices)
 
     def expired(self, files: Iterable[FileSource]) -> list[FileSource]:
-        """Those files of which nothing lives."""
+        """Return the files whose points are all expired."""
         return [file for file in files if self.is_expired(file)] if self.rules else []

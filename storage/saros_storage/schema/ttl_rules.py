@@ -1,13 +1,13 @@
-"""TTL rules: how long points live, by prefix of the device path; the most specific rule counts.
+"""TTL rules: the time to live of points by prefix of the device path; the most specific rule counts.
 
     root.**            30 days        device root.db.a.d1  ->  1 hour
     root.db.a.**       1 hour                root.db.b     ->  30 days
-    root.db.c          INF                   root.db.c     ->  for ever
+    root.db.c          INF                   root.db.c     ->  unlimited
 
-A pattern is a device path, or a prefix and `.**`, which means all devices below it. Each rule has a number, and of
-several rules for one pattern the one with the highest number counts. So replicas that receive rules in different orders
-end up with the same ones. A removed rule is kept as an empty one, for its number. Between equal numbers (from two
-writers who did not know of each other) the rule with the longer life counts.
+A pattern is a device path, or a prefix followed by `.**`, which covers all devices below the prefix. Each rule has a
+number; of several rules for one pattern, the one with the highest number counts. So replicas that receive rules in
+different orders end up with the same ones. The number of a removed rule is kept in an empty rule. If two writers that
+did not know of each other chose the same number, the rule with the longer life counts.
 
 An immutable value.
 """
@@ -20,16 +20,16 @@ from dataclasses import dataclass, field
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, parse_pattern, split_path
 
-#: Patterns with a rule; as many as IoTDB takes.
+#: Patterns with a rule; the same limit as in IoTDB.
 RULES_MAX = 1_000
-#: Patterns that have or had one.
+#: Patterns that have or had a rule.
 PATTERNS_MAX = 10_000
 _BELOW = ".**"
 
 
 @dataclass(frozen=True, slots=True)
 class TtlRule:
-    """`milliseconds` None: for ever. `unset`: the rule was taken back."""
+    """A numbered version of a rule. `milliseconds` None: unlimited. `unset`: the rule was removed."""
 
     number: int
     milliseconds: int | None = None
@@ -37,31 +37,31 @@ class TtlRule:
 
     @property
     def order(self) -> tuple[int, bool, float]:
-        """The higher one counts."""
+        """Sort key: of two versions of a rule, the greater one counts."""
         return self.number, self.unset, float("inf") if self.milliseconds is None else self.milliseconds
 
 
 @dataclass(frozen=True, slots=True)
 class TtlRules:
-    """See the module."""
+    """The rules by pattern, including removed ones."""
 
     by_pattern: Mapping[str, TtlRule] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        """Whether any rule may limit anything."""
+        """Return whether any rule limits the life of points."""
         return any(rule.milliseconds is not None for rule in self.by_pattern.values())
 
     def live(self) -> list[tuple[str, int | None]]:
-        """Pattern and milliseconds of every rule, in order of patterns."""
+        """Return pattern and milliseconds of every rule, sorted by pattern."""
         return [(p, rule.milliseconds) for p, rule in sorted(self.by_pattern.items()) if not rule.unset]
 
     def number(self, pattern: str) -> int:
-        """That of the pattern's rule; 0 if it never had one."""
+        """Return the number of the pattern's rule; 0 if it never had one."""
         rule = self.by_pattern.get(pattern)
         return 0 if rule is None else rule.number
 
     def check(self, pattern: str) -> None:
-        """Raise UserMistake 509 for a pattern that is none of those above, 701 if there are too many rules."""
+        """Raise UserMistake 509 if the pattern is not of the form above, 701 if there are too many rules."""
         path = pattern.removesuffix(_BELOW)
         if "*" in "".join(node for node in parse_pattern(path).nodes if not node.startswith("`")):
             raise UserMistake(f"{pattern}: a TTL is for a path, or for all below one: root.db.**", code=509)
@@ -71,14 +71,14 @@ class TtlRules:
             raise UserMistake(f"there are {len(self.live())} TTL rules already: at most {RULES_MAX} are kept")
 
     def with_rule(self, pattern: str, rule: TtlRule) -> TtlRules:
-        """With a rule more, unless a newer one is known."""
+        """Return the rules with this rule, or `self` if it has a newer version of it."""
         known = self.by_pattern.get(pattern)
         if known is not None and known.order > rule.order:
             return self
         return TtlRules({**self.by_pattern, pattern: rule})
 
     def milliseconds(self, device: str) -> int | None:
-        """How long points of a device live; None: for ever."""
+        """Return the time to live of a device's points in milliseconds; None: unlimited."""
         nodes = split_path(device)
         for pattern in (device, *_prefixes(nodes)):
             rule = self.by_pattern.get(pattern)
@@ -88,5 +88,5 @@ class TtlRules:
 
 
 def _prefixes(nodes: tuple[str, ...]) -> Iterable[str]:
-    """Patterns of all below a prefix, longest first."""
+    """Yield the `.**` patterns that cover a device, longest prefix first."""
     return (join_nodes(nodes[:count]) + _BELOW for count in range(len(nodes) - 1, 0, -1))
