@@ -1,1 +1,1 @@
-"""Basic vocabulary: types, paths, batches and their Arrow form, errors, the clock. Imports nothing else of storage."""
+"""Basic vocabulary: types, paths, batches and their Arrow form, errors, the clock. Imports no other part of storage."""

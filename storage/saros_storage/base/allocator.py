@@ -1,8 +1,8 @@
-"""Keep freed memory in the process: decoding allocates and frees arrays of some hundred kilobytes all the time.
+"""Keep freed memory in the process: decoding constantly allocates and frees arrays of some hundred kilobytes.
 
-By default glibc maps fresh pages for each such array and returns them to the kernel at once, and every page costs a
+By default glibc maps fresh pages for each such array and returns them to the kernel immediately, and every page costs a
 fault and a zeroing: a quarter of the time of decoding a wide file. With these settings, freed memory is reused up to a
-bound. Other C libraries are left unchanged.
+bound. Other C libraries are not changed.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 import ctypes
 import sys
 
-#: Names and numbers of glibc's `mallopt`.
+#: Parameter numbers of glibc's `mallopt`.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-#: Larger arrays come from the kernel as before; it is the most that glibc allows.
+#: Larger arrays still come from the kernel; this is glibc's maximum.
 _ARRAY_BYTES_MAX = 32 << 20
-#: Freed memory beyond this goes back to the kernel.
+#: Freed memory beyond this is returned to the kernel.
 _KEPT_BYTES_MAX = 256 << 20
 
 
 def keep_freed_memory() -> bool:
-    """Set the process up; idempotent. False where there is no such setting."""
+    """Configure the process; idempotent. Return False where the setting does not exist."""
     if not sys.platform.startswith("linux"):
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

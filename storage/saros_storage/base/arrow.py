@@ -1,10 +1,10 @@
 """Columns and Arrow: the one table of types, and the conversion of text, numbers and columns in both directions.
 
     BOOLEAN bool · INT32 int32 · INT64 int64 · FLOAT float32 · DOUBLE float64 · TEXT, STRING string · BLOB binary
-    DATE date32 · TIMESTAMP as the caller wants instants: a timestamp of some unit and zone, or int64
+    DATE date32 · TIMESTAMP as the caller chooses: a timestamp with unit and zone, or int64
 
-Values are not copied where the layouts agree (everything but BOOLEAN, DATE and masks). Arrow is imported when it is
-first needed. Pure: any thread.
+Values are not copied where the layouts agree (everything but BOOLEAN, DATE and masks). Arrow is imported at its first
+use. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from saros_storage.base.dates import dates_of, days_of
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import NUMPY_DTYPE, BoolArray, DataType, NumericArray, TimeUnit
 
-#: An Arrow array, a type or a module of Arrow: it has no types of its own that mypy could see.
+#: An Arrow array, type or module. Any, because pyarrow has no type annotations that mypy could use.
 Arrow = Any
-#: Bytes from here on are parts of characters. To look for them takes a twentieth of Arrow's cast, which looks closer.
+#: Bytes from here on are not ASCII. Looking for them takes a twentieth of the time of Arrow's cast, which validates.
 _NOT_ASCII = 128
 
 
 def arrow_compute() -> Arrow:
-    """Return the module of Arrow's kernels."""
+    """Import and return Arrow's compute module."""
     import pyarrow.compute as pc
 
     return pc
@@ -38,7 +38,7 @@ def arrow_compute() -> Arrow:
 
 @cache
 def arrow_types() -> Mapping[DataType, Arrow]:
-    """Return Arrow's types of all data types but TIMESTAMP, whose type depends on unit and zone."""
+    """Return the Arrow types of all data types except TIMESTAMP, whose type depends on unit and zone."""
     import pyarrow as pa
 
     return {
@@ -55,13 +55,13 @@ def arrow_types() -> Mapping[DataType, Arrow]:
 
 
 def arrow_type(type_: DataType, instant: Arrow) -> Arrow:
-    """Return Arrow's type of a data type; `instant` is the one of TIMESTAMP."""
+    """Return the Arrow type of a data type; `instant` is the one for TIMESTAMP."""
     return instant if type_ is DataType.TIMESTAMP else arrow_types()[type_]
 
 
 @lru_cache
 def data_type_of(type_: Arrow) -> DataType | None:
-    """Return the type of a series with values of an Arrow type; None if such values cannot be stored."""
+    """Return the type of a series that stores values of an Arrow type; None if they cannot be stored."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(type_):
@@ -73,7 +73,7 @@ def data_type_of(type_: Arrow) -> DataType | None:
 
 @lru_cache
 def _stored_type(type_: Arrow) -> DataType | None:
-    """Return the data type that holds the values of an Arrow type without views and dictionaries."""
+    """Return the data type that stores the values of an Arrow type without views and dictionaries, or None."""
     import pyarrow as pa
 
     t = pa.types
@@ -95,7 +95,7 @@ def _stored_type(type_: Arrow) -> DataType | None:
 
 
 def column_to_arrow(column: Column, type_: Arrow) -> Arrow:
-    """Return the column as an Arrow array of `type_`, which `arrow_type` gives for the column's type."""
+    """Return the column as an Arrow array of `type_`, the result of `arrow_type` for the column's type."""
     values = column.values
     if isinstance(values, TextArray):
         return text_to_arrow(values, column.valid, binary=column.type is DataType.BLOB)
@@ -105,9 +105,9 @@ def column_to_arrow(column: Column, type_: Arrow) -> Arrow:
 
 
 def numbers_to_arrow(values: NumericArray, valid: BoolArray | None = None, type_: Arrow | None = None) -> Arrow:
-    """Return the Arrow array that shares the buffer of numbers, by default of the array's own type.
+    """Return an Arrow array that shares the buffer of numbers; its type is by default that of the NumPy array.
 
-    `pa.array` would look into pandas, and so load it.
+    `pa.array` is avoided because it imports pandas.
     """
     import pyarrow as pa
 
@@ -117,9 +117,9 @@ def numbers_to_arrow(values: NumericArray, valid: BoolArray | None = None, type_
 
 
 def text_to_arrow(text: TextArray, valid: BoolArray | None = None, *, binary: bool = False) -> Arrow:
-    """Return the Arrow array that shares the text's buffers; UTF-8, or opaque bytes if `binary`.
+    """Return an Arrow array that shares the text's buffers; UTF-8, or opaque bytes if `binary`.
 
-    Bytes that are not UTF-8 (a BLOB that was made TEXT, a foreign file's) become U+FFFD, as Java reads them.
+    Bytes that are not UTF-8 (in a BLOB changed to TEXT, or a foreign file) become U+FFFD, as Java reads them.
     """
     import pyarrow as pa
 
@@ -133,7 +133,7 @@ def text_to_arrow(text: TextArray, valid: BoolArray | None = None, *, binary: bo
     try:
         return array.cast(pa.string())
     except pa.ArrowInvalid:
-        # Rare by nature, so one by one.
+        # Rare, so one by one.
         texts = [None if value is None else value.decode("utf-8", "replace") for value in array.to_pylist()]
         return pa.array(texts, pa.string())
 
@@ -150,16 +150,17 @@ def _mask_buffer(valid: BoolArray | None) -> Arrow | None:
 
 
 def column_from_arrow(array: Arrow, unit: TimeUnit, what: str) -> Column:
-    """Return an Arrow array, without views and dictionaries, as a column; timestamps are converted to `unit`.
+    """Convert an Arrow array, without views and dictionaries, to a column; timestamps are converted to `unit`.
 
-    Raises UserMistake with `what`: 507 for a type that cannot be stored, 2008 for a value that does not fit.
+    Raises UserMistake, its message starting with `what`: 507 for a type that cannot be stored, 2008 for a value that
+    does not fit.
     """
     import pyarrow as pa
 
     type_ = _stored_type(array.type)
     if type_ is None:
         if array.null_count == len(array):
-            return Column.nulls(DataType.DOUBLE, len(array))  # without values, any type does
+            return Column.nulls(DataType.DOUBLE, len(array))  # any type will do: all values are null
         raise UserMistake(f"{what}: columns of Arrow type {array.type} cannot be stored", code=507)
     stored = pa.timestamp(unit.suffix) if type_ is DataType.TIMESTAMP else arrow_types()[type_]
     if array.type != stored:
@@ -177,9 +178,9 @@ def column_from_arrow(array: Arrow, unit: TimeUnit, what: str) -> Column:
 
 
 def numbers_from_arrow(array: Arrow, dtype: np.dtype[Any] | None = None) -> NumericArray:
-    """Return the values of an Arrow array of numbers or booleans; slots of nulls hold anything.
+    """Return the values of an Arrow array of numbers or booleans; slots of nulls contain arbitrary values.
 
-    `dtype`: the type of the buffer's values, for dates and timestamps; None for that of the array's type.
+    `dtype`: the type of the buffer's values, for dates and timestamps; None for the array's own type.
     """
     dtype = np.dtype(array.type.to_pandas_dtype()) if dtype is None else dtype
     count, start = len(array), array.offset
@@ -193,7 +194,7 @@ def numbers_from_arrow(array: Arrow, dtype: np.dtype[Any] | None = None) -> Nume
 
 
 def text_from_arrow(array: Arrow) -> TextArray:
-    """Return the text of an Arrow string or binary array. Slots of nulls hold any text: the mask is the caller's."""
+    """Return the text of an Arrow string or binary array. Slots of nulls contain any text: the caller has the mask."""
     _, offsets, data = array.buffers()
     if offsets is None:
         return TextArray(np.zeros(len(array) + 1, np.int32), np.empty(0, np.uint8))

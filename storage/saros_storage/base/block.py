@@ -5,11 +5,11 @@ where rows carry a time, one int64 time array. Text is kept in Arrow's layout (i
 that a block becomes Arrow without a copy.
 
     time     0   10   20          int64[n], or None: rows without time (SHOW, an aggregate without window)
-    values   1.0 ?    3.0         type's dtype; slots that are not valid hold any bits
+    values   1.0 ?    3.0         the dtype of the type; slots that are not valid contain arbitrary bits
     valid    T   F    T           bool[n], or None: all valid
 
 Invariants: every column has `rows` values; `valid` is None or has at least one False where a producer can tell cheaply
-(consumers must accept an all-True mask). Arrays never change after a block has been handed on: they may be views of a
+(consumers must accept an all-True mask). Arrays never change once a block has been passed on: they may be views of a
 MemTable or of the chunk cache.
 
 Pure: any thread.
@@ -47,7 +47,7 @@ class TextArray:
 
     @staticmethod
     def of(values: Iterable[str | bytes | None]) -> TextArray:
-        """Build from Python values; None becomes the empty value (its mask is the caller's)."""
+        """Build from Python values; None becomes the empty value (the caller keeps the mask)."""
         parts = [b"" if v is None else v.encode() if isinstance(v, str) else bytes(v) for v in values]
         offsets = np.zeros(len(parts) + 1, np.int32)
         np.cumsum([len(p) for p in parts], out=offsets[1:])
@@ -55,7 +55,7 @@ class TextArray:
 
     @staticmethod
     def concat(parts: Sequence[TextArray]) -> TextArray:
-        """The parts one after the other."""
+        """Concatenate the parts."""
         lengths = [np.diff(p.offsets) for p in parts]
         offsets = np.zeros(sum(len(p) for p in parts) + 1, np.int32)
         if lengths:
@@ -68,21 +68,21 @@ class TextArray:
 
     @property
     def nbytes(self) -> int:
-        """Bytes this array refers to: offsets and the data between the first and the last of them."""
+        """Size in bytes of the referenced data: offsets, and the data between the first and the last of them."""
         return self.offsets.nbytes + int(self.offsets[-1] - self.offsets[0])
 
     @property
     def sound(self) -> bool:
-        """Whether the offsets never fall and stay within the data, whoever made them."""
+        """True if the offsets never decrease and stay within the data; to be checked for foreign input."""
         ends = int(self.offsets[0]) >= 0 and int(self.offsets[-1]) <= len(self.data)
         return ends and bool((self.offsets[1:] >= self.offsets[:-1]).all())
 
     def slice(self, start: int, stop: int) -> TextArray:
-        """Values [start, stop), sharing the data."""
+        """Return values [start, stop), sharing the data."""
         return TextArray(self.offsets[start : stop + 1], self.data)
 
     def take(self, indices: Int64Array) -> TextArray:
-        """The values at `indices`, in that order."""
+        """Return the values at `indices`, in that order."""
         starts = self.offsets[:-1][indices]
         lengths = self.offsets[1:][indices] - starts
         offsets = np.zeros(len(indices) + 1, np.int32)
@@ -91,11 +91,11 @@ class TextArray:
         return TextArray(offsets, self.data[source])
 
     def value(self, index: int) -> bytes:
-        """Value `index` as bytes."""
+        """Return value `index` as bytes."""
         return self.data[self.offsets[index] : self.offsets[index + 1]].tobytes()
 
     def to_bytes(self) -> list[bytes]:
-        """All values as Python bytes."""
+        """Return all values as Python bytes."""
         raw = self.data.tobytes()
         bounds = self.offsets.tolist()
         return [raw[a:b] for a, b in pairwise(bounds)]
@@ -106,7 +106,7 @@ Values = NumericArray | TextArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """`len(values)` values of one type; `valid` is None (all present) or a bool mask of the same length."""
+    """Values of one type; `valid` is None (all present) or a bool mask of the same length."""
 
     type: DataType
     values: Values
@@ -124,14 +124,14 @@ class Column:
 
     @staticmethod
     def nulls(type_: DataType, count: int) -> Column:
-        """`count` nulls."""
+        """Return a column of `count` nulls."""
         valid = np.zeros(count, np.bool_)
         if type_.is_text:
             return Column(type_, TextArray(np.zeros(count + 1, np.int32), np.empty(0, np.uint8)), valid)
         return Column(type_, np.zeros(count, NUMPY_DTYPE[type_]), valid)
 
     def scattered(self, rows: Int64Array, count: int) -> Column:
-        """Return a column of `count` rows that has these values in `rows`, which ascend, and nulls in the others."""
+        """Return a column of `count` rows with these values at `rows` (ascending) and nulls elsewhere."""
         assert self.valid is None
         if len(rows) == count:
             return self
@@ -147,7 +147,7 @@ class Column:
 
     @staticmethod
     def concat(parts: Sequence[Column]) -> Column:
-        """The parts (at least one, all of one type) one after the other."""
+        """Concatenate the parts (at least one, all of one type)."""
         if len(parts) == 1:
             return parts[0]
         valid: BoolArray | None = None
@@ -177,39 +177,39 @@ class Column:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, for memory accounts."""
+        """Size in bytes, for memory accounting."""
         return int(self.values.nbytes) + (0 if self.valid is None else self.valid.nbytes)
 
     @property
     def present(self) -> BoolArray:
-        """The mask, made if need be."""
+        """The mask; created if all values are present."""
         return np.ones(len(self), np.bool_) if self.valid is None else self.valid
 
     @property
     def present_count(self) -> int:
-        """How many values are not null."""
+        """The number of values that are not null."""
         return len(self.values) if self.valid is None else int(np.count_nonzero(self.valid))
 
     def slice(self, start: int, stop: int) -> Column:
-        """Rows [start, stop), without a copy."""
+        """Return rows [start, stop), without a copy."""
         valid = None if self.valid is None else self.valid[start:stop]
         if isinstance(self.values, TextArray):
             return Column(self.type, self.values.slice(start, stop), valid)
         return Column(self.type, self.values[start:stop], valid)
 
     def take(self, indices: Int64Array) -> Column:
-        """The rows at `indices`, in that order."""
+        """Return the rows at `indices`, in that order."""
         valid = None if self.valid is None else self.valid[indices]
         if isinstance(self.values, TextArray):
             return Column(self.type, self.values.take(indices), valid)
         return Column(self.type, self.values[indices], valid)
 
     def compress(self, mask: BoolArray) -> Column:
-        """The rows where `mask` is true."""
+        """Return the rows where `mask` is true."""
         return self.take(np.flatnonzero(mask))
 
     def to_list(self) -> list[Scalar]:
-        """Python values; None for null; str for TEXT and STRING, bytes for BLOB. For edges, not for hot paths."""
+        """Return Python values: None for null, str for TEXT and STRING, bytes for BLOB. Not for hot paths."""
         plain: list[Scalar]
         if isinstance(self.values, TextArray):
             raw = self.values.to_bytes()
@@ -223,33 +223,33 @@ class Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """`rows` rows: `time` is int64[rows] or None, and every column has `rows` values."""
+    """Rows in columns: `time` is int64[rows] or None, and every column has `rows` values."""
 
     time: Int64Array | None
     columns: tuple[Column, ...]
     rows: int
-    #: Counted when it is asked for: everybody through whose hands a block goes asks.
+    #: Computed at the first access and cached: every operator that a block passes through asks for it.
     _nbytes: int | None = field(default=None, init=False, repr=False)
 
     @staticmethod
     def timed(time: Int64Array, columns: Iterable[Column]) -> Block:
-        """A block whose rows carry times."""
+        """Build a block whose rows carry times."""
         return Block(time, tuple(columns), len(time))
 
     @staticmethod
     def untimed(columns: Sequence[Column], rows: int | None = None) -> Block:
-        """A block without times; `rows` is needed only when there is no column."""
+        """Build a block without times; `rows` is needed only if there is no column."""
         return Block(None, tuple(columns), len(columns[0]) if rows is None else rows)
 
     @property
     def times(self) -> Int64Array:
-        """The time array of a block that has one."""
+        """The time array of a block with times."""
         assert self.time is not None
         return self.time
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, for memory accounts."""
+        """Size in bytes, for memory accounting."""
         found = self._nbytes
         if found is None:
             found = (0 if self.time is None else self.time.nbytes) + sum([c.nbytes for c in self.columns])
@@ -257,27 +257,27 @@ class Block:
         return found
 
     def slice(self, start: int, stop: int) -> Block:
-        """Rows [start, stop), without a copy."""
+        """Return rows [start, stop), without a copy."""
         stop = min(stop, self.rows)
         start = min(start, stop)
         time = None if self.time is None else self.time[start:stop]
         return Block(time, tuple([c.slice(start, stop) for c in self.columns]), stop - start)
 
     def take(self, indices: Int64Array) -> Block:
-        """The rows at `indices`, in that order."""
+        """Return the rows at `indices`, in that order."""
         time = None if self.time is None else self.time[indices]
         return Block(time, tuple(c.take(indices) for c in self.columns), len(indices))
 
     def reversed(self) -> Block:
-        """The rows last first."""
+        """Return the rows in reverse order."""
         return self.take(np.arange(self.rows - 1, -1, -1))
 
     def compress(self, mask: BoolArray) -> Block:
-        """The rows where `mask` is true."""
+        """Return the rows where `mask` is true."""
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
     def without_empty_rows(self) -> Block:
-        """The rows that have a value in at least one column."""
+        """Return the rows that have a value in at least one column."""
         masks = [column.valid for column in self.columns if column.valid is not None]
         if not masks or len(masks) < len(self.columns):
             return self
@@ -288,7 +288,7 @@ class Block:
 
     @staticmethod
     def concat(parts: Sequence[Block]) -> Block:
-        """The parts (at least one, all of one shape) one after the other."""
+        """Concatenate the parts (at least one, all of one shape)."""
         if len(parts) == 1:
             return parts[0]
         time = None if parts[0].time is None else np.concatenate([p.times for p in parts])

@@ -7,14 +7,14 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where time comes from. Implementations are thread-safe."""
+    """A source of time. Implementations are thread-safe."""
 
     def now_ns(self) -> int:
-        """Wall clock, nanoseconds since the epoch: for timestamps that people see."""
+        """Return the wall clock in nanoseconds since the epoch, for timestamps that people see."""
         ...
 
     def monotonic_ns(self) -> int:
-        """Never goes back: for durations and deadlines."""
+        """Return nanoseconds of a clock that never goes back, for durations and deadlines."""
         ...
 
 
@@ -25,30 +25,30 @@ class SystemClock:
     monotonic_ns = staticmethod(time.monotonic_ns)
 
 
-#: A forward jump that has lasted for this long is a correction; a wrong clock is noticed and set back sooner.
+#: A forward jump that has lasted this long is accepted as a correction; a wrong clock is noticed and reset sooner.
 JUMP_TRUSTED_NS = 24 * 3_600_000_000_000
-#: Less ahead of the monotonic clock is no jump: wall clocks are slewed.
+#: A smaller lead over the monotonic clock is not a jump, since wall clocks are slewed.
 _JUMP_NS = 60_000_000_000
 
 
 class JumpGuard:
-    """The wall clock for what cannot be undone: a jump forward counts only after it has lasted for a day.
+    """A wall clock for decisions that cannot be undone: it follows a forward jump only after the jump lasted a day.
 
         wall clock      10:00  10:01  11:02 (jump)  11:03 ... 10:04 (set back)
         JumpGuard       10:00  10:01  10:02         10:03     10:04
 
-    It never shows a later time than the wall clock. The first time is believed. Thread-safe.
+    It is never ahead of the wall clock. The first time is trusted. Thread-safe.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        #: The wall clock and the monotonic clock when the former was believed last; replaced as a whole.
+        #: Wall clock and monotonic clock at the last moment when the former was trusted; replaced as a whole.
         self._believed_ns = clock.now_ns(), clock.monotonic_ns()
-        #: When a jump was seen first, by the monotonic clock; None: the wall clock is believed.
+        #: Monotonic time at which a jump was first seen; None: the wall clock is trusted.
         self._jumped_at_ns: int | None = None
 
     def now_ns(self) -> int:
-        """Nanoseconds since the epoch."""
+        """Return nanoseconds since the epoch."""
         wall_ns, monotonic_ns = self._clock.now_ns(), self._clock.monotonic_ns()
         believed_ns, then_ns = self._believed_ns
         expected_ns = believed_ns + monotonic_ns - then_ns

@@ -1,4 +1,4 @@
-"""DATE: a day as the number `yyyymmdd`, and as days since 1970. Pure: any thread."""
+"""DATE values: a day as the number `yyyymmdd`, converted from and to days since 1970. Pure: any thread."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from saros_storage.base.types import Int32Array, Int64Array, NumericArray
 
 
 def date_number(day: date) -> int:
-    """A day as a DATE."""
+    """Return a day as a DATE number."""
     return day.year * 10_000 + day.month * 100 + day.day
 
 
 def days_of(dates: NumericArray) -> Int64Array:
-    """Days since 1970-01-01 of DATEs."""
+    """Convert DATE numbers to days since 1970-01-01."""
     whole = dates.astype(np.int64)
     months = (whole // 10_000 - 1970) * 12 + whole // 100 % 100 - 1
     first: Int64Array = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
@@ -23,7 +23,7 @@ def days_of(dates: NumericArray) -> Int64Array:
 
 
 def dates_of(days: NumericArray) -> Int32Array:
-    """DATEs of days since 1970-01-01."""
+    """Convert days since 1970-01-01 to DATE numbers."""
     moments = days.astype("datetime64[D]")
     years, months = moments.astype("datetime64[Y]"), moments.astype("datetime64[M]")
     year = years.astype(np.int64) + 1970

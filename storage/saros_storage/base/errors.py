@@ -2,12 +2,12 @@
 
 StorageError                 root: `code` and a sentence that says what to do
  ├─ UserMistake              the request is wrong: change it (type mismatch, unknown path, illegal name, ...)
- ├─ CorruptFile              a file lies: it is set aside, others go on
+ ├─ CorruptFile              a file is damaged: it is set aside, the others stay readable
  ├─ UnsupportedFile          a legal file that uses a feature we do not read (encoding, version, encryption)
  ├─ FolderInUse              another process owns the data folder
  ├─ DiskFull                 no space: reads go on, writes resume when there is room
  ├─ LogFailed                the log could not be made durable: this store accepts no further write
- └─ StoreClosed              the store was closed while the call was under way
+ └─ StoreClosed              the store was closed during the call
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class StorageError(Exception):
 
 
 class UserMistake(StorageError):
-    """The request cannot be carried out as it is; `code` says why."""
+    """The request cannot be carried out as it is; `code` gives the kind of mistake."""
 
     code = 701
 
 
 class CorruptFile(StorageError):
-    """Bytes of `file` at `offset` are not what the format allows."""
+    """The bytes of `file` at `offset` violate the format."""
 
     code = 2010
 
@@ -67,13 +67,13 @@ class FolderInUse(StorageError):
 
 
 class DiskFull(StorageError):
-    """No space left for `file`."""
+    """No space is left on the disk for a write."""
 
     code = 611
 
 
 class LogFailed(StorageError):
-    """The write-ahead log could not be written or fsynced; nothing after it is acknowledged."""
+    """The write-ahead log could not be written or fsynced; no later write is acknowledged."""
 
     code = 2013
 

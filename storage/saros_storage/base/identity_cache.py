@@ -1,6 +1,6 @@
-"""A cache for functions of immutable values that are shared, such as the series of all devices of one kind.
+"""A cache for functions of shared immutable values, such as the series of all devices of one kind.
 
-A look-up by identity costs the same for a tuple of one item and of ten thousand; hashing or comparing it does not.
+The cost of a look-up by identity does not grow with the size of the argument; that of hashing or comparing it does.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ R = TypeVar("R")
 
 
 def cached_by_identity(size: int) -> Callable[[Callable[[A], R]], Callable[[A], R]]:
-    """Keep up to `size` results of a pure function, each with its argument, which must be immutable.
+    """Cache up to `size` results of a pure function, each with its argument, which must be immutable.
 
-    Equal arguments that are different objects are computed each. Thread-safe: two threads may compute the same result.
+    Equal arguments that are different objects are separate entries. Thread-safe: two threads may compute the same
+    result.
     """
 
     def decorate(function: Callable[[A], R]) -> Callable[[A], R]:
-        #: By the argument's identity. The entry holds the argument, so no other object can have its identity.
+        #: By identity of the argument. The entry references the argument, so its identity cannot be reused.
         entries: dict[int, tuple[A, R]] = {}
 
         @wraps(function)

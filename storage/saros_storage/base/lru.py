@@ -1,4 +1,4 @@
-"""A bounded cache: the least recently used entries go when the sum of weights passes the limit."""
+"""A bounded cache: the least recently used entries are evicted when the sum of weights exceeds the limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 class LruCache(Generic[K, V]):
-    """Thread-safe. An entry heavier than the whole cache is not kept."""
+    """An LRU cache with weights. Thread-safe. An entry heavier than the whole cache is not kept."""
 
     def __init__(self, weight_max: int) -> None:
         self._weight_max = weight_max
@@ -23,7 +23,7 @@ class LruCache(Generic[K, V]):
         self._lock = threading.Lock()
 
     def get(self, key: K) -> V | None:
-        """The value, which becomes the most recently used, or None."""
+        """Return the value, which becomes the most recently used, or None."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
@@ -32,7 +32,7 @@ class LruCache(Generic[K, V]):
             return entry[0]
 
     def put(self, key: K, value: V, weight: int) -> None:
-        """Keep a value, in the place of an older one of the same key."""
+        """Store a value, replacing an older one with the same key."""
         with self._lock:
             old = self._entries.pop(key, None)
             if old is not None:
@@ -46,14 +46,14 @@ class LruCache(Generic[K, V]):
                 self._weight -= gone
 
     def clear(self) -> None:
-        """Keep nothing of what is here."""
+        """Remove all entries."""
         with self._lock:
             self._entries.clear()
             self._weight = 0
 
     @property
     def weight(self) -> int:
-        """Sum of the weights of what is here."""
+        """Sum of the weights of all entries."""
         return self._weight
 
     def __len__(self) -> int:

@@ -1,8 +1,8 @@
 """Paths as text: nodes, quoting, patterns.
 
-    content      a.b          what a node is called
+    content      a.b          the name of a node
     node         `a.b`        its canonical text: back-quoted only if it is not a plain identifier
-    path         root.sg.`a.b`.s1        canonical nodes joined by dots; device paths and measurement names are kept so
+    path         root.sg.`a.b`.s1        canonical nodes joined by dots; the form of device paths and measurement names
     pattern      root.*.d1   root.sg.**   root.sg.d*      `*` is one level, `**` one or more, `d*` a glob within a level
 
 A plain identifier consists of letters (any script), digits and `_`, and does not read as a number. Canonical text is
@@ -23,33 +23,33 @@ from saros_storage.base.errors import UserMistake
 _PLAIN = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d+(e\d+)?", re.IGNORECASE)
 _NODE = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
-#: Characters of a path: far beyond any real one, small enough that a hostile text costs nothing.
+#: Maximum length of a path: far longer than any real one, short enough that a malicious text is cheap to refuse.
 PATH_CHARACTERS_MAX = 8_192
 _CACHED_PATHS = 65_536
 
 
 def quote_node(content: str) -> str:
-    """Canonical text of a node called `content`."""
+    """Return the canonical text of a node named `content`."""
     if _PLAIN.fullmatch(content) and not _NUMBER.fullmatch(content):
         return content
     return "`" + content.replace("`", "``") + "`"
 
 
 def unquote_node(node: str) -> str:
-    """What a canonical node is called."""
+    """Return the name of a canonical node."""
     return node[1:-1].replace("``", "`") if node.startswith("`") else node
 
 
 def join_nodes(nodes: Sequence[str]) -> str:
-    """The path of canonical nodes."""
+    """Return the path of canonical nodes."""
     return ".".join(nodes)
 
 
 @lru_cache(_CACHED_PATHS)
 def split_path(text: str) -> tuple[str, ...]:
-    """Canonical nodes of a path: `root.`a`.b` gives ("root", "a", "b"). Wildcards are not paths.
+    """Return the canonical nodes of a path: `root.`a`.b` gives ("root", "a", "b"). Wildcards are not allowed.
 
-    Raises UserMistake 509, naming what is wrong and where.
+    Raises UserMistake 509 with the problem and its position.
     """
     nodes = _split(text)
     for node in nodes:
@@ -60,7 +60,7 @@ def split_path(text: str) -> tuple[str, ...]:
 
 @lru_cache(_CACHED_PATHS)
 def split_series(text: str) -> tuple[str, str]:
-    """(device, measurement) of a series' path. Raises UserMistake 509."""
+    """Split a series path into (device, measurement). Raises UserMistake 509."""
     nodes = split_path(text)
     if len(nodes) < 3:
         raise _illegal(text, "a series needs at least root, a device and a measurement")
@@ -68,7 +68,7 @@ def split_series(text: str) -> tuple[str, str]:
 
 
 def check_length(text: str) -> None:
-    """Raise UserMistake 509 for a path that is too long."""
+    """Raise UserMistake 509 if a path is too long."""
     if len(text) > PATH_CHARACTERS_MAX:
         raise _illegal(text[:40] + "...", f"it has {len(text)} characters; at most {PATH_CHARACTERS_MAX} are allowed")
 
@@ -109,7 +109,7 @@ def _illegal(text: str, reason: str) -> UserMistake:
 
 
 class PathPattern:
-    """A path in which nodes may be wildcards. Compare and print by `text`."""
+    """A path in which nodes may be wildcards. Compared and printed by `text`."""
 
     __slots__ = ("_globs", "has_wildcard", "nodes", "text")
 
@@ -126,20 +126,20 @@ class PathPattern:
         return tuple(itertools.takewhile(lambda node: not _is_wild(node), self.nodes))
 
     def matches(self, nodes: Sequence[str]) -> bool:
-        """Whether the path of these canonical nodes fits, from its first node to its last."""
+        """Return whether the pattern matches the path of these canonical nodes."""
         return self.accepts(self._after(nodes))
 
     def reaches(self, nodes: Sequence[str]) -> bool:
-        """Whether the path of these canonical nodes fits, or one below it may."""
+        """Return whether the pattern matches the path of these canonical nodes, or may match one below it."""
         return bool(self._after(nodes))
 
     def covers(self, nodes: Sequence[str]) -> bool:
-        """Whether the path of these canonical nodes fits, or all below it."""
+        """Return whether the pattern matches the path of these canonical nodes, or everything below it."""
         reached = self._after(nodes)
         return self.accepts(reached) or (self.nodes[-1] == "**" and len(self.nodes) - 1 in reached)
 
     def overlaps(self, nodes: Sequence[str]) -> bool:
-        """Whether a path that fits, or one below it, may be at or below the path of these canonical nodes."""
+        """Return whether a matching path, or one below it, may be at or below the path of these canonical nodes."""
         reached = self.start()
         for node in nodes:
             reached = self.advance(reached, node)
@@ -155,15 +155,15 @@ class PathPattern:
                 break
         return reached
 
-    # A pattern is an automaton whose state is the set of positions that the nodes so far may have reached: linear in
-    # path times pattern whatever the number of `**`. A schema tree walks with it and turns back where the set is empty.
+    # A pattern is an automaton whose state is the set of positions that the nodes seen may have reached: linear in path
+    # times pattern, regardless of the number of `**`. A walk of the schema tree stops where the set is empty.
 
     def start(self) -> frozenset[int]:
-        """State before the first node."""
+        """Return the state before the first node."""
         return frozenset((0,))
 
     def advance(self, reached: frozenset[int], node: str) -> frozenset[int]:
-        """State after one more node; empty: nothing below can match."""
+        """Return the state after one more node; empty: nothing below can match."""
         after = set()
         for position in reached:
             if position > 0 and self.nodes[position - 1] == "**":
@@ -173,11 +173,11 @@ class PathPattern:
         return frozenset(after)
 
     def accepts(self, reached: frozenset[int]) -> bool:
-        """Whether a path that ends in this state matches."""
+        """Return whether a path that ends in this state matches."""
         return len(self.nodes) in reached
 
     def accepts_after(self, reached: frozenset[int], node: str) -> bool:
-        """Whether a path that ends with one more node matches: `accepts(advance(reached, node))`, at less cost."""
+        """Return `accepts(advance(reached, node))`, at less cost."""
         last = len(self.nodes)
         if last in reached and self.nodes[last - 1] == "**":
             return True
@@ -208,11 +208,11 @@ def _glob(node: str) -> re.Pattern[str] | None:
     if not _is_wild(node) or node in ("*", "**"):
         return None
     first, *between, last = (re.escape(part) for part in re.split(r"\*+", node))
-    # Each text between two stars is taken where it first occurs, for good (?>), so matching cannot backtrack into it.
+    # An atomic group (?>) takes each text between two stars at its first occurrence, so there is no backtracking.
     return re.compile("".join([first, *(f"(?>.*?{part})" for part in between), f".*{last}"]), re.DOTALL)
 
 
 @lru_cache(_CACHED_PATHS)
 def parse_pattern(text: str) -> PathPattern:
-    """The pattern that `text` writes. Raises UserMistake 509."""
+    """Parse a pattern. Raises UserMistake 509."""
     return PathPattern(_split(text))

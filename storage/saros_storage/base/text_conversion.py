@@ -1,6 +1,6 @@
-"""Values as text, for CAST, SELECT LAST and series that were changed to text.
+"""Values as text, for CAST, SELECT LAST and series whose type was changed to text.
 
-    1, 2.5f, 1e10      "1"  "2.5"  "1.0E10"       the shortest digits that read back as the same value, as Java prints
+    1, 2.5f, 1e10      "1"  "2.5"  "1.0E10"       the shortest digits that read back as the same value, in Java's format
     true, 20240229     "true"  "2024-02-29"       BOOLEAN, DATE
     bytes              "0x6162"                   BLOB
 
@@ -21,7 +21,7 @@ _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
 def format_column(column: Column) -> TextArray:
-    """The column's values as texts; slots of nulls become any text."""
+    """Return the column's values as texts; slots of nulls become arbitrary texts."""
     if column.type is DataType.BLOB:
         return _hexadecimal(column.text)
     if column.type.is_text:
@@ -38,7 +38,7 @@ def format_column(column: Column) -> TextArray:
 
 
 def _floats(values: NumericArray) -> TextArray:
-    """The shortest digits that read back as the same value, with a point, as Java prints them (1.0, 1.0E10, NaN)."""
+    """Format with the shortest digits that read back as the same value, as Java does (1.0, 1.0E10, NaN)."""
     import pyarrow as pa
 
     compute = arrow_compute()
@@ -47,7 +47,7 @@ def _floats(values: NumericArray) -> TextArray:
     with np.errstate(invalid="ignore"):
         plain = (values == 0) | ((np.abs(values) >= 1e-3) & (np.abs(values) < 1e7))
     if not plain.all():
-        # Rare by nature, so one by one.
+        # Rare, so one by one.
         odd = [_java_float(value) for value in values[~plain]]
         texts = compute.replace_with_mask(texts, numbers_to_arrow(~plain), text_to_arrow(TextArray.of(odd)))
     return text_from_arrow(texts)
@@ -63,7 +63,7 @@ def _java_float(value: np.floating[Any]) -> str:
 
 
 def _dates(values: NumericArray) -> TextArray:
-    """Dates, kept as yyyymmdd, in the form YYYY-MM-DD."""
+    """Format DATE numbers (yyyymmdd) as YYYY-MM-DD."""
     number = values.astype(np.int64)
     out = np.full((len(number), 10), ord("-"), np.uint8)
     for place in (9, 8, 6, 5, 3, 2, 1, 0):
@@ -73,7 +73,7 @@ def _dates(values: NumericArray) -> TextArray:
 
 
 def _hexadecimal(text: TextArray) -> TextArray:
-    """Bytes as 0x and two digits each."""
+    """Format bytes as 0x and two digits per byte."""
     data = text.data[text.offsets[0] : text.offsets[-1]]
     lengths = np.diff(text.offsets)
     offsets = np.zeros(len(text) + 1, np.int32)
@@ -81,7 +81,7 @@ def _hexadecimal(text: TextArray) -> TextArray:
     out: ByteArray = np.empty(int(offsets[-1]), np.uint8)
     out[offsets[:-1]] = ord("0")
     out[offsets[:-1] + 1] = ord("x")
-    # Byte j of all data stands behind its own row's prefix and those before.
+    # The digits of byte j follow the prefixes of its own row and of all earlier rows.
     at = 2 * np.arange(len(data)) + 2 * (np.repeat(np.arange(len(text)), lengths) + 1)
     out[at] = _HEX[data >> 4]
     out[at + 1] = _HEX[data & 15]

@@ -1,8 +1,8 @@
-"""The vocabulary that everything else builds on: data types, encodings, compressors, time units.
+"""The vocabulary of everything else: data types, encodings, compressors, time units.
 
-The numbers are TsFile's own ids (Apache TsFile v4), so a value of these enums can be written to disk as it is.
-A column of a type lives in memory as the NumPy dtype of `NUMPY_DTYPE`; text-like types live as `TextArray`
-(see `block.py`). DATE is an int32 `yyyymmdd`, TIMESTAMP an int64 in the instance's time unit.
+The numbers are TsFile's own ids (Apache TsFile v4), so a value of these enums can be written to disk as it is. In
+memory, a column has the NumPy dtype of `NUMPY_DTYPE`, or is a `TextArray` if its type is text-like (see `block.py`).
+DATE is an int32 `yyyymmdd`, TIMESTAMP an int64 in the instance's time unit.
 
 Pure: no state, any thread.
 """
@@ -20,12 +20,12 @@ Int64Array: TypeAlias = npt.NDArray[np.int64]
 Float64Array: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 ByteArray: TypeAlias = npt.NDArray[np.uint8]
-#: An array whose dtype follows a `DataType` known only when the program runs: the one place where `Any` is honest.
+#: An array whose dtype depends on a `DataType` known only at run time; hence `Any`.
 NumericArray: TypeAlias = npt.NDArray[Any]
-#: One value at the edge: what a literal, a bound parameter or a result cell may be.
+#: One value at the edge: a literal, a bound parameter or a result cell.
 Scalar: TypeAlias = bool | int | float | str | bytes | None
 
-#: Times are int64; the last value is kept free so that half-open ranges can reach every legal time.
+#: Times are int64; the last value is reserved, so that half-open ranges can include every legal time.
 TIME_MIN = -(2**63)
 TIME_MAX = 2**63 - 1
 
@@ -46,19 +46,19 @@ class DataType(IntEnum):
 
     @property
     def is_text(self) -> bool:
-        """True for types that live as `TextArray` (TEXT, STRING, BLOB)."""
+        """True for types stored as `TextArray` (TEXT, STRING, BLOB)."""
         return self in TEXT_TYPES
 
     @property
     def is_numeric(self) -> bool:
-        """True for INT32, INT64, FLOAT and DOUBLE: the types that functions of numbers take."""
+        """True for INT32, INT64, FLOAT and DOUBLE: the types that numeric functions accept."""
         return self in NUMERIC_TYPES
 
 
-#: What lives as `TextArray`, and what of it is characters.
+#: Types stored as `TextArray`, and those of them that contain characters.
 TEXT_TYPES = frozenset({DataType.TEXT, DataType.BLOB, DataType.STRING})
 STRING_TYPES = frozenset({DataType.TEXT, DataType.STRING})
-#: Floating numbers; whole ones, as times are too; and what functions of numbers take.
+#: Floating-point types; integer types, including times; types that numeric functions accept.
 FLOATING_TYPES = frozenset({DataType.FLOAT, DataType.DOUBLE})
 INTEGER_TYPES = frozenset({DataType.INT32, DataType.INT64, DataType.TIMESTAMP})
 NUMERIC_TYPES = frozenset({DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE})
@@ -75,7 +75,7 @@ NUMPY_DTYPE: dict[DataType, np.dtype[Any]] = {
 
 
 class Encoding(IntEnum):
-    """Value encoding of a chunk; the value is TsFile's encoding id. Which are written: `encoding/`."""
+    """Value encoding of a chunk; the value is TsFile's encoding id. `encoding/` lists those that Saros writes."""
 
     PLAIN = 0
     DICTIONARY = 1
@@ -118,11 +118,11 @@ class TimeUnit(Enum):
         return {1_000: "ms", 1_000_000: "us", 1_000_000_000: "ns"}[self.value]
 
 
-#: By suffix.
+#: Time units by suffix.
 TIME_UNITS = {unit.suffix: unit for unit in TimeUnit}
 
 
-#: Encoding of a series that names none.
+#: Encoding of a series that declares none.
 DEFAULT_ENCODING: dict[DataType, Encoding] = {
     DataType.BOOLEAN: Encoding.PLAIN,
     DataType.INT32: Encoding.TS_2DIFF,

@@ -1,7 +1,7 @@
-"""How busy a partition is, so that a cluster can balance its load.
+"""Load figures of a partition, so that a cluster can balance its load.
 
-Reads are measured in delivered points rather than in time, so that the figure does not depend on how fast or how busy
-the node is.
+Reads are measured in delivered points rather than in time, so that the figure does not depend on the speed or load of
+the node.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Activity:
-    """Points since the process opened the partition. Scans count without a lock, so it is about right."""
+    """Points written and read since the process opened the partition. Approximate: scans count without a lock."""
 
     written: int = 0
     read: int = 0
@@ -19,7 +19,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class PartitionActivity:
-    """Of one partition: its activity until now, and the bytes of its files."""
+    """The current activity of one partition, and the size of its files in bytes."""
 
     database: str
     slice: int

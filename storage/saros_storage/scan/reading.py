@@ -1,20 +1,20 @@
-"""The interface between storage and everything that reads it: scan requests, series readers, statistics.
+"""The interface between storage and its readers: scan requests, series readers, statistics.
 
 A query takes one `ReadView` (a pinned, immutable snapshot of the store), opens one `SeriesReader` per device scan,
-pulls from it until it returns None, and closes both. A reader yields, in time order, *blocks* of rows and, where the
-request allows it, *summaries*: spans whose statistics are given instead of their rows.
+reads from it until it returns None, and closes both. A reader yields, in time order, *blocks* of rows and, where the
+request allows it, *summaries*: spans represented by their statistics instead of their rows.
 
     time      |---- chunk A ----|  |-- B --|- C overlaps B -|   |---- D ----|
     answer      Summary(A)           Block  Block                 Summary(D)
     from another node              Summaries(A, B, C, D)
 
-    A summary is given only if: the request has a `grid`; the span lies wholly inside the request's time range and
-    inside one window of the grid; there are no `bounds`; and it says what the rows would: those that a file stores
-    stand for rows that no other source overlaps and no tombstone touches; the others were made of rows
-    (`window_statistics`).
+    A reader yields a summary only if the request has a `grid` and no `bounds`, and the span lies entirely inside the
+    request's time range and inside one window of the grid. A summary is equivalent to the rows of its span: either it
+    was stored in a file, and no other source overlaps these rows and no tombstone touches them, or it was computed from
+    the rows (`window_statistics`).
 
 Ranks: where two sources have the same time of a series, the value of the higher rank wins, column by column; a null
-never hides a value. What a reader yields is already merged, filtered by time, and free of deleted points.
+never hides a value. The output of a reader is already merged, filtered by time, and free of deleted points.
 
 A reader belongs to one thread at a time; a view may be shared. Not here: value predicates (the engine filters exactly;
 `bounds` only lets a reader skip pages that cannot match). Pure: values and protocols.
@@ -32,16 +32,16 @@ import numpy as np
 from saros_storage.base.block import Block, Column
 from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType, Int64Array, Scalar
 
-#: Enough rows that NumPy's cost per call vanishes and kernels leave the GIL for long: 10,000 and more.
+#: Enough rows that NumPy's cost per call is negligible, and kernels release the GIL for long (from 10,000 rows on).
 BLOCK_ROWS_MAX = 131_072
-#: Values of a block: some 16 MB. A join has as much again at hand of what its children gave.
+#: Values per block: about 16 MB. A join holds as much again of its children's output.
 _BLOCK_VALUES_MAX = 2 << 20
-#: With fewer rows, what a block costs per column would count more than its rows.
+#: Below this, a block's cost per column would exceed the cost of its rows.
 _BLOCK_ROWS_MIN = 64
 
 
 def rows_per_block(columns: int) -> int:
-    """Rows of a block of so many columns."""
+    """Return the number of rows of a block with this many columns."""
     return min(max(_BLOCK_VALUES_MAX // max(columns, 1), _BLOCK_ROWS_MIN), BLOCK_ROWS_MAX)
 
 
@@ -53,7 +53,7 @@ class TimeRange:
     end: int = TIME_MAX
 
     def intersect(self, other: TimeRange) -> TimeRange:
-        """Times in both; empty ranges have end <= start."""
+        """Return the times in both ranges; the result is empty if end <= start."""
         return TimeRange(max(self.start, other.start), min(self.end, other.end))
 
     @property
@@ -62,15 +62,15 @@ class TimeRange:
         return self.end <= self.start
 
     def touches(self, first: int, last: int) -> bool:
-        """Whether a time from `first` to `last` (inclusive) is in the range."""
+        """Return whether any time from `first` to `last` (inclusive) is in the range."""
         return first < self.end and last >= self.start
 
 
 @dataclass(frozen=True, slots=True)
 class ValueBound:
-    """Only rows whose value in `column` is present and within [low, high] are wanted (None: unbounded).
+    """A bound on the wanted rows: the value in `column` is present and within [low, high] (None: unbounded).
 
-    A permission to skip, not an order to filter. `low` and `high` are inclusive, of a numeric type, never NaN.
+    It permits skipping rows; the reader need not filter. `low` and `high` are inclusive, of a numeric type, never NaN.
     """
 
     column: int
@@ -86,21 +86,21 @@ class WindowGrid:
     step: int | None = None
 
     def same_window(self, first: int, last: int) -> bool:
-        """Whether the times `first` and `last` fall into one window."""
+        """Return whether the times `first` and `last` fall into one window."""
         return self.step is None or (first - self.origin) // self.step == (last - self.origin) // self.step
 
     def touched(self, first: int, last: int) -> int:
-        """How many windows the times from `first` to `last` lie in."""
+        """Return the number of windows that the times from `first` to `last` fall into."""
         return 1 if self.step is None else (last - self.origin) // self.step - (first - self.origin) // self.step + 1
 
 
 @dataclass(frozen=True, slots=True)
 class ScanRequest:
-    """What one reader shall read: columns of one device in a time range.
+    """A request to read columns of one device in a time range.
 
-    A non-aligned device is read one measurement per request (but see `ReaderFactory.open_lockstep` and `open_in_step`);
-    an aligned device any number, over one time column: a row appears if at least one requested column has a value in
-    it.
+    A non-aligned device is read one measurement per request (except with `ReaderFactory.open_lockstep` and
+    `open_in_step`). An aligned device is read with any number of measurements over one time column: a row appears if at
+    least one requested column has a value in it.
     """
 
     device: str
@@ -111,10 +111,10 @@ class ScanRequest:
     descending: bool = False
     bounds: tuple[ValueBound, ...] = ()
     grid: WindowGrid | None = None
-    #: Only the latest point of each column is wanted, as few rows as hold these, latest first; of a non-aligned device
-    #: too, any number of measurements. Goes with neither bounds nor grid.
+    #: Return only the latest point of each column, in as few rows as possible, latest first. Allows any number of
+    #: measurements, of non-aligned devices as well. Cannot be combined with bounds or grid.
     latest: bool = False
-    #: The reader gives about so many rows at a time: fewer where many readers wait side by side.
+    #: Approximate number of rows per block; smaller if many readers are open at the same time.
     block_rows: int = BLOCK_ROWS_MAX
 
 
@@ -123,7 +123,7 @@ class Statistics:
     """Statistics of the points of one series in one span. `start` and `end` are the first and the last time.
 
     `minimum` and `maximum` are None for text-like types and BOOLEAN; `total` (the sum) is None for text-like types,
-    DATE and TIMESTAMP. Floats: NaN is left out of minimum and maximum unless all values are NaN.
+    DATE and TIMESTAMP. For floats, minimum and maximum ignore NaN unless all values are NaN.
     """
 
     count: int
@@ -138,7 +138,7 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Stands for all rows of a span; `columns[i]` is None where requested column i has no point in it."""
+    """The statistics of all rows of a span; `columns[i]` is None if requested column i has no point in it."""
 
     start: int
     end: int
@@ -147,9 +147,9 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class SpanStatistics:
-    """`Statistics` of one column in many spans: a row for each, null (the count 0) where the column has no point.
+    """`Statistics` of one column in many spans, one row per span: null (with count 0) where the column has no point.
 
-    None stands for what a type does not have, see `Statistics`; BLOB has no first and last either.
+    Fields that a type does not have are None, as in `Statistics`; BLOB has no first and last either.
     """
 
     count: Column
@@ -164,10 +164,10 @@ class SpanStatistics:
 
 @dataclass(frozen=True, eq=False)
 class Summaries:
-    """Many summaries as columns: a row stands for all rows of a span. Spans are in the scan's order and disjoint.
+    """Many summaries as columns: each row represents all rows of a span. Spans are in scan order and disjoint.
 
-    `block` is not timed; for each of the `types` of the scan it has the columns that `statistics_fields` names. Those
-    that several of the types have in common may be the same ones. Without slots, so that what is made of them is kept.
+    `block` is untimed; for each of the `types` of the scan it has the columns that `statistics_fields` names. Columns
+    with equal content may be shared between types. Without slots, so that `cached_property` works.
     """
 
     types: tuple[DataType, ...]
@@ -175,25 +175,25 @@ class Summaries:
 
     @property
     def rows(self) -> int:
-        """How many spans."""
+        """The number of spans."""
         return self.block.rows
 
     @cached_property
     def nbytes(self) -> int:
-        """Bytes held, for memory accounts."""
+        """Size in bytes, for memory accounting."""
         return sum([column.nbytes for column in _distinct(self.block.columns)])
 
     def slice(self, start: int, stop: int) -> Summaries:
-        """Spans [start, stop), without a copy."""
+        """Return spans [start, stop), without a copy."""
         return Summaries(self.types, self.block.slice(start, stop))
 
     def reversed(self) -> Summaries:
-        """The spans last first."""
+        """Return the spans in reverse order."""
         return Summaries(self.types, self.block.reversed())
 
     @staticmethod
     def concat(parts: Sequence[Summaries]) -> Summaries:
-        """The parts (at least one, all of one scan or of like ones) one after the other."""
+        """Concatenate parts (at least one, all of one scan or with the same types)."""
         if len(parts) == 1:
             return parts[0]
         made: dict[tuple[int, ...], Column] = {}
@@ -241,7 +241,7 @@ def _where(times: Column, otherwise: int) -> Int64Array:
 
 @cache
 def statistics_fields(type_: DataType) -> dict[str, DataType]:
-    """The fields of `SpanStatistics` that a column of a type has, in order, and their types."""
+    """Return the fields of `SpanStatistics` that a column of a type has, in order, with their types."""
     names = {"count": DataType.INT64, "start": DataType.TIMESTAMP, "end": DataType.TIMESTAMP}
     if type_ is not DataType.BLOB:
         names |= {"first": type_, "last": type_}
@@ -256,7 +256,7 @@ def statistics_fields(type_: DataType) -> dict[str, DataType]:
 
 @dataclass(slots=True)
 class ReadCounters:
-    """What a reader did, for EXPLAIN ANALYZE. Counters only grow."""
+    """Counters of a reader's work, for EXPLAIN ANALYZE. They only grow."""
 
     files: int = 0
     files_skipped: int = 0
@@ -266,15 +266,15 @@ class ReadCounters:
     pages_skipped: int = 0
     #: Chunks or pages answered from statistics.
     summaries: int = 0
-    #: Bytes decompressed (0 when the chunk cache served).
+    #: Bytes decompressed (0 if the chunk cache had the page).
     bytes_read: int = 0
     cache_hits: int = 0
     memtable_rows: int = 0
-    #: Bytes that came from other nodes.
+    #: Bytes received from other nodes.
     remote_bytes: int = 0
 
     def add(self, other: ReadCounters) -> None:
-        """Add the other's counts to this one's."""
+        """Add the counts of another reader."""
         for name in _COUNTERS:
             more = getattr(other, name)
             if more:
@@ -285,15 +285,15 @@ _COUNTERS = tuple(ReadCounters.__dataclass_fields__)
 
 
 class SeriesReader(Protocol):
-    """Yields one scan's blocks and summaries in time order (descending: last first, rows within a block too)."""
+    """A reader of one scan's blocks and summaries in time order (descending: last first, rows within a block too)."""
 
     @property
     def counters(self) -> ReadCounters:
-        """What was done so far."""
+        """The counters up to now."""
         ...
 
     def next(self) -> Block | Summary | Summaries | None:
-        """The next non-empty piece, of at most about the request's `block_rows`; None at the end.
+        """Return the next non-empty piece, of at most about the request's `block_rows` rows; None at the end.
 
         Raises CorruptFile (the file is already set aside for later views), StoreClosed.
         """
@@ -306,29 +306,29 @@ class SeriesReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Unaligned:
-    """The series of a request do not keep step in the range `time`: read each separately there, and join them."""
+    """A time range in which the series of a request do not have the same times: read each separately, and join them."""
 
     time: TimeRange
 
 
 class TimestampsDiffer(Exception):
-    """Series that were read together do not keep step: read each separately."""
+    """Raised when series that were read together differ in their times: read each separately."""
 
 
 class MultiSeriesReader(Protocol):
-    """Yields several series of a device in the order of the request, as far as they have their rows at the same times.
+    """A reader of several series of a device, in the order of the request, where their rows have the same times.
 
-    It yields disjoint parts: blocks with a column for each series and no nulls, and ranges of time that the caller
-    must read separately.
+    It yields disjoint parts: blocks with a column for each series and no nulls, and time ranges that the caller must
+    read separately.
     """
 
     @property
     def counters(self) -> ReadCounters:
-        """What was done so far, for the blocks."""
+        """The counters up to now, for the blocks."""
         ...
 
     def next(self) -> Block | Unaligned | None:
-        """The next piece: a block as a `SeriesReader` gives it, a range that is not empty; None at the end.
+        """Return the next piece: a block as from a `SeriesReader`, or a non-empty time range; None at the end.
 
         Raises what a `SeriesReader` raises.
         """
@@ -340,52 +340,53 @@ class MultiSeriesReader(Protocol):
 
 
 class ReaderFactory(Protocol):
-    """Opens readers: local, remote, or merged from both; the engine does not know which."""
+    """Opens readers: local, remote, or merged from both, transparently for the engine."""
 
     def open(self, request: ScanRequest) -> SeriesReader:
-        """A reader for the request. A device that has no data gives a reader that ends at once."""
+        """Open a reader for the request. Without data for the device, the reader ends immediately."""
         ...
 
     def open_lockstep(self, request: ScanRequest) -> MultiSeriesReader | None:
-        """A reader of several series of a device that is not aligned; None: read them one by one.
+        """Open a reader for several series of a non-aligned device; None: read them one by one.
 
         The request has neither bounds nor grid, and is not for the latest points.
         """
         ...
 
     def open_in_step(self, request: ScanRequest) -> SeriesReader | None:
-        """A reader of several series of a device that is not aligned, as of one that is; no value is null.
+        """Open a reader that reads several series of a non-aligned device like an aligned one; no value is null.
 
-        What it gives of each series, blocks and summaries alike, is what a reader of that series alone would give.
-        None: they do not keep step throughout the request, or this cannot be told. If only decoding rows shows it, the
-        reader raises TimestampsDiffer, and everything it returned must be discarded. The request has no bounds.
+        Its blocks and summaries contain for each series exactly what a reader of that series alone would return.
+        Returns None if the series do not have the same times throughout the request, or this is not known. If only
+        decoding the rows shows it, the reader raises TimestampsDiffer, and all that it has returned must be discarded.
+        The request has no bounds.
         """
         ...
 
     def cuts(self, request: ScanRequest) -> Sequence[int]:
-        """Times, rising, at which a scan may be cut: each part has much to read, and none reads what another does."""
+        """Return increasing times at which to split a scan: each part is large, and no two parts read the same data."""
         ...
 
     def latest(self, request: ScanRequest, counters: ReadCounters) -> list[tuple[int, Scalar] | None]:
-        """Time and value of the latest point of each column of a `latest` request; adds to `counters` what was done.
+        """Return time and value of the latest point of each column of a `latest` request; count the work in `counters`.
 
         Raises what readers raise.
         """
         ...
 
     def expect(self, request: ScanRequest) -> None:
-        """Announce what will be opened, in that order, so that one trip to another node can serve many readers."""
+        """Announce a request, in the order of later opens, so that one round trip can serve many remote readers."""
         ...
 
 
 class ReadView(ReaderFactory, Protocol):
-    """A pinned snapshot of a store: later writes and deletes do not show, and its files stay until `close`."""
+    """A pinned snapshot of a store: later writes and deletes are invisible, and its files are kept until `close`."""
 
     @property
     def shown(self) -> Mapping[int, int]:
-        """By group: no entry behind this one shows. Empty where there are no groups."""
+        """The last log index that is visible, by group. Empty where there are no groups."""
         ...
 
     def close(self) -> None:
-        """Unpin. Idempotent."""
+        """Unpin the snapshot. Idempotent."""
         ...

@@ -2,12 +2,12 @@
 
     PartitionSnapshot(version 7)
       files       rank (0,1) seq/..   rank (0,2) seq/..   rank (0,3) unseq/..
-      memtables   rank (0,4) immutable, being flushed     rank (0,5) active (a frozen prefix of it)
+      memtables   rank (0,4) immutable, being flushed     rank (0,5) active (its content at this moment)
       tombstones  rank (0,4): root.a.d1.** [10, 20)       hides data of rank <= (0,4) only
 
-Ranks order everything: the higher one wins. A MemTable's rank is the version that its file will get, taken when the
-MemTable is made. A tombstone's rank is the newest one below the active MemTable, from which the deleted rows are
-removed at once: so rows that arrive later are not hidden.
+Ranks order everything: the higher one wins. The rank of a MemTable is the version that its file will get, assigned when
+the MemTable is created. The rank of a tombstone is the newest one below the active MemTable, from which the deleted
+rows are removed immediately: so it does not hide rows that arrive later.
 
 Snapshots are immutable values; the partition keeps the files of a pinned snapshot on disk. Pure: any thread.
 """
@@ -39,7 +39,7 @@ def nothing(_: str, __: int) -> bool:
 
 
 class Rank(NamedTuple):
-    """Order of sources: `generation`, the partition-table version at which the slot was opened here, then `version`."""
+    """The order of sources: `generation`, the partition-table version at which the slot came here, then `version`."""
 
     generation: int
     version: int
@@ -47,7 +47,7 @@ class Rank(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """Hides points of rank <= `rank` in `time` of the series that `pattern` (text, may hold `*` and `**`) matches."""
+    """Hides points of rank <= `rank` in `time` of all series that `pattern` (text, may contain wildcards) matches."""
 
     pattern: str
     time: TimeRange
@@ -64,7 +64,7 @@ class DeviceSpan:
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """A sealed file: `devices` says what it may hold, `access` reads it (opened when first used)."""
+    """A sealed file: `devices` are those that it may contain; `access` reads it (opened at the first use)."""
 
     rank: Rank
     sequence: bool
@@ -85,30 +85,30 @@ def overlap(a: FileSource, b: FileSource) -> bool:
 
 
 class MemorySource(Protocol):
-    """A MemTable as a reader sees it: what it held when the snapshot was taken."""
+    """A MemTable for readers, with the content it had when the snapshot was taken."""
 
     @property
     def rank(self) -> Rank:
-        """Rank of its points."""
+        """The rank of its points."""
         ...
 
     def span(self, device: str) -> DeviceSpan | None:
-        """First and last time of the device, or None if it holds nothing of it."""
+        """Return first and last time of the device, or None if it has no points of it."""
         ...
 
     def newer(self, request: ScanRequest) -> Mapping[str, DataType]:
-        """Return those of the request's series whose type here may be newer: see `type_conversion.is_newer`."""
+        """Return the request's series whose type here may be newer than requested: see `type_conversion.is_newer`."""
         ...
 
     def latest(self, request: ScanRequest) -> list[tuple[int, Scalar] | None]:
-        """Time and value of the latest point of each of the request's series, whatever its range of time."""
+        """Return time and value of the latest point of each requested series, regardless of the time range."""
         ...
 
     def read(self, request: ScanRequest) -> Block | None:
-        """The request's rows: ascending, de-duplicated (last write won), filtered by time; None if there are none.
+        """Return the requested rows: ascending, de-duplicated (last write wins), filtered by time; None without rows.
 
-        Columns come in the request's order and types; one that the MemTable lacks is all null. Raises TimestampsDiffer
-        for several series that are not aligned and do not have the same times here.
+        Columns come in the request's order and types; a column that the MemTable lacks is all null. Raises
+        TimestampsDiffer for several non-aligned series that do not have the same times here.
         """
         ...
 
@@ -122,11 +122,11 @@ class PartitionSnapshot:
     files: tuple[FileSource, ...]
     memtables: tuple[MemorySource, ...]
     tombstones: tuple[Tombstone, ...]
-    #: Another object after each change but rows that are written into the active MemTable; None: it does not tell.
+    #: A new object after each change other than rows written to the active MemTable; None: changes are not tracked.
     basis: object | None = None
-    #: Whether the last of `memtables` is the active one, which no tombstone touches.
+    #: True if the last of `memtables` is the active one, which no tombstone affects.
     has_active: bool = False
-    #: The partition's, where scans count what they deliver.
+    #: The activity of the partition, in which scans count the points that they deliver.
     activity: Activity = field(default_factory=Activity, compare=False)
 
     @property

@@ -1,4 +1,4 @@
-"""Reading a TsFile: the interface between the format and the series readers.
+"""The interface between the TsFile format and the series readers.
 
     TsFileAccess.device("root.a.d1") -> DeviceIndex
         series["temp"] -> SeriesIndex(type, statistics, chunks=(ChunkMeta, ...))        non-aligned: chunks per series
@@ -7,7 +7,7 @@
     chunk -> pages(...) -> PageSpan(start, end, count, statistics per column) -> read(...) -> Block
 
 Within one file the chunks of a series are in time order and do not overlap. All offsets and sizes are checked against
-the file before use: malformed data raises CorruptFile, and a feature that Saros does not read raises UnsupportedFile.
+the file before use: malformed data raises CorruptFile; a feature that Saros does not read raises UnsupportedFile.
 
 Thread-safe: the index is cached under a lock; pages are read from a mapped file without one.
 """
@@ -25,7 +25,7 @@ from saros_storage.scan.reading import Statistics
 
 @dataclass(frozen=True, slots=True)
 class ChunkMeta:
-    """Where a chunk starts (its marker byte) and what it holds; `statistics` is None for a chunk without points."""
+    """Offset of a chunk (its marker byte) and its statistics, which are None for a chunk without points."""
 
     offset: int
     statistics: Statistics | None
@@ -43,7 +43,7 @@ class SeriesIndex:
 
 @dataclass(frozen=True, slots=True)
 class DeviceIndex:
-    """All series of a device in one file. `time` is the time column's index of an aligned device, else None.
+    """All series of a device in one file. `time` is the index of the time column of an aligned device, otherwise None.
 
     The time column's statistics carry only count, start and end (first/last 0, the rest None), its type is TIMESTAMP.
     """
@@ -54,15 +54,15 @@ class DeviceIndex:
 
     @property
     def aligned(self) -> bool:
-        """Whether the series share one time column."""
+        """True if the series share one time column."""
         return self.time is not None
 
 
 @dataclass(frozen=True, slots=True)
 class PageSpan:
-    """One page (of an aligned device: the pages of all asked columns that share its time page).
+    """One page (of an aligned device: the pages of all requested columns that share its time page).
 
-    `statistics[i]` is None where column i has no point in the page. In a single-page chunk they are the chunk's.
+    `statistics[i]` is None if column i has no point in the page. In a single-page chunk they are the chunk's.
     """
 
     start: int
@@ -76,48 +76,48 @@ class TsFileAccess(Protocol):
 
     @property
     def path(self) -> str:
-        """The file's path, for errors."""
+        """The path of the file, for errors."""
         ...
 
     @property
     def serial(self) -> int:
-        """Another one for each file that this process has opened: what is kept of a file is kept under it.
+        """A number that is unique among the files that this process has opened, for use as a cache key.
 
-        A path may come again, when a database is dropped and made anew.
+        A path is not unique: it may be used again after a database is dropped and created again.
         """
         ...
 
     def devices(self) -> Iterator[str]:
-        """Canonical device paths in the file's order."""
+        """Yield canonical device paths in the file's order."""
         ...
 
     def device(self, device: str) -> DeviceIndex | None:
-        """Index of a device, or None if the file has none of it; cached."""
+        """Return the index of a device, or None if the file does not contain it; cached."""
         ...
 
     def pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> Sequence[PageSpan]:
-        """Pages of chunk number `chunk`; reads headers only. Several series that are not aligned: see `same_pages`."""
+        """Return the pages of chunk number `chunk`, reading headers only. Several non-aligned series: `same_pages`."""
         ...
 
     def same_pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> bool:
-        """Whether series that are not aligned have, in chunk number `chunk`, pages of the same counts and spans."""
+        """Return whether non-aligned series have, in chunk number `chunk`, pages of the same counts and spans."""
         ...
 
     def read_together(
         self, device: DeviceIndex, measurements: Sequence[str], chunk: int, first: int, stop: int
     ) -> tuple[Block, int] | None:
-        """`read`, of series of a device that is not aligned whose chunks have the same pages.
+        """Read like `read`, for series of a non-aligned device whose chunks have the same pages.
 
-        None if their times differ within the pages. Columns may lie in one piece of memory.
+        Returns None if their times differ within the pages. Columns may share one piece of memory.
         """
         ...
 
     def read(
         self, device: DeviceIndex, measurements: Sequence[str], chunk: int, first: int, stop: int
     ) -> tuple[Block, int]:
-        """Rows of pages [first, stop) of a chunk, decoded in one go, and how many bytes were decompressed.
+        """Return the rows of pages [first, stop) of a chunk, decoded together, and the number of bytes decompressed.
 
-        One column per measurement, in that order; those that the file lacks are not to be asked for
-        (nobody gives a type for them). Rows whose asked columns are all null stay in: the caller drops them.
+        The block has one column per measurement, in that order. Do not request measurements that the file lacks: their
+        type is unknown. Rows whose requested columns are all null are included: the caller drops them.
         """
         ...

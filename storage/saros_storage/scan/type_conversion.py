@@ -1,4 +1,4 @@
-"""Values of one type read as another: which types a series may change to (SET DATA TYPE), and how points convert.
+"""Reading values of one type as another: which types a series may change to (SET DATA TYPE), and how points convert.
 
     from          to                                          value
     INT32         INT64 TIMESTAMP FLOAT DOUBLE TEXT STRING    the same number, FLOAT: the nearest; or its digits
@@ -9,10 +9,10 @@
     BOOLEAN DATE  TEXT STRING                                 true, false; YYYY-MM-DD
     TEXT STRING BLOB                  each other              the same bytes
 
-A change of type rewrites nothing. Files and MemTables keep the type with which points were written; the reader is told
-the current type of the series and converts what a source holds. Since compaction stores points again with a later type,
-a point must convert to the same value by way of every type that the series had. A change for which this does not hold
-is refused: INT32 16777217 is DOUBLE 16777217, but 16777216 by way of FLOAT; 5 is the text 5, but the text 5.0 by way of
+A change of type rewrites nothing. Files and MemTables keep the type with which points were written; the reader gets the
+current type of the series and converts the values of each source. Compaction stores points again with a later type, so
+a point must convert to the same value through every type that the series has had. A change that would violate this is
+refused: INT32 16777217 is DOUBLE 16777217, but 16777216 through FLOAT; 5 is the text 5, but the text 5.0 through
 DOUBLE. That is why a series remembers its earlier types (`SeriesSchema.earlier`).
 
 Pure: any thread.
@@ -29,7 +29,7 @@ from saros_storage.base.text_conversion import format_column
 from saros_storage.base.types import INTEGER_TYPES, NUMPY_DTYPE, STRING_TYPES, TEXT_TYPES, DataType, Scalar
 from saros_storage.scan.reading import Statistics
 
-#: What a series of a type may be made.
+#: The types that a series may change to, by its type.
 _CHANGES: dict[DataType, frozenset[DataType]] = {
     DataType.INT32: STRING_TYPES | {DataType.INT64, DataType.TIMESTAMP, DataType.FLOAT, DataType.DOUBLE},
     DataType.INT64: STRING_TYPES | {DataType.TIMESTAMP, DataType.DOUBLE},
@@ -42,14 +42,14 @@ _CHANGES: dict[DataType, frozenset[DataType]] = {
     DataType.STRING: frozenset({DataType.TEXT, DataType.BLOB}),
     DataType.BLOB: STRING_TYPES,
 }
-#: What points of a type may be read as: whatever a series can become in several steps.
+#: The types that points may be read as, by stored type: everything that a series can become in several steps.
 _READINGS = {type_: found if type_ in TEXT_TYPES else found | {DataType.BLOB} for type_, found in _CHANGES.items()}
-#: Whole numbers up to here are FLOATs.
+#: Integers up to this magnitude are exact as FLOAT.
 _FLOAT_WHOLE_MAX = 2**24
 
 
 class TypeChanged(StorageError):
-    """Points were met that are newer than the type they are asked for with: the series' type was changed meanwhile."""
+    """The query met points newer than the type that it reads: the type of the series changed after the query began."""
 
     code = 2021
 
@@ -58,7 +58,7 @@ class TypeChanged(StorageError):
 
 
 def check_change(path: str, current: DataType, earlier: Collection[DataType], wanted: DataType) -> None:
-    """Raise UserMistake 507 unless a series that had the `earlier` types, and has `current`, may be made `wanted`."""
+    """Raise UserMistake 507 unless a series of type `current`, and `earlier` types before, may change to `wanted`."""
     if wanted is current:
         return
     possible = ", ".join(sorted(type_.name for type_ in _CHANGES[current]))
@@ -77,7 +77,7 @@ def check_change(path: str, current: DataType, earlier: Collection[DataType], wa
 
 
 def _is_equivalent_via(source: DataType, by_way_of: DataType, target: DataType) -> bool:
-    """Whether each value of `source` is the same as `target`, by way of another type too."""
+    """Return whether each value of `source` converts to the same `target` value directly and through `by_way_of`."""
     if by_way_of is DataType.FLOAT:
         return source not in INTEGER_TYPES
     if by_way_of is DataType.DOUBLE:
@@ -86,17 +86,17 @@ def _is_equivalent_via(source: DataType, by_way_of: DataType, target: DataType) 
 
 
 def reads_as(stored: DataType, asked: DataType) -> bool:
-    """Whether points that were written with one type may be read as another one."""
+    """Return whether points written with the type `stored` may be read as `asked`."""
     return stored is asked or asked in _READINGS[stored]
 
 
 def is_newer(stored: DataType, asked: DataType) -> bool:
-    """Whether a series of the type `asked` may have become one of the type `stored`, and not the other way round."""
+    """Return whether a series of type `asked` may have become one of type `stored`, but not the reverse."""
     return reads_as(asked, stored) and not reads_as(stored, asked)
 
 
 def read_as(column: Column, asked: DataType) -> Column:
-    """A column of a type that `reads_as` another one, as that."""
+    """Convert a column to a type that it `reads_as`."""
     if column.type is asked:
         return column
     assert reads_as(column.type, asked), (column.type, asked)
@@ -107,12 +107,12 @@ def read_as(column: Column, asked: DataType) -> Column:
 
 
 def value_read_as(value: Scalar, stored: DataType, asked: DataType) -> Scalar:
-    """The same of one value."""
+    """Convert one value; see `read_as`."""
     return value if stored is asked else read_as(Column.of(stored, [value]), asked).to_list()[0]
 
 
 def statistics_read_as(known: Statistics, stored: DataType, asked: DataType) -> Statistics | None:
-    """The statistics of points that are read as another type; None if they do not tell what these need."""
+    """Return the statistics of points read as another type; None if they cannot be derived from `known`."""
     if stored is asked:
         return known
     if asked in TEXT_TYPES:
