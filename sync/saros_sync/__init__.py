@@ -1,4 +1,4 @@
-"""The sync tool: what one instance has sealed, shown by another one, over a bad network; see the room's README."""
+"""The sync tool: one instance's sealed data, mirrored by another over an unreliable network; see the room's README."""
 
 import logging
 

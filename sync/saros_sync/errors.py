@@ -1,4 +1,4 @@
-"""What goes wrong between a sender and a receiver, one class per what the sender should do."""
+"""Errors between a sender and a receiver, one class per action the caller should take."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from saros_storage.base.errors import StorageError
 
 
 class Unreachable(StorageError):
-    """The receiver did not answer, or not in time: ask again, what it has it keeps."""
+    """The receiver did not answer in time. Ask again: it keeps what it has received."""
 
     code = 2016
 
 
 class RoundRefused(StorageError):
-    """The receiver does not take the round as it is."""
+    """The receiver does not accept the round in its present form."""
 
     code = 2060
 
 
 class BeginAgain(RoundRefused):
-    """The round is not in hand there: another node took it, or the receiver has lost something. Begin, at once."""
+    """The receiver has no such round in progress: another node took it, or a content was lost. Begin again at once."""
 
     code = 2065
 
 
 class SentElsewhere(StorageError):
-    """Something was to be changed here that a sender's data shows: change it at its source."""
+    """A statement would change data that a sender supplies: change it at its source."""
 
     code = 2061
 
 
 class NoSuchSender(StorageError):
-    """No sender of this id has sent anything here."""
+    """No sender with this id has sent anything here."""
 
     code = 2062

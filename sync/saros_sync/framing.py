@@ -1,4 +1,6 @@
-"""Files of the sync tool that are replaced as a whole: a line with what it is, version, checksum, length; then JSON.
+"""The format of the sync tool's files that are replaced as a whole: a header line, then JSON.
+
+The header line holds the kind of file, the format's version, the CRC-32 of the JSON and its bytes:
 
     saros-sync last_local_files 1 5f3a90c1 812
     {...}
@@ -19,13 +21,13 @@ _FIRST_LINE = re.compile(rb"saros-sync ([a-z_]{1,32}) (\d{1,4}) ([0-9a-f]{8}) (\
 
 
 def encode_framed(kind: str, words: object) -> bytes:
-    """The file's bytes; `words` as JSON takes them."""
+    """Return the file's bytes. `words` must be JSON values."""
     body = json.dumps(words, ensure_ascii=False, separators=(",", ":")).encode()
     return b"saros-sync %s %d %08x %d\n" % (kind.encode(), _VERSION, zlib.crc32(body), len(body)) + body
 
 
 def decode_framed(path: str, kind: str, data: bytes) -> dict[str, object]:
-    """The inverse. Raises CorruptFile, StorageError 2015 if a newer Saros wrote it."""
+    """Return the JSON object of a file. Raises CorruptFile, StorageError 2015 if a newer Saros wrote it."""
     match = _FIRST_LINE.match(data)
     if match is None or match.group(1).decode() != kind:
         raise CorruptFile(path, 0, f"no file of kind {kind}")

@@ -1,9 +1,9 @@
-"""A journal: what a sender or a receiver did in its round, so that the next start goes on from there.
+"""The journal of a sender's or receiver's current round, from which a restart resumes.
 
-    u32 payload bytes | u32 crc32 of them | JSON [round, what, ...]        little-endian
+    u32 payload bytes | u32 CRC-32 of the payload | JSON [round, what, ...]        little-endian
 
-Each record has the round that it belongs to: what another round left behind means nothing to this one. What does not
-hold at the end, be it torn or zeros, was never said, and is cut off before something is written behind it.
+Each record names its round, so records that an earlier round left are ignored. A torn or zero-filled tail counts as
+never written, and is truncated before the next record is appended.
 
 `Journal` belongs to one thread; the rest is pure.
 """
@@ -19,13 +19,13 @@ from saros_storage.folder.layout import confirm
 from saros_storage.io.disk import Disk, File
 
 _HEAD = struct.Struct("<II")
-#: Longer ones are not written.
+#: The limit of the bytes of a payload.
 _PAYLOAD_BYTES_MAX = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class JournalRecord:
-    """A record: `words` are what `what` needs."""
+    """A record of round `round`; `words` are the arguments of the event `what`."""
 
     round: int
     what: str
@@ -33,14 +33,14 @@ class JournalRecord:
 
 
 def encode_note(note: JournalRecord) -> bytes:
-    """The record's bytes."""
+    """Return the record's bytes."""
     payload = json.dumps([note.round, note.what, *note.words]).encode()
     assert len(payload) <= _PAYLOAD_BYTES_MAX
     return _HEAD.pack(len(payload), zlib.crc32(payload)) + payload
 
 
 def decode_notes(data: bytes) -> tuple[list[JournalRecord], int]:
-    """All good records from the start on, and the bytes that they take."""
+    """Return all intact records from the start on, and the number of bytes they take."""
     notes: list[JournalRecord] = []
     position = 0
     while position + _HEAD.size <= len(data):
@@ -55,14 +55,14 @@ def decode_notes(data: bytes) -> tuple[list[JournalRecord], int]:
 
 
 class Journal:
-    """The journal in a file; see the module. `notes` are those of the round that is in hand."""
+    """A journal in a file. `notes` are the records of the current round."""
 
     def __init__(self, disk: Disk, path: str) -> None:
-        """Read what is there. Raises OSError."""
+        """Read the existing records, and truncate a damaged tail. Raises OSError."""
         self._disk = disk
         self._path = path
         self._file: File | None = None
-        #: Bytes of the file that hold; what is behind them was never said.
+        #: Bytes of the intact records; the rest of the file counts as never written.
         self._size = 0
         self.notes: list[JournalRecord] = []
         if disk.exists(path):
@@ -74,11 +74,11 @@ class Journal:
 
     @property
     def round(self) -> int:
-        """The round in hand; 0: none is."""
+        """The number of the current round, or 0."""
         return self.notes[-1].round if self.notes else 0
 
     def add(self, note: JournalRecord) -> None:
-        """Write a record, durably. Raises OSError."""
+        """Append a record durably. Raises OSError."""
         record = encode_note(note)
         if self._file is None:
             self._cut()
@@ -101,7 +101,7 @@ class Journal:
             self._disk.truncate(self._path, self._size)
 
     def end(self) -> None:
-        """The round is over: the journal goes. Raises OSError."""
+        """Remove the journal, after the round. Raises OSError."""
         self.close()
         self._disk.remove(self._path)
         confirm(self._disk, self._path)

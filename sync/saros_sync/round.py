@@ -1,15 +1,17 @@
-"""A round: all that a sender has sealed at one moment, by content. What the receiver shows after it, and nothing else.
+"""A round: everything that a sender has sealed at one moment, identified by content.
+
+After the round the receiver shows exactly this of the sender's devices.
 
     number 7     time unit, ticks of a slice
     schema       SHA-256 and size of the sender's whole schema, as `SchemaTree.dump` writes it
-    partitions   (database, slice): files by SHA-256, with the rank that they have at the sender; tombstones
-    difference   what of two rounds is to be sent: contents that the receiver lacks
+    partitions   (database, slice): files by SHA-256, with their ranks at the sender; tombstones
+    difference   of two rounds, the sender sends only the contents that the receiver lacks
 
-A file is its content: what the sender's compaction makes is another file, and a file that is sent twice is the same. So
-a round after a compaction replaces what it compacted, at once, and one that comes again changes nothing. Ranks order
-files and tombstones of one sender only; see docs/decisions/sync.md.
+A file is identified by its content: the output of the sender's compaction is a new file, and a file that is sent twice
+is the same file. So the round after a compaction replaces the compacted files atomically, and a repeated round changes
+nothing. Ranks order the files and tombstones of one sender only; see docs/decisions/sync.md.
 
-What `decode_round` lets pass is bounded and well-formed, whoever sent it. Values. Pure: any thread.
+`decode_round` accepts only bounded and well-formed rounds, since any client may send one. Values. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -26,9 +28,9 @@ from saros_storage.base.types import TimeUnit
 from saros_storage.scan.reading import TimeRange
 from saros_storage.scan.snapshot import Rank, Tombstone
 
-#: A round's document is no longer: some hundred thousand files.
+#: The limit of the bytes of a round's document: some hundred thousand files.
 ROUND_BYTES_MAX = 64 << 20
-#: Neither is a schema: some million series.
+#: The limit of the bytes of a schema: some million series.
 SCHEMA_BYTES_MAX = 512 << 20
 _FILE_BYTES_MAX = 1 << 42
 _INT64 = 1 << 63
@@ -38,7 +40,7 @@ _SENDER = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Bytes that are sent: their SHA-256, which names them, and how many they are."""
+    """A sequence of bytes to send, identified by its SHA-256; `size` in bytes."""
 
     sha256: str
     size: int
@@ -46,7 +48,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """A sealed TsFile, and its place among the files of its partition."""
+    """A sealed TsFile, and its position among the files of its partition."""
 
     content: Content
     crc32: int
@@ -56,7 +58,7 @@ class SentFile:
 
 @dataclass(frozen=True, slots=True)
 class SentPartition:
-    """What one partition of the sender holds."""
+    """The files and tombstones of one partition of the sender."""
 
     database: str
     slice: int
@@ -66,7 +68,7 @@ class SentPartition:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """See the module."""
+    """All sealed data of a sender at one moment."""
 
     sender: str
     number: int
@@ -77,27 +79,27 @@ class Round:
     partitions: tuple[SentPartition, ...]
 
     def files(self) -> Iterator[SentFile]:
-        """Of all partitions."""
+        """Yield the files of all partitions."""
         for partition in self.partitions:
             yield from partition.files
 
     def contents(self) -> dict[str, Content]:
-        """All that belongs to the round, by SHA-256, in the order in which it is sent: the schema first."""
+        """Return the round's contents by SHA-256, in the order in which they are sent: the schema first."""
         return {c.sha256: c for c in (self.schema, *(file.content for file in self.files()))}
 
 
 def content_of(data: bytes) -> Content:
-    """The name of these bytes."""
+    """Return the content that these bytes are."""
     return Content(hashlib.sha256(data).hexdigest(), len(data))
 
 
 def is_sender(text: str) -> bool:
-    """Whether this is a sender's id: 32 hexadecimal digits. No other may become a path."""
+    """Return whether `text` is a sender's id: 32 hexadecimal digits. Nothing else may become part of a path."""
     return _SENDER.fullmatch(text) is not None
 
 
 def encode_round(round_: Round) -> bytes:
-    """The round's document."""
+    """Return the round's document."""
     words = {
         "sender": round_.sender,
         "number": round_.number,
@@ -118,7 +120,7 @@ def encode_round(round_: Round) -> bytes:
 
 
 def decode_round(data: bytes) -> Round:
-    """The inverse, of bytes that anybody may have sent. Raises CorruptFile."""
+    """Return the round of a document, which may come from any client. Raises CorruptFile."""
     if len(data) > ROUND_BYTES_MAX:
         raise _corrupt(f"{len(data)} bytes are more than {ROUND_BYTES_MAX}")
     try:

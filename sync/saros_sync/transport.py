@@ -1,12 +1,12 @@
-"""How a sender reaches a receiver: three questions, each of which may be asked again.
+"""The interface between a sender and a receiver: three requests, each of which may be repeated.
 
-    begin    this is round 7, its document has this SHA-256      -> what the receiver lacks of it, and how much it has
-    chunk    bytes of one content from an offset on              -> how much of it the receiver has now, from its start
-    commit   all is there                                        -> it is visible; which devices are refused
+    begin    this is round 7, its document has this SHA-256   -> the contents that are missing, and how much is there
+    chunk    bytes of one content, from an offset on          -> how many bytes are there from the content's start
+    commit   the round is complete                            -> the round is visible; the devices that are refused
 
-Several chunks may be on their way; each has an answer of its own, and none is bound to the order of the others.
+Several chunks may be in flight. Each has an answer of its own, and they need not arrive in order.
 
-Pure: values and a border. `receiver.Receiver` at a node is one, tests have others.
+Pure: values and an interface. A node implements it with `receiver.Receiver`; tests have other implementations.
 """
 
 from __future__ import annotations
@@ -18,28 +18,29 @@ from typing import Protocol
 
 from saros_sync.round import Content
 
-#: Bytes of a chunk at most.
+#: The limit of the bytes of a chunk.
 CHUNK_BYTES_MAX = 4 << 20
-#: Of chunks that are on their way together, if they are several: what a receiver keeps of those that come too early.
+#: The limit of the bytes in flight, unless they are one chunk; also of the bytes that a receiver buffers of one content
+#: because they arrived ahead of their turn.
 FLIGHT_BYTES_MAX = 8 << 20
-#: Waits for how many bytes of a content are there; raises what its question does.
+#: Waits for the answer to a chunk: how many bytes of the content the receiver has. Raises what `Transport` raises.
 Answer = Callable[[], int]
 
 
 class RoundStatus(Enum):
-    """Where a receiver stands with a round."""
+    """The state of a round at a receiver."""
 
-    #: It lacks contents; once they are there, `commit`.
+    #: The receiver lacks contents: send them, then `commit`.
     WANTED = "wanted"
-    #: It shows it.
+    #: The receiver shows the round.
     COMMITTED = "committed"
-    #: It has had rounds up to a higher number.
+    #: The receiver has committed a higher round, or another round of this number.
     OLD = "old"
 
 
 @dataclass(frozen=True, slots=True)
 class MissingContent:
-    """A content that the receiver lacks, and how many bytes of it are there."""
+    """A content that the receiver lacks, and how many of its bytes it has (`have`)."""
 
     content: Content
     have: int
@@ -47,7 +48,7 @@ class MissingContent:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A device that the receiver does not show as this sender has it: whose it is ("": nobody's), and why."""
+    """A device that the receiver refuses: its owner there ("" for no owner), and the reason."""
 
     device: str
     owner: str
@@ -56,7 +57,10 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class BeginReply:
-    """The answer to `begin`. `last` is the receiver's last round of this sender."""
+    """The answer to `begin` and `commit`.
+
+    In the answer to `begin`, `last` is the number of the sender's last committed round.
+    """
 
     status: RoundStatus
     last: int
@@ -65,14 +69,17 @@ class BeginReply:
 
 
 class Transport(Protocol):
-    """See the module. All raise Unreachable (ask again), and StorageError with what the receiver says."""
+    """A sender's connection to a receiver.
+
+    All methods raise Unreachable (ask again), and StorageError with the receiver's message.
+    """
 
     def begin(self, sender: str, name: str, number: int, document: Content) -> BeginReply:
-        """Ask what is lacking of a round."""
+        """Begin a round, or resume it; the answer lists the contents that are missing."""
         ...
 
     def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: memoryview) -> Answer:
-        """Hand over bytes of a content; the answer may be waited for when others are on their way."""
+        """Send bytes of a content. The caller may send more chunks before it waits for the answer."""
         ...
 
     def commit(self, sender: str, number: int) -> BeginReply:
@@ -80,5 +87,5 @@ class Transport(Protocol):
         ...
 
     def close(self) -> None:
-        """No more questions."""
+        """Close the connection."""
         ...

@@ -1,9 +1,9 @@
-"""The sender: a process of its own beside an instance; it looks at the instance's files and asks it nothing.
+"""The sender: a separate process that reads an instance's files, and needs no connection to the instance.
 
-folder      where a sender keeps what, by receiver; its id
-live        what is sealed in a data folder that somebody else has open; the schema, from the log
-snapshot    hard links to what a round needs, and the round
-sending     a round: snapshot, journal, contents, commit; goes on where a crash or a lost line ended it
-window      how many chunks are in flight: pure
-process     a thread per receiver, a round every so often
+folder      the sender's own files, by receiver; its id
+live        the sealed files of a data folder that another process has open; the schema, from the log
+snapshot    hard links to the files of a round, and the round
+sending     one round: snapshot, journal, contents, commit; resumes after a crash or a lost connection
+window      how many chunks may be in flight: pure
+process     one thread per receiver, which sends a round at each interval
 """

@@ -1,16 +1,18 @@
-"""What is sealed in a data folder, seen from outside: another process may have it open and goes on meanwhile.
+"""The sealed files and the schema of a data folder that another process may have open and keep changing.
 
     node.json                    time unit, ticks of a slice
-    groups/0/<db>/<n>/MANIFEST   replaced at once, before a file that it no longer names is removed: so whoever fails to
-                                 link a file looks at the manifest again, and finds another one
-    meta/schema, log/*.log       the schema up to an entry, and the changes since
+    groups/0/<db>/<n>/MANIFEST   replaced atomically before a file that it no longer names is removed: if linking a file
+                                 fails, the manifest has changed, and is read again
+    meta/schema, log/*.log       the schema up to an entry, and the changes after it
 
-The log is read as far as its records hold; `SchemaFollower` remembers where that was, and goes on there the next time.
-Of rows that a later record says are fsynced it reads the head, if they are one tablet, whose length then agrees with
-the record's; all else is read whole, and has its checksum. A record that a full disk took back may have been read: the
-one that was read last is looked at again, and if it is another one by now, everything is.
+The log is read up to its last intact record; `SchemaFollower` remembers the position, and continues there the next
+time. A record that a later record declares fsynced needs no checksum: if it is no mutation, or one tablet whose length
+agrees with the record's, only its head is read. All other records are read whole and verified. If the disk is full,
+the instance may take back a record that was read here already. So the record that was read last is compared again; if
+it has changed, the whole schema is read again.
 
-What is only in MemTables, and deletions that no manifest has yet, come with a later flush. Belongs to one thread.
+Points that are only in MemTables, and deletions that no manifest contains yet, become visible with a later flush.
+Belongs to one thread.
 """
 
 from __future__ import annotations
@@ -40,15 +42,15 @@ from saros_storage.log import Head, ReadPiece, heads, whole_record
 from saros_storage.mutation.mutation import MUTATION, decode_mutation, is_one_tablet
 from saros_storage.schema import SchemaTree
 
-#: (path, offset, bytes) -> so many bytes from there on, less at the end; copied, as a log may be cut meanwhile.
+#: (path, offset, count) -> up to `count` bytes from `offset` on; a copy, as the log may be truncated meanwhile.
 ReadAt = Callable[[str, int, int], bytes]
-#: A folder that changes faster than it can be looked at is given up.
+#: Attempts to read a folder that changes meanwhile.
 ATTEMPTS_MAX = 100
 _NO_FOLDER = 2003
 
 
 def read_at(path: str, offset: int, count: int) -> bytes:
-    """`ReadAt` of the machine's files. Raises OSError."""
+    """Read bytes of a local file; implements `ReadAt`. Raises OSError."""
     with open(path, "rb", buffering=0) as file:
         file.seek(offset)
         return file.read(count)
@@ -56,17 +58,17 @@ def read_at(path: str, offset: int, count: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class LivePartition:
-    """A partition's folder and slice; its manifest is looked at when it is needed."""
+    """A partition's folder and slice; its manifest is read when it is needed."""
 
     folder: str
     slice: int
 
 
 class LiveFolder:
-    """See the module."""
+    """A data folder that another process may have open: its options, partitions and manifests."""
 
     def __init__(self, folder: str, disk: Disk) -> None:
-        """Raises UserMistake 2003 for what is no data folder, CorruptFile."""
+        """Read the folder's options. Raises UserMistake 2003 if it is no data folder, CorruptFile."""
         self.folder = folder
         self.disk = disk
         path = os.path.join(folder, NODE_FILE)
@@ -80,7 +82,7 @@ class LiveFolder:
             raise CorruptFile(path, 0, f"not a node file: {error}") from error
 
     def partitions(self) -> Iterator[LivePartition]:
-        """All that there are at the moment."""
+        """Yield the present partitions."""
         root = os.path.join(self.folder, GROUP_FOLDER)
         for name in self.disk.list(root):
             if name == STAGING_FOLDER or name.startswith(TRASH_PREFIX):
@@ -89,7 +91,7 @@ class LiveFolder:
                 yield LivePartition(os.path.join(root, name, number), int(number))
 
     def manifest(self, partition: LivePartition) -> Manifest | None:
-        """As it is now; None: the partition has none (any more). Raises CorruptFile."""
+        """Return the partition's present manifest, or None if it has none (any more). Raises CorruptFile."""
         path = os.path.join(partition.folder, MANIFEST)
         try:
             return decode_manifest(path, bytes(self.disk.map(path)))
@@ -99,28 +101,28 @@ class LiveFolder:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The record that was read last, and its segment."""
+    """The segment and head of the record that was read last."""
 
     segment: int
     head: Head
 
 
 class SchemaFollower:
-    """The schema of a live folder; see the module."""
+    """The schema of a live folder, kept up to date from the log."""
 
     def __init__(self, folder: str, disk: Disk, read: ReadAt = read_at) -> None:
         self._folder = folder
         self._disk = disk
         self._read = read
         self._tree: SchemaTree | None = None
-        #: Entries up to here are in the tree.
+        #: The index of the last log entry that the tree contains.
         self.position = 0
         self._place: _Place | None = None
 
     def dump(self) -> bytes:
-        """The schema of now, as `SchemaTree.dump` writes it. Raises CorruptFile, OSError."""
+        """Return the present schema, as `SchemaTree.dump` writes it. Raises CorruptFile, OSError."""
         for _ in range(ATTEMPTS_MAX):
-            with suppress(FileNotFoundError):  # a segment has gone: the schema's file has what it said
+            with suppress(FileNotFoundError):  # a segment was removed: the schema file contains its changes
                 tree = self._caught_up()
                 if tree is not None:
                     return tree.dump()
@@ -128,9 +130,9 @@ class SchemaFollower:
         raise CorruptFile(self._folder, 0, "its log goes on faster than it can be read")
 
     def _caught_up(self) -> SchemaTree | None:
-        """The tree with all that the log says; None: the log is another one than it was."""
-        # Listed before the schema is loaded: what is cut from the log before that is in the schema, and what is cut
-        # later is missed.
+        """Return the tree with all changes of the log, or None if the log's history has changed."""
+        # List the segments before the schema is loaded: the schema contains the segments that were removed earlier, and
+        # a segment that is removed later raises FileNotFoundError.
         firsts = self._segments()
         tree = self._tree
         if tree is None or self._place is None:
@@ -139,12 +141,12 @@ class SchemaFollower:
         return self._tree
 
     def _segments(self) -> list[int]:
-        """First records of the log's segments."""
+        """Return the index of the first record of each segment, sorted."""
         names = self._disk.list(os.path.join(self._folder, LOG_FOLDER))
         return sorted(int(name.removesuffix(".log")) for name in names if name.endswith(".log"))
 
     def _follow(self, tree: SchemaTree, firsts: list[int]) -> bool:
-        """Apply what the log has since; False: it is another one than it was."""
+        """Apply the log's newer changes; return False if the log's history has changed."""
         if self._place is not None:
             segment, offset, index = self._place.segment, self._place.head.offset, self._place.head.index
         else:
@@ -161,7 +163,10 @@ class SchemaFollower:
         return self._place is None or self._place.head.index == index - 1
 
     def _read_segment(self, tree: SchemaTree, segment: int, offset: int, index: int) -> int:
-        """Apply the records of a segment from an offset on; the index of the one behind. -1: one has changed."""
+        """Apply the records of a segment from an offset on.
+
+        Return the index after the last intact record, or -1 if the record that was read last has changed.
+        """
         read = partial(self._read, os.path.join(self._folder, LOG_FOLDER, f"{segment:020}.log"))
         found = list(heads(read, offset, index))
         synced = max((head.synced for head in found), default=0)
@@ -178,7 +183,7 @@ class SchemaFollower:
         return index
 
     def _applied(self, tree: SchemaTree, read: ReadPiece, head: Head, *, is_synced: bool) -> bool:
-        """Apply what a record says of the schema; False: it does not hold."""
+        """Apply a record's changes of the schema; return False if the record is damaged."""
         if is_synced and (head.kind != MUTATION or is_one_tablet(head.start, head.size)):
             return True
         record = whole_record(read, head)

@@ -1,10 +1,10 @@
-"""Rounds in a process: one now, or one every so often for each receiver, until it is told to stop.
+"""The sender's process: sends one round, or a round to each receiver at intervals until it is stopped.
 
-    Worker     one receiver: its lock, its rounds, its status        a thread of its own in `Sender`
-    Sender     a worker for each receiver there is; looks now and then whether there are others
+    Worker     one receiver: its lock, its rounds, its status        in a thread of its own if run by `Sender`
+    Sender     one worker for each receiver; polls for added receivers
 
-A receiver that cannot be reached, or refuses, is asked again at its next turn; the others go on. Options are read anew
-before each round.
+If a receiver is unreachable or refuses a round, its worker tries again after its interval; the other workers are not
+affected. Options are read again before each round.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from saros_sync.sender.status import CONFLICTS_MAX, HISTORY_MAX, encode_status
 from saros_sync.transport import Transport
 
 _logger = logging.getLogger(__name__)
-#: The status is written as often at most, while a round runs.
+#: The least time between two writes of the status during a round.
 _TOLD_NS = 500_000_000
-#: So often a sender looks for receivers that came or went.
+#: The interval at which a sender polls for added and removed receivers.
 _LOOK_SECONDS = 1.0
 _END_SECONDS = 10.0
 
 Connect = Callable[[ReceiverOptions], Transport]
-#: Asks for a FLUSH at a target.
+#: Requests a FLUSH from a target.
 Flush = Callable[[str], None]
 
 
 class Worker:
-    """See the module. Belongs to one thread; `stop` to any."""
+    """Sends the rounds of one receiver. Belongs to one thread; any thread may call `stop`."""
 
     def __init__(
         self,
@@ -69,9 +69,10 @@ class Worker:
     # ------------------------------------------------------------------ rounds
 
     def run_round(self) -> RoundResult:
-        """A round; what was sealed when this was called is shown when it returns.
+        """Send a round. When it returns, the receiver shows everything that was sealed when it was called.
 
-        Raises StorageError, and what the flush does; it is in the status then, and the next call goes on.
+        Raises StorageError (Unreachable, Stopped, and others), OSError. The error is in the status then; the next call
+        resumes the round.
         """
         self._started_ns = time.monotonic_ns()
         try:
@@ -93,12 +94,15 @@ class Worker:
         return sent if sent is first else replace(sent, files=first.files + sent.files, size=first.size + sent.size)
 
     def _flushed(self) -> str:
-        """Ask for a FLUSH, if that is wanted; why there was none: then what is sealed is sent all the same."""
+        """Request a FLUSH if the options name a target.
+
+        Return the reason if it failed: the round then sends the files that are sealed already.
+        """
         if self._options is None or not self._options.flush:
             return ""
         try:
             self._flush(self._options.flush)
-        except Exception as error:  # noqa: BLE001 (whatever a database says)
+        except Exception as error:  # noqa: BLE001 (any error of the instance)
             return f"sent without a FLUSH: {error}"
         return ""
 
@@ -121,7 +125,7 @@ class Worker:
         return self._sending
 
     def run(self) -> None:
-        """Rounds until `stop`, or until the receiver is dropped."""
+        """Send rounds until `stop` is called or the receiver is dropped."""
         try:
             while not self._stopped.is_set() and self._name in self._folder.receivers():
                 self._run_once()
@@ -138,11 +142,11 @@ class Worker:
         self._stopped.wait(self._options.every_s if self._options is not None else _LOOK_SECONDS)
 
     def stop(self) -> None:
-        """End soon; the round in hand goes on at the next start."""
+        """Stop soon; the next start resumes the current round."""
         self._stopped.set()
 
     def close(self) -> None:
-        """Let go of the receiver."""
+        """Disconnect from the receiver, and release its lock."""
         self._disconnect()
         self._lock.release()
 
@@ -151,7 +155,7 @@ class Worker:
             self._transport.close()
             self._transport = self._sending = None
 
-    # ------------------------------------------------------------------ telling
+    # ------------------------------------------------------------------ status
 
     def _progressed(self, progress: Progress) -> None:
         now_ns = time.monotonic_ns()
@@ -189,7 +193,10 @@ class Worker:
         )
 
     def _past(self, sent: RoundResult) -> dict[str, object]:
-        """A round that is over among the past ones: of one that earlier tries sent a part of, what this one sent."""
+        """Return the changes of the status that add a finished round to the history.
+
+        If earlier attempts sent a part of the round, only the files and bytes of this attempt count.
+        """
         if not sent.size and not sent.is_new:
             return {}
         seconds = (time.monotonic_ns() - self._started_ns) / 1e9
@@ -206,7 +213,7 @@ class Worker:
 
 
 class Sender:
-    """See the module."""
+    """Runs one worker for each receiver."""
 
     def __init__(self, folder: SenderFolder, disk: Disk, connect: Connect, flush: Flush) -> None:
         self._folder = folder
@@ -216,7 +223,7 @@ class Sender:
         self._workers: dict[str, tuple[Worker, threading.Thread]] = {}
 
     def run(self, stopped: threading.Event) -> None:
-        """Send to all receivers until `stopped`."""
+        """Send to all receivers until `stopped` is set."""
         while not stopped.wait(_LOOK_SECONDS if self._workers else 0.0):
             self._start_workers()
             if not self._workers:
@@ -235,7 +242,7 @@ class Sender:
             try:
                 worker = Worker(self._folder, name, self._disk, self._connect, self._flush)
             except (FolderInUse, UserMistake):
-                continue  # somebody sends to it by hand, or has just dropped it
+                continue  # another process sends to it, or it was dropped just now
             thread = threading.Thread(target=worker.run, name=f"saros-sync-{name}", daemon=True)
             self._workers[name] = (worker, thread)
             thread.start()

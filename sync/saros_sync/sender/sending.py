@@ -1,14 +1,14 @@
-"""One receiver's rounds: each shows it what is sealed here, and nothing is lost between.
+"""The rounds of one receiver: each mirrors the sealed data of this instance, and survives crashes of either side.
 
     no journal                 take a snapshot, then journal `start`
-    start ... sent, sent       ask what the receiver lacks, send it: the schema, then files; commit
-    ... committed              note what the receiver has (`last_local_files`), remove snapshot, then journal
+    start ... sent, sent       ask which contents the receiver lacks; send them, the schema first, then files; commit
+    ... committed              write the receiver's files (`last_local_files`), remove the snapshot, then the journal
 
-A start after a crash looks at the journal and goes on from its last record: with the snapshot that was taken, or with
-the end, if the receiver has committed it. The receiver says itself what it has; what the journal says of contents that
-were sent is for people. A snapshot without a journal is of a round that never began.
+A restart after a crash resumes from the last record of the journal: with the existing snapshot, or with the last step
+if the receiver has committed the round. The receiver itself reports which contents it has; the journal's `sent` records
+are for people. A snapshot without a journal belongs to a round that never began.
 
-Nothing is removed at the receiver before all that replaces it is there: the commit shows the whole round at once.
+The receiver removes nothing before the contents that replace it are complete: the commit shows the round atomically.
 
 Belongs to one thread; the caller holds the receiver's lock.
 """
@@ -42,19 +42,19 @@ _KIND = "last_local_files"
 #: The delay after the first failure; it doubles with each further one, up to the maximum.
 _FIRST_DELAY_S, _DELAY_MAX_S = 0.5, 60.0
 START, SENT, COMMITTED = "start", "sent", "committed"
-#: Waits so many seconds; False: the sender is to end.
+#: Waits for a number of seconds; False: the sender must stop.
 Sleep = Callable[[float], bool]
-#: Is told what failed, and in how many seconds it is tried again.
+#: Receives the error of a request, and the seconds until the retry.
 Retrying = Callable[[Unreachable, float], None]
 
 
 class Stopped(StorageError):
-    """The sender is to end; the round goes on at the next start."""
+    """The sender was told to stop; the next start resumes the round."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """How far a round is."""
+    """The progress of a round; sizes in bytes."""
 
     round: int = 0
     files: int = 0
@@ -66,7 +66,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """What the receiver had after the last round: files, and a digest of it all."""
+    """The receiver's state after the last round: its files, and a digest of the round."""
 
     number: int = 0
     digest: str = ""
@@ -75,32 +75,32 @@ class Last:
 
 @dataclass(frozen=True, slots=True)
 class RoundResult:
-    """What came of a round."""
+    """The result of a committed round; `files` and `size` (bytes) count the contents that were sent."""
 
     number: int
-    #: False: the receiver had it all before.
+    #: False: the round equals the one before it.
     is_new: bool
     files: int
     size: int
     conflicts: tuple[Conflict, ...]
-    #: It was begun earlier, and shows what was sealed then.
+    #: The round was begun by an earlier call, and shows the data that was sealed at that time.
     is_resumed: bool = False
 
 
 @dataclass(slots=True)
 class _ContentTransfer:
-    """A content on its way."""
+    """A content that is being sent."""
 
     content: Content
     data: memoryview
-    #: The receiver has bytes up to here.
+    #: The bytes that the receiver has, from the content's start.
     have: int
-    #: Where chunks end that are on their way, when they were sent, and their answers; in this order.
+    #: The chunks in flight, oldest first: end offset, time of sending, answer.
     waiting: deque[tuple[int, int, Answer]] = field(default_factory=deque)
 
 
 class Sending:
-    """See the module."""
+    """Sends rounds to one receiver."""
 
     def __init__(
         self,
@@ -135,12 +135,12 @@ class Sending:
     # ------------------------------------------------------------------ a round
 
     def run_round(self) -> RoundResult:
-        """Go on with the round in hand, or begin one, and bring it to its end.
+        """Resume the interrupted round, or begin a new one, and complete it.
 
-        If the receiver has it in hand no longer, it is begun again at once, as often as a question is asked.
+        If the receiver asks to begin again, begin again at once, as often as a request may be retried.
 
-        Raises Unreachable (all retries failed), Stopped, StorageError (what the receiver says, or what is wrong here);
-        then the next call goes on.
+        Raises Unreachable (all retries failed), Stopped, StorageError (of the receiver, or of this instance), OSError;
+        the next call resumes the round.
         """
         self.progress = Progress()
         if any(note.what == COMMITTED for note in self._journal.notes):
@@ -175,7 +175,7 @@ class Sending:
         return RoundResult(snapshot.round.number, is_new, done.files_done, done.size_done, begun.conflicts, is_resumed)
 
     def last(self) -> Last:
-        """What the receiver had after the last round. Raises CorruptFile."""
+        """Return the receiver's state after the last round. Raises CorruptFile."""
         path = self._folder.last
         if not self._disk.exists(path):
             return Last()
@@ -185,7 +185,7 @@ class Sending:
         return Last(number, str(digest), keys_of(words["files"]))
 
     def _interrupted_round(self) -> Snapshot | None:
-        """The round that a crash or a lost line cut short."""
+        """Return the round that a crash or a lost connection interrupted, or None."""
         if not self._journal.notes:
             return None
         snapshot = self._snapshot.load()
@@ -195,7 +195,7 @@ class Sending:
         return None
 
     def _taken(self, last: Last) -> Snapshot:
-        """A new round; of the same number as the last one if it is the same."""
+        """Take a snapshot for a new round; it gets the number of the last round if nothing has changed since."""
         snapshot = self._snapshot.take(self._live, self._schema.dump, self._sender, last.number + 1, last.keys)
         if _digest(snapshot.round) == last.digest:
             snapshot = replace(snapshot, round=replace(snapshot.round, number=last.number))
@@ -204,14 +204,17 @@ class Sending:
         return snapshot
 
     def _renumbered(self, snapshot: Snapshot, number: int) -> Snapshot:
-        """The same with a number that the receiver has not had: what was noted here of it is lost, or old."""
+        """Return the snapshot with a number that the receiver has not seen.
+
+        It is needed if this folder's record of the last round was lost or is outdated.
+        """
         renumbered = replace(snapshot, round=replace(snapshot.round, number=number))
         self._snapshot.save(renumbered)
         self._journal.add(JournalRecord(number, START, (_digest(renumbered.round),)))
         return renumbered
 
     def _end(self, snapshot: Snapshot | None) -> None:
-        """The receiver shows the round in hand. May be repeated."""
+        """Complete a round that the receiver has committed. May be repeated."""
         if snapshot is not None:
             files = [[*key, content.sha256] for key, content in snapshot.keys.items()]
             words = {"number": snapshot.round.number, "digest": _digest(snapshot.round), "files": files}
@@ -219,7 +222,7 @@ class Sending:
         self._snapshot.remove()
         self._journal.end()
 
-    # ------------------------------------------------------------------ asking
+    # ------------------------------------------------------------------ requests
 
     def _begin(self, round_: Round) -> BeginReply:
         self._document = encode_round(round_)
@@ -228,7 +231,7 @@ class Sending:
         return self._ask(lambda: self._transport.begin(self._sender, self._options.name, round_.number, document))
 
     def _send(self, snapshot: Snapshot, begun: BeginReply) -> BeginReply:
-        """Send what the receiver lacks, then ask it to show the round, or what else it lacks."""
+        """Send the contents that the receiver lacks, then commit; after the document, begin again to learn the rest."""
         self.progress.files = self.progress.files_done + len(begun.wants)
         self.progress.size = self.progress.size_done + sum(want.content.size - want.have for want in begun.wants)
         document = content_of(self._document)
@@ -248,7 +251,11 @@ class Sending:
         return self._ask(lambda: self._transport.commit(self._sender, snapshot.round.number))
 
     def _content(self, snapshot: Snapshot, content: Content) -> memoryview:
-        """A file's bytes. Raises BeginAgain: the receiver has lost what it had, and a round is taken that has all."""
+        """Return a file's bytes.
+
+        Raises BeginAgain if the receiver has lost the file and it exists here no longer: the next round starts from a
+        new snapshot.
+        """
         if not self._snapshot.relink(self._live, snapshot, content):
             self._disk.remove(self._folder.last)
             self._journal.end()
@@ -257,7 +264,7 @@ class Sending:
 
     def _send_content(self, number: int, content: Content, data: memoryview, have: int) -> None:
         flight = _ContentTransfer(content, data, have)
-        # Answers in a row that there was none, or that nothing more had arrived; how often the receiver lost something.
+        # Requests in a row without an answer; attempts in a row without progress; how often the receiver lost bytes.
         failures = stuck = losses = 0
         while True:
             before = flight.have
@@ -277,7 +284,7 @@ class Sending:
                 raise Unreachable(f"the receiver has {flight.have} of {content.size} bytes of {content.sha256}, again")
 
     def _send_chunks(self, number: int, flight: _ContentTransfer) -> None:
-        """Send chunks until all is there, or something is missing between them. Raises Unreachable, Stopped."""
+        """Send chunks until the receiver has the whole content, or reports a gap. Raises Unreachable, Stopped."""
         flight.waiting.clear()
         at, found = flight.have, -1
         is_first = True
@@ -292,13 +299,13 @@ class Sending:
             if have >= end:
                 self._arrived(flight, have)
                 at = max(at, have)
-            elif end > flight.have:  # damaged, or the receiver has lost what it had
+            elif end > flight.have:  # the chunk was damaged, or the receiver has lost bytes
                 found = max(found, have)
         if found >= 0:
             self._arrived(flight, found)
 
     def _send_chunk(self, number: int, flight: _ContentTransfer, offset: int) -> int:
-        """Send a chunk; where it ends."""
+        """Send a chunk; return its end offset."""
         piece = flight.data[offset : offset + self._window.chunk_bytes]
         self._wait(self._pace.wait_s(time.monotonic_ns(), len(piece)))
         sent_ns, sha256 = time.monotonic_ns(), flight.content.sha256
@@ -312,7 +319,7 @@ class Sending:
         self._on_progress(self.progress)
 
     def _ask(self, question: Callable[[], T]) -> T:
-        """Ask until there is an answer, as often as the options say. Raises Unreachable, Stopped."""
+        """Return the answer to a request; retry as often as the options allow. Raises Unreachable, Stopped."""
         failures = 0
         while True:
             try:
@@ -322,7 +329,7 @@ class Sending:
                 self._pause(error, failures)
 
     def _pause(self, error: Unreachable, failures: int) -> None:
-        """Wait before the next try. Raises the error, if there have been enough, and Stopped."""
+        """Wait before the next attempt. Raises the error if no retry is left; Stopped."""
         self.progress.failures += 1
         if failures > self._options.retries:
             raise error
@@ -341,5 +348,5 @@ def retry_delay_s(failures: int) -> float:
 
 
 def _digest(round_: Round) -> str:
-    """Of all but the number: rounds with the same digest show the same."""
+    """Return a digest of everything but the round's number: rounds with the same digest show the same data."""
     return hashlib.sha256(encode_round(replace(round_, number=1))).hexdigest()

@@ -1,12 +1,13 @@
-"""What a round sends, kept while it is sent: hard links, which compaction and deletions of the instance do not touch.
+"""The snapshot of a round: hard links, so that files stay available while the instance compacts and deletes.
 
     snapshot/<sha256>.tsfile     links to sealed files that the last round did not have
              schema              the schema's dump
-             round               the round's document, and of each file where it lies: there when all else is durable
+             round               the round's document, and the origin of each file; written after the rest is durable
 
-A partition is what one manifest of it says. If a file goes before it is linked, its manifest has changed: it is looked
-at again. Files are known by database, slice, name, size and CRC-32, so one that was sent before is not read again; what
-is new is read when all is linked, by two threads, and refused if its checksum is not the manifest's.
+Each partition is taken from one version of its manifest. If a file disappears before it is linked, the manifest has
+changed, and is read again. Files are recognized by database, slice, name, size and CRC-32, so a file that was sent
+before is not read again. Two threads read the new files after all links exist; a file is refused if its size or
+checksum differs from the manifest.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from saros_sync.sender.live import ATTEMPTS_MAX, LiveFolder, LivePartition
 FileKey = tuple[str, int, str, int, int]
 _ROUND, _SCHEMA, _NEW = "round", "schema", "new"
 _KIND = "snapshot"
-#: That read files; a round's first byte waits for them.
+#: Threads that read files; no byte of a round is sent before they have finished.
 _THREADS = 2
-#: Files that are read are open: a process may have a thousand or so.
+#: Files that are read, and so open, at once: a process may have about a thousand open files.
 _OPEN_MAX = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A round, and the file at the sender that each of its contents is, or was."""
+    """A round, and the contents of its files by their keys at the sender."""
 
     round: Round
     keys: Mapping[FileKey, Content]
@@ -46,7 +47,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """A link to a file whose content is not known yet."""
+    """A link to a file whose SHA-256 is not known yet."""
 
     source: str
     link: str
@@ -54,27 +55,28 @@ class _New:
 
 
 class SnapshotFolder:
-    """See the module."""
+    """The folder that holds one receiver's snapshot."""
 
     def __init__(self, folder: str, disk: Disk) -> None:
         self._folder = folder
         self._disk = disk
 
     def path(self, sha256: str) -> str:
-        """Where a content of the round lies."""
+        """Return the path of a file of the round."""
         return os.path.join(self._folder, f"{sha256}.tsfile")
 
     @property
     def schema_path(self) -> str:
-        """Where the schema's dump lies."""
+        """The path of the schema's dump."""
         return os.path.join(self._folder, _SCHEMA)
 
     def take(
         self, live: LiveFolder, dump: Callable[[], bytes], sender: str, number: int, known: Mapping[FileKey, Content]
     ) -> Snapshot:
-        """Take a snapshot; `known`: files whose contents the receiver had; `dump` gives the schema, after the files.
+        """Take a snapshot, and make it durable.
 
-        Raises CorruptFile (a file is not what its manifest says), OSError.
+        `known` are the files that the receiver had after the last round. `dump` returns the schema; it is called after
+        the files are linked. Raises CorruptFile (a file differs from its manifest), OSError.
         """
         self._disk.remove_tree(self._folder)
         self._disk.make_folder(self._folder)
@@ -100,7 +102,7 @@ class SnapshotFolder:
     def _links(
         self, live: LiveFolder, partition: LivePartition, known: Mapping[FileKey, Content], new: dict[FileKey, _New]
     ) -> Manifest | None:
-        """A manifest all of whose files are known, or linked by now; None: the partition has none (any more)."""
+        """Link a partition's new files, and return the manifest that names them; None if there is no manifest."""
         for _ in range(ATTEMPTS_MAX):
             manifest = live.manifest(partition)
             if manifest is None:
@@ -122,7 +124,7 @@ class SnapshotFolder:
         return _New(source, link, entry)
 
     def _contents(self, new: Sequence[_New]) -> list[Content]:
-        """What the linked files are; the links have their names then. Raises CorruptFile, OSError."""
+        """Hash the linked files, and rename each link after its content. Raises CorruptFile, OSError."""
         with ThreadPoolExecutor(_THREADS) as threads:
             batches = (new[start : start + _OPEN_MAX] for start in range(0, len(new), _OPEN_MAX))
             return [content for batch in batches for content in self._contents_by(threads, batch)]
@@ -140,17 +142,17 @@ class SnapshotFolder:
             contents.append(content)
         return contents
 
-    # ------------------------------------------------------------------ keeping
+    # ------------------------------------------------------------------ persistence
 
     def save(self, snapshot: Snapshot) -> None:
-        """Make it durable, as the last that is. Raises OSError."""
+        """Write the round's document durably, after the folder's other files. Raises OSError."""
         self._disk.sync_folder(self._folder)
         files = [[*key, content.sha256] for key, content in snapshot.keys.items()]
         words = {"round": encode_round(snapshot.round).decode(), "files": files}
         write_durably(self._disk, os.path.join(self._folder, _ROUND), encode_framed(_KIND, words))
 
     def load(self) -> Snapshot | None:
-        """What lies there; None: nothing, or nothing whole."""
+        """Return the stored snapshot, or None. Raises CorruptFile, StorageError, OSError."""
         path = os.path.join(self._folder, _ROUND)
         if not self._disk.exists(path):
             return None
@@ -159,7 +161,7 @@ class SnapshotFolder:
         return Snapshot(round_, keys_of(words["files"]))
 
     def relink(self, live: LiveFolder, snapshot: Snapshot, content: Content) -> bool:
-        """Link a content that the receiver should have, and has not; False: it is not here any more."""
+        """Link a file that the receiver has lost; return False if it exists here no longer."""
         if self._disk.exists(self.path(content.sha256)):
             return True
         wanted = {key for key, known in snapshot.keys.items() if known.sha256 == content.sha256}
@@ -175,7 +177,7 @@ class SnapshotFolder:
         return False
 
     def remove(self) -> None:
-        """The round is over. Raises OSError."""
+        """Remove the snapshot. Raises OSError."""
         self._disk.remove_tree(self._folder)
         self._disk.sync_folder(os.path.dirname(self._folder))
 
@@ -189,7 +191,7 @@ def _key(partition: LivePartition, manifest: Manifest, entry: FileEntry) -> File
 
 
 def keys_of(words: object) -> dict[FileKey, Content]:
-    """Files and their contents, of words that were read."""
+    """Return the contents of files by their keys, from JSON values."""
     assert isinstance(words, list)
     return {
         (str(database), int(number), str(name), int(size), int(crc32)): Content(str(sha256), int(size))

@@ -1,6 +1,6 @@
-"""What a sender tells of a receiver: how far the round is, what was, what went wrong. For `saros sync status`.
+"""A receiver's status, for `saros sync status`: progress of the round, history, last error.
 
-Replaced now and then while a round runs; of no use but to be read. Values; pure.
+The file is replaced from time to time during a round, and serves display only. Values; pure.
 """
 
 from __future__ import annotations
@@ -10,40 +10,43 @@ from dataclasses import asdict, dataclass, field
 from saros_sync.framing import decode_framed, encode_framed
 
 _KIND = "status"
-#: Rounds that are remembered, and refused devices that are named.
+#: The limits of the remembered rounds, and of the listed devices that the receiver refuses.
 HISTORY_MAX, CONFLICTS_MAX = 20, 100
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Times in nanoseconds since the epoch, by the sender's clock; 0: never. Sizes in bytes."""
+    """The status of one receiver.
+
+    Times are in nanoseconds since the epoch, by the sender's clock; 0: never. Sizes are in bytes.
+    """
 
     state: str = "waiting"
-    #: The round in hand, or the last one.
+    #: The current round, or the last one.
     round: int = 0
     files: int = 0
     files_done: int = 0
     size: int = 0
     size_done: int = 0
-    #: Of the round in hand, or of the last one that sent anything.
+    #: The rate of the current round, or of the last one that sent anything.
     bytes_per_second: float = 0.0
     failures: int = 0
-    #: The receiver shows what was sealed then.
+    #: The receiver shows everything that was sealed at this time.
     shown_ns: int = 0
     error: str = ""
     error_ns: int = 0
     conflicts: int = 0
-    #: Device, owner, reason of the first of them.
+    #: Device, owner and reason of the first conflicts.
     conflict_list: list[list[str]] = field(default_factory=list)
-    #: Newest first: number, end, files, bytes, seconds.
+    #: Newest first: number, end time, files, bytes, seconds.
     history: list[list[float]] = field(default_factory=list)
 
 
 def encode_status(status: Status) -> bytes:
-    """The file's bytes."""
+    """Return the file's bytes."""
     return encode_framed(_KIND, asdict(status))
 
 
 def decode_status(path: str, data: bytes) -> Status:
-    """The inverse. Raises CorruptFile."""
+    """Return the status of a file's bytes. Raises CorruptFile, StorageError 2015 if a newer Saros wrote it."""
     return Status(**decode_framed(path, _KIND, data))  # type: ignore[arg-type]

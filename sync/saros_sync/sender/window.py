@@ -1,26 +1,26 @@
-"""How much a sender lets be on its way at a time, in how many chunks. Pure.
+"""The sender's window: how many bytes may be in flight, in how many chunks. Pure.
 
-    a chunk at first  ── answered at once ──> a chunk's bytes more ... up to FLIGHT_BYTES_MAX
-                      ── answered late ─────> half as many             ── no answer ──> a chunk
+    one chunk at first  ── answered at once ──> one chunk's bytes more ... up to FLIGHT_BYTES_MAX
+                        ── answered late ─────> half the bytes             ── no answer ──> one chunk
 
-A slow line is full with one chunk; of several that share it none may arrive before it breaks. On a fast one each call
-costs more than its bytes: there the bytes go in longer chunks, of which a few are on their way.
+One chunk fills a slow line; if several shared it, none might arrive before the connection breaks. On a fast line a call
+costs more than its bytes: there chunks become longer, and a few of them are in flight.
 """
 
 from __future__ import annotations
 
 from saros_sync.transport import CHUNK_BYTES_MAX, FLIGHT_BYTES_MAX
 
-#: So many chunks are under way before they get longer; and so many times their bytes they have at most.
+#: The number of chunks in flight before chunks become longer; and the limit of their growth.
 _CHUNKS, _TIMES_MAX = 4, 4
 _AT_ONCE_NS = 500_000_000
 
 
 class Window:
-    """See the module."""
+    """The number and length of chunks in flight, adapted to the answers."""
 
     def __init__(self, chunk_bytes: int, *, grows: bool = True) -> None:
-        """`grows`: chunks may get longer than `chunk_bytes`."""
+        """Start with one chunk of `chunk_bytes`; `grows`: chunks may become longer than that."""
         self._least = min(chunk_bytes, CHUNK_BYTES_MAX)
         self._longest = min(self._least * (_TIMES_MAX if grows else 1), CHUNK_BYTES_MAX)
         self._most = max(min(self._longest * _CHUNKS, FLIGHT_BYTES_MAX), self._least)
@@ -28,21 +28,21 @@ class Window:
 
     @property
     def chunk_bytes(self) -> int:
-        """Bytes of the next chunk."""
+        """The bytes of the next chunk."""
         return min(max(self._flight // _CHUNKS, self._least), self._longest)
 
     @property
     def size(self) -> int:
-        """How many chunks may be under way."""
+        """The number of chunks that may be in flight."""
         return self._flight // self.chunk_bytes
 
     def answered(self, after_ns: int) -> None:
-        """A chunk was answered so long after it was sent."""
+        """Adapt to an answer that arrived `after_ns` after its chunk was sent."""
         if after_ns < _AT_ONCE_NS:
             self._flight = min(self._flight + self._least, self._most)
         else:
             self._flight = max(self._flight // 2, self._least)
 
     def failed(self) -> None:
-        """There was no answer."""
+        """Adapt to a request without an answer."""
         self._flight = self._least
