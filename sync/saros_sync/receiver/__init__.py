@@ -1,11 +1,11 @@
-"""The receiver: what senders have sealed, shown by a store beside its own data.
+"""The receiver: lets a store show senders' sealed data in addition to its own.
 
-ownership      whose a device is: first come, first served; what is refused: pure
-reconcile      what the store's schema lacks of what is shown: pure
-catalog        who has sent what, and whose each device is: the file that is the commit
-incoming       contents that arrive piece by piece; the journal of the round in hand
-mirror         one sender's round, as its partitions are read
-receiver       rounds of all senders: begin, chunk, commit, recovery; transfer, drop
-write_guard    refuses writes to what senders' data shows
-synced_store   lets a store show it; views by device
+ownership      the owner of each device (first come, first served), and the refused devices: pure
+reconcile      the schema changes that bring the store's schema in line with a sender's: pure
+catalog        all senders, their rounds and devices: replacing this file is the commit
+incoming       contents as they arrive in chunks; the journal of the current round
+mirror         one sender's round, opened for reading
+receiver       the rounds of all senders: begin, chunk, commit, recovery; transfer, drop
+write_guard    refuses writes to senders' devices
+synced_store   adds senders' data to the views of a store
 """

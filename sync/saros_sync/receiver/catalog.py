@@ -1,4 +1,4 @@
-"""`device_owner`: who has sent what, and whose each device is. Replaced as a whole: that is the commit of a round.
+"""`device_owner`: all senders, their rounds, and the owner of each device. Replacing the file commits a round.
 
     {"senders": {"a45b...": {"number": 7, "document": ["9f...", 812], "devices": [...], ...}}}
 
@@ -21,13 +21,16 @@ from saros_sync.round import Content, Round
 from saros_sync.transport import Conflict
 
 _KIND = "device_owner"
-#: Rounds of a sender that are remembered.
+#: The limit of a sender's remembered rounds.
 HISTORY_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
 class PastRound:
-    """A round that was committed: when, since the epoch by this server's clock; what it brought."""
+    """A committed round.
+
+    `committed_ns` is the time since the epoch by this server's clock; `files` and `size` (bytes) count the new files.
+    """
 
     number: int
     committed_ns: int
@@ -38,15 +41,15 @@ class PastRound:
 
 @dataclass(frozen=True, slots=True)
 class SenderEntry:
-    """What is known of a sender."""
+    """A sender: its last committed round and its devices."""
 
     id: str
     name: str
-    #: Who may speak for it: whoever was the first to; empty: anybody, the server had no users.
+    #: The user of the sender's first round, who alone may act for it (and administrators). Empty: any user may.
     user: str
     number: int
     document: Content
-    #: Devices that are shown as this sender has them.
+    #: The devices that this sender owns.
     devices: frozenset[str] = frozenset()
     conflicts: tuple[Conflict, ...] = ()
     #: Oldest first.
@@ -55,44 +58,44 @@ class SenderEntry:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """See the module."""
+    """All senders that have committed a round, by id."""
 
     senders: Mapping[str, SenderEntry] = field(default_factory=lambda: MappingProxyType({}))
 
     def owners(self) -> dict[str, str]:
-        """The owner of each device that a sender has."""
+        """Return the owner of each device that belongs to a sender."""
         return {device: entry.id for entry in self.senders.values() for device in entry.devices}
 
     def entry(self, sender: str) -> SenderEntry:
-        """What is known of a sender. Raises NoSuchSender."""
+        """Return a sender's entry. Raises NoSuchSender."""
         entry = self.senders.get(sender)
         if entry is None:
             raise NoSuchSender(f"nobody of the id {sender!r} has sent anything here: look with SHOW SENDERS")
         return entry
 
     def name_of(self, sender: str) -> str:
-        """As people are told: its name and its id."""
+        """Return a sender's name and id for messages."""
         entry = self.senders.get(sender)
         return f"sender {entry.name} ({sender})" if entry is not None and entry.name else f"sender {sender}"
 
     def with_entry(self, entry: SenderEntry) -> Catalog:
-        """With another entry of one sender."""
+        """Return the catalog with one sender's entry replaced."""
         return Catalog({**self.senders, entry.id: entry})
 
     def without(self, sender: str) -> Catalog:
-        """With one sender less."""
+        """Return the catalog without one sender."""
         return Catalog({id_: entry for id_, entry in self.senders.items() if id_ != sender})
 
 
 def encode_catalog(catalog: Catalog) -> bytes:
-    """The file's bytes."""
+    """Return the file's bytes."""
     return encode_framed(
         _KIND, {"senders": {id_: entry_to_json(entry) for id_, entry in sorted(catalog.senders.items())}}
     )
 
 
 def entry_to_json(entry: SenderEntry) -> dict[str, object]:
-    """As values that JSON knows."""
+    """Return an entry's JSON values."""
     return {
         "name": entry.name,
         "user": entry.user,
@@ -105,7 +108,7 @@ def entry_to_json(entry: SenderEntry) -> dict[str, object]:
 
 
 def decode_catalog(path: str, data: bytes) -> Catalog:
-    """The inverse. Raises CorruptFile, StorageError 2015."""
+    """Return the catalog of a file's bytes. Raises CorruptFile, StorageError 2015 if a newer Saros wrote it."""
     words = decode_framed(path, _KIND, data)
     try:
         senders = words["senders"]
@@ -116,7 +119,7 @@ def decode_catalog(path: str, data: bytes) -> Catalog:
 
 
 def entry_from_json(id_: str, words: dict[str, list[list[object]]]) -> SenderEntry:
-    """The inverse. Raises ValueError, TypeError, KeyError."""
+    """Return the entry of JSON values. Raises ValueError, TypeError, KeyError."""
     sha256, size = words["document"]
     return SenderEntry(
         id_,
@@ -137,7 +140,7 @@ def entry_after(
     before: Round | None,
     clock: Clock,
 ) -> SenderEntry:
-    """What is known of a sender once its round in hand is committed; `before`: its last one."""
+    """Return a sender's entry for the commit of its round in progress; `before` is its last committed round."""
     round_ = incoming.round
     assert round_ is not None
     old = set() if before is None else {file.content for file in before.files()}
@@ -161,9 +164,9 @@ def entry_after(
 def transferred(
     catalog: Catalog, owners: Mapping[str, str], devices: Collection[str], device: str, sender: str
 ) -> tuple[SenderEntry, ...]:
-    """Both senders' entries once a device went from its owner to another sender, whose is last; none: it has it.
+    """Return the entries of the old and the new owner after the transfer of a device, in this order.
 
-    `devices`: those that the sender has sent. Raises RoundRefused.
+    Empty if `sender` is the owner already. `devices` are those that `sender` has sent. Raises RoundRefused.
     """
     if device not in devices:
         raise RoundRefused(f"{catalog.name_of(sender)} has not sent {device}")

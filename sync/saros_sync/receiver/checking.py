@@ -1,12 +1,11 @@
-"""Whether a file that has arrived is what a round says: its tail, every page, its times; and who looks, when.
+"""The checks of a received file (tail, every page, times), and the executors that run them.
 
-Looking costs the processor more than all else of a round, and needs nothing but the file; making it durable waits for
-the disk. So `Executor` may do both beside the chunks that come next: `InlineExecutor` is for who has one thread,
-`ThreadExecutor` has some of its own. Two that look at files at a time would not be faster: too much of it needs
-Python's lock.
+Checking a file is the most expensive part of a round, and needs only the file; syncing it waits for the disk. So an
+`Executor` may do both while the next chunks arrive: `InlineExecutor` runs them on the caller's thread, `ThreadExecutor`
+on threads of its own. A second thread for checks would gain nothing: most of their work holds Python's lock.
 
-What waits to be looked at is open: where many senders send at once, more comes than is looked at, and whoever brings it
-then does it himself.
+Files that wait for their check are open. If many senders deliver files faster than they are checked, the caller's
+thread does the work itself.
 """
 
 from __future__ import annotations
@@ -24,35 +23,35 @@ from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.verifier import check_tsfile
 
 T = TypeVar("T")
-#: One that looks at a file, and one that waits for the disk.
+#: One thread checks files, one waits for the disk.
 _THREADS = 2
-#: So much is under way or waits, of all senders: two for each file.
+#: The limit of running and waiting tasks of all senders; a file has two.
 _WAITING_MAX = 64
-#: The devices of a file, and from when to when each has points.
+#: The devices of a file, and the time span of each one's points.
 Found = dict[str, DeviceSpan]
 
 
 class Executor(Protocol):
-    """Who does what need not be done at once."""
+    """Runs tasks, possibly in the background."""
 
     def begin(self, do: Callable[[], T]) -> Future[T]:
-        """Do this, now or soon."""
+        """Run a task now, or soon."""
         ...
 
     def close(self) -> None:
-        """Nobody asks any more."""
+        """End the executor; tasks that have not begun are cancelled."""
         ...
 
 
 class InlineExecutor:
-    """See the module. Implements `Executor`."""
+    """Runs tasks at once, on the caller's thread. Implements `Executor`."""
 
     def begin(self, do: Callable[[], T]) -> Future[T]:
         """See `Executor.begin`."""
         future: Future[T] = Future()
         try:
             future.set_result(do())
-        except Exception as error:  # noqa: BLE001 (whoever asks for the result has it raised)
+        except Exception as error:  # noqa: BLE001 (`Future.result` raises it)
             future.set_exception(error)
         return future
 
@@ -61,14 +60,14 @@ class InlineExecutor:
 
 
 class ThreadExecutor:
-    """See the module. Implements `Executor`; its threads come with the first."""
+    """Runs tasks on threads of its own, which start with the first task. Implements `Executor`."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, "saros-sync")
         self._room = threading.Semaphore(_WAITING_MAX)
 
     def begin(self, do: Callable[[], T]) -> Future[T]:
-        """See `Executor.begin`; at once if much waits already."""
+        """See `Executor.begin`; a task runs on the caller's thread if too many are waiting."""
         if not self._room.acquire(blocking=False):
             return InlineExecutor().begin(do)
         return self._threads.submit(self._done, do)
@@ -78,7 +77,7 @@ class ThreadExecutor:
         self._threads.shutdown(cancel_futures=True)
 
     def _done(self, do: Callable[[], T]) -> T:
-        """Do it, and make room before anybody learns that it is done."""
+        """Run a task, and release its place before its future is done."""
         try:
             return do()
         finally:
@@ -86,7 +85,10 @@ class ThreadExecutor:
 
 
 def check_file(path: str, data: memoryview, interval: int, slices: Sequence[int]) -> Found:
-    """Raise CorruptFile, UserMistake, UnsupportedFile for a file that is not one of these slices, or not whole."""
+    """Check a file of these slices, and return its devices.
+
+    Raises CorruptFile, UserMistake, UnsupportedFile if it is damaged, or has points outside of one of the slices.
+    """
     problems = check_tsfile(path, data).problems
     if problems:
         raise problems[0]

@@ -1,18 +1,19 @@
-"""Contents of one sender's round as they arrive, and the journal by which a start goes on.
+"""The contents of one sender's round as they arrive, and the journal from which a restart resumes.
 
     load.log                     start (document, user, name) · good (content, bytes) · done (content) ...
-    data/<sha256>.part           bytes from the start of a content on
-    data/<sha256>.tsfile ...     whole and checked: size, SHA-256; of a file also its tail, every page, its times
+    data/<sha256>.part           the first bytes of a content
+    data/<sha256>.tsfile ...     complete and checked: size, SHA-256; of a file also its tail, every page, its times
 
-A part is cut back to what the journal says is good, since a power cut may leave anything behind it. A content is
-checked when it is whole; one that is another than its name says goes, and is wanted again. Offsets must meet: what
-comes twice changes nothing, what comes too early waits in memory if it is not much, and the answer says what is there.
+At a start, a part is truncated to the bytes that the journal records as durable, since a power failure may leave any
+bytes after them. A content is checked when it is complete; if its SHA-256 differs from its name, it is removed, and
+requested again. Chunks are appended in order of their offsets: a repeated chunk changes nothing, a chunk ahead of its
+turn is buffered in memory within a limit, and the answer tells how many bytes are there.
 
-Files are made durable and looked at beside what comes next (`checking`): until both are over they are parts that have
-all bytes. What is wrong with one is told with a later question, at the latest with the last chunk of all that was
-lacking. However many files a sender has begun, or sends faster than they are looked at: few are open at a time.
+Files are synced and checked while the next chunks arrive (`checking`); until both are done, a file is a part with all
+bytes. A later request reports the errors, at the latest the last chunk of all missing contents. Few files are open at a
+time, however many a sender has begun, and however fast it sends.
 
-Whoever calls holds the sender's lock.
+The caller holds the sender's lock.
 """
 
 from __future__ import annotations
@@ -37,36 +38,37 @@ from saros_sync.round import ROUND_BYTES_MAX, Content, Round, decode_round
 from saros_sync.transport import CHUNK_BYTES_MAX, FLIGHT_BYTES_MAX, MissingContent
 
 START, GOOD, DONE = "start", "good", "done"
-#: Behind its SHA-256, the name of a content that is not whole.
+#: The suffix, after the SHA-256, of a content that is not complete or not checked.
 PART = ".part"
-#: A part is made durable, and the journal told, each time so much came.
+#: A part is synced, and its length recorded in the journal, after each of these many bytes.
 GOOD_BYTES = 8 << 20
-#: Of a sender so many parts are open at a time, and so many files that are looked at, which are mapped too: a process
-#: may have a thousand or so open. A sender that means well sends one content after the other.
+#: The limit of a sender's open parts, and of its files that are being checked, which are mapped too: a process may have
+#: about a thousand open files. A well-behaved sender sends one content after the other.
 _OPEN_MAX = 8
 
 
 @dataclass(slots=True)
 class _Part:
-    """A content in the making."""
+    """A content whose bytes are arriving."""
 
     file: File
+    #: The length that the journal records as durable.
     good: int
     digest: hashlib._Hash = field(default_factory=hashlib.sha256)
-    #: Chunks that came before others that belong before them, by offset.
+    #: Chunks that arrived ahead of their turn, by offset.
     early: dict[int, bytes | memoryview] = field(default_factory=dict)
-    #: Up to where it is being made durable.
+    #: The length that `synced` makes durable.
     next_good: int = 0
     synced: Future[None] | None = None
 
     def keep(self, offset: int, data: bytes | memoryview) -> None:
-        """Keep a chunk that is too early, if there is room."""
+        """Buffer a chunk that arrived ahead of its turn, if there is room."""
         self.early = {at: kept for at, kept in self.early.items() if at > self.file.size}
         if sum(map(len, self.early.values())) + len(data) <= FLIGHT_BYTES_MAX:
             self.early[offset] = data
 
     def close(self) -> bool:
-        """Close the file, when nobody syncs it any more; False: a sync failed, and who knows what is there."""
+        """Close the file after a running sync; return False if the sync failed, so that the bytes are undefined."""
         well = self.synced is None or self.synced.cancel() or self.synced.exception() is None
         self.file.close()
         return well
@@ -74,7 +76,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _CompleteFile:
-    """A file that has all bytes, and is made durable and looked at."""
+    """A file that has all its bytes, and is being synced and checked."""
 
     content: Content
     part: _Part
@@ -83,66 +85,66 @@ class _CompleteFile:
 
     @property
     def is_known(self) -> bool:
-        """Whether nobody need wait for what is done with it."""
+        """Whether both the sync and the check are done."""
         return self.found.done() and self.synced.done()
 
 
 def _sync_after(earlier: Future[None] | None, file: File) -> None:
-    """Make all of a file durable. Raises what an earlier sync of it did: it must not be tried again."""
+    """Make a file durable. Raises the error of an earlier sync, which must not be retried."""
     if earlier is not None:
         earlier.result()
     file.sync()
 
 
 class Incoming:
-    """See the module."""
+    """One sender's round in progress: its journal, and its contents as they arrive."""
 
     def __init__(self, folder: MirrorFolder, disk: Disk, chores: Executor) -> None:
-        """Look at what an earlier process left. Raises OSError."""
+        """Recover the round that an earlier process left. Raises OSError."""
         self._folder = folder
         self._disk = disk
         self._chores = chores
         self._journal = Journal(disk, os.path.join(folder.folder, "load.log"))
         self._parts: dict[str, _Part] = {}
-        #: Files that have all bytes, and are looked at.
+        #: Files that have all their bytes, and are being synced and checked.
         self._inspected: dict[str, _CompleteFile] = {}
-        #: What was lacking when that was asked last, and has not come since.
+        #: Contents that were missing at the last `wants`, and have not arrived since.
         self._lacking: set[str] = set()
-        #: Contents of which a failing disk has left nobody knows what: that goes before they come again.
+        #: Contents whose stored bytes are undefined after a disk error; they are removed before they arrive again.
         self._unknown: set[str] = set()
-        #: How much came, and became whole, since whoever calls looked last, who says so.
+        #: Bytes that arrived, and bytes of contents that became complete, since the caller last set this to 0.
         self.fresh_bytes = 0
         self._round: Round | None = None
-        #: The contents of the round, and the partitions that each file is of.
+        #: The contents of the round, and the slices to which each file belongs.
         self._contents: dict[str, Content] = {}
         self._places: dict[str, list[int]] = {}
         self._cut_parts()
         if self.number:
-            disk.sync_folder(folder.data)  # names that are seen here may not be durable yet
+            disk.sync_folder(folder.data)  # names that exist may not be durable yet
             if self._is_whole(self.document):
                 self._take_document()
 
-    # ------------------------------------------------------------------ the round in hand
+    # ------------------------------------------------------------------ the round in progress
 
     @property
     def number(self) -> int:
-        """Of the round in hand; 0: none is."""
+        """The number of the round in progress, or 0."""
         return self._journal.round
 
     @property
     def document(self) -> Content:
-        """Of the round in hand."""
+        """The document of the round in progress."""
         sha256, size, *_ = self._start.words
         return Content(str(sha256), int(size))
 
     @property
     def user(self) -> str:
-        """Who began the round in hand."""
+        """The name of the user under which the round in progress was begun."""
         return str(self._start.words[2])
 
     @property
     def name(self) -> str:
-        """What the sender calls itself."""
+        """The sender's own name for itself."""
         return str(self._start.words[3])
 
     @property
@@ -151,22 +153,22 @@ class Incoming:
 
     @property
     def round(self) -> Round | None:
-        """The round in hand; None: its document is not here yet."""
+        """The round in progress, or None if its document has not arrived."""
         return self._round
 
     def begin(self, number: int, document: Content, user: str, name: str) -> None:
-        """Take a round in hand; what there is of another one stays if this one wants it. Raises RoundRefused."""
+        """Begin or resume a round; contents of another round stay if this one needs them. Raises RoundRefused."""
         if document.size > ROUND_BYTES_MAX:
             raise RoundRefused(f"a round of {document.size} bytes is longer than {ROUND_BYTES_MAX}")
         if self.number == number and self.document == document and self.user == user:
             return
-        with suppress(StorageError):  # of another round
+        with suppress(StorageError):  # errors of another round's files do not matter
             self._take_all()
         self._close_parts()
         self._round = None
         if self.number:
             self._journal.end()
-        self._disk.make_folder(self._folder.data)  # whoever let go of the round before may have removed it
+        self._disk.make_folder(self._folder.data)  # it may have been removed after the last round
         self._journal.add(JournalRecord(number, START, (document.sha256, document.size, user, name)))
         if self._is_whole(document):
             self._take_document()
@@ -182,13 +184,13 @@ class Incoming:
 
     @property
     def lacking(self) -> int:
-        """How many bytes of the round are not here; -1: that is not known yet."""
+        """The missing bytes of the round; -1 if they are not known yet."""
         return -1 if self._round is None else sum(want.content.size - want.have for want in self._missing())
 
     def wants(self) -> tuple[MissingContent, ...]:
-        """What is lacking of the round in hand, in the order in which it is to be sent, when all files are looked at.
+        """Wait until all files are checked, then return the missing contents in the order of sending.
 
-        Raises CorruptFile, UserMistake, UnsupportedFile, OSError: one of them is not what the round says, and gone.
+        Raises CorruptFile, UserMistake, UnsupportedFile (a file does not match the round, and was removed), OSError.
         """
         self._take_all()
         return self._missing()
@@ -201,7 +203,7 @@ class Incoming:
         return tuple(MissingContent(content, self._have(content)) for content in missing)
 
     def end(self) -> None:
-        """The round is committed, or given up. Raises OSError."""
+        """End the round, which is committed or abandoned. Raises OSError."""
         with suppress(StorageError):
             self._take_all()
         self._close_parts()
@@ -210,7 +212,7 @@ class Incoming:
             self._journal.end()
 
     def sweep(self, kept: set[str]) -> None:
-        """Remove all contents but those with these names, and those of the round in hand. Raises OSError."""
+        """Remove all contents except those with these names and those of the round in progress. Raises OSError."""
         if self.number:
             kept = kept | {self.document.sha256 + PART, self.document.sha256 + ".round"}
         if self._round is not None:
@@ -223,14 +225,18 @@ class Incoming:
     # ------------------------------------------------------------------ bytes
 
     def chunk(self, sha256: str, offset: int, crc32: int, data: bytes | memoryview) -> int:
-        """Take bytes in; how many of the content are there then. Raises BeginAgain, CorruptFile, OSError."""
+        """Store a chunk; return the number of the content's bytes that are there, from its start.
+
+        Raises BeginAgain if the content is not part of the round; CorruptFile, UserMistake, UnsupportedFile for a
+        content that does not match the round, which may be an earlier one; OSError.
+        """
         content = self._contents.get(sha256) if self._round is not None else None
         if self.number and sha256 == self.document.sha256:
             content = self.document
         if content is None:
             raise BeginAgain(f"{sha256} is no content of the round in hand: begin again")
         if len(data) > CHUNK_BYTES_MAX or zlib.crc32(data) != crc32:
-            return self._have(content)  # damaged on its way
+            return self._have(content)  # damaged in transit
         self._take_inspected()
         if self._is_whole(content) or sha256 in self._inspected:
             return content.size
@@ -260,7 +266,7 @@ class Incoming:
         return part.file.size
 
     def _sync_part(self, content: Content, part: _Part) -> None:
-        """Make a part durable from time to time; the journal hears of it with a later chunk."""
+        """Sync a part after every `GOOD_BYTES`; a later chunk records the finished sync in the journal."""
         if part.synced is None and part.file.size - part.good >= GOOD_BYTES:
             part.next_good, part.synced = part.file.size, self._chores.begin(part.file.sync)
         if part.synced is not None and part.synced.done():
@@ -292,7 +298,7 @@ class Incoming:
         return part
 
     def _finish(self, content: Content, part: _Part) -> int:
-        """All bytes are there: check them. 0: they are others than the content's, and go."""
+        """Check a content that has all its bytes; if its SHA-256 is wrong, remove it and return 0."""
         if part.digest.hexdigest() != content.sha256:
             del self._parts[content.sha256]
             part.close()
@@ -305,7 +311,7 @@ class Incoming:
         return content.size
 
     def _finish_metadata(self, content: Content, part: _Part) -> None:
-        """The document or the schema is there: they are small, and what comes next needs them."""
+        """Sync and check the document or the schema at once: they are small, and the next requests need them."""
         path = self._part_path(content)
         _sync_after(part.synced, part.file)
         del self._parts[content.sha256]
@@ -336,14 +342,14 @@ class Incoming:
             self._take_file(next(iter(self._inspected.values())))
 
     def _name(self, content: Content) -> None:
-        """A part is what its content's name promises: it gets it."""
+        """Give a checked content its name, and record it in the journal."""
         self._disk.replace(self._part_path(content), self._path(content))
         self._disk.sync_folder(self._folder.data)
         self._journal.add(JournalRecord(self.number, DONE, (content.sha256,)))
         self.fresh_bytes += content.size
 
     def _check(self, content: Content, path: str) -> None:
-        """Raise CorruptFile for a document or a schema that is none."""
+        """Raise CorruptFile if a document or schema is malformed, or the document is another round's."""
         data = self._disk.map(path)
         if content == self.document:
             round_ = decode_round(bytes(data))
@@ -352,16 +358,16 @@ class Incoming:
         else:
             devices_of_schema(bytes(data))
 
-    # ------------------------------------------------------------------ files that are looked at
+    # ------------------------------------------------------------------ files that are being checked
 
     def _take_inspected(self) -> None:
-        """Take in those of which all is known. Raises what is wrong with one of them, or OSError."""
+        """Finish the files whose sync and check are done. Raises the error of one of them, or OSError."""
         for whole in list(self._inspected.values()):
             if whole.is_known:
                 self._take_file(whole)
 
     def _take_all(self) -> None:
-        """Wait for all, and take them in. Raises what is wrong with the first that is not what the round says."""
+        """Wait for all files, and finish them. Raises the first error."""
         problem: Exception | None = None
         for whole in list(self._inspected.values()):
             try:
@@ -372,7 +378,7 @@ class Incoming:
             raise problem
 
     def _take_file(self, whole: _CompleteFile) -> None:
-        """When it is durable and looked at, it gets its name, or goes."""
+        """Wait until a file is synced and checked; then give it its name, or remove it. Raises its error, OSError."""
         content = whole.content
         del self._inspected[content.sha256]
         try:
@@ -390,7 +396,7 @@ class Incoming:
         finally:
             whole.part.close()
 
-    # ------------------------------------------------------------------ paths, leftovers
+    # ------------------------------------------------------------------ paths, parts
 
     def _path(self, content: Content) -> str:
         if content == self.document:
@@ -415,7 +421,7 @@ class Incoming:
         return self._disk.size(path) if self._disk.exists(path) else 0
 
     def _cut_parts(self) -> None:
-        """Keep of each part what the journal says is good."""
+        """Truncate each part to the bytes that the journal records as durable."""
         good = {str(n.words[0]): int(n.words[1]) for n in self._journal.notes if n.what == GOOD}
         for name in self._disk.list(self._folder.data):
             if not name.endswith(PART):
@@ -428,7 +434,7 @@ class Incoming:
                 self._disk.truncate(path, size)
 
     def _close_part(self, sha256: str) -> None:
-        """Close a part, which is opened again when more of it comes."""
+        """Close a part; it is opened again when more bytes arrive."""
         if not self._parts.pop(sha256).close():
             self._unknown.add(sha256)
 
@@ -437,7 +443,7 @@ class Incoming:
             self._close_part(sha256)
 
     def close(self) -> None:
-        """Close all files; the round goes on at the next start."""
+        """Close all files; the next start resumes the round."""
         for whole in self._inspected.values():
             whole.part.close()
         self._inspected.clear()

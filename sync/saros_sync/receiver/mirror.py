@@ -1,11 +1,12 @@
-"""One sender's round as it is read: its partitions, with the ranks and tombstones that they have at the sender.
+"""One sender's round, opened for reading: its partitions, with their ranks and tombstones at the sender.
 
-    <data>/sync-receiver/<sender>/data/<sha256>.tsfile .resource     files: named by their content, never changed
+    <data>/sync-receiver/<sender>/data/<sha256>.tsfile .resource     files, named by their content, never modified
                                        <sha256>.schema  .round       the sender's schema; the round's document
 
-A file that two rounds have is the same file. Nothing here is ever merged or rewritten: the sender's compaction is.
+Two rounds share the files that they have in common. The receiver never merges or rewrites these files: only the sender
+compacts.
 
-A `Mirror` is an immutable value apart from the files that it opens; making one looks at the disk.
+A `Mirror` is an immutable value, apart from the files that it opens; creating one reads the disk.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from saros_storage.scan.snapshot import FileSource, PartitionSnapshot
 from saros_storage.schema import CreateDatabase, CreateSeries, DeviceSchema, SchemaTree, decode_change
 from saros_sync.round import Content, Round, SentFile, decode_round
 
-#: Below a data folder: all that senders sent.
+#: The folder of all senders' data, below a data folder.
 FOLDER = "sync-receiver"
 _TSFILE, _SCHEMA, _ROUND = ".tsfile", ".schema", ".round"
-#: Of a damaged content, until it goes.
+#: The suffix of a damaged content, until it is removed.
 _ASIDE = ".corrupt"
 
 
@@ -39,19 +40,19 @@ class MirrorFolder:
         self.data = os.path.join(folder, "data")
 
     def tsfile(self, content: Content) -> str:
-        """A file."""
+        """Return the path of a TsFile."""
         return os.path.join(self.data, content.sha256 + _TSFILE)
 
     def schema(self, content: Content) -> str:
-        """A schema's dump."""
+        """Return the path of a schema's dump."""
         return os.path.join(self.data, content.sha256 + _SCHEMA)
 
     def document(self, content: Content) -> str:
-        """A round's document."""
+        """Return the path of a round's document."""
         return os.path.join(self.data, content.sha256 + _ROUND)
 
     def names(self, document: Content, round_: Round) -> set[str]:
-        """All names in `data` that a round needs."""
+        """Return the names of all files in `data` that a round needs."""
         names = {document.sha256 + _ROUND, round_.schema.sha256 + _SCHEMA}
         for file in round_.files():
             names |= {file.content.sha256 + _TSFILE, file.content.sha256 + _TSFILE + RESOURCE}
@@ -60,43 +61,43 @@ class MirrorFolder:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mirror:
-    """See the module."""
+    """One sender's committed round, opened for reading."""
 
     document: Content
     round: Round
     #: All devices of the sender's schema.
     devices: Mapping[str, DeviceSchema]
-    #: By database of the sender, in order of slices.
+    #: By database of the sender, ordered by slice.
     partitions: Mapping[str, tuple[PartitionSnapshot, ...]]
-    #: Files that are not what they were: contents that the sender is asked for again.
+    #: Damaged or missing files: the reason by SHA-256. The sender is asked for them again.
     damaged: Mapping[str, str]
 
     @property
     def files(self) -> list[FileSource]:
-        """All files that are read."""
+        """All readable files."""
         return [file for parts in self.partitions.values() for part in parts for file in part.files]
 
     def keep_open(self) -> None:
-        """Its files are about to go: open them, so that they stay readable for whoever has a view of it."""
+        """Open all files before they are removed, so that existing views can still read them."""
         for file in self.files:
             assert isinstance(file.access, LazyFile)
-            with suppress(CorruptFile, UnsupportedFile):  # whoever reads it will be told
+            with suppress(CorruptFile, UnsupportedFile):  # a reader gets the error
                 file.access.open()
 
 
 def set_aside(disk: Disk, path: str) -> None:
-    """A damaged content loses its name, so it is wanted again; a view that has it open keeps it. Raises OSError."""
+    """Rename a damaged content, so that it is requested again; views keep it if they have it open. Raises OSError."""
     if disk.exists(path):
         disk.replace(path, path + _ASIDE)
 
 
 def load_document(disk: Disk, folder: MirrorFolder, document: Content) -> Round:
-    """A round that is here. Raises CorruptFile, OSError."""
+    """Load a round's document from its folder. Raises CorruptFile, OSError."""
     return decode_round(bytes(disk.map(folder.document(document))))
 
 
 def devices_of_schema(data: bytes) -> dict[str, DeviceSchema]:
-    """The devices that a schema's dump has, which anybody may have written; rules of TTL and the like are left out.
+    """Return the devices of a schema's dump, which may come from any client; other entries, such as TTLs, are ignored.
 
     Raises CorruptFile.
     """
@@ -119,9 +120,10 @@ def devices_of_schema(data: bytes) -> dict[str, DeviceSchema]:
 def open_mirror(
     disk: Disk, folder: MirrorFolder, document: Content, round_: Round, known: Mirror | None, report: Report
 ) -> Mirror:
-    """The mirror of a round whose contents are here; `known`: the one before, whose files may stay open.
+    """Open the mirror of a stored round. `known` is the sender's last mirror, whose open files are reused.
 
-    A file that is missing or has another size is left out, and named in `damaged`. Raises CorruptFile (schema).
+    A file that is missing, damaged or of another size is left out, and listed in `damaged`. Raises CorruptFile for the
+    schema.
     """
     opened = {} if known is None else {file.path: file for file in known.files}
     damaged: dict[str, str] = {}
@@ -162,7 +164,7 @@ def _open(
 
 
 def without(mirror: Mirror, path: str, reason: str) -> Mirror:
-    """The mirror without a file that was found damaged."""
+    """Return the mirror without a file that was found damaged."""
     name = os.path.basename(path).removesuffix(_TSFILE)
     partitions = {
         database: tuple(

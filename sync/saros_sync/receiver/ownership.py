@@ -1,11 +1,11 @@
-"""Whose a device is. One sender's, or this server's own; never two's: the first that sends it has it.
+"""The ownership of devices. A device belongs to one sender or to this server; the first to supply it owns it.
 
     device     owner      sender B sends it
-    root.a     A          refused: it is A's                     until it is transferred to B, or A drops it
-    root.b     nobody     refused: this server has it itself     until it is dropped here
-    root.c     nobody     B's from now on; refused, and still nobody's, if B's user may not write it
+    root.a     A          refused: it belongs to A              until it is transferred to B, or A drops it
+    root.b     server     refused: the server has it itself     until it is dropped here
+    root.c     none       granted: it belongs to B from then on; refused if B's user may not write it
 
-A refused device keeps nothing else of the round back: its points arrive, and are shown once it is B's. Pure.
+A refused device does not delay the rest of the round. Its points are received, and shown once it belongs to B. Pure.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from dataclasses import dataclass
 
 from saros_sync.transport import Conflict
 
-#: Who owns what no sender has sent.
+#: The owner, in conflicts, of a device that the server has itself.
 HERE = "this server"
-#: Who owns what anybody may have who may write it.
+#: The owner, in conflicts, of a device without an owner.
 NOBODY = ""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnershipDecision:
-    """What a sender gets of the devices that it sends."""
+    """The decision on the devices of a round: those that the sender owns, and those that are refused."""
 
     granted: frozenset[str]
     conflicts: tuple[Conflict, ...]
 
     def without(self, unplaced: Mapping[str, str]) -> OwnershipDecision:
-        """What it gets if the schema has no place for some of them, for these reasons."""
+        """Return the decision without devices that the schema has no place for; `unplaced` holds the reasons."""
         refused = (Conflict(device, HERE, reason) for device, reason in unplaced.items())
         return OwnershipDecision(self.granted - unplaced.keys(), (*self.conflicts, *refused))
 
@@ -42,9 +42,9 @@ def claims(
     may: Callable[[str], bool],
     name_of: Callable[[str], str],
 ) -> OwnershipDecision:
-    """Decide on all devices of a round.
+    """Decide which devices of a round the sender owns.
 
-    `is_here`: whether the server's schema has a device; `may`: whether the sender's user may write it.
+    `is_here` returns whether the server's schema has a device, `may` whether the sender's user may write it.
     """
     granted, conflicts = set(), []
     for device in devices:

@@ -1,18 +1,18 @@
-"""All senders' rounds: what they may ask, what is shown of them, and what a start finds.
+"""The rounds of all senders: their requests, their commit, and recovery at the start.
 
     <data>/sync-receiver/device_owner          senders, their rounds, their devices (`catalog`)
-                         <sender>/load.log     the round in hand (`incoming`)
+                         <sender>/load.log     the round in progress (`incoming`)
                                   data/        contents (`mirror`)
 
-Commit, in this order: all contents are here, durable and checked; the devices are granted or refused (`ownership`);
-`device_owner` is replaced: this is the moment; the store's schema gets what it lacks (`reconcile`); readers see the
-round; what nobody needs goes. A start reads `device_owner` and does the rest again. So the round and its owners come
-together or not at all, and a round that comes twice finds itself committed.
+The steps of a commit: all contents are durable and checked; the devices are granted or refused (`ownership`);
+`device_owner` is replaced, which is the commit point; the store's schema is brought in line (`reconcile`); readers see
+the round; contents that no round needs are removed. A restart reads `device_owner`, and repeats the steps after the
+commit point. So the round and its owners change together or not at all, and a repeated round is already committed.
 
-The former sync tool of IoTDB names a sender's folder by its address too, has two journals and `sync.end`; here an id is
-enough, what is received and what is loaded is one journal, and the end of a round is that `device_owner` has it.
+The former sync tool of IoTDB adds the sender's address to its folder's name, and has two journals and a `sync.end`.
+Here the id suffices, one journal covers receiving and loading, and a round ends with its entry in `device_owner`.
 
-Thread-safe. `VisibleSenders` is a value: whoever reads keeps the one that was when it began.
+Thread-safe. `VisibleSenders` is a value: a reader keeps the one with which it began.
 """
 
 from __future__ import annotations
@@ -58,33 +58,33 @@ _CATALOG = "device_owner"
 
 
 class Host(Protocol):
-    """The store that shows what was sent."""
+    """The receiver's view of its store."""
 
     @property
     def schema(self) -> SchemaTree:
-        """The schema; look, do not change."""
+        """The schema; read only."""
         ...
 
     @property
     def options(self) -> StoreOptions:
-        """Its unit of time."""
+        """The store's options; the receiver reads the time unit."""
         ...
 
     def change_schema_unguarded(self, changes: Sequence[SchemaChange]) -> None:
-        """Carry out changes, all or none, of devices that are senders' too."""
+        """Apply changes atomically, without the check for senders' devices."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class VisibleSenders:
-    """What readers see of senders: the owner of each device that has one, and its owner's partitions."""
+    """The senders' data that readers see: the owner of each synced device, and the owners' mirrors."""
 
     owners: Mapping[str, str] = field(default_factory=dict)
     mirrors: Mapping[str, Mirror] = field(default_factory=dict)
 
 
 class Receiver:
-    """See the module."""
+    """The receiver of a store that is not part of a cluster."""
 
     def __init__(self, data: str, disk: Disk, clock: Clock, host: Host, chores: Executor) -> None:
         self._root = os.path.join(data, FOLDER)
@@ -92,21 +92,21 @@ class Receiver:
         self._clock = clock
         self._host = host
         self._chores = chores
-        #: Held while owners change, and by a store that makes devices of its own; after a sender's.
+        #: Held while owners change, and by the store while it creates devices of its own; taken after a sender's lock.
         self.lock = threading.RLock()
-        #: One question of a sender at a time.
+        #: Serialize each sender's requests.
         self._sender_locks = SenderLocks()
         self._incoming: dict[str, Incoming] = {}
-        #: Replaced as a whole.
+        #: Replaced as a whole, never modified.
         self.catalog = Catalog()
         self.shown = VisibleSenders()
-        #: As the catalog has them, which may be a moment ahead of what is shown.
+        #: The owners of the catalog, which may be ahead of `shown` for a moment.
         self.owners: Mapping[str, str] = {}
-        #: Senders whose commit has begun and has not come to its end: longer than a moment, if the disk failed.
+        #: Senders whose commit has begun but is not complete: for long only after a disk error.
         self._unshown: set[str] = set()
 
     def open(self) -> None:
-        """Show what was committed. Raises CorruptFile (`device_owner`, or a sender's schema), OSError."""
+        """Show all committed rounds. Raises CorruptFile (`device_owner`, or a sender's schema), OSError."""
         path = os.path.join(self._root, _CATALOG)
         if self._disk.exists(path):
             self._open_committed(path)
@@ -120,14 +120,14 @@ class Receiver:
             self._show(entry, self._load(entry))
 
     def _open_first_rounds(self) -> None:
-        """First rounds of senders that were cut short go on; what a drop left goes."""
+        """Resume the interrupted first rounds of senders; remove folders that an interrupted drop left."""
         for name in self._disk.list(self._root):
             if is_sender(name) and name not in self.catalog.senders and not self._incoming_of(name).number:
                 self._incoming.pop(name).close()
                 self._disk.remove_tree(self._folder(name).folder)
 
     def _load(self, entry: SenderEntry) -> Mirror:
-        """What was committed; an empty mirror, which the sender fills again, if it cannot be read."""
+        """Return the mirror of a committed round; an empty one, which the sender fills again, if it is unreadable."""
         folder = self._folder(entry.id)
         try:
             round_ = load_document(self._disk, folder, entry.document)
@@ -143,13 +143,13 @@ class Receiver:
         return mirror
 
     def close(self) -> None:
-        """Close all files."""
+        """Close all files, and end the threads of `chores`."""
         with self.lock:
             for incoming in self._incoming.values():
                 incoming.close()
             self._chores.close()
 
-    # ------------------------------------------------------------------ what senders ask
+    # ------------------------------------------------------------------ requests of senders
 
     def begin(self, speaker: Requester, sender: str, name: str, number: int, document: Content) -> BeginReply:
         """See `Transport.begin`. Raises RoundRefused, DiskFull, StorageError."""
@@ -222,7 +222,7 @@ class Receiver:
         return entry
 
     def _show(self, entry: SenderEntry, mirror: Mirror) -> None:
-        """Let readers see what is committed, and let go of the rest. May be repeated. Raises OSError."""
+        """Show a committed round to readers, and remove contents that it does not need. Idempotent. Raises OSError."""
         self._give_schema(mirror, entry.devices)
         before = self.shown.mirrors.get(entry.id)
         if before is not None and before is not mirror:
@@ -237,7 +237,7 @@ class Receiver:
         )
 
     def _mirror_of(self, entry: SenderEntry) -> Mirror:
-        """What is shown of a sender; a commit that a failing disk cut short comes to its end first."""
+        """Return the mirror that is shown of a sender, after completing a commit that a disk error interrupted."""
         known = self.shown.mirrors.get(entry.id)
         if known is not None and entry.id not in self._unshown:
             return known
@@ -259,7 +259,7 @@ class Receiver:
         return found.without(refused(schema, new))
 
     def _reply_committed(self, speaker: Requester, entry: SenderEntry, mirror: Mirror) -> BeginReply:
-        """The round is committed; devices that were refused may be free by now."""
+        """Answer that the round is committed, after granting refused devices that have become free."""
         if entry.conflicts:
             found = self._claim(speaker, entry.id, mirror)
             if found != OwnershipDecision(entry.devices, entry.conflicts):
@@ -271,13 +271,16 @@ class Receiver:
         return BeginReply(RoundStatus.COMMITTED, entry.number, (), entry.conflicts)
 
     def _take_schema(self, lost: frozenset[str]) -> None:
-        """Devices that are to be nobody's leave the store's schema; before the commit, since a start gives it back."""
+        """Drop the devices that the sender loses from the store's schema.
+
+        This happens before the commit: if the commit fails, the next start creates the devices again.
+        """
         drops = repair(self._host.schema, (), sorted(lost)).drops
         if drops:
             self._host.change_schema_unguarded(drops)
 
     def _give_schema(self, mirror: Mirror, granted: frozenset[str]) -> None:
-        """Let the store's schema have the granted devices as the sender has them."""
+        """Bring the granted devices in the store's schema in line with the sender's."""
         wanted = [mirror.devices[device] for device in sorted(granted) if device in mirror.devices]
         changes = repair(self._host.schema, wanted, ())
         for part in (changes.drops, changes.creates):
@@ -290,10 +293,10 @@ class Receiver:
         self.catalog = catalog
         self.owners = catalog.owners()
 
-    # ------------------------------------------------------------------ what people ask
+    # ------------------------------------------------------------------ administration
 
     def transfer(self, device: str, sender: str) -> None:
-        """Show a device as another sender has it, from now on. Raises NoSuchSender, RoundRefused."""
+        """Make another sender the owner of a device. Raises NoSuchSender, RoundRefused, OSError."""
         with self.lock:
             mirror = self._mirror_of(self.catalog.entry(sender))
             catalog = self.catalog
@@ -304,7 +307,7 @@ class Receiver:
             self._show(catalog.senders[sender], mirror)
 
     def drop(self, sender: str) -> int:
-        """Forget a sender with all that it has sent; how many devices it had. Raises NoSuchSender, OSError."""
+        """Remove a sender and all its data; return the number of its devices. Raises NoSuchSender, OSError."""
         if not is_sender(sender):
             self.catalog.entry(sender)
         with self._sender_locks.of(sender), self.lock:
@@ -323,7 +326,7 @@ class Receiver:
             return len(entry.devices)
 
     def rounds_in_progress(self) -> dict[str, tuple[int, int]]:
-        """By sender: the round that is on its way, and how many bytes of it are lacking; -1: that is not known yet."""
+        """Return by sender: the number of the round in progress, and its missing bytes (-1: not known yet)."""
         found = {}
         with self.lock:
             for sender, incoming in self._incoming.items():
@@ -332,13 +335,13 @@ class Receiver:
         return found
 
     def size_of(self, sender: str) -> tuple[int, int]:
-        """How many files are shown of a sender, and their bytes."""
+        """Return the number of a sender's files that are shown, and their bytes."""
         mirror = self.shown.mirrors.get(sender)
         sizes = {} if mirror is None else {file.path: file.size for file in mirror.files}
         return len(sizes), sum(sizes.values())
 
     def report_corrupt(self, path: str, error: CorruptFile) -> None:
-        """Take a damaged file out of all later views; the sender is asked for it again."""
+        """Remove a damaged file from all later views; the sender is asked for it again."""
         with self.lock:
             sender = os.path.basename(os.path.dirname(os.path.dirname(path)))
             mirror = self.shown.mirrors.get(sender)
@@ -348,7 +351,7 @@ class Receiver:
                 self.shown = VisibleSenders(self.shown.owners, mirrors)
 
     def problems(self) -> tuple[str, ...]:
-        """Sentences for whoever looks after the server."""
+        """Return the problems with senders' data, for operators."""
         return tuple(
             f"{self.catalog.name_of(sender)}: {reason}"
             for sender, mirror in self.shown.mirrors.items()
@@ -372,7 +375,7 @@ class Receiver:
         return set() if mirror is None else self._folder(sender).names(mirror.document, mirror.round)
 
     def _forget_rest(self, entry: SenderEntry, mirror: Mirror) -> None:
-        """What a commit that was cut short left."""
+        """Remove the journal of a committed round, and all contents that the sender's rounds no longer need."""
         if mirror.damaged:
             return
         incoming = self._incoming_of(entry.id)

@@ -1,10 +1,10 @@
-"""What a store's schema lacks so that it has a sender's devices as the sender has them.
+"""The schema changes that give a store a sender's devices with the sender's definitions.
 
     sender   root.e.d aligned {a DOUBLE, b INT32 alias x}       store   root.e.d aligned {a FLOAT, c TEXT}
     first    drop root.e.d.a, root.e.d.c                        then    create a DOUBLE, b INT32 alias x
 
-Applied once more, nothing is left to do: so a crash between both is mended at the next start. Databases stay: what else
-lies in them is not the sender's. Pure.
+The changes are idempotent, so a crash between the two steps is repaired at the next start. Databases are never dropped:
+they may contain devices of other owners. Pure.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from saros_storage.schema import (
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """Changes in the order in which they are made: first all of `drops`."""
+    """Schema changes: all of `drops` come before `creates`."""
 
     drops: tuple[SchemaChange, ...]
     creates: tuple[SchemaChange, ...]
 
 
 def repair(tree: SchemaTree, wanted: Iterable[DeviceSchema], unwanted: Iterable[str]) -> Repair:
-    """What gives the tree the wanted devices, and takes away the unwanted ones."""
+    """Return the changes that give the tree the wanted devices, and drop the unwanted ones."""
     drops: list[SchemaChange] = [DeleteSeries(f"{d}.*") for d in unwanted if tree.device(d) is not None]
     creates: list[SchemaChange] = []
     databases: set[str] = set()
@@ -77,7 +77,7 @@ def _stored(series: SeriesSchema) -> tuple[object, ...]:
 
 
 def refused(tree: SchemaTree, wanted: Iterable[DeviceSchema]) -> dict[str, str]:
-    """Those new devices that the tree has no place for, and why."""
+    """Return the new devices that cannot be created in the tree, with the reasons."""
     new = [device for device in wanted if tree.device(device.path) is None]
     try:
         tree.dry_run(repair(tree, new, ()).creates)

@@ -1,4 +1,4 @@
-"""Who asks, and whether it may: what every receiver looks at before it does anything for a sender."""
+"""Checks of senders' requests, common to all receivers: identity, permission, disk space."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from saros_sync.transport import MissingContent
 
 _SENDERS_MAX = 10_000
 _NAME_CHARS_MAX = 100
-#: What a round leaves free on the disk, for the store.
+#: The disk space that a round must leave free for the store.
 _RESERVED_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """Who asks: a user, and what it may write; a server without users lets everybody."""
+    """The user of a request, and its write permissions; the defaults hold for a server without users."""
 
     user: str = ""
     may_write: Callable[[str], bool] = lambda _: True
@@ -31,14 +31,14 @@ class Requester:
 
 
 class SenderLocks:
-    """One question of a sender at a time. Thread-safe."""
+    """One lock for each sender, which serializes its requests. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._locks: dict[str, threading.Lock] = {}
 
     def of(self, sender: str) -> threading.Lock:
-        """A sender's. Raises RoundRefused for what is no sender's id, or one too many."""
+        """Return a sender's lock. Raises RoundRefused if the id is malformed, or if there are too many senders."""
         if not is_sender(sender):
             raise RoundRefused(f"{sender[:64]!r} is no sender's id: 32 hexadecimal digits")
         with self._lock:
@@ -48,13 +48,13 @@ class SenderLocks:
 
 
 def check_speaker(speaker: Requester, sender: str, entry: SenderEntry | None) -> None:
-    """Raise RoundRefused for who may not speak for a sender that has sent something."""
+    """Raise RoundRefused if the user may not act for a known sender."""
     if entry is not None and entry.user not in ("", speaker.user) and not speaker.administrator:
         raise RoundRefused(f"sender {sender} is another user's: give this one an id of its own")
 
 
 def require_in_progress(incoming: Incoming | None, speaker: Requester, sender: str, number: int) -> Incoming:
-    """What comes of a round. Raises BeginAgain if that is not in hand, RoundRefused if it is another user's."""
+    """Return the round in progress. Raises BeginAgain if it is another round, RoundRefused if it is another user's."""
     if incoming is None or incoming.number != number or number == 0:
         raise BeginAgain(f"round {number} of sender {sender} is not in hand here: begin again")
     if incoming.user != speaker.user:
@@ -63,7 +63,7 @@ def require_in_progress(incoming: Incoming | None, speaker: Requester, sender: s
 
 
 def check_room(incoming: Incoming, wants: Sequence[MissingContent], unit: str, disk: Disk, folder: str) -> None:
-    """Raise RoundRefused for another unit of time, DiskFull if the disk has no room for what is wanted."""
+    """Raise RoundRefused if the time units differ, DiskFull if the disk has no room for the missing contents."""
     if incoming.round is not None and incoming.round.time_unit != unit:
         raise RoundRefused(f"the sender's unit of time is {incoming.round.time_unit}, the receiver's is {unit}")
     needed = sum(want.content.size - want.have for want in wants)
@@ -73,7 +73,7 @@ def check_room(incoming: Incoming, wants: Sequence[MissingContent], unit: str, d
 
 @contextmanager
 def disk_errors(folder: str) -> Iterator[None]:
-    """A full disk, as senders understand it: they ask again later."""
+    """Turn the OSError of a full disk into DiskFull, after which senders retry later."""
     try:
         yield
     except OSError as error:
@@ -83,5 +83,5 @@ def disk_errors(folder: str) -> Iterator[None]:
 
 
 def printable(name: str) -> str:
-    """What a sender calls itself, as it may be shown."""
+    """Return a sender's name, shortened, without unprintable characters."""
     return "".join(c for c in name[:_NAME_CHARS_MAX] if c.isprintable())

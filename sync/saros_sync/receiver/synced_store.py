@@ -1,11 +1,11 @@
-"""A store that shows, beside its own data, what senders have sent.
+"""A store that shows senders' data in addition to its own.
 
     device      owner      scans read                      writes, deletions, changes of its schema
-    root.a      nobody     the store                       as ever
-    root.b      sender A   A's mirror, and nothing else    refused (2061): root.b is changed where it comes from
+    root.a      none       the store                       as usual
+    root.b      sender A   A's mirror, and nothing else    refused (2061): only the sender changes root.b
 
-A view asks for the owner of a device and for its mirror as they were when it was made. The store's rules of TTL hold
-for both. What is captured for backups, flushed, merged and counted is the store's own. Thread-safe.
+A view uses the owners and mirrors that were current when it was opened. The store's TTLs apply to both kinds of data.
+Backups, flushes, compactions and statistics cover only the store's own data. Thread-safe.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from saros_sync.receiver.write_guard import SenderGuard, Senders
 
 
 def open_receiver(store: Store, folder: str, disk: Disk, clock: Clock, chores: Executor | None = None) -> Receiver:
-    """Open the store's receiver, and let the store show what it has; close it before the store.
+    """Open the store's receiver, and add its data to the store's views; the caller closes it before the store.
 
-    Raises CorruptFile for `sync-receiver/device_owner`, OSError.
+    Raises CorruptFile (`sync-receiver/device_owner`, or a sender's schema), OSError.
     """
     receiver = Receiver(folder, disk, clock, store, chores or ThreadExecutor())
     receiver.open()
@@ -40,7 +40,7 @@ def open_receiver(store: Store, folder: str, disk: Disk, clock: Clock, chores: E
 
 
 class MirrorLayer:
-    """Senders' mirrors over a store's view. Implements storage's `ViewLayer`."""
+    """The layer of senders' mirrors above a store's views. Implements storage's `ViewLayer`."""
 
     def __init__(self, store: Store, receiver: Receiver) -> None:
         self._store = store
@@ -55,7 +55,7 @@ class MirrorLayer:
         return SyncedView(own, shown.owners, lambda owner: self._mirror_view(shown.mirrors[owner]))
 
     def hold(self, below: Callable[[], ReadView]) -> ReadView:
-        """See `ViewLayer.hold`: a view is of the moment at which it is made."""
+        """See `ViewLayer.hold`: every view shows the moment at which it was opened."""
         return self.view(below)
 
     def problems(self) -> tuple[str, ...]:

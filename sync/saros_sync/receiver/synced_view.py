@@ -1,4 +1,4 @@
-"""What a query sees of a database that shows senders' devices: its own view, and those of senders, by device."""
+"""The view of a database that shows senders' devices: reads go to its own view or to a sender's, by device."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from saros_storage.scan.reading import MultiSeriesReader, ReadCounters, ReadView
 
 
 class SyncedView:
-    """See the module. Implements `reading.ReadView`. Thread-safe."""
+    """A database's own view, with senders' views for their devices. Implements `reading.ReadView`. Thread-safe."""
 
     def __init__(self, own: ReadView, owners: Mapping[str, str], view_of: Callable[[str], ReadView]) -> None:
-        """`owners`: the sender of each device that has one; `view_of`: a sender's, made when it is first needed."""
+        """Combine the views.
+
+        `owners` holds the sender of each synced device; `view_of` opens a sender's view, when it is first needed.
+        """
         #: See `ReadView.shown`.
         self.shown: Mapping[int, int] = own.shown
         self._own = own
@@ -23,7 +26,7 @@ class SyncedView:
         self._views: dict[str, ReadView] = {}
 
     def all_views(self) -> Mapping[str, ReadView]:
-        """The views of all senders, made now."""
+        """Open the views of all senders, and return them by sender."""
         return {owner: self._sender(owner) for owner in set(self._owners.values())}
 
     def _view(self, device: str) -> ReadView:

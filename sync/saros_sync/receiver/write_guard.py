@@ -1,6 +1,6 @@
-"""The write guard of every database that shows senders' data: what a sender's data shows may not be changed here.
+"""The write guard of a database that shows senders' data: only the sender changes its devices.
 
-A statement on one device of a sender is refused as a whole (2061), with whom it comes from. Thread-safe.
+A statement that touches a sender's device is refused as a whole (2061); the message names the sender. Thread-safe.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from saros_sync.receiver.catalog import Catalog
 
 
 class Senders(NamedTuple):
-    """Who sends at one moment."""
+    """The senders and their devices at one moment."""
 
     catalog: Catalog
     #: The sender of each device that has one.
@@ -29,7 +29,7 @@ class Senders(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SenderGuard:
-    """Implements storage's `WriteGuard`. The checks raise SentElsewhere."""
+    """Refuses changes to senders' devices. Implements storage's `WriteGuard`; the checks raise SentElsewhere."""
 
     senders: Callable[[], Senders]
     schema: Callable[[], SchemaTree]
@@ -51,12 +51,12 @@ class SenderGuard:
         self.check_rows(change.device for change in changes if isinstance(change, OF_ONE_DEVICE))
 
     def check_deletion(self, patterns: Sequence[str]) -> None:
-        """See `WriteGuard`: of all series that match."""
+        """See `WriteGuard`: checks the devices of all series that match."""
         for pattern in patterns if self.senders().owners else ():
             self.check_rows(device.path for device, _ in self.schema().match_series(parse_pattern(pattern)))
 
     def check_file(self, path: str) -> None:
-        """See `WriteGuard`. A file that cannot be read is left to the LOAD, whose message is better."""
+        """See `WriteGuard`. An unreadable file passes: the LOAD reports it with a better message."""
         if self.senders().owners:
             with suppress(OSError, CorruptFile, UnsupportedFile):
                 self.check_rows(TsFileReader(path, self.disk.map(path)).devices())
