@@ -43,7 +43,7 @@ ALLOWED = {
     "shell": 76,
     "spark": 52,
     "storage": 227,
-    "sync": 175,
+    "sync": 0,
     "wire": 5,
 }
 
@@ -97,7 +97,7 @@ REFERRING = {
     "shell": 5,
     "spark": 5,
     "storage": 32,
-    "sync": 21,
+    "sync": 0,
     "wire": 3,
 }
 

@@ -1,10 +1,10 @@
-"""The receiver of a cluster: any node takes a round, the meta group commits it, a group's members keep it.
+"""The receiver of a cluster: any node accepts a round, the meta group commits it, the members of a group store it.
 
-catalog         who has sent what, as notes of the meta group
-replica_sets    who keeps a sender: those who do, and those who come after them
-content_store   what of all senders lies in this node's folder, by name
-replica_store   this node's share: fetched from the others, let go of when nobody needs it here; what they ask
+catalog         all senders and their rounds, as notes of the meta group
+replica_sets    the nodes that store a sender's rounds, now and after a change of the topology
+content_store   all senders' contents in this node's folder, by name
+replica_store   this node's replica: fetches contents, removes them when they are not needed, serves other nodes
 receiver        rounds: begin, chunk, commit; transfer, drop
-schema          a sender's devices in the schema of the cluster
-cluster_sync    lets the cluster's database show it, and refuse writes to it
+schema          senders' devices in the cluster's schema
+cluster_sync    adds senders' data to the views of the cluster's database, and refuses writes to it
 """

@@ -1,9 +1,9 @@
-"""Who has sent what, as the meta group's notes have it: a note for each sender, `device_owner` of the cluster.
+"""The catalog of a cluster: one note of the meta group for each sender, as `device_owner` is for a store.
 
     sync/a45b...   base64 of deflated JSON: number, document, devices, conflicts, history      (`receiver.catalog`)
 
-Who commits a round has looked at all notes, and nobody has written one meanwhile: so a device has one sender, whichever
-nodes take their rounds. Thread-safe.
+A commit is refused unless the committing node has read the latest version of all notes. So a device belongs to one
+sender, whichever nodes accept the rounds. Thread-safe.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _PREFIX = "sync/"
 
 
 def key_of(sender: str) -> str:
-    """The note's key."""
+    """Return the key of a sender's note."""
     return _PREFIX + sender
 
 
 def encode_entry(entry: SenderEntry) -> str:
-    """The note's text."""
+    """Return the text of a sender's note."""
     words = json.dumps(entry_to_json(entry), ensure_ascii=False, separators=(",", ":"))
     return base64.b85encode(zlib.compress(words.encode())).decode()
 
 
 def decode_entry(sender: str, text: str) -> SenderEntry:
-    """The inverse. Raises CorruptFile."""
+    """Return the entry of a note's text. Raises CorruptFile."""
     try:
         return entry_from_json(sender, json.loads(zlib.decompress(base64.b85decode(text))))
     except (ValueError, TypeError, KeyError, zlib.error) as error:
@@ -43,27 +43,27 @@ def decode_entry(sender: str, text: str) -> SenderEntry:
 
 @dataclass(frozen=True, slots=True)
 class CatalogVersion:
-    """All senders as of a version of the notes."""
+    """The catalog as of a version of the notes."""
 
     version: int
     catalog: Catalog
-    #: The sender of each device that has one.
+    #: The sender of each synced device.
     owners: Mapping[str, str]
-    #: By sender: the note that this was read from.
+    #: The note of each sender.
     texts: Mapping[str, str] = field(repr=False, default_factory=dict)
 
 
 class ClusterCatalog:
-    """See the module."""
+    """The cluster's catalog as this node knows it, decoded when the notes change."""
 
     def __init__(self, notes: Callable[[], Notes]) -> None:
         self._notes = notes
-        #: Replaced as a whole; whoever is late reads the notes once more.
+        #: Replaced as a whole. Threads that race only decode the notes twice.
         self._known = CatalogVersion(0, Catalog(), {})
 
     @property
     def now(self) -> CatalogVersion:
-        """As far as this node has heard. Raises CorruptFile."""
+        """The latest version that this node knows. Raises CorruptFile."""
         notes, known = self._notes(), self._known
         if notes.version == known.version:
             return known

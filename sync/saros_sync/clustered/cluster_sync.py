@@ -1,11 +1,11 @@
-"""A cluster's node as receiver: its database shows, beside the cluster's own data, what senders have sent to any node.
+"""A cluster's node as receiver: its database shows senders' data in addition to the cluster's own.
 
     device      owner      scans read                                           rows of clients, deletions, schema
-    root.a      nobody     the groups of its slices                             as ever
-    root.b      sender A   A's last round: here, or at a node that has it       refused (2061)
+    root.a      none       the groups of its slices                             as usual
+    root.b      sender A   A's last round, here or at a node that has it        refused (2061)
 
-A view asks for owners and rounds once, when it is made: so a query sees of each sender one round, whole. A thread of
-its own keeps what this node is to keep (`replica_store`). Thread-safe.
+A view reads the catalog once, when it is opened, so a query sees exactly one complete round of each sender. A
+background thread maintains this node's replica (`replica_store`). Thread-safe.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _STEP_SECONDS = 1.0
 
 
 class MarkGuard:
-    """Reserves the mark of senders' series for the receiver. Implements storage's `WriteGuard`."""
+    """Reserves the attribute that marks senders' series. Implements storage's `WriteGuard`."""
 
     #: See `WriteGuard.change_lock`.
     change_lock: AbstractContextManager[object] = nullcontext()
@@ -54,7 +54,7 @@ class MarkGuard:
         """See `WriteGuard`: rows have no marks."""
 
     def check_changes(self, changes: Iterable[SchemaChange]) -> None:
-        """See `WriteGuard`. Raises SentElsewhere for a series that a client marks as a sender's."""
+        """See `WriteGuard`. Raises SentElsewhere if a client marks a series as a sender's."""
         for change in changes:
             match change:
                 case AlterSeries():
@@ -74,10 +74,13 @@ class MarkGuard:
 
 
 class ClusterSync:
-    """See the module. `start` begins its thread, `stop` ends it. Implements storage's `ViewLayer`."""
+    """The sync tool's part in a cluster's node: receiver, replica and view layer. Implements storage's `ViewLayer`.
+
+    `start` begins the background thread, `stop` ends it.
+    """
 
     def __init__(self, database: ClusterDatabase, parts: Parts, folder: str) -> None:
-        """Let the database show what was sent. `folder`: the node's. Raises CorruptFile, OSError."""
+        """Add senders' data to the database. `folder` is the node's data folder. Raises CorruptFile, OSError."""
         self._database = database
         self._parts = parts
         self.ledger = ClusterCatalog(parts.notes)
@@ -113,42 +116,42 @@ class ClusterSync:
         return Senders(known.catalog, known.owners)
 
     def _group(self, sender: str) -> GroupId:
-        """The group whose members keep what a sender has sent."""
+        """Return the group whose members store a sender's rounds."""
         return self._parts.routes.now.group_at(sender, 0)
 
     def _replica_sets(self, sender: str) -> ReplicaSets:
         return replica_sets(self._parts.routes.now.topology, sender)
 
     def _all_nodes(self) -> AbstractSet[NodeId]:
-        """All that may have something: those of the cluster, and those that join it."""
+        """Return the nodes that may have contents: all members of the cluster, and those that are joining."""
         topology = self._parts.routes.now.topology
         joining = () if topology.change is None else topology.change.joining
         return {*topology.in_state(NodeState.IN), *joining} - topology.lost
 
     def have_sender_data(self, group: GroupId, nodes: Collection[NodeId]) -> bool:
-        """Whether each of these nodes has what the senders of a group have sent, as far as it can be had."""
+        """Return whether each node has the rounds of a group's senders, as far as any node can supply them."""
         senders = self.ledger.now.catalog.senders.values()
         found = [self.replica_store.is_at(nodes, entry) for entry in senders if self._group(entry.id) == group]
         return all(found)
 
     def _read(self, node: NodeId, name: str, request: bytes, seconds: float) -> Answers:
-        """Ask another node for a stream. Raises Unreachable, RemoteError."""
+        """Open a stream from another node. Raises Unreachable, RemoteError."""
         if self._parts.is_down(node):
             raise Unreachable(node, "it has not answered lately", sent=False)
         return self._parts.peers.stream(node, name, request, seconds)
 
     def stream_handlers(self) -> Mapping[str, StreamHandler]:
-        """What other nodes read here, by name."""
+        """Return the handlers of the streams that other nodes read, by name."""
         return self.replica_store.streams()
 
     def call_handlers(self) -> Mapping[str, CallHandler]:
-        """What other nodes ask of this one, by name."""
+        """Return the handlers of other nodes' calls, by name."""
         return self.replica_store.handlers()
 
     # ------------------------------------------------------------------ the thread
 
     def start(self) -> None:
-        """Begin to keep what this node is to keep."""
+        """Start the background thread."""
         self._thread = threading.Thread(target=self._run, name="saros-sync-keeper", daemon=True)
         self._thread.start()
 
@@ -164,21 +167,21 @@ class ClusterSync:
                 logger.exception("keeping what senders sent failed")
 
     def step(self) -> None:
-        """What is done again and again, by one thread."""
+        """Do one iteration of the background thread's work."""
         self.replica_store.step()
         self.receiver.remove_finished()
         if self._parts.host.leads(META):
             self.receiver.finish()
 
     def stop(self) -> None:
-        """End the thread, after what is at hand: before the groups end, since it may wait for them."""
+        """End the thread after its current step; call this before the groups end, since it may wait for them."""
         self._stopped.set()
         self.replica_store.wake.set()
         if self._thread is not None:
             self._thread.join()
 
     def close(self) -> None:
-        """End the thread and the receiver; before the database is closed."""
+        """End the thread and the receiver; call this before the database is closed."""
         self.stop()
         self.receiver.close()
 
@@ -189,7 +192,7 @@ class ClusterSync:
         return self._with_senders(below())
 
     def hold(self, below: Callable[[], ReadView]) -> ReadView:
-        """See `ViewLayer.hold`: the nodes that keep senders' data are asked now."""
+        """See `ViewLayer.hold`. The view pins senders' rounds at the nodes that store them."""
         view = self._with_senders(below())
         if isinstance(view, SyncedView):
             try:
@@ -208,7 +211,7 @@ class ClusterSync:
         return SyncedView(own, known.owners, lambda owner: self._round(owner, known.catalog.senders[owner].document))
 
     def _round(self, sender: str, document: Content) -> ReadView:
-        """A sender's round: here, or wherever it is."""
+        """Return the view of a sender's round, here or at a node that has it."""
         mirror = self.replica_store.mirror(sender, document)
         if mirror is not None:
             return self._mirror_view(mirror)
@@ -217,7 +220,7 @@ class ClusterSync:
         return self._database.views.open_named(f"{sender}/{document.sha256}", self._group(sender), nodes)
 
     def named_view(self, name: str) -> ReadView | None:
-        """A sender's round, for a query of another node; None: it is not here."""
+        """Return the view of a sender's round for another node's query, or None if it is not here."""
         sender, _, sha256 = name.partition("/")
         if not is_sender(sender):
             return None
@@ -227,12 +230,12 @@ class ClusterSync:
     def _mirror_view(self, mirror: Mirror) -> ReadView:
         replicas = self._parts.replicas
         machine = next(iter(replicas.machines.values()), None)
-        expiry = None if machine is None else machine.region.expiry()  # every group has all rules of TTL
+        expiry = None if machine is None else machine.region.expiry()  # every group has all TTLs
         scope = (mirror.round.sender, mirror.document.sha256)
         return LocalReadView(
             mirror.partitions, replicas.cache, lambda: None, expiry, latest=replicas.latest, scope=scope
         )
 
     def problems(self) -> tuple[str, ...]:
-        """See `ViewLayer.problems`: damaged data is fetched again from other nodes."""
+        """See `ViewLayer.problems`. There are none to report: damaged data is fetched again from other nodes."""
         return ()

@@ -1,11 +1,11 @@
-"""What of all senders lies in this node's folder. Any node's copy of a content is as good as another's: it is its name.
+"""The contents of all senders in this node's folder. A content's name is its SHA-256, so copies are interchangeable.
 
-    <data>/sync-receiver/<sender>/data/<sha256>.round .schema .tsfile    what this node keeps for the cluster
-                         arriving/<sender>/                              what comes to this node (`receiver.incoming`)
+    <data>/sync-receiver/<sender>/data/<sha256>.round .schema .tsfile    contents that this node stores for the cluster
+                         arriving/<sender>/                              rounds that arrive here (`receiver.incoming`)
 
-A content gets its name when it is durable and has the SHA-256 that the name says: so a name is a proof, here as there.
-What is not whole yet where it arrives is a `.pull` here, which a start forgets. Nothing that another node says becomes
-a path but such a name. Whoever writes below a sender's folder is one thread; looking is for any.
+A content gets its name when it is durable and its SHA-256 is verified, so a name proves the content. A content that is
+being fetched is a `.pull` file, which a restart discards. The only strings from other nodes that become part of a path
+are such names. One thread writes below senders' folders; any thread may read.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ from saros_sync.round import Content, Round, is_sender
 ARRIVING = "arriving"
 _NAME = re.compile(r"[0-9a-f]{64}\.(tsfile|schema|round)")
 _PULLED = ".pull"
-#: Bytes of a content that are read at once, and go in one message. Longer ones would be new memory each time.
+#: The bytes of a content in one message. Longer buffers would be allocated from the system each time.
 PIECE_BYTES = 1 << 20
-#: So many are fetched while they arrive: each has a file open, and a buffer. Others are when they are whole.
+#: The limit of contents that are fetched while they arrive elsewhere: each has an open file and a buffer. Further ones
+#: are fetched when they are complete.
 _PULLS_MAX = 8
 
 
 @dataclass(slots=True)
 class _Pull:
-    """A content that comes from another node."""
+    """A content that is being fetched from another node."""
 
     file: File
     digest: hashlib._Hash = field(default_factory=hashlib.sha256)
@@ -49,49 +50,49 @@ class _Pull:
 
 
 class Contents:
-    """See the module."""
+    """The contents of all senders in this node's folder."""
 
     def __init__(self, data: str, disk: Disk) -> None:
         self._root = os.path.join(data, FOLDER)
         self._disk = disk
-        #: By path: what is fetched while it arrives elsewhere. Of the thread that writes below senders' folders.
+        #: Contents that are fetched while they arrive elsewhere, by path. Belongs to the writing thread.
         self._pulls: dict[str, _Pull] = {}
 
     @property
     def root(self) -> str:
-        """Where all of it lies."""
+        """The folder of all contents."""
         return self._root
 
     def folder(self, sender: str) -> MirrorFolder:
-        """What is kept of a sender."""
+        """Return the folder of a sender's stored contents."""
         assert is_sender(sender)
         return MirrorFolder(os.path.join(self._root, sender))
 
     def arriving(self, sender: str) -> MirrorFolder:
-        """Where a sender's round arrives."""
+        """Return the folder where a sender's round arrives."""
         assert is_sender(sender)
         return MirrorFolder(os.path.join(self._root, ARRIVING, sender))
 
     def senders(self) -> list[str]:
-        """Those of whom something is kept here."""
+        """Return the senders with stored contents."""
         return [name for name in self._disk.list(self._root) if is_sender(name)]
 
     def senders_arriving(self) -> list[str]:
-        """Those of whom something arrives here, or did."""
+        """Return the senders whose rounds arrive, or have arrived, here."""
         return [name for name in self._disk.list(os.path.join(self._root, ARRIVING)) if is_sender(name)]
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ reading
 
     def has(self, sender: str, names: Collection[str]) -> set[str]:
-        """Those that are here, kept or arriving."""
+        """Return the names of complete contents that are stored or have arrived here."""
         if not is_sender(sender):
             return set()
-        # What has arrived is kept before it goes from there: looked for in this order it is not missed on the way.
+        # A content is stored before its arrived copy is removed, so listing in this order cannot miss it.
         here = {*self._disk.list(self.arriving(sender).data), *self._disk.list(self.folder(sender).data)}
         return {name for name in names if name in here and _NAME.fullmatch(name)}
 
     def path(self, sender: str, name: str) -> str | None:
-        """Where a content lies; None: it is not here."""
+        """Return the path of a content, or None if it is not here."""
         if not is_sender(sender) or _NAME.fullmatch(name) is None:
             return None
         for folder in (self.folder(sender), self.arriving(sender)):
@@ -101,34 +102,34 @@ class Contents:
         return None
 
     def pieces(self, sender: str, name: str, offset: int = 0) -> Iterator[bytes]:
-        """A content from an offset to its end; nothing: it is not here."""
+        """Yield a content from an offset on; nothing if it is not here."""
         path = self.path(sender, name)
         try:
             data = memoryview(b"") if path is None else self._disk.map(path)
-        except FileNotFoundError:  # it has just gone
+        except FileNotFoundError:  # it was removed just now
             return
         for start in range(offset, len(data), PIECE_BYTES):
             yield bytes(data[start : start + PIECE_BYTES])
 
     def parts(self, sender: str) -> list[str]:
-        """The SHA-256 of what arrives here and is not whole."""
+        """Return the SHA-256 of each content that is arriving here and is not complete."""
         if not is_sender(sender):
             return []
         names = self._disk.list(self.arriving(sender).data)
         return [name.removesuffix(PART) for name in names if name.endswith(PART)]
 
     def part_pieces(self, sender: str, sha256: str, offset: int) -> Iterator[bytes]:
-        """Of a content that arrives here: what there is of it from an offset on."""
+        """Yield the bytes, from an offset on, of a content that is arriving here."""
         if not is_sender(sender) or _NAME.fullmatch(f"{sha256}.tsfile") is None:
             return
         path = os.path.join(self.arriving(sender).data, sha256 + PART)
-        with suppress(FileNotFoundError):  # it has become whole, or gone
+        with suppress(FileNotFoundError):  # it is complete now, or was removed
             while piece := self._disk.read(path, offset, PIECE_BYTES):
                 offset += len(piece)
                 yield piece
 
     def documents(self, sender: str) -> dict[str, Round]:
-        """Rounds of which the document is kept here, by its SHA-256."""
+        """Return the rounds whose documents are stored here, by the document's SHA-256. Raises CorruptFile, OSError."""
         folder, found = self.folder(sender), {}
         for name in self._disk.list(folder.data):
             if name.endswith(".round"):
@@ -137,7 +138,7 @@ class Contents:
         return found
 
     def missing(self, sender: str, document: Content) -> list[str]:
-        """What is not kept here of a round; only its document, if that is not."""
+        """Return the names of a round's contents that are not stored here; only the document's if it is missing."""
         folder = self.folder(sender)
         here = set(self._disk.list(folder.data))
         name = os.path.basename(folder.document(document))
@@ -146,15 +147,18 @@ class Contents:
         wanted = names_of(document, load_document(self._disk, folder, document))
         return [name for name in wanted if name not in here]
 
-    # ------------------------------------------------------------------ changing
+    # ------------------------------------------------------------------ writing
 
     def fetched(self, target: MirrorFolder, name: str) -> int:
-        """How many bytes are here already of a content that `fetch` began with."""
+        """Return the number of bytes that `fetch` has stored of a content."""
         pull = self._pulls.get(os.path.join(target.data, name) + _PULLED)
         return 0 if pull is None else pull.file.size
 
     def fetch(self, target: MirrorFolder, name: str, pieces: Iterable[bytes]) -> None:
-        """Go on with a content that is whole nowhere, or leave it for later. Raises OSError, what `pieces` raises."""
+        """Append pieces to a content that is complete nowhere; do nothing if too many are being fetched.
+
+        Raises OSError, and what `pieces` raises.
+        """
         path = os.path.join(target.data, name) + _PULLED
         if path not in self._pulls:
             if len(self._pulls) >= _PULLS_MAX:
@@ -163,14 +167,14 @@ class Contents:
             self._pulls[path] = self._begin(path)
         try:
             self._pulls[path].add(pieces)
-        except OSError:  # who knows what is there
+        except OSError:  # the stored bytes are undefined
             self._abandon(path)
             raise
 
     def take(self, target: MirrorFolder, name: str, pieces: Iterable[bytes], source: str | None = None) -> None:
-        """Put a content into a folder: a link to `source` on this disk, or what is `fetched` and then these pieces.
+        """Store a content in a folder: link `source` on this disk, or append the pieces to the `fetched` bytes.
 
-        Raises CorruptFile if it is another content, OSError, what `pieces` raises.
+        Raises CorruptFile if the SHA-256 differs from the name, OSError, and what `pieces` raises.
         """
         self._disk.make_folder(target.data)
         path = os.path.join(target.data, name)
@@ -216,12 +220,12 @@ class Contents:
         return encode_resource(devices_of_file(TsFileReader(path, self._disk.map(path))))
 
     def make_durable(self, target: MirrorFolder) -> None:
-        """Make durable what was taken into a folder."""
+        """Make the names of a folder's contents durable. Raises OSError."""
         self._disk.sync_folder(target.data)
         self._disk.sync_folder(target.folder)
 
     def sweep(self, sender: str, kept: Collection[str]) -> list[str]:
-        """Remove what is kept of a sender, but for these names; what was removed."""
+        """Remove a sender's stored contents except these names; return the removed names."""
         folder = self.folder(sender)
         pulls = {os.path.basename(path) for path in self._pulls if os.path.dirname(path) == folder.data}
         kept = {*kept, *(name + RESOURCE for name in kept), *(pulls & {name + _PULLED for name in kept})}
@@ -234,7 +238,7 @@ class Contents:
 
 
 def names_of(document: Content, round_: Round) -> list[str]:
-    """The names of all contents of a round, its document first."""
+    """Return the names of all contents of a round, its document first."""
     names = MirrorFolder("").names(document, round_)
     contents = sorted(name for name in names if _NAME.fullmatch(name))
     return sorted(contents, key=lambda name: not name.endswith(".round"))

@@ -1,19 +1,19 @@
-"""Rounds that come to any node of a cluster: what senders may ask, and how a round is committed.
+"""The receiver at a node of a cluster: senders' requests, and the commit of a round. A sender may use any node.
 
-    begin     what no node has is wanted: a round that another node took in hand goes on here with what that one has
-    chunk     arrives at this node (`receiver.incoming`); those who keep the sender fetch what has come meanwhile
-    commit    1  more than half of those who keep the sender have all of it, durable and checked       (`replica_store`)
-              2  devices that nobody has are made, marked as the sender's                              (`schema`)
-              3  the notes of the meta group get the round: this is the moment                         (`catalog`)
-              4  the schema gets what else it lacks, and loses what the sender has no longer
+    begin     the contents that no node has are requested: a round that began at another node continues here
+    chunk     is stored at this node (`receiver.incoming`); meanwhile the sender's replicas fetch the contents
+    commit    1  a majority of each replica set has the whole round, durable and checked              (`replica_store`)
+              2  devices without an owner are created, marked as the sender's                         (`schema`)
+              3  the round is written to the notes of the meta group: the commit point                (`catalog`)
+              4  the schema is brought in line with the sender's, and loses its dropped devices
 
-The moment is one entry of one log, whatever the number of groups: who reads by a table of senders as of that entry
-reads the round, all of it, and who reads by an earlier one the round before. A round that comes twice, here or at
-another node, finds itself committed. What is cut short before the third step was never seen; after it, the sender's
-next question does the rest, or the node that leads the meta group. The third step is refused if the cluster has begun
-to change since the first: then others may be those who keep the sender, and must have the round too.
+The commit point is one entry of one log, whatever the number of groups: a query with a catalog as of that entry reads
+the whole round, a query with an earlier catalog reads the round before. A repeated round, here or at another node, is
+already committed. A commit that is interrupted before step 3 has no effect; after it, the sender's next request or the
+leader of the meta group completes it. Step 3 is refused if the topology has begun to change since step 1, because the
+new replicas must have the round too.
 
-Thread-safe: a question of a sender at a time, of this node; of several nodes the notes let one pass.
+Thread-safe: a node serves one request of a sender at a time; if several nodes commit, the notes let one succeed.
 """
 
 from __future__ import annotations
@@ -56,39 +56,40 @@ from saros_sync.transport import BeginReply, MissingContent, RoundStatus
 
 logger = logging.getLogger(__name__)
 
-#: How long a commit waits for the members that keep the sender; the sender asks again.
+#: How long a commit waits for the sender's replicas; after that the sender asks again.
 _HOLD_SECONDS = 60.0
-#: Once a majority has all, the others get so long: then the round is everywhere at once.
+#: How long a commit waits for the other replicas once a majority has the round, so that all have it at the commit.
 _OTHERS_SECONDS = 1.0
 _POLL_SECONDS = 0.05
-#: Other senders commit meanwhile.
+#: Attempts of a change of the notes, which conflicts if another sender commits meanwhile.
 _ATTEMPTS_MAX = 50
-#: So much has come, or become whole, before others are told to fetch it: less comes with the commit.
+#: Bytes that must arrive, or become complete, before the replicas are told to fetch them; fewer are fetched at the
+#: commit.
 AHEAD_BYTES = 8 << 20
-#: What a node that leads the meta group finds unfinished may be under way elsewhere.
+#: The meta group's leader waits this long before it completes a commit, which another node may be completing.
 _UNFINISHED_NS = 5_000_000_000
 
 
 class Cluster(schema.Cluster, Protocol):
-    """What the receiver needs of the cluster's database. Methods raise StorageError."""
+    """The receiver's view of the cluster's database. Methods raise StorageError."""
 
     @property
     def options(self) -> StoreOptions:
-        """Its unit of time."""
+        """The database's options; the receiver reads the time unit."""
         ...
 
     def wait_notes_visible(self) -> Notes:
-        """Wait until all notes that were acknowledged are known here."""
+        """Wait until this node has all acknowledged notes, and return them."""
         ...
 
     def put_notes(self, version: int, texts: Mapping[str, str]) -> None:
-        """Write notes, if none was written since that version."""
+        """Write notes. Raises UserMistake (`CHANGED`) if they have changed since `version`."""
         ...
 
 
 @dataclass(slots=True)
 class _SchemaUpdate:
-    """What the schema was given last of a sender, or is to be given: since when that is known here."""
+    """The last update of the schema for a sender, completed or pending; `since_ns` is when this node learned of it."""
 
     document: str
     devices: frozenset[str]
@@ -97,7 +98,7 @@ class _SchemaUpdate:
 
 
 class ClusterReceiver:
-    """See the module."""
+    """The receiver at one node of a cluster."""
 
     def __init__(
         self,
@@ -112,7 +113,7 @@ class ClusterReceiver:
         sleep: Callable[[float], None] = time.sleep,
         ahead_bytes: int = AHEAD_BYTES,
     ) -> None:
-        """Look at what arrived here before. Raises CorruptFile, OSError."""
+        """Recover the rounds that were arriving here before. Raises CorruptFile, OSError."""
         self._contents = contents
         self._disk = disk
         self._clock = clock
@@ -124,10 +125,10 @@ class ClusterReceiver:
         self._sleep = sleep
         self._ahead_bytes = ahead_bytes
         self._locks = SenderLocks()
-        #: What arrives here, or has arrived and is not gone yet.
+        #: Rounds that arrive here, or have arrived and are not removed yet.
         self._incoming = {sender: self._open(sender) for sender in contents.senders_arriving()}
         self._given: dict[str, _SchemaUpdate] = {}
-        #: By sender: of which round, how many files and bytes.
+        #: By sender: a round's document, and the number of its files and bytes.
         self._sizes: dict[str, tuple[Content, tuple[int, int]]] = {}
 
     def _open(self, sender: str) -> Incoming:
@@ -135,16 +136,16 @@ class ClusterReceiver:
 
     @property
     def catalog(self) -> Catalog:
-        """Who has sent what, as far as this node has heard."""
+        """All senders and their rounds, as far as this node knows."""
         return self._ledger.now.catalog
 
     def close(self) -> None:
-        """Close all files; what arrived here stays."""
+        """Close all files; the arrived contents stay."""
         for incoming in list(self._incoming.values()):
             incoming.close()
         self._chores.close()
 
-    # ------------------------------------------------------------------ what senders ask
+    # ------------------------------------------------------------------ requests of senders
 
     def begin(self, speaker: Requester, sender: str, name: str, number: int, document: Content) -> BeginReply:
         """See `Transport.begin`. Raises RoundRefused, DiskFull, StorageError."""
@@ -202,7 +203,7 @@ class ClusterReceiver:
                 return BeginReply(RoundStatus.WANTED, number, wants)
             assert incoming.round is not None
             held = self._hold(sender, incoming.document, number)
-            if entry is not None and entry.document == incoming.document:  # what was lost of it is here again
+            if entry is not None and entry.document == incoming.document:  # its lost contents were sent again
                 begun = self._reply_committed(speaker, entry)
             else:
                 entry = self._commit(speaker, incoming, incoming.round, held)
@@ -211,7 +212,7 @@ class ClusterReceiver:
             return begun
 
     def _is_round_stored(self, entry: SenderEntry) -> bool:
-        """Whether all of a committed round is to be had. Raises nothing but trouble of this disk."""
+        """Return whether the answering nodes have all of a committed round. Raises OSError (of this disk)."""
         try:
             round_ = self._round(entry.id, entry.document)
         except Unreachable:
@@ -219,14 +220,14 @@ class ClusterReceiver:
         return not self._replica_store.missing(entry.id, names_of(entry.document, round_))
 
     def _fetch_document(self, sender: str, document: Content) -> None:
-        """If another node has heard which contents the round has, this one need not be told."""
+        """Copy the round's document from another node if one has it, so that the sender need not send it again."""
         arriving = self._contents.arriving(sender)
         name = f"{document.sha256}.round"
         if not self._disk.exists(f"{arriving.data}/{name}") and self._replica_store.fetch(sender, name, arriving):
             self._contents.make_durable(arriving)
 
     def _wants(self, sender: str, incoming: Incoming) -> tuple[MissingContent, ...]:
-        """What no node has of the round in hand."""
+        """Return the contents of the round in progress that no answering node has."""
         wants = incoming.wants()
         if incoming.round is None:
             return wants
@@ -245,7 +246,7 @@ class ClusterReceiver:
     # ------------------------------------------------------------------ commit
 
     def _hold(self, sender: str, document: Content, number: int) -> ReplicaSets:
-        """Until more than half of those who keep the sender have all of the round: who they are. Raises Unreachable."""
+        """Wait until a majority of each replica set has the whole round; return the sets. Raises Unreachable."""
         now = self._clock.monotonic_ns()
         deadline, enough_since = now + int(_HOLD_SECONDS * 1e9), 0
         while True:
@@ -271,7 +272,7 @@ class ClusterReceiver:
         before: list[Round] = []
 
         def after(known: CatalogVersion, found: OwnershipDecision) -> SenderEntry:
-            # As of `known`, or of later; and if it was of later, the notes are refused.
+            # The replica sets are as of `known` or newer; if they are newer, `put_notes` is refused.
             if self._replica_sets(sender) != held:
                 raise Unreachable(f"others are to keep sender {sender}, and must have round {round_.number} first")
             entry = known.catalog.senders.get(sender)
@@ -285,14 +286,17 @@ class ClusterReceiver:
         return self._write(speaker, sender, devices, after)
 
     def _last_round(self, entry: SenderEntry) -> Round:
-        """What the sender had sent before; an empty one, if nobody has it."""
+        """Return the sender's last committed round; an empty one if no answering node has it."""
         try:
             return self._round(entry.id, entry.document)
         except Unreachable:
             return Round(entry.id, entry.number, "", 1, entry.document, ())
 
     def _reply_committed(self, speaker: Requester, entry: SenderEntry) -> BeginReply:
-        """The round is committed; devices that were refused may be free by now, the schema may lack something."""
+        """Answer that the round is committed, after granting refused devices that have become free.
+
+        This also completes the schema if the commit was interrupted.
+        """
         if entry.conflicts or not self._is_given(entry):
             devices = self._devices(entry.id, self._round(entry.id, entry.document))
 
@@ -312,7 +316,7 @@ class ClusterReceiver:
         devices: Mapping[str, DeviceSchema],
         after: Callable[[CatalogVersion, OwnershipDecision], SenderEntry],
     ) -> SenderEntry:
-        """Put a sender's entry into the notes, with what it gets of its devices; then give the schema what it lacks."""
+        """Write a sender's entry, with its granted devices, to the notes; then bring the schema in line."""
         for _ in range(_ATTEMPTS_MAX):
             self._cluster.wait_all_visible()
             known = self._ledger.now
@@ -332,7 +336,7 @@ class ClusterReceiver:
     def _claim(
         self, speaker: Requester, sender: str, devices: Mapping[str, DeviceSchema], known: CatalogVersion
     ) -> OwnershipDecision:
-        """Return what the sender gets; create devices without an owner for it.
+        """Return the devices that the sender owns; create those that have no owner.
 
         Raises UserMistake (`is_exists_error`).
         """
@@ -352,7 +356,7 @@ class ClusterReceiver:
 
     def _give(self, entry: SenderEntry, devices: Mapping[str, DeviceSchema]) -> None:
         if self.catalog.senders.get(entry.id) != entry:
-            return  # another node gives it more than this
+            return  # a newer entry is committed: another node updates the schema for it
         schema.give(self._cluster, entry.id, devices, entry.devices, self._ledger.now.owners)
         now = self._clock.monotonic_ns()
         self._given[entry.id] = _SchemaUpdate(entry.document.sha256, entry.devices, now, done=True)
@@ -362,9 +366,9 @@ class ClusterReceiver:
         return given is not None and given.done and (given.document, given.devices) == _schema_version(entry)
 
     def finish(self) -> None:
-        """Give the schema what commits that were cut short have not given it; what cannot be done now is logged.
+        """Complete the schema changes of interrupted commits. A failure is logged, and retried at the next call.
 
-        For the meta group's leader, now and then.
+        The meta group's leader calls this from time to time.
         """
         now = self._clock.monotonic_ns()
         for entry in self.catalog.senders.values():
@@ -379,7 +383,7 @@ class ClusterReceiver:
                 logger.info("a sender's schema is given later", extra={"sender": entry.id, "why": str(error)})
 
     def remove_finished(self) -> None:
-        """Let go of what arrived here of rounds that are over: at another node, or here, when this was cut short."""
+        """Remove the arrived contents of rounds that were committed, here or at another node."""
         for sender, incoming in list(self._incoming.items()):
             lock = self._locks.of(sender)
             if lock.acquire(blocking=False):
@@ -394,7 +398,7 @@ class ClusterReceiver:
             return True
         if entry is None or incoming.number > entry.number:
             return False
-        # What nobody has any more may be on its way here again.
+        # If the committed round has lost contents, the sender may be sending them here again.
         return incoming.number < entry.number or self._is_round_stored(entry)
 
     def _discard(self, sender: str, incoming: Incoming) -> None:
@@ -402,10 +406,10 @@ class ClusterReceiver:
         self._disk.remove_tree(self._contents.arriving(sender).folder)
         self._incoming.pop(sender, None)
 
-    # ------------------------------------------------------------------ what people ask
+    # ------------------------------------------------------------------ administration
 
     def transfer(self, device: str, sender: str) -> None:
-        """Show a device as another sender has it, from now on. Raises NoSuchSender, RoundRefused, StorageError."""
+        """Make another sender the owner of a device. Raises NoSuchSender, RoundRefused, StorageError."""
         for _ in range(_ATTEMPTS_MAX):
             self._cluster.wait_notes_visible()
             known = self._ledger.now
@@ -427,7 +431,7 @@ class ClusterReceiver:
         raise failure
 
     def drop(self, sender: str) -> int:
-        """Forget a sender with all that it has sent; how many devices it had. Raises NoSuchSender, StorageError."""
+        """Remove a sender and all its data; return the number of its devices. Raises NoSuchSender, StorageError."""
         with self._locks.of(sender):
             for _ in range(_ATTEMPTS_MAX):
                 self._cluster.wait_notes_visible()
@@ -448,7 +452,7 @@ class ClusterReceiver:
             raise failure
 
     def rounds_in_progress(self) -> dict[str, tuple[int, int]]:
-        """By sender: the round that arrives at this node, and how many bytes it lacks; -1: that is not known yet."""
+        """Return by sender: the round that is arriving at this node, and its missing bytes (-1: not known yet)."""
         found = {}
         for sender, incoming in list(self._incoming.items()):
             with self._locks.of(sender):
@@ -457,7 +461,7 @@ class ClusterReceiver:
         return found
 
     def size_of(self, sender: str) -> tuple[int, int]:
-        """How many files are shown of a sender, and their bytes; none, if nobody that answers can tell."""
+        """Return the number of a sender's files, and their bytes; zeros if no answering node has its document."""
         entry = self.catalog.senders.get(sender)
         if entry is None:
             return 0, 0

@@ -1,13 +1,14 @@
-"""Who keeps what a sender has sent: the members of the group that owns its slot, and those who come after them.
+"""A sender's replicas: the members of the group that owns its slot, now and after a change of the topology.
 
-    slot of (sender, 0) -> group -> members          as of a database's first slice: slots spread senders over groups
+    slot of (sender, 0) -> group -> members          as for a database's first slice; slots spread senders over groups
 
-    the cluster changes     the replica sets, of each of which more than half must have a round before it is committed
-    slots move A -> B       A's members, B's members; from when the table says that the slots are B's: B's
-    A gets other members    those that it has, those that it is to have; from when it has them: those
+A commit needs a majority of each replica set. During a change of the topology there are several:
 
-So a node that leaves takes nothing along that was committed while it left, whatever it was told meanwhile. Who is lost
-for good counts for nothing, unless nobody else is left. Pure: any thread.
+    slots move A -> B       A's members, and B's members; once the table assigns the slots to B, only B's
+    A gets other members    its present members, and its future members; after the change, only the new ones
+
+So a round that is committed during a change survives it: a majority of the nodes that remain have it. Nodes that are
+lost for good do not count, unless a set has no others. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.topology.topology import Topology
 
-#: Of each of them more than half have what is committed.
+#: Sets of nodes; a majority of each has every committed round.
 ReplicaSets = Sequence[tuple[NodeId, ...]]
 
 
 def replica_sets(topology: Topology, sender: str) -> ReplicaSets:
-    """Who is to have a sender's rounds, as of a topology."""
+    """Return a sender's replica sets as of a topology."""
     slot, found = topology.table.slot(sender, 0), []
     for group in _groups(topology, slot):
         for nodes in _members(topology, group):
@@ -33,17 +34,17 @@ def replica_sets(topology: Topology, sender: str) -> ReplicaSets:
 
 
 def all_replicas(found: ReplicaSets) -> frozenset[NodeId]:
-    """All who are to have them."""
+    """Return all nodes of the replica sets."""
     return frozenset(node for half in found for node in half)
 
 
 def has_quorum(found: ReplicaSets, nodes: Collection[NodeId]) -> bool:
-    """Return whether these nodes are a majority of each half."""
+    """Return whether these nodes are a majority of each replica set."""
     return all(2 * len(set(half) & set(nodes)) > len(half) for half in found)
 
 
 def _groups(topology: Topology, slot: int) -> Iterator[GroupId]:
-    """Those that own a slot, or are about to."""
+    """Yield the group that owns a slot, and the groups that it moves to."""
     owner, change = GroupId(topology.table.owner(slot).head), topology.change
     yield owner
     if change is not None and not change.aborting:
@@ -51,7 +52,7 @@ def _groups(topology: Topology, slot: int) -> Iterator[GroupId]:
 
 
 def _members(topology: Topology, group: GroupId) -> Iterable[Sequence[NodeId]]:
-    """Those that a group has, and those that it is to have."""
+    """Yield a group's present members, and its future members if they are changing."""
     yield topology.table.groups[NodeId(group)].members
     change = topology.change
     regroup = None if change is None or change.aborting else change.regroups.get(group)

@@ -1,20 +1,23 @@
-"""This node's share of what senders sent; `replica_sets` says who keeps a sender: those who do, and those who are to.
+"""This node's replica of senders' rounds. `replica_sets` decides which nodes are a sender's replicas.
 
-    ahead   a round that arrives at a node: its replicas fetch what has come of its files; a file gets its name here
-            when it has one there, so when all of it was looked at
-    held    a round that is about to be committed: its replicas fetch it, and say when all of it is durable here
-    kept    the last committed round, at its replicas; and at others until all replicas have it
-    old     the one before it, for some time: queries that began with it go on
-    lost    what of a round nobody has any more: each node that is not lost for good was asked, and answered
-    else    goes
+The states of a round on a node:
 
-What a keeper says that it has it has until the cluster agrees that it is none. Contents are known by what they are,
-so whoever has one may give it to whoever lacks it: a keeper that was down, or that a change of the cluster brought,
-fetches from any node. A round that was held, or fetched ahead, and that nobody commits is kept for ten minutes: longer
-than whoever held it waits for the meta group. What a node has of a round ahead is no promise: nobody counts it, and
-what is not there yet is not lost. A copy that turns out damaged here is fetched again.
+    ahead   it is arriving at some node: the replicas fetch its files as they arrive; a file gets its name here only
+            after it has its name there, that is, after it was checked
+    held    it is about to be committed: the replicas fetch it, and report when all of it is durable
+    kept    it is the last committed round: replicas keep it; other nodes keep it until all replicas have it
+    old     another round has replaced it: kept for a minute, for queries that began with it
+    lost    no node has some of its contents any more: each node that is not lost for good was asked, and answered
 
-`step` is called by one thread, again and again; all else by any.
+All other rounds are removed.
+
+A replica that has reported a round keeps it until a change of the topology ends its membership. Contents are identified
+by their SHA-256, so any node may supply any other: a replica that was down, or that was added by a change of the
+topology, fetches from any node. A round that was held or fetched ahead, but is not committed, is kept for ten minutes,
+which is longer than the committing node waits for the meta group. A partial copy of a round that was fetched ahead
+counts for no quorum, and the contents that it lacks are not lost. A copy that is found damaged is fetched again.
+
+One thread calls `step` repeatedly; any thread may call the other methods.
 """
 
 from __future__ import annotations
@@ -44,21 +47,21 @@ from saros_sync.round import Content, is_sender
 logger = logging.getLogger(__name__)
 
 HAS, READ, AHEAD, HOLD = "sync.has", "sync.read", "sync.ahead", "sync.hold"
-#: Of what arrives, and is not whole.
+#: Requests for contents that are arriving at a node and are not complete.
 PARTS, READ_PART = "sync.parts", "sync.read_part"
-#: A round that is held, and not committed.
+#: How long a round is kept that is held or fetched ahead, but not committed.
 _HELD_NS = 600_000_000_000
-#: Queries that began with a round that another one took the place of.
+#: How long a replaced round is kept for queries that began with it.
 _OLD_NS = 60_000_000_000
 _ASK_SECONDS = 10.0
-#: Who is not told within this time that there is something to fetch fetches it with the rest.
+#: A replica that this announcement does not reach in time fetches the contents later, when the round is held.
 _TELL_SECONDS = 1.0
-#: Names that go with one question.
+#: The limit of the names in one request.
 _NAMES_MAX = 10_000
-#: Another node may not have it, or another time.
+#: Errors after which another node is asked, or this one later.
 _TROUBLE = (NodeUnreachable, RemoteError, StorageError, OSError)
 
-#: Answers to `HOLD`: all of it is here; all that anybody has; more is to come.
+#: Answers to `HOLD`: the whole round is durable here; everything is that any node has; not yet.
 _WHOLE, _REST, _NOT_YET = b"y", b"r", b"n"
 
 #: Asks another node: (node, name, request, seconds).
@@ -69,26 +72,26 @@ Read = Callable[[NodeId, str, bytes, float], Answers]
 
 @dataclass(slots=True)
 class _Round:
-    """A round of which there is something here, or shall be."""
+    """A round that this node has, or fetches."""
 
     document: Content
     number: int
-    #: When it was held last, or found here at a start.
+    #: When it was last held or announced, or found at the start.
     held_ns: int
-    #: Since when another one has its place; None: it is the last one, or not committed yet.
+    #: When another round replaced it; None: it is the last round, or not committed yet.
     old_ns: int | None = None
-    #: All of it is durable here.
+    #: The whole round is durable here.
     whole: bool = False
-    #: It arrives at a node, and was not held yet.
+    #: It is arriving at some node, and was not held yet.
     is_ahead: bool = False
-    #: Something of it has arrived there since this node fetched what there was.
+    #: More of it has arrived there since the last fetch.
     is_told: bool = False
-    #: By the node where it arrives.
+    #: The node where it is arriving.
     told_by: NodeId | None = None
 
 
 class ReplicaStore:
-    """See the module."""
+    """This node's replica of senders' rounds: fetches, serves and removes their contents."""
 
     def __init__(
         self,
@@ -102,7 +105,11 @@ class ReplicaStore:
         ask: Ask,
         read: Read,
     ) -> None:
-        """`nodes`: all that may have something; `replica_sets`: of a sender. Raises CorruptFile, OSError."""
+        """Load the documents of the stored rounds.
+
+        `nodes` returns all nodes that may have contents, `replica_sets` a sender's replica sets. Raises CorruptFile,
+        OSError.
+        """
         self._contents = contents
         self._disk = disk
         self._clock = clock
@@ -113,12 +120,12 @@ class ReplicaStore:
         self._ask = ask
         self._read = read
         self._lock = threading.Lock()
-        #: By sender, by the document's SHA-256.
+        #: By sender, then by the document's SHA-256.
         self._rounds: dict[str, dict[str, _Round]] = {}
         self._mirrors: dict[tuple[str, str], Mirror] = {}
-        #: Rounds of which nobody has all: their sender is asked for it.
+        #: Rounds that no nodes together have completely: the sender is asked for the rest.
         self._lost: set[tuple[str, str]] = set()
-        #: By sender: the rounds that were left when the folder was swept last.
+        #: By sender: the rounds that the last sweep of the folder kept.
         self._swept: dict[str, set[str]] = {}
         self.wake = threading.Event()
         now = clock.monotonic_ns()
@@ -126,10 +133,10 @@ class ReplicaStore:
             for sha256, round_ in contents.documents(sender).items():
                 self._rounds.setdefault(sender, {})[sha256] = _Round(Content(sha256, 0), round_.number, now)
 
-    # ------------------------------------------------------------------ what is asked here
+    # ------------------------------------------------------------------ this node's rounds
 
     def mirror(self, sender: str, document: Content) -> Mirror | None:
-        """A round as it is read; None: not all of it is here. Raises CorruptFile, OSError."""
+        """Return a round opened for reading, or None if it is not complete here. Raises CorruptFile, OSError."""
         with self._lock:
             known = self._mirrors.get((sender, document.sha256))
             if known is not None:
@@ -149,7 +156,7 @@ class ReplicaStore:
         return None
 
     def report_corrupt(self, path: str, error: CorruptFile) -> None:
-        """A copy here is not what it was: it is fetched from another node. Who reads it now is told."""
+        """Replace a damaged copy by fetching it from another node. A current reader gets the error."""
         logger.warning("a copy of a sender's file is damaged", extra={"file": path, "why": str(error)})
         set_aside(self._disk, path)
         with self._lock:
@@ -161,7 +168,7 @@ class ReplicaStore:
         self.wake.set()
 
     def hold(self, sender: str, document: Content, number: int) -> bool:
-        """Keep a round that is about to be committed; whether all of it is durable here."""
+        """Keep a round that is about to be committed; return whether all of it is durable here."""
         return self._hold(sender, document, number) == _WHOLE
 
     def _hold(self, sender: str, document: Content, number: int) -> bytes:
@@ -175,7 +182,7 @@ class ReplicaStore:
         return _REST if (sender, document.sha256) in self._lost else _NOT_YET
 
     def _fetch_ahead(self, sender: str, document: Content, number: int, node: NodeId) -> None:
-        """Fetch what has arrived of a round at another node; of a sender there is one such round at a time."""
+        """Begin to fetch a round that is arriving at another node; there is one such round for each sender."""
         now = self._clock.monotonic_ns()
         with self._lock:
             rounds = self._rounds.setdefault(sender, {})
@@ -188,7 +195,7 @@ class ReplicaStore:
         self.wake.set()
 
     def has_arrived(self) -> bool:
-        """Whether all that this node is to keep, and that can be had, is here."""
+        """Return whether this node has everything that it must keep and that any node can supply."""
         with self._lock:
             for sender, entry in self._ledger.now.catalog.senders.items():
                 round_ = self._rounds.get(sender, {}).get(entry.document.sha256)
@@ -198,15 +205,18 @@ class ReplicaStore:
                     return False
         return True
 
-    # ------------------------------------------------------------------ what is asked of other nodes
+    # ------------------------------------------------------------------ requests to other nodes
 
     def is_at(self, nodes: Iterable[NodeId], entry: SenderEntry) -> bool:
-        """Whether each of these nodes has all of a sender's last round, as far as it can be had; they fetch it."""
+        """Return whether each node has a sender's last round, as far as any node can supply it.
+
+        The nodes begin to fetch the contents that they lack.
+        """
         found = [self._held(node, entry.id, entry.document, entry.number) for node in nodes]
         return _NOT_YET not in found
 
     def held(self, node: NodeId, sender: str, document: Content, number: int) -> bool:
-        """`hold` at any node; False also if it does not answer."""
+        """Call `hold` at any node; return False also if the node does not answer."""
         return self._held(node, sender, document, number) == _WHOLE
 
     def _held(self, node: NodeId, sender: str, document: Content, number: int) -> bytes:
@@ -218,17 +228,17 @@ class ReplicaStore:
             return _NOT_YET
 
     def announce_partial(self, sender: str, document: Content, number: int) -> None:
-        """Tell those who keep a sender that more of a round has arrived here, so that they fetch it already."""
+        """Announce to the sender's replicas that more of a round has arrived here, so that they fetch it ahead."""
         question = json.dumps([sender, document.sha256, document.size, number, self._node]).encode()
         for node in all_replicas(self._replica_sets(sender)):
             if node == self._node:
                 self._fetch_ahead(sender, document, number, node)
                 continue
-            with suppress(NodeUnreachable, RemoteError):  # it fetches them when the round is held
+            with suppress(NodeUnreachable, RemoteError):  # it fetches the contents when the round is held
                 self._ask(node, AHEAD, question, _TELL_SECONDS)
 
     def missing(self, sender: str, names: Iterable[str]) -> list[str]:
-        """Those contents that no node has that answers."""
+        """Return those contents that no answering node has."""
         left = list(names)
         for node in self._query_order(sender):
             if left:
@@ -237,7 +247,7 @@ class ReplicaStore:
         return left
 
     def bytes_of(self, sender: str, name: str) -> bytes:
-        """A content, wherever it lies. Raises Unreachable: nobody that answers has it."""
+        """Return a content from any node. Raises Unreachable if no answering node has it."""
         for node in self._query_order(sender):
             with suppress(NodeUnreachable, RemoteError):
                 if self._names_at(node, sender, [name]):
@@ -248,7 +258,7 @@ class ReplicaStore:
         raise Unreachable(f"no node that answers has {name} of sender {sender}")
 
     def fetch(self, sender: str, name: str, target: MirrorFolder) -> bool:
-        """Put a content into a folder of this node, from wherever it lies; False: nobody that answers has it."""
+        """Copy a content from any node into a folder of this node; return False if no answering node has it."""
         return self._fetch(sender, [name], target) == []
 
     def _keeps(self, sender: str) -> bool:
@@ -260,13 +270,13 @@ class ReplicaStore:
         return sorted({*self._nodes(), self._node}, key=lambda n: (n != self._node, n not in kept_by, n))
 
     def _has(self, node: NodeId, sender: str, names: Sequence[str]) -> set[str]:
-        """Those that a node has; of one that does not answer, none."""
+        """Return the names that a node has; empty if it does not answer."""
         with suppress(NodeUnreachable, RemoteError):
             return self._names_at(node, sender, names)
         return set()
 
     def _names_at(self, node: NodeId, sender: str, names: Sequence[str]) -> set[str]:
-        """Those that a node has. Raises Unreachable, RemoteError."""
+        """Return the names that a node has. Raises Unreachable, RemoteError."""
         if node == self._node:
             return self._contents.has(sender, names)
         found: set[str] = set()
@@ -276,7 +286,7 @@ class ReplicaStore:
         return found
 
     def _pieces(self, node: NodeId, sender: str, name: str, offset: int = 0) -> Generator[bytes, None, None]:
-        """A content from an offset on; nothing, if it is not there. Raises Unreachable, RemoteError."""
+        """Yield a node's content from an offset on; nothing if it is missing. Raises Unreachable, RemoteError."""
         if node == self._node:
             yield from self._contents.pieces(sender, name, offset)
             return
@@ -285,7 +295,7 @@ class ReplicaStore:
             yield from answers
 
     def streams(self) -> Mapping[str, StreamHandler]:
-        """What other nodes read, by name."""
+        """Return the handlers of the streams that other nodes read, by name."""
         answers: dict[str, Callable[..., Iterator[bytes]]] = {
             READ: self._contents.pieces,
             READ_PART: self._contents.part_pieces,
@@ -293,7 +303,7 @@ class ReplicaStore:
         return {name: _stream_handler(name, answer) for name, answer in answers.items()}
 
     def handlers(self) -> Mapping[str, CallHandler]:
-        """What other nodes ask, by name."""
+        """Return the handlers of other nodes' calls, by name."""
         answers: dict[str, Callable[..., bytes]] = {
             HAS: self._serve_has,
             PARTS: self._serve_parts,
@@ -318,7 +328,7 @@ class ReplicaStore:
     # ------------------------------------------------------------------ fetching
 
     def step(self) -> None:
-        """Fetch what is to be here, and let go of what nobody needs here."""
+        """Fetch the contents that this node must have, and remove those that it need not keep."""
         now, known = self._clock.monotonic_ns(), self._ledger.now
         for sender, entry in known.catalog.senders.items():
             if self._keeps(sender):
@@ -344,14 +354,14 @@ class ReplicaStore:
             round_.old_ns = now
 
     def _complete(self, sender: str, round_: _Round) -> None:
-        """Fetch what is lacking."""
+        """Fetch the missing contents of a round."""
         folder, key = self._contents.folder(sender), (sender, round_.document.sha256)
         is_ahead, round_.is_told = round_.is_ahead, False
         try:
             if is_ahead:
                 self._fetch_parts(sender, round_, folder)
             lost = self._fetch_all(sender, round_, folder)
-            # What is fetched ahead is promised to nobody, unless it is all.
+            # Only a complete copy is ever reported: a partial one that was fetched ahead need not be durable.
             is_promised = not is_ahead or not self._contents.missing(sender, round_.document)
             if is_promised and self._disk.exists(folder.data):
                 self._contents.make_durable(folder)
@@ -360,11 +370,12 @@ class ReplicaStore:
             return
         with self._lock:
             (self._lost.add if lost and not is_ahead else self._lost.discard)(key)
-            # A copy that was found damaged meanwhile has lost its name before anybody was told.
+            # `report_corrupt` renames a damaged copy before it resets `whole`: if it did so meanwhile, the copy is
+            # missing here; if it does so later, it resets `whole` again.
             round_.whole = is_promised and not self._contents.missing(sender, round_.document)
 
     def _fetch_parts(self, sender: str, round_: _Round, folder: MirrorFolder) -> None:
-        """Fetch what has come of files that are not whole where they arrive. Raises what is in `_TROUBLE`."""
+        """Fetch the first bytes of files that are still arriving at another node. Raises the errors in `_TROUBLE`."""
         node = round_.told_by
         lacking = [name for name in self._contents.missing(sender, round_.document) if name.endswith(".tsfile")]
         if node is None or node == self._node or not lacking:
@@ -378,7 +389,10 @@ class ReplicaStore:
                     self._contents.fetch(folder, name, pieces)
 
     def _fetch_all(self, sender: str, round_: _Round, folder: MirrorFolder) -> bool:
-        """Whether nobody has what is not here now. Raises Unreachable: somebody may."""
+        """Fetch all missing contents; return whether no node has some of them.
+
+        Raises Unreachable if a node does not answer that may have them.
+        """
         lost: set[str] = set()
         while lacking := [name for name in self._contents.missing(sender, round_.document) if name not in lost]:
             left = self._fetch(sender, lacking[:_NAMES_MAX], folder)
@@ -388,10 +402,10 @@ class ReplicaStore:
         return bool(lost)
 
     def _fetch(self, sender: str, names: Sequence[str], target: MirrorFolder) -> list[str] | None:
-        """Put contents into a folder; those that nobody has, None: somebody does not answer, and may have them.
+        """Copy contents into a folder. Return those that no node has, or None if a node failed that may have them.
 
-        Who is no keeper lets go of what all replicas have: so what is on its way from there is not missed, replicas are
-        asked again after all others.
+        A node that is no replica removes a round once all replicas have it. During the search, a content may so move
+        from such a node to a replica that was asked before; therefore the replicas are asked again at the end.
         """
         nodes, kept_by = self._query_order(sender), all_replicas(self._replica_sets(sender))
         left, is_sure = list(names), True
@@ -413,10 +427,10 @@ class ReplicaStore:
         with closing(self._pieces(node, sender, name, self._contents.fetched(target, name))) as pieces:
             self._contents.take(target, name, pieces, source)
 
-    # ------------------------------------------------------------------ letting go
+    # ------------------------------------------------------------------ removal
 
     def _remove_unneeded(self, sender: str, rounds: Sequence[_Round], last: Content | None, now: int) -> None:
-        """Remove what belongs to no round that is needed here."""
+        """Remove the contents that belong to no needed round."""
         seen = {round_.document.sha256 for round_ in rounds}
         kept = {r.document.sha256 for r in rounds if self._is_needed(sender, r, last, now)}
         if self._swept.get(sender) == kept:
@@ -425,7 +439,7 @@ class ReplicaStore:
         names = [name for sha in kept if sha in found for name in names_of(Content(sha, 0), found[sha])]
         with self._lock:
             if self._rounds[sender].keys() - seen or any(round_.held_ns > now for round_ in rounds):
-                return  # one is held since a moment ago: the next step
+                return  # a round was held just now: leave it to the next step
             for key in [key for key in self._mirrors if key[0] == sender and key[1] not in kept]:
                 self._mirrors.pop(key).keep_open()
             self._rounds[sender] = {sha: self._rounds[sender][sha] for sha in kept}
@@ -451,7 +465,7 @@ def _question(sender: str, document: Content, number: int) -> bytes:
 
 
 def _named(sender: str, sha256: str, size: int) -> tuple[str, Content]:
-    """A sender and a document of which another node speaks. Raises ValueError."""
+    """Return the sender and document of another node's request. Raises ValueError if they are malformed."""
     if not is_sender(sender) or len(sha256) != 64 or set(sha256) - set("0123456789abcdef"):
         raise ValueError("no sender, or no document")
     return sender, Content(sha256, size)

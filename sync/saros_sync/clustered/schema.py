@@ -1,11 +1,11 @@
-"""Senders' devices in the schema of a cluster.
+"""Senders' devices in the cluster's schema.
 
-Marked as theirs (`saros_cluster.database.synced_devices`), as the sender has them.
+They have the sender's definitions, and their series are marked (`saros_cluster.database.synced_devices`).
 
-    before the commit    devices that are nobody's yet are made, marked: whoever of client and sender is first has it
-    after it             all granted devices become what the sender has; marked ones that it has no longer go
+    before the commit    devices without an owner are created and marked; the first creator, client or sender, owns them
+    after the commit     all granted devices are brought in line with the sender's; its other marked devices are dropped
 
-Done again, nothing is left to do: so whoever finds that a commit was cut short does it again. Thread-safe.
+Both steps are idempotent, so any node may repeat them after an interrupted commit. Thread-safe.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from saros_storage.base.paths import parse_pattern
 from saros_storage.schema import DeleteSeries, DeviceSchema, SchemaChange, SchemaTree
 from saros_sync.receiver.reconcile import refused, repair
 
-#: Others make what was to be made, too.
+#: Error codes: another node or client has created the database or series meanwhile.
 _EXISTS, _SERIES_EXISTS = 501, 503
 _ATTEMPTS_MAX = 20
-#: Changes of an entry.
+#: The limit of the changes in one log entry.
 _BATCH = 500
 _ALL = parse_pattern("root.**")
 
@@ -33,24 +33,24 @@ class Cluster(Protocol):
 
     @property
     def schema(self) -> SchemaTree:
-        """As this node knows it."""
+        """The schema as this node knows it."""
         ...
 
     def wait_all_visible(self) -> None:
-        """Wait until all of it that was acknowledged shows here."""
+        """Wait until this node has all acknowledged changes."""
         ...
 
     def change_schema_unguarded(self, changes: Sequence[SchemaChange]) -> None:
-        """Make or alter series, senders' too."""
+        """Create or alter series, without the check for senders' devices."""
         ...
 
     def delete_series_unguarded(self, pattern: str) -> int:
-        """Drop series, senders' too."""
+        """Drop series, without the check for senders' devices."""
         ...
 
 
 def marked(device: DeviceSchema, sender: str) -> DeviceSchema:
-    """The device with its sender in the attributes of its series."""
+    """Return the device with its sender in the attributes of its series."""
     series = {
         name: replace(known, attributes={**known.attributes, SENDER: sender}) for name, known in device.series.items()
     }
@@ -58,13 +58,13 @@ def marked(device: DeviceSchema, sender: str) -> DeviceSchema:
 
 
 def is_own(tree: SchemaTree, device: str) -> bool:
-    """Whether the cluster has the device itself."""
+    """Return whether the device exists and belongs to no sender."""
     found = tree.device(device)
     return found is not None and sender_of(found) is None
 
 
 def claim(cluster: Cluster, sender: str, devices: Iterable[DeviceSchema]) -> dict[str, str]:
-    """Make those that are not there, in the sender's name; which ones have no place in the schema, and why."""
+    """Create the missing devices, marked as the sender's; return those that the schema refuses, with the reasons."""
     tree = cluster.schema
     new = [marked(device, sender) for device in devices if tree.device(device.path) is None]
     unplaced = refused(tree, new)
@@ -73,16 +73,16 @@ def claim(cluster: Cluster, sender: str, devices: Iterable[DeviceSchema]) -> dic
 
 
 def is_exists_error(error: UserMistake) -> bool:
-    """Whether somebody else has made what was to be made: look again."""
+    """Return whether a creation failed because the database or series exists; the caller reads the schema again."""
     return error.code in (_EXISTS, _SERIES_EXISTS)
 
 
 def give(
     cluster: Cluster, sender: str, devices: Mapping[str, DeviceSchema], granted: frozenset[str], owners: Iterable[str]
 ) -> None:
-    """Let the schema have the granted devices as the sender has them, and no others in its name.
+    """Bring the granted devices in line with the sender's, and drop the other devices that are marked as the sender's.
 
-    `owners`: all devices that have a sender. Raises StorageError.
+    `owners` are all devices that belong to any sender. Raises StorageError.
     """
     wanted = [marked(devices[path], sender) for path in sorted(granted) if path in devices]
     others = frozenset(owners) - granted

@@ -45,7 +45,7 @@ class SenderEntry:
 
     id: str
     name: str
-    #: The user of the sender's first round, who alone may act for it (and administrators). Empty: any user may.
+    #: The user of the sender's first round: only it and administrators may act for the sender. Empty: any user may.
     user: str
     number: int
     document: Content
