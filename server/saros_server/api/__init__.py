@@ -6,7 +6,7 @@ calls              policies, peers, and the values of a call
 cancellation       tokens that protocols cancel when a client no longer waits
 session            embedded sessions: execute, insert, checkpoints
 client_sessions    sessions of remote clients, by token
-executions         statements of remote clients, and results on their way
+executions         statements of remote clients, and results that are being sent
 result_cursors     remainders of results, kept until the client fetches them
 insert_request     inserts, as values or as Arrow IPC
 arrow              blocks and columns to and from Arrow

@@ -1,7 +1,7 @@
-"""Blocks and Arrow: results for clients, and the columns that clients write.
+"""Conversion between blocks and Arrow: results for clients, and the columns that clients write.
 
-Types and layouts are those of `saros_storage.base.arrow`; instants, and the Time column, are timestamp[unit, zone] with
-the zone of the session. Pure: any thread.
+Types and layouts are those of `saros_storage.base.arrow`; timestamps and the Time column are timestamp[unit, zone] in
+the session's time zone. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ from saros_wire.payload import MESSAGE_BYTES_MAX
 
 _TYPES = arrow_types()
 
-#: Sets of columns whose names and types are remembered.
+#: Sets of columns whose names and types are cached.
 _SHAPES_CACHED = 4_096
-#: Schemas of up to so many columns are kept.
+#: Schemas of at most this many columns are cached.
 _SMALL_WIDTH = 64
-#: Columns of up to this many rows are copied into one buffer: that takes less time than sending them one by one.
+#: Columns of up to this many rows are copied into one buffer, which is faster than sending them one by one.
 _FEW_ROWS = 64
-#: The most bytes of columns in a message: half the limit, as the metadata needs room, and a batch of text is halved.
+#: The most bytes of columns in a message: half the limit, which leaves room for metadata and for batches of text, which
+#: are halved by rows.
 _BATCH_BYTES_MAX = MESSAGE_BYTES_MAX // 2
-#: The types of plain numbers, whose arrays are the buffers of Arrow as they are.
+#: The numeric types whose arrays are Arrow buffers without conversion.
 _PLAIN_TYPES = NUMERIC_TYPES | {DataType.TIMESTAMP}
 _ALIGNMENT = 8
 
@@ -46,7 +47,7 @@ _ALIGNMENT = 8
 def arrow_schema(
     names: Sequence[str], types: Sequence[DataType], *, timed: bool, unit: TimeUnit, zone: str
 ) -> pa.Schema:
-    """Schema of a result; `timed`: a `Time` column comes first."""
+    """Return the schema of a result; `timed`: a `Time` column comes first."""
     instant = pa.timestamp(unit.suffix, tz=zone)
     fields = [pa.field("Time", instant, nullable=False)] if timed else []
     fields += [pa.field(n, arrow_type(t, instant)) for n, t in zip(names, types, strict=True)]
@@ -54,7 +55,7 @@ def arrow_schema(
 
 
 class ResultSchema:
-    """The columns of a result: Arrow's schema, the same as Arrow IPC, and the names of the columns' types."""
+    """The schema of a result: as an Arrow schema, as Arrow IPC, and as the names of the columns' types."""
 
     def __init__(self, fields: Sequence[Field], timed: bool, unit: TimeUnit, zone: str) -> None:
         """See `arrow_schema`."""
@@ -76,12 +77,12 @@ def result_schema(fields: tuple[Field, ...], *, timed: bool, unit: TimeUnit, zon
     return make(fields, timed, unit, zone)
 
 
-#: Small results come again, and making the schema of one takes as long as making its rows.
+#: Small results recur, and building the schema of one takes as long as building its rows.
 _small_result_schema = lru_cache(_SHAPES_CACHED)(ResultSchema)
 
 
 def to_arrow(block: Block, schema: pa.Schema) -> pa.RecordBatch:
-    """The block under `schema` (of `arrow_schema`)."""
+    """Return the block as a record batch with `schema`, which comes from `arrow_schema`."""
     first = len(schema) - len(block.columns)
     arrays = [
         column_to_arrow(column, _TYPES.get(column.type) or schema.field(place).type)
@@ -93,12 +94,12 @@ def to_arrow(block: Block, schema: pa.Schema) -> pa.RecordBatch:
 
 
 class Message:
-    """An Arrow IPC message of a record batch: buffers that follow each other. Columns among them are not copied."""
+    """An Arrow IPC message of a record batch, as consecutive buffers. Buffers of columns are not copied."""
 
     __slots__ = ("buffers", "nbytes")
 
     def __init__(self, buffers: Sequence[bytes | memoryview], nbytes: int) -> None:
-        """`buffers`: items of one byte, `nbytes` in all."""
+        """Wrap `buffers`, whose items have one byte and which have `nbytes` in all."""
         self.buffers = buffers
         self.nbytes = nbytes
 
@@ -107,15 +108,15 @@ class Message:
         return self.buffers[0] if len(self.buffers) == 1 else b"".join(self.buffers)
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
-        """Return the record batch, which has this schema."""
+        """Return the record batch, whose schema is `schema`."""
         return pa.ipc.read_record_batch(pa.py_buffer(self.joined()), schema)
 
 
 def encode(block: Block, schema: pa.Schema) -> list[Message]:
-    """Return the block under `schema` as Arrow IPC messages, none above the limit.
+    """Return the block with `schema` as Arrow IPC messages, each within the size limit.
 
-    Plain numbers without nulls are encoded without Arrow, and not copied: making Arrow objects would take longer than
-    all the rest of a point query's answer, and a copy as long as sending it.
+    Plain numbers without nulls are encoded without Arrow and without a copy: creating Arrow objects would take longer
+    than the rest of a point query's answer, and a copy as long as sending it.
     """
     arrays = _plain_arrays(block)
     if arrays is None:
@@ -138,7 +139,7 @@ def _messages(batch: pa.RecordBatch) -> Iterator[Message]:
 
 
 def _plain_arrays(block: Block) -> list[NumericArray] | None:
-    """Return the columns of a block of plain numbers without nulls; None for other blocks, and without columns."""
+    """Return the columns of a block of plain numbers without nulls; None for other blocks and for no columns."""
     arrays: list[NumericArray] = [] if block.time is None else [block.time]
     for column in block.columns:
         if column.valid is not None or column.type not in _PLAIN_TYPES:
@@ -148,7 +149,7 @@ def _plain_arrays(block: Block) -> list[NumericArray] | None:
 
 
 def _plain_message(arrays: Sequence[NumericArray]) -> Message:
-    """Return the message of columns without nulls; its metadata depends on the types and the number of rows alone."""
+    """Return the message of columns without nulls. Its metadata depends only on the types and the number of rows."""
     rows = len(arrays[0])
     head = _plain_head(rows, tuple([array.dtype for array in arrays]))
     if rows <= _FEW_ROWS:
@@ -164,7 +165,7 @@ def _plain_message(arrays: Sequence[NumericArray]) -> Message:
 
 @lru_cache(_SHAPES_CACHED)
 def _plain_head(rows: int, dtypes: tuple[np.dtype[Any], ...]) -> bytes:
-    """Return the bytes before the columns in the message of a batch of numbers without nulls."""
+    """Return the bytes that precede the columns in the message of a batch of numbers without nulls."""
     arrays = [numbers_to_arrow(np.zeros(rows, dtype)) for dtype in dtypes]
     batch = pa.RecordBatch.from_arrays(arrays, names=[""] * len(arrays))
     body_bytes = sum([rows * dtype.itemsize + -rows * dtype.itemsize % _ALIGNMENT for dtype in dtypes])
@@ -192,16 +193,16 @@ _FROM_NUMPY: dict[str, tuple[DataType, type[np.generic]]] = {
 }
 
 
-#: Arrow types of numbers whose buffers are columns as they are: the shortest way for columns without nulls.
+#: Numeric Arrow types whose buffers are columns without conversion: the fast path for columns without nulls.
 _FROM_ARROW = {_TYPES[type_]: (type_, NUMPY_DTYPE[type_]) for type_ in NUMERIC_TYPES}
 
 
 def to_column(name: str, values: object, unit: TimeUnit, zone: str = "UTC") -> Column:
-    """A client's column (NumPy, Arrow, pandas, list) as ours; one that is ours already stays as it is.
+    """Convert a client's column (NumPy, Arrow, pandas, list) to a Column; a Column is returned unchanged.
 
-    Naive datetimes are in `zone`, as those of `to_times`.
-    Raises UnreadableValues, UserMistake (507 for a type we do not have, 2008 for a value that does not fit): both name
-    the column.
+    Naive datetimes are in `zone`, as in `to_times`.
+    Raises UnreadableValues, UserMistake (507 for an unsupported type, 2008 for a value out of range); both name the
+    column.
     """
     if type(values) is Column:
         return values
@@ -218,7 +219,7 @@ def to_column(name: str, values: object, unit: TimeUnit, zone: str = "UTC") -> C
 
 
 def to_times(times: object, unit: TimeUnit, zone: str) -> NumericArray:
-    """A client's times as int64 in `unit`: shape (n,). Naive datetimes are in `zone`.
+    """Convert a client's times to int64 in `unit`, of shape (n,). Naive datetimes are in `zone`.
 
     Raises UnreadableValues, UserMistake 2007.
     """
@@ -251,7 +252,7 @@ def _in_unit(times: pa.Array, unit: TimeUnit, zone: str) -> pa.Array:
 
 
 def _zoned(values: pa.Array, zone: str) -> pa.Array:
-    """Return timestamps without a zone as those of `zone`; other values as they are."""
+    """Return timestamps without a time zone as timestamps in `zone`; other values unchanged."""
     import pyarrow.compute as pc
 
     if not pa.types.is_timestamp(values.type) or values.type.tz is not None:

@@ -1,7 +1,7 @@
-"""A call of a client: an operation, whether its caller may use it, and what it works with.
+"""A client's call: an operation, the policy that admits the caller, and the services that the operation uses.
 
-An operation is a name, a policy and a function. There is none without a policy, and only `ClientApi.call`, which
-applies the policy, can give a function the `Services` that it needs.
+An operation is a name, a policy and a function. Every operation has a policy, and only `ClientApi.call`, which applies
+the policy, can give a function the `Services` that it needs.
 
 Thread-safe.
 """
@@ -45,7 +45,7 @@ class Peer:
 
     @classmethod
     def at(cls, address: str) -> Peer:
-        """Return the peer at an IP address, as a socket gives it. Raises ValueError."""
+        """Return the peer at an IP address as a socket reports it. Raises ValueError."""
         found = ipaddress.ip_address(address.partition("%")[0])
         if isinstance(found, ipaddress.IPv6Address):
             if found.ipv4_mapped is None:
@@ -73,7 +73,7 @@ class Services:
 
     @property
     def uptime_s(self) -> float:
-        """Seconds since the API was made."""
+        """Seconds since the API was created."""
         return (self.clock.monotonic_ns() - self.started_ns) / 1e9
 
 
@@ -85,9 +85,9 @@ class Call(NamedTuple):
     #: The connection that the call came on.
     holder: SessionHolder
     cancel: CancelToken
-    #: Of the caller's session; empty: it has none.
+    #: The token of the caller's session; empty: the caller has none.
     token: bytes
-    #: The caller's session, if the policy asks for one.
+    #: The caller's session, if the policy requires one.
     admitted: EmbeddedSession | None
     #: See `WriteRequest`.
     deadline_ns: int | None = None
@@ -99,9 +99,9 @@ class Call(NamedTuple):
         return self.admitted
 
     def numbered(self, sequence: int, timeout_ms: int = 0) -> WriteRequest:
-        """Return the request of the caller with a number, and with the call's deadline.
+        """Return the caller's write request with a sequence number and the call's deadline.
 
-        `timeout_ms`: the statement's own limit, which may be earlier; 0: none.
+        `timeout_ms`: the statement's own limit; the earlier deadline applies; 0: no limit of its own.
         """
         deadline_ns = self.deadline_ns
         if timeout_ms:
@@ -112,13 +112,13 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Operation(Generic[_Request, _Answer]):
-    """Something that a client may ask a node for."""
+    """A request that a client can make of a node: its name, its policy and its implementation."""
 
     name: str
     policy: Policy
     function: Callable[[Call, _Request], _Answer]
 
     def __post_init__(self) -> None:
-        """Raise TypeError if the policy is none."""
+        """Raise TypeError if `policy` is not a Policy."""
         if not isinstance(self.policy, Policy):
             raise TypeError(f"operation {self.name} has no policy")

@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 
 class CancelToken:
-    """Cancelled once, by the protocol: because its client went away, or asked for it."""
+    """A one-shot cancellation, triggered by the protocol when its client disconnects or asks for it."""
 
     __slots__ = ("_callbacks", "_lock")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        #: Called at the cancellation; None after it.
+        #: Called when the token is cancelled; None afterwards.
         self._callbacks: list[Callable[[], object]] | None = []
 
     @property
@@ -22,7 +22,10 @@ class CancelToken:
         return self._callbacks is None
 
     def on_cancel(self, callback: Callable[[], object]) -> bool:
-        """Call `callback` at the cancellation, on its thread. False: it was cancelled before, and nothing is called."""
+        """Register `callback`, which runs on the thread that cancels.
+
+        Return False, without calling it, if the token is cancelled already.
+        """
         with self._lock:
             if self._callbacks is None:
                 return False
@@ -30,7 +33,7 @@ class CancelToken:
             return True
 
     def cancel(self) -> None:
-        """Cancel the call. Idempotent; returns when all callbacks have returned."""
+        """Cancel the call, and return when all callbacks have returned. Idempotent."""
         with self._lock:
             callbacks, self._callbacks = self._callbacks, None
         for callback in callbacks or ():

@@ -1,13 +1,13 @@
-"""The client API: all that remote clients may ask a node for, in any protocol.
+"""The client API: all operations that a node offers remote clients, in any protocol.
 
     protocol: connection --> connect(peer) --> ApiConnection
               message    --> call(operation, token, request)
                                  policy: is the caller the holder of a session?
                                  function --> answer, or an exception with a `code` (`errors.refusal_of`)
-              its end    --> close(): the sessions that no other connection holds end soon
+              its end    --> close(): sessions that no other connection holds end soon
 
 Remote clients are served by the same sessions as embedded callers. A protocol translates between its messages and the
-values of `operations`, and cancels the call's token when its client goes away. Calls run on the protocol's threads.
+values of `operations`, and cancels the call's token when its client disconnects. Calls run on the protocol's threads.
 
 Thread-safe.
 """
@@ -29,7 +29,7 @@ from saros_server.node.node import Node
 from saros_storage.base.clock import Clock
 from saros_storage.io.disk import LocalDisk
 
-#: Calls of clients at a time.
+#: Concurrent calls of clients.
 CALLS_MAX = 256
 
 _Request = TypeVar("_Request")
@@ -37,10 +37,10 @@ _Answer = TypeVar("_Answer")
 
 
 class ClientApi:
-    """The operations on the database in `folder`; keeps it open in this process until `close`."""
+    """The operations on the database in `folder`, which stays open in this process until `close`."""
 
     def __init__(self, folder: str, clock: Clock, *, authentication: bool = False) -> None:
-        """Open the database. Without `authentication`, all clients are let in with all rights. Raises StorageError."""
+        """Open the database. Without `authentication`, every client has all privileges. Raises StorageError."""
         #: Keeps the node open.
         self._own = open_session(folder, time_zone=None, options={})
         try:
@@ -87,12 +87,12 @@ class ClientApi:
 
     @property
     def uptime_s(self) -> float:
-        """Seconds since the API was made."""
+        """Seconds since the API was created."""
         return self._services.uptime_s
 
     @property
     def is_joining(self) -> bool:
-        """The node is joining a cluster, and is not a member yet."""
+        """Whether the node is joining a cluster and is not a member yet."""
         cluster = self.node.cluster
         return cluster is not None and not cluster.status.is_in
 
@@ -106,7 +106,7 @@ class ClientApi:
 
 
 class ApiConnection:
-    """The client API for one connection of a client. Thread-safe; `close` when no call is in progress."""
+    """The client API for one connection. Thread-safe, except `close`: call it when no call is in progress."""
 
     def __init__(self, services: Services, peer: Peer) -> None:
         self._services = services
@@ -127,10 +127,11 @@ class ApiConnection:
         cancel: CancelToken | None = None,
         wait_ms: int | None = None,
     ) -> _Answer:
-        """Apply the operation's policy to the caller, and run the operation. Raises NoSession, and its errors.
+        """Apply the operation's policy to the caller, and run the operation.
 
-        `token`: of the caller's session; empty: it has none.
+        `token`: the token of the caller's session; empty: the caller has none.
         `wait_ms`: how long a write may wait for other nodes of a cluster; None: as long as each of its steps allows.
+        Raises NoSession, and the errors of the operation.
         """
         if OPERATIONS.get(operation.name) is not operation:
             raise TypeError(f"operation {operation.name} is not registered")
@@ -150,7 +151,7 @@ class ApiConnection:
         return None if wait_ms is None else self._services.clock.monotonic_ns() + wait_ms * 1_000_000
 
     def _admitted(self, policy: Policy, token: bytes) -> EmbeddedSession | None:
-        """Return the caller's session if the policy asks for one. Raises NoSession."""
+        """Return the caller's session if the policy requires one. Raises NoSession."""
         match policy:
             case Policy.SESSION:
                 return self._services.sessions.find(token, self._holder)

@@ -1,14 +1,14 @@
-"""Sessions of clients, each known by the token that it got when it opened.
+"""Sessions of remote clients, each identified by a token that its client got when it opened the session.
 
-    OPEN --> held by connections --CLOSE, idle, old, another password--> closed
+    OPEN --> held by connections --CLOSE, idle, old, password changed--> closed
                | the last of them ends          ^ a call on another one
                +----> leased -------------------+
                         | LEASE_SECONDS without a call, or the table is full: the longest leased first
                         +--> closed
 
-A token names a session of this process and nothing else; it is random, and bound to the peer's address and to the user
-that logged in (`login`). A connection holds the sessions that it has opened or used. A session outlives its connections
-for a short while, so that a client that has lost them can go on; clients that crash do not fill the table.
+A token is random, identifies a session of this process only, and is bound to the peer's address and to the user that
+logged in (`login`). A connection holds the sessions that it has opened or used. A session outlives its connections for
+a short time, so that a client that has lost them can continue; clients that crash do not fill the table.
 
 Thread-safe.
 """
@@ -23,21 +23,21 @@ from saros_server.api.session import EmbeddedSession
 from saros_server.auth.login import AuthenticatedClient, LoginGate
 from saros_storage.base.clock import Clock
 
-#: A session that did nothing for so long is closed.
+#: A session without calls for this long is closed.
 IDLE_SECONDS = 1_800
-#: Whoever logged in longer ago logs in again.
+#: A session of a user is closed this long after its login; the client has to log in again.
 LIFE_SECONDS = 86_400
-#: A session without a connection is closed after this: a client that has lost its connection comes back much sooner.
+#: A session without a connection is closed after this time: a client that lost its connection reconnects much sooner.
 LEASE_SECONDS = 60
-#: As many as connections: a client needs one session on each at most. A session takes 1 KiB.
+#: Equal to the limit on connections: a client needs at most one session on each. A session takes 1 KiB.
 SESSIONS_MAX = 10_000
-#: How often all sessions are looked through for those that are idle or old.
+#: The interval at which all sessions are checked for expiry.
 _SWEEP_SECONDS = 10
 _TOKEN_BYTES = 32
 
 
 class NoSession(Exception):
-    """A token that names none, or none that this peer may use."""
+    """The token does not identify a session that this peer may use."""
 
     code = 2014
 
@@ -49,7 +49,7 @@ class NoSession(Exception):
 
 
 class TooManySessions(Exception):
-    """All sessions that there may be are held by connections."""
+    """The node has the maximum number of sessions, and connections hold all of them."""
 
     code = 2034
 
@@ -62,19 +62,21 @@ class TooManySessions(Exception):
 
 @dataclass(slots=True, eq=False)
 class _ClientSession:
+    """A session, its client, and the connections that hold it."""
+
     token: bytes
     session: EmbeddedSession
     host: str
     visitor: AuthenticatedClient
     opened_ns: int
     used_ns: int
-    #: Those that hold it; none: it is leased.
+    #: The connections that hold it; empty: it is leased.
     holders: set[SessionHolder] = field(default_factory=set)
-    #: When it was leased last.
+    #: The start of its last lease.
     leased_ns: int = 0
 
     def is_expired(self, now_ns: int) -> bool:
-        """Return whether it was unused for too long, or is too old; without users it may be of any age."""
+        """Return whether the session was idle for too long, or is too old. Anonymous sessions have no maximum age."""
         old = self.visitor.user != "" and now_ns - self.opened_ns > LIFE_SECONDS * 1_000_000_000
         idle = now_ns - self.used_ns > IDLE_SECONDS * 1_000_000_000
         return old or idle or (not self.holders and now_ns - self.leased_ns > LEASE_SECONDS * 1_000_000_000)
@@ -82,9 +84,9 @@ class _ClientSession:
 
 @dataclass(slots=True, eq=False)
 class SessionHolder:
-    """A connection, as far as it holds sessions."""
+    """A connection as a holder of sessions."""
 
-    #: The peer's.
+    #: The peer's host.
     host: str
     #: Guarded by the lock of `ClientSessions`.
     held: set[_ClientSession] = field(default_factory=set)
@@ -98,7 +100,7 @@ class ClientSessions:
         self._clock = clock
         self._lock = threading.Lock()
         self._clients: dict[bytes, _ClientSession] = {}
-        #: Those without a connection, the longest leased first.
+        #: The sessions without a connection, the longest leased first.
         self._leased: dict[bytes, _ClientSession] = {}
         self._next_sweep_ns = 0
 
@@ -106,7 +108,7 @@ class ClientSessions:
         return len(self._clients)
 
     def add(self, session: EmbeddedSession, holder: SessionHolder, visitor: AuthenticatedClient) -> bytes:
-        """Return the token of a session that a visitor opened. Raises TooManySessions; then it is closed."""
+        """Add a session of an admitted client, and return its token. Raises TooManySessions, and closes the session."""
         session.set_access(visitor.access, visitor.trail)
         now = self._clock.monotonic_ns()
         client = _ClientSession(secrets.token_bytes(_TOKEN_BYTES), session, holder.host, visitor, now, now)
@@ -123,7 +125,7 @@ class ClientSessions:
         return client.token
 
     def find(self, token: bytes, holder: SessionHolder) -> EmbeddedSession:
-        """Return the session that a connection may use, with its current rights. Raises NoSession."""
+        """Return the session of a token, with its current privileges. Raises NoSession."""
         now = self._clock.monotonic_ns()
         with self._lock:
             client = self._clients.get(token)
@@ -143,7 +145,7 @@ class ClientSessions:
         raise NoSession
 
     def remove(self, token: bytes) -> None:
-        """Forget and close one, if it is there."""
+        """Remove and close a session, if it exists."""
         with self._lock:
             client = self._clients.get(token)
             if client is not None:
@@ -152,7 +154,7 @@ class ClientSessions:
             client.session.close()
 
     def release(self, holder: SessionHolder) -> None:
-        """Release what a connection holds, which is over."""
+        """Release the sessions of a connection that has ended."""
         now = self._clock.monotonic_ns()
         with self._lock:
             for client in holder.held:
@@ -163,7 +165,7 @@ class ClientSessions:
             holder.held.clear()
 
     def close(self) -> None:
-        """Close all."""
+        """Close all sessions."""
         with self._lock:
             gone = list(self._clients.values())
             for client in gone:
@@ -182,7 +184,7 @@ class ClientSessions:
             holder.held.discard(client)
 
     def _make_room(self, now: int) -> list[_ClientSession]:
-        """Forget sessions that have expired, and one that has not if there is no room for another one."""
+        """Forget expired sessions, and the longest leased one if the table is still full. Return them, to be closed."""
         gone: list[_ClientSession] = []
         if now >= self._next_sweep_ns:
             self._next_sweep_ns = now + _SWEEP_SECONDS * 1_000_000_000

@@ -1,4 +1,4 @@
-"""How a failed call is reported to a client: a status code, a sentence, and the rows that a write did not get in."""
+"""The report of a failed call to its client: a status code, a message, and the rows that a partial write left out."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _INTERNAL = 2001
 
 
 class BadMessage(Exception):
-    """A request that cannot be read."""
+    """A request that cannot be decoded."""
 
     code = 2003
 
 
 def refusal_of(error: Exception) -> tuple[int, str]:
-    """Code and message of an error; one without a code is our bug, and is logged."""
+    """Return the code and the message of an error. An error without a code is a bug of Saros, and is logged."""
     code = getattr(error, "code", None)
     if not isinstance(code, int):
         logger.error("a call failed", exc_info=error)
@@ -28,5 +28,5 @@ def refusal_of(error: Exception) -> tuple[int, str]:
 
 
 def rows_left_of(error: Exception) -> RowsLeft | None:
-    """Return the rows of a write that was done in part; None: the error is of another kind."""
+    """Return the rows that a partial write left out; None if the error is of another kind."""
     return error.rows if isinstance(error, PartialFailure) else None

@@ -1,14 +1,14 @@
-"""Statements of clients: a session executes them, and their results go back.
+"""Execution of clients' statements: a session executes them, and their results are sent back.
 
-    execute  -> an answer: all of a small result; of a large or slow one the rows that there are, and a cursor for
-    fetch    -> a stream of the other rows; discard -> the cursor is closed
+    execute  -> an answer: all of a small result, or the first rows of a large or slow one and a cursor for the others
+    fetch    -> a stream of the rows of a cursor; discard -> the cursor is closed
     stream   -> a stream of all rows
 
-A stream costs each side half as much again as an answer does, so a result that fits goes into an answer. The holder of
-a result closes it: the complete answer, the stream, or `result_cursors` if no client came for it. A cancelled token
-ends a stream at once, and an answer after `_ANSWER_SECONDS` at the latest.
+A stream costs each side half as much again as an answer does, so a result that fits goes into an answer. The owner of
+a result closes it: the complete answer, the stream, or `result_cursors` if the client does not fetch it. A cancelled
+token ends a stream at once, and an answer after `_ANSWER_SECONDS` at the latest.
 
-Rows travel as Arrow IPC messages, which are views of columns in memory: a protocol copies them only if it must.
+Rows are sent as Arrow IPC messages, which are views of columns in memory: a protocol copies them only if it must.
 Thread-safe.
 """
 
@@ -37,7 +37,7 @@ from saros_wire.read_point import ReadPoint
 
 logger = logging.getLogger(__name__)
 
-#: A statement whose rows took longer, including the time its client took to read them, is logged.
+#: A statement that takes at least this long, including the time its client takes to read the rows, is logged.
 SLOW_MS = 1_000
 #: Slow statements that are kept in memory.
 _SLOW_KEPT = 200
@@ -45,19 +45,19 @@ _SLOW_KEPT = 200
 #: copied more often than the messages of a stream.
 _ANSWER_BYTES = 1 << 20
 #: An answer waits for rows for this long; for a result that takes longer, the cost of a stream does not matter. Not
-#: less, since on a busy machine small queries take some ten milliseconds as well.
+#: less, since small queries take tens of milliseconds on a busy machine.
 _ANSWER_SECONDS = 0.1
-#: Results that clients have not read to the end. Each has one of the node's 256 threads for calls; the others are for
-#: short calls, some of which may find the same last place free.
+#: The most results that clients have not read to the end. Each occupies one of the node's 256 threads for calls; the
+#: others are for short calls. The check is not exact: concurrent calls may all see the last place free.
 RESULTS_MAX = 192
-#: More than a cluster has groups; each may be named twice, for its data and its schema.
+#: More than the groups of a cluster, each of which may be named twice, for its data and its schema.
 _GROUPS_MAX = 4_096
-#: A session was shown nothing that later reads depend on.
+#: The session was shown no data that later reads depend on.
 NOTHING_SHOWN: Mapping[int, int] = MappingProxyType({})
 
 
 class TooManyResults(Exception):
-    """The node holds as many unread results as it may."""
+    """The node holds the maximum number of unread results."""
 
     code = 2031
 
@@ -72,17 +72,17 @@ class Statement(NamedTuple):
     """A statement as a client sends it."""
 
     text: str
-    #: Values of its `?`.
+    #: The values of its `?` placeholders.
     parameters: Sequence[object] = ()
-    #: 0: as the node is configured.
+    #: 0: the node's configured timeout.
     timeout_ms: int = 0
-    #: Its number among the client's writes, for one effect however often it is sent; 0: none.
+    #: The client's sequence number of the write, by which retries have one effect; 0: none.
     sequence: int = 0
-    #: Log positions that the session has been shown by any node, by group, for reads that are not strong.
+    #: The log position that any node has shown the session, by group, for reads that are not strong.
     shown: Mapping[int, int] = NOTHING_SHOWN
-    #: The read point at which a SELECT reads; None: its own.
+    #: The read point at which a SELECT reads; None: one of its own.
     read_point: ReadPoint | None = None
-    #: It must only read; otherwise StatementNotAllowed is raised.
+    #: Raise StatementNotAllowed for a statement that does not only read.
     read_only: bool = False
 
 
@@ -95,20 +95,20 @@ class ResultHead(NamedTuple):
     schema: bytes
     type_names: tuple[str, ...]
     update_count: int
-    #: It is already known that the rows may be stale.
+    #: Whether it is already known that the rows may be stale.
     stale: bool
-    #: The data that is already known to be left out: a text for each group that is not available.
+    #: The data already known to be missing: a text for each unavailable group.
     missing: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ResultEnd:
-    """The facts known after the last row of a read that is not strong, or that left out more data than was known."""
+    """The end record of a read that is not strong, or that misses data which its head does not list."""
 
     stale: bool
-    #: By group of the cluster: the log position up to which the session was shown it.
+    #: The log position up to which the session was shown data, by group.
     shown: Mapping[int, int]
-    #: The data left out that the head does not list.
+    #: The missing data that the head does not list.
     missing: Sequence[str] = ()
 
 
@@ -118,7 +118,7 @@ class Answer(NamedTuple):
     head: ResultHead
     #: Record batches as Arrow IPC.
     messages: Sequence[Message]
-    #: The cursor from which the other rows are fetched, within `LEASE_SECONDS`; 0: there are none.
+    #: The cursor from which the other rows must be fetched within `LEASE_SECONDS`; 0: there are no other rows.
     cursor: int = 0
     #: Set if the result is complete and has an end record.
     end: ResultEnd | None = None
@@ -126,22 +126,22 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SlowStatement:
-    """A statement that took longer than `SLOW_MS`, including the time its client took to read its rows."""
+    """A statement that took at least `SLOW_MS`, including the time its client took to read its rows."""
 
     query_id: str
     user: str
     #: Wall-clock time.
     started_ns: int
     elapsed_ms: int
-    #: Without its literals.
+    #: The statement without its literals.
     shape: str
 
 
 class ResultStream:
-    """A result whose messages are produced while it is iterated over; one thread, `close` from any.
+    """A result whose messages are produced during iteration. One thread iterates; any thread may call `close`.
 
-    Iteration raises the error that ends the query, QueryKilled if the stream is closed before its end, and closes the
-    stream.
+    Iteration raises the error that ends the query, or QueryKilled if the stream is closed before its end, and closes
+    the stream.
     """
 
     def __init__(self, cursor: ResultCursor, cancel: CancelToken, on_close: Callable[[], None]) -> None:
@@ -178,12 +178,12 @@ class ResultStream:
             yield from messages
 
     def _check_open(self) -> None:
-        """Raise QueryKilled if the stream was closed: its end would look like that of the result."""
+        """Raise QueryKilled if the stream was closed: otherwise a truncated result would look complete."""
         if self._on_close is None:
             raise _cancelled()
 
     def close(self) -> None:
-        """End the query if it still runs, and free the result's place. Idempotent."""
+        """End the query if it is still running, and release the result. Idempotent."""
         with self._lock:
             on_close, self._on_close = self._on_close, None
         if on_close is not None:
@@ -199,15 +199,15 @@ class Executions:
         self._lock = threading.Lock()
         #: Open streams.
         self._streams = 0
-        #: The newest one last.
+        #: The newest statement last.
         self._slow: deque[SlowStatement] = deque(maxlen=_SLOW_KEPT)
 
     def execute(
         self, session: EmbeddedSession, statement: Statement, request: WriteRequest, cancel: CancelToken
     ) -> Answer:
-        """Execute a statement; `request` is that of its writes.
+        """Execute a statement; `request` identifies its writes.
 
-        Raises the errors of the statement until the answer is returned, and TooManyResults.
+        Raises the errors of the statement that occur before the answer is complete, and TooManyResults.
         """
         result = self._start(session, statement, request)
         try:
@@ -228,16 +228,19 @@ class Executions:
     def stream(
         self, session: EmbeddedSession, statement: Statement, request: WriteRequest, cancel: CancelToken
     ) -> ResultStream:
-        """As `execute`. Raises the errors of the statement up to its first rows, and TooManyResults."""
+        """Execute a statement, and return a stream of its rows; see `execute`.
+
+        Raises the errors of the statement that occur before its first rows, and TooManyResults.
+        """
         self._check_room()
         return self._stream_of(self._start(session, statement, request), cancel)
 
     def fetch(self, session: EmbeddedSession, cursor: int, cancel: CancelToken) -> ResultStream:
-        """Return the rest of a result, which can be fetched once. Raises CursorGone."""
+        """Return the remainder of a result, which can be fetched once. Raises CursorGone."""
         return self._stream_of(self._cursors.take(cursor, session), cancel)
 
     def discard(self, session: EmbeddedSession, cursor: int) -> None:
-        """Close a cursor. One that was fetched is closed by its stream."""
+        """Close a cursor. A cursor that was fetched is closed by its stream."""
         with suppress(CursorGone):
             self._close_result(self._cursors.take(cursor, session))
 
@@ -247,7 +250,7 @@ class Executions:
             return list(reversed(self._slow))
 
     def close(self) -> None:
-        """Close the results that wait for clients."""
+        """Close all cursors."""
         self._cursors.close()
 
     def _start(self, session: EmbeddedSession, statement: Statement, request: WriteRequest) -> ResultCursor:
@@ -265,7 +268,7 @@ class Executions:
         return ResultCursor(outcome, session, statement.text, started, [], outcome.missing)
 
     def _first_messages(self, result: ResultCursor, size: int) -> tuple[list[Message], bool]:
-        """Return messages for an answer that has `size` bytes so far, and whether these are all."""
+        """Return messages for an answer that has `size` bytes already, and whether the result is complete with them."""
         outcome, messages = result.outcome, list[Message]()
         if not outcome.has_rows:
             return messages, True
@@ -290,7 +293,7 @@ class Executions:
         self._close_result(result)
 
     def _close_result(self, result: ResultCursor) -> None:
-        """Close a result of which nothing more will be sent; log its statement if it was slow."""
+        """Close a result that is sent or abandoned; log its statement if it was slow."""
         result.outcome.close()
         elapsed_ms = (self._clock.monotonic_ns() - result.started_ns) // 1_000_000
         if elapsed_ms >= SLOW_MS:
@@ -320,7 +323,7 @@ def _head(result: ResultCursor) -> ResultHead:
 
 
 def _end(result: ResultCursor) -> ResultEnd | None:
-    """Return the end record of a result whose rows are all read; None: it needs none."""
+    """Return the end record of a result whose rows are all read, or None if it needs none."""
     outcome, horizon = result.outcome, result.session.horizon
     missing = outcome.missing[len(result.missing) :]
     if not outcome.has_rows or (horizon is None and not missing):
@@ -333,7 +336,7 @@ def _cancelled() -> QueryKilled:
 
 
 def _shown_positions(statement: Statement) -> dict[int, int]:
-    """Return the positions that a client says it was shown."""
+    """Return the log positions that the client reports. Raises BadMessage if there are too many."""
     if len(statement.shown) > _GROUPS_MAX:
         raise BadMessage(f"a session was shown {len(statement.shown)} groups: more than {_GROUPS_MAX}")
     return dict(statement.shown)

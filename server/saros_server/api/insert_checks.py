@@ -1,4 +1,4 @@
-"""Checks of inserts that come as columns with names and types: measurements and days. Pure: any thread."""
+"""Validation of inserts in columnar form: measurement names and DATE values. Pure: any thread."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from saros_storage.base.dates import dates_of, days_of
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, split_path
 
-#: Lists of measurements whose canonical names are remembered.
+#: Lists of measurements whose canonical names are cached.
 _SHAPES_CACHED = 4_096
 _FIRST_DAY, _LAST_DAY = 1_01_01, 9999_12_31
 
 
 def check_days(name: str, column: Column) -> None:
-    """Raise UserMistake 2008 if a value of a DATE column is not a day."""
+    """Raise UserMistake 2008 if a value of a DATE column is not a valid date."""
     days = column.numbers if column.valid is None else column.numbers[column.valid]
     wrong = (days < _FIRST_DAY) | (days > _LAST_DAY) | (dates_of(days_of(days)) != days)
     if wrong.any():
@@ -24,7 +24,7 @@ def check_days(name: str, column: Column) -> None:
 
 @lru_cache(_SHAPES_CACHED)
 def measurements_of(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return measurements in canonical form. Raises UserMistake: 509 for an illegal one, 701 for equal ones."""
+    """Return measurements in canonical form. Raises UserMistake: 509 for an illegal name, 701 for a duplicate."""
     found = tuple(_measurement(name) for name in names)
     if len(set(found)) < len(found):
         raise UserMistake(f"the insert names a measurement twice: {', '.join(names)}", code=701)

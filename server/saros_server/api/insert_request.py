@@ -1,12 +1,12 @@
-"""The request of an insert: columns of a device, as values or as an Arrow IPC stream.
+"""Insert requests: columns of a device, as values or as an Arrow IPC stream.
 
     message --head--> device, ...
-            --stream, of a shape that was met before--> views of the message
-                      of another shape --Arrow, which checks it--> arrays of Arrow; its layout is kept
+            --stream, of a known layout--> views of the message
+                      of an unknown layout --Arrow, which validates it--> Arrow arrays; the layout is cached
 
-Arrow's objects for a batch cost several times as much as the write of a few rows. So where all columns are numbers of
-one type without nulls, what Arrow found is kept by the stream's metadata: they determine where each column lies,
-whatever its values. Any thread.
+Creating Arrow's objects for a batch costs several times as much as writing a few rows. So if all columns are numbers
+of one type without nulls, the layout that Arrow found is cached by the stream's metadata, which determines the offset
+of each column whatever its values. Any thread.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from saros_storage.base.block import Column
 from saros_storage.base.types import NUMERIC_TYPES, NUMPY_DTYPE, DataType
 from saros_wire import payload
 
-#: Metadata of streams whose layout is kept, in all.
+#: The most bytes of metadata in the cache of layouts.
 _CACHED_BYTES = 16 << 20
-#: The start of an Arrow IPC message: a mark, and the bytes of its metadata.
+#: The start of an Arrow IPC message: a continuation marker, and the size of its metadata.
 _MESSAGE = struct.Struct("<Ii")
 _MARK = 0xFFFF_FFFF
-#: Schema, and record batch.
+#: The messages of a stream: the schema and a record batch.
 _MESSAGES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class InsertRequest:
-    """Rows of one device; times and columns are anything that the driver's `insert` takes."""
+    """Rows of one device; times and columns are of any type that the driver's `insert` accepts."""
 
     device: str
-    #: None: as the device is.
+    #: None: keep the device's alignment.
     aligned: bool | None
-    #: The number among the client's writes, for one effect however often it is sent; 0: none.
+    #: The client's sequence number of the write, by which retries have one effect; 0: none.
     sequence: int
     times: object
     columns: Mapping[str, object]
-    #: Of INSERT_MANY: columns that do not fit their series are left out, and the others are written.
+    #: Only for INSERT_MANY: skip columns whose type does not match their series, and write the others.
     partial: bool = False
-    #: Of INSERT_MANY: tags of the series that it creates.
+    #: Only for INSERT_MANY: the tags of the series that it creates.
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -56,31 +56,31 @@ Columns = InsertRequest | bytes | memoryview
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The place of the columns in a stream: times, then numbers of one type at equal distances, all without nulls."""
+    """The offsets of the columns in a stream: times, then numbers of one type at a fixed stride, all without nulls."""
 
     names: tuple[str, ...]
     type: DataType
     rows: int
     stream_bytes: int
-    #: Offsets of the times and of the first column, and bytes from each column to the next.
+    #: Offsets of the times and of the first column, and the bytes from each column to the next.
     times_at: int
     columns_at: int
     stride: int
 
 
 class _LayoutCache:
-    """Layouts by the metadata of a stream; None: its columns have no such layout."""
+    """A cache of layouts by the metadata of a stream; None: the stream has no such layout."""
 
     def __init__(self) -> None:
         self._layouts: dict[bytes, _Layout | None] = {}
         self._bytes = 0
 
     def get(self, metadata: bytes) -> _Layout | None:
-        """Return the layout, if one is kept."""
+        """Return the cached layout, or None."""
         return self._layouts.get(metadata)
 
     def put(self, metadata: bytes, layout: _Layout | None) -> None:
-        """Keep a layout; forget all others if they have become too many."""
+        """Cache a layout; clear the cache first if it is full."""
         if self._bytes + len(metadata) > _CACHED_BYTES:
             self._layouts.clear()
             self._bytes = 0
@@ -92,7 +92,7 @@ _layouts = _LayoutCache()
 
 
 def read_insert(columns: Columns) -> InsertRequest:
-    """Return the request; offsets and lengths of a message are checked. Raises BadMessage."""
+    """Return the request, decoded from its message if need be. Raises BadMessage for invalid offsets or lengths."""
     return columns if isinstance(columns, InsertRequest) else _read(columns)
 
 
@@ -106,7 +106,7 @@ def _read(message: bytes | memoryview) -> InsertRequest:
 
 
 def read_columns(stream: memoryview) -> tuple[object, Mapping[str, object]]:
-    """Return the times and the columns of an Arrow IPC stream, which is checked. Raises BadMessage."""
+    """Return the times and the columns of an Arrow IPC stream. Raises BadMessage if it is invalid."""
     try:
         return _columns_of(stream)
     except (pa.ArrowException, OSError, ValueError, IndexError, StopIteration) as error:
@@ -114,7 +114,7 @@ def read_columns(stream: memoryview) -> tuple[object, Mapping[str, object]]:
 
 
 def _columns_of(stream: memoryview) -> tuple[object, Mapping[str, object]]:
-    """Return the times and the columns of a stream: as `Column` if its layout is known."""
+    """Return the times and the columns of a stream; the columns as `Column` if its layout is known."""
     metadata = bytes(stream[: _metadata_end(stream)])
     layout = _layouts.get(metadata)
     if layout is not None and layout.stream_bytes == len(stream):
@@ -151,7 +151,7 @@ def _views(stream: memoryview, layout: _Layout) -> tuple[object, dict[str, Colum
 
 
 def _layout_of(batch: pa.RecordBatch, stream: memoryview) -> _Layout | None:
-    """Return the layout of a stream that Arrow has read; None: it has none."""
+    """Return the layout of a stream that Arrow has read, or None if it has no such layout."""
     types = set(batch.schema.types[1:])
     type_ = data_type_of(types.pop()) if len(types) == 1 else None
     if type_ not in NUMERIC_TYPES or batch.schema.types[1] != pa.from_numpy_dtype(NUMPY_DTYPE[type_]):
@@ -161,7 +161,7 @@ def _layout_of(batch: pa.RecordBatch, stream: memoryview) -> _Layout | None:
         return None
     places = [values.address - pa.py_buffer(stream).address for _, values in buffers]
     ends = [place + values.size for place, (_, values) in zip(places, buffers, strict=True)]
-    if min(places) < 0 or max(ends) > len(stream):  # decompressed, or converted, elsewhere
+    if min(places) < 0 or max(ends) > len(stream):  # outside the stream: Arrow has decompressed or converted them
         return None
     distances = set(np.diff(places[1:]).tolist())
     stride = distances.pop() if distances else 0
@@ -172,7 +172,7 @@ def _layout_of(batch: pa.RecordBatch, stream: memoryview) -> _Layout | None:
 
 
 def _batch_of(stream: memoryview) -> pa.RecordBatch:
-    """Return the batch of a stream. Dictionaries come before it only if a column is encoded by one."""
+    """Return the batch of a stream. Dictionaries precede it only if a column is dictionary-encoded."""
     reader = pa.ipc.MessageReader.open_stream(stream)
     schema, message = _message(reader, "schema"), _message(reader, "record batch", "dictionary")
     if message.type == "dictionary":
@@ -181,7 +181,7 @@ def _batch_of(stream: memoryview) -> pa.RecordBatch:
 
 
 def _message(reader: pa.MessageReader, *types: str) -> pa.Message:
-    """Return the next message. Raises ValueError if it is of another type: Arrow would read it without a check."""
+    """Return the next message. Raises ValueError for any other type, which Arrow would read without a check."""
     message = reader.read_next_message()
     if message.type not in types:
         raise ValueError(f"a message of type {message.type} instead of {' or '.join(types)}")

@@ -1,16 +1,16 @@
 """The operations of the client API, each with its policy, and their requests and answers.
 
-    sessions     OPEN CLOSE PING
+    sessions     OPEN CLOSE PING RENEW
     statements   EXECUTE FETCH DISCARD STREAM CANCEL
     read points  HOLD RELEASE
     writes       INSERT INSERT_MANY INSERT_ROWS WRITE_LINES
-    files        UPLOAD FINISH_UPLOAD DISCARD_UPLOADS: for a LOAD
+    files        UPLOAD FINISH_UPLOAD DISCARD_UPLOADS: for LOAD
     imports      IMPORT_CHUNK IMPORT_FILE DISCARD_IMPORT: of CSV and Parquet files
     backups      CREATE_CHECKPOINT READ_CHECKPOINT RELEASE_CHECKPOINTS
     sync tool    SYNC_BEGIN SYNC_CHUNK SYNC_COMMIT
     monitoring   SLOW_STATEMENTS AUDIT_TAIL
 
-A protocol gives an operation to `ClientApi.call`. Requests and answers are plain values. Thread-safe.
+A protocol passes an operation to `ClientApi.call`. Requests and answers are plain values. Thread-safe.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from saros_wire.device_rows import DeviceRows, RowsWritten
 from saros_wire.line_writes import LinesWritten, LineWrite
 from saros_wire.read_point import ReadPoint
 
-#: Consistency of reads, if the client does not say.
+#: The default consistency of reads.
 _CONSISTENCY = "strong"
 
 # ---------------------------------------------------------------------------------------------- sessions
@@ -44,41 +44,41 @@ _CONSISTENCY = "strong"
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A client that wants a session."""
+    """A request to open a session."""
 
     user: str = ""
     password: str = ""
-    #: Empty: as the node is configured.
+    #: Empty: the node's configured time zone.
     time_zone: str = ""
     #: strong, mid or weak; empty: strong.
     consistency: str = ""
-    #: Reads leave out data of groups that are not available, and name it in `ResultHead.missing`.
+    #: Reads skip the data of unavailable groups, and list it in `ResultHead.missing`.
     partial_results: bool = False
-    #: Random, kept over reconnections: writes are told apart by it and their number; 0: none.
+    #: A random number that the client keeps when it reconnects. With a sequence number it identifies a write; 0: none.
     client_id: int = 0
-    #: Clients that know nothing of each other use the session: none may change its settings.
+    #: The session is shared by independent clients, so its settings cannot be changed.
     shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedSession:
-    """A session of a client."""
+    """A session that was opened for a client."""
 
-    #: A secret: whoever has it, at the same host, uses the session.
+    #: A secret, which allows any process on the same host to use the session.
     token: bytes
     #: ms, us or ns.
     time_unit: str
-    #: Version of the node.
+    #: The node's version.
     server: str
-    #: host:port of all nodes that clients may connect to, this one's first; empty without a cluster.
+    #: host:port of all nodes that clients may connect to, this node's first; empty without a cluster.
     addresses: Sequence[str]
-    #: Identifies the memory of write numbers; 0: the cluster's log.
+    #: Identifies the memory in which the node de-duplicates writes; 0: the cluster's log does.
     memory: int
 
 
 @dataclass(frozen=True, slots=True)
 class NodeHealth:
-    """The state of a node, as far as the peer may know it."""
+    """The state of a node, as far as the peer may see it."""
 
     server: str
     uptime_ms: int = 0
@@ -113,11 +113,11 @@ def _close(call: Call, _: None) -> None:
 
 
 def _renew(_: Call, __: None) -> None:
-    """Keep the session from ending as an idle one: for work on results of its own, which needs no other operation."""
+    """Keep the session from expiring while its client works on results that it has, and makes no other calls."""
 
 
 def _ping(call: Call, _: None) -> NodeHealth:
-    """Return the node's health. A peer elsewhere of a node with users learns only that the node is there."""
+    """Return the node's health. If the node has users, a remote peer gets the version only."""
     services = call.services
     if not services.gate.is_open and not call.peer.is_local:
         return NodeHealth(_VERSION)
@@ -131,12 +131,12 @@ def _ping(call: Call, _: None) -> NodeHealth:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A read point to hold: now, unless the node holds one of this name, which then is meant."""
+    """A read point to hold: the one of this name if the node holds it, otherwise a new one at the present moment."""
 
     name: str
     #: The node process that must hold it; 0: any.
     instance: int
-    #: It is released after no read for this long.
+    #: The read point is released if no read uses it for this long.
     lease_ms: int
 
 
@@ -159,7 +159,7 @@ def _stream(call: Call, statement: Statement) -> ResultStream:
 
 
 def _cancel(call: Call, query_id: str) -> None:
-    """End a query that the session's user may see. Raises QueryNotFound."""
+    """Kill a query that the session's user may see. Raises QueryNotFound."""
     quoted = query_id.replace("'", "''")
     call.session.execute(f"kill query '{quoted}'", (), None).close()
 
@@ -182,30 +182,30 @@ class InsertOutcome:
     """The outcome of an insert."""
 
     points: int
-    #: host:port of the node that led the write, if it is another: the next one may go there.
+    #: host:port of the node that led the write, if it is another node: the client may send the next write there.
     leader: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class UploadChunk:
-    """A chunk of a file that a LOAD is to read."""
+    """A chunk of a file that a LOAD statement will read."""
 
     job: str
     name: str
     offset: int
-    #: Of the data.
+    #: The checksum of the data.
     crc32: int
     data: bytes | memoryview
 
 
 @dataclass(frozen=True, slots=True)
 class UploadEnd:
-    """The end of a file, all of which was sent."""
+    """The end of an upload: the file was sent completely."""
 
     job: str
     name: str
     size: int
-    #: Of the file.
+    #: The checksum of the file.
     crc32: int
 
 
@@ -222,7 +222,7 @@ def _insert(call: Call, columns: Columns) -> InsertOutcome:
 
 
 def _insert_many(call: Call, inserts: Sequence[InsertRequest]) -> list[InsertOutcome | Exception]:
-    """Write rows of different devices, without numbers; return the outcome of each, or the error that refused it."""
+    """Write rows of different devices without sequence numbers; return the outcome or the error of each insert."""
     leader = call.services.node.leader_elsewhere
     outcomes = call.session.insert_batches(inserts, call.numbered(0))
     return [
@@ -233,7 +233,7 @@ def _insert_many(call: Call, inserts: Sequence[InsertRequest]) -> list[InsertOut
 
 @dataclass(frozen=True, slots=True)
 class InsertRows:
-    """Rows of several devices; times and columns are an Arrow IPC stream."""
+    """Rows of several devices; the times and the columns are an Arrow IPC stream."""
 
     devices: Sequence[str]
     counts: Sequence[int]
@@ -255,12 +255,12 @@ def _write_lines(call: Call, write: LineWrite) -> LinesWritten:
 
 
 def _upload(call: Call, chunk: UploadChunk) -> int:
-    """Return how many bytes of the file are there."""
+    """Store a chunk; return how many bytes of the file the node has."""
     return call.session.uploads().receive(chunk.job, chunk.name, chunk.offset, chunk.crc32, chunk.data)
 
 
 def _finish_upload(call: Call, end: UploadEnd) -> str:
-    """Return the path of the file, for LOAD."""
+    """Finish a file, and return its path for LOAD."""
     return call.session.uploads().finish(end.job, end.name, end.size, end.crc32)
 
 
@@ -270,14 +270,14 @@ def _discard_uploads(call: Call, job: str) -> None:
 
 # ---------------------------------------------------------------------------------------------- imports
 
-#: A larger file is one for `saros import`, which needs no copy of it.
+#: Larger files need `saros import`, which does not copy the file.
 IMPORT_BYTES_MAX = 4 << 30
 _IMPORTED = "file"
 
 
 @dataclass(frozen=True, slots=True)
 class ImportChunk:
-    """A chunk of a file that will be imported; `job`: a random name, which only its user can use."""
+    """A chunk of a file to import; `job`: a random name, which only the same user can use."""
 
     job: str
     offset: int
@@ -286,14 +286,14 @@ class ImportChunk:
 
 @dataclass(frozen=True, slots=True)
 class ImportFile:
-    """A file that was sent."""
+    """A file that was sent completely."""
 
     job: str
     size: int
 
 
 def _import_chunk(call: Call, chunk: ImportChunk) -> int:
-    """Return how many bytes of the file are there. Raises UploadRefused, DiskFull."""
+    """Store a chunk; return how many bytes of the file the node has. Raises UploadRefused, DiskFull."""
     if chunk.offset + len(chunk.data) > IMPORT_BYTES_MAX:
         raise UploadRefused(f"the file has more than {IMPORT_BYTES_MAX >> 30} GiB: load it with saros import")
     job, data = _import_job(call, chunk.job), chunk.data
@@ -313,7 +313,7 @@ def _discard_import(call: Call, job: str) -> None:
 
 
 def _import_job(call: Call, job: str) -> str:
-    """Return the name of a job among those of all users. Raises UploadRefused."""
+    """Return a job's name, which is unique among the jobs of all users. Raises UploadRefused."""
     owner = hashlib.blake2b(call.session.user.encode(), digest_size=8).hexdigest()
     return f"import-{owner}-{job}"
 
@@ -323,7 +323,7 @@ def _import_job(call: Call, job: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFile:
-    """A file of a checkpoint, from an offset on."""
+    """A file of a checkpoint, to be read from an offset on."""
 
     checkpoint: bytes
     number: int
@@ -331,7 +331,7 @@ class CheckpointFile:
 
 
 def _create_checkpoint(call: Call, since: int | None) -> bytes:
-    """Return the JSON of a checkpoint set."""
+    """Create a checkpoint set, and return it as JSON."""
     created = call.session.create_checkpoint(since)
     if call.cancel.cancelled:  # the client cannot release it
         call.session.release_checkpoints(created.ids)
@@ -351,7 +351,7 @@ def _release_checkpoints(call: Call, ids: Sequence[bytes]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SyncBegin:
-    """A round that a sender begins."""
+    """The start of a sender's round."""
 
     sender: str
     name: str
@@ -361,20 +361,20 @@ class SyncBegin:
 
 @dataclass(frozen=True, slots=True)
 class SyncChunk:
-    """Bytes of a content of a round, from an offset on."""
+    """Bytes of a round's content, from an offset on."""
 
     sender: str
     number: int
     sha256: str
     offset: int
-    #: Of the data.
+    #: The checksum of the data.
     crc32: int
     data: memoryview
 
 
 @dataclass(frozen=True, slots=True)
 class SyncCommit:
-    """A round whose contents are all there."""
+    """A round whose contents were sent completely."""
 
     sender: str
     number: int
@@ -386,7 +386,7 @@ def _sync_begin(call: Call, begin: SyncBegin) -> BeginReply:
 
 
 def _sync_chunk(call: Call, chunk: SyncChunk) -> int:
-    """Return how many bytes of the content are there, from its start."""
+    """Store a chunk; return how many bytes of the content the node has, from its start."""
     receiver, requester = call.session.receive()
     return receiver.chunk(requester, chunk.sender, chunk.number, chunk.sha256, chunk.offset, chunk.crc32, chunk.data)
 
@@ -396,14 +396,12 @@ def _sync_commit(call: Call, commit: SyncCommit) -> BeginReply:
     return receiver.commit(requester, commit.sender, commit.number)
 
 
-# ---------------------------------------------------------------------------------------------- the table
-
 # ---------------------------------------------------------------------------------------------- monitoring
 
 
 @dataclass(frozen=True, slots=True)
 class AuditQuery:
-    """Lines of the audit trail that are asked for; empty: of all users, all events."""
+    """A query of the audit trail; an empty `user` or `event` matches all."""
 
     user: str
     event: str
@@ -419,6 +417,8 @@ def _audit_tail(call: Call, query: AuditQuery) -> AuditTail:
     call.session.require_audit()
     return call.services.gate.audit.tail(query.lines_max, user=query.user, event=query.event)
 
+
+# ---------------------------------------------------------------------------------------------- the table
 
 OPEN = Operation("open", Policy.ANYONE, _open)
 PING = Operation("ping", Policy.ANYONE, _ping)

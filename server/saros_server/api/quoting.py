@@ -1,7 +1,7 @@
-"""Names and numbers from calls, as SQL.
+"""Names, strings and numbers from calls, as SQL text.
 
-Every text that a client sends as a path, a name or a property is parsed, and written again in canonical form: no text
-of a client is SQL unless it came as SQL. Pure: any thread.
+Every text that a client sends as a path, a name or a property is parsed and written again in canonical form, so that
+it cannot inject SQL. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ def path(text: str) -> str:
 
 
 def pattern(text: str) -> str:
-    """Return a path that may have wildcards. Raises UserMistake."""
+    """Return a path that may contain wildcards. Raises UserMistake."""
     return parse_pattern(text).text
 
 
 def below_root(text: str) -> str:
-    """Return a path without wildcards, and without `root`. Raises UserMistake."""
+    """Return a path without wildcards, relative to `root`. Raises UserMistake."""
     return _below(path(text), text)
 
 
 def series_below_root(text: str) -> str:
-    """Return the path of series, which may have wildcards, without `root`. Raises UserMistake."""
+    """Return a path of series, which may contain wildcards, relative to `root`. Raises UserMistake."""
     return _below(pattern(text), text)
 
 
 def quoted_name(text: str) -> str:
-    """Return a name, which a client may have quoted, as a node of a path. Raises UserMistake."""
+    """Return a name, which the client may have quoted, as a node of a path. Raises UserMistake."""
     name = unquote_node(text) if text.startswith("`") and text.endswith("`") and len(text) > 1 else text
     if not name:
         raise UserMistake("a name is empty", code=509)
@@ -46,7 +46,7 @@ def string(text: str) -> str:
 
 
 def properties(pairs: Mapping[str, str]) -> str:
-    """Return pairs of strings, as `TAGS` and `ATTRIBUTES` have them."""
+    """Return pairs of strings in the syntax of `TAGS` and `ATTRIBUTES`."""
     return ", ".join(f"{string(key)}={string(value)}" for key, value in pairs.items())
 
 
@@ -56,7 +56,7 @@ def whole_number(value: int) -> str:
 
 
 def listed(parts: Iterable[str]) -> str:
-    """Return a list of SQL. Raises UserMistake if it is empty."""
+    """Return parts of SQL as a comma-separated list. Raises UserMistake if there are none."""
     text = ", ".join(parts)
     if not text:
         raise UserMistake("the call names nothing that it could be about", code=301)

@@ -1,9 +1,9 @@
-"""Results whose remaining batches wait for their client, each under a number that its session was given.
+"""Cursors: results whose remaining batches wait to be fetched, each under a number that was given to its session.
 
-    put --> number --client: take--> the rest is sent
-              └ discarded, not fetched within `LEASE_SECONDS`, or too many: closed, which ends the query
+    put --> number --client: take--> the remainder is sent
+              └ discarded, not fetched within `LEASE_SECONDS`, or evicted: closed, which ends the query
 
-A thread closes overdue results; it runs from the first one until it finds none. Thread-safe.
+A thread closes overdue cursors; it starts with the first cursor and ends when none is left. Thread-safe.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from saros_server.api.arrow import Message
 from saros_server.api.session import EmbeddedOutcome, EmbeddedSession
 from saros_storage.base.clock import Clock
 
-#: Clients come at once: it is the same call to them.
+#: Short, because a client fetches at once: the first answer and the fetch are one call in its API.
 LEASE_SECONDS = 5.0
-#: As many as calls may run; who has waited longest gives way.
+#: Equal to the limit on concurrent calls. A further cursor evicts the oldest one.
 RESTS_MAX = 256
 
 
 class CursorGone(Exception):
-    """No such rest waits for the session."""
+    """The session has no cursor of this number."""
 
     code = 2030
 
@@ -34,35 +34,35 @@ class CursorGone(Exception):
 
 
 class ResultCursor(NamedTuple):
-    """A statement's result on its way to its client."""
+    """A statement's result that has not been sent completely."""
 
     outcome: EmbeddedOutcome
     session: EmbeddedSession
     statement: str
     started_ns: int
-    #: Messages of rows that were taken already and not sent.
+    #: Messages that were taken from the result but not sent yet.
     left: list[Message]
-    #: The data that the head of the result says is left out; the end lists the rest.
+    #: The missing data that the head of the result lists; the end lists the rest.
     missing: Sequence[str] = ()
 
 
 class ResultCursors:
-    """See the module."""
+    """The cursors of a node, bounded in number and in time."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._changed = threading.Condition()
-        #: Until when each is kept, and it; who is overdue first is the first.
+        #: The expiry of each cursor (monotonic, ns) and the cursor, by number; the earliest expiry first.
         self._waiting: OrderedDict[int, tuple[int, ResultCursor]] = OrderedDict()
         self._numbers = count(1)
         self._thread: threading.Thread | None = None
 
     def __len__(self) -> int:
-        """How many wait."""
+        """Return the number of cursors."""
         return len(self._waiting)
 
     def put(self, rest: ResultCursor) -> int:
-        """Keep a rest; its number, which no other has."""
+        """Keep a cursor, and return its unique number. Evicts the oldest cursor if there are too many."""
         until = self._clock.monotonic_ns() + round(LEASE_SECONDS * 1e9)
         pushed_out = None
         with self._changed:
@@ -78,7 +78,7 @@ class ResultCursors:
         return number
 
     def take(self, number: int, session: EmbeddedSession) -> ResultCursor:
-        """The rest that waits for a session under a number; it is the caller's now. Raises CursorGone."""
+        """Remove and return a cursor of a session; the caller must close it. Raises CursorGone."""
         with self._changed:
             found = self._waiting.get(number)
             if found is None or found[1].session is not session:
@@ -87,7 +87,7 @@ class ResultCursors:
         return found[1]
 
     def close_overdue(self) -> None:
-        """Close those that nobody came for."""
+        """Close the cursors that were not fetched in time."""
         now = self._clock.monotonic_ns()
         overdue = []
         with self._changed:
@@ -98,7 +98,7 @@ class ResultCursors:
             rest.outcome.close()
 
     def close(self) -> None:
-        """Close all."""
+        """Close all cursors."""
         with self._changed:
             gone = [rest for _, rest in self._waiting.values()]
             self._waiting.clear()

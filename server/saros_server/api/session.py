@@ -1,9 +1,9 @@
-"""Embedded sessions: the same node, no socket; calls run on the caller's thread.
+"""Embedded sessions: sessions on a node of this process, without a socket; calls run on the caller's thread.
 
-One process opens a folder once: sessions of one folder share its node, which closes with the last of them. That is the
-only state of this module, and the reason why `_nodes` exists.
+A process opens a folder once: the sessions of a folder share its node, which closes with the last of them. `_nodes`,
+the only state of this module, holds these nodes.
 
-An `EmbeddedSession` may be used by several threads; an outcome belongs to one (its `close` to any).
+Several threads may use an `EmbeddedSession`. An outcome belongs to one thread, except that any thread may close it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from saros_sync.clustered.receiver import ClusterReceiver
     from saros_sync.receiver.receiver import Receiver
 
-#: Sets of column names that are remembered in their canonical form.
+#: Sets of column names whose canonical forms are cached.
 _SHAPES_CACHED = 4_096
 _NO_FOLDER = 2051
 
@@ -72,16 +72,16 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class _Shared:
-    """A node and how many sessions it has; guarded by the lock of `_nodes`."""
+    """A node and the number of its sessions; guarded by the lock of `_nodes`."""
 
     node: Node
     sessions: int = 0
     options: Mapping[str, object] = field(default_factory=dict)
 
 
-#: To a process that was forked the folders are its parent's, and in use.
+#: By real path. Empty in a forked process, for which the folders are in use by its parent.
 _nodes: ForkLocal[str, _Shared] = ForkLocal()
-#: Tells apart the nodes of a folder that is opened read-only: each shows another moment.
+#: Distinguishes the nodes of a folder that is opened read-only several times: each shows a different moment.
 _snapshots = count()
 
 
@@ -98,16 +98,16 @@ def open_session(
     read_only: bool = False,
     on_close: Callable[[], None] = lambda: None,
 ) -> EmbeddedSession:
-    """A session on the database in `folder`; opens it if this process has not yet.
+    """Return a new session on the database in `folder`, which is opened if this process has not opened it yet.
 
-    `partial`: its reads leave out data of groups that are not available.
-    `files`: whether LOAD may read whatever this process may; else only what lies in the folders of `load_folders`.
-    `host`: where its client is; None: in this process.
-    `is_shared`: clients that know nothing of each other use it: none may change its settings.
-    `read_only`: on the database as it is now, which other processes may have open; later writes do not show.
-    `on_close`: called once, when the session has been closed.
+    `partial`: reads skip the data of unavailable groups.
+    `files`: LOAD may read any file that this process may read; otherwise only files in the folders of `load_folders`.
+    `host`: the client's host; None: the client is in this process.
+    `is_shared`: independent clients share the session, so its settings cannot be changed.
+    `read_only`: the session sees the database as it is now, even if another process has it open, and no later writes.
+    `on_close`: called once, after the session is closed.
     Raises ConfigurationError (bad option, or options that differ from those of the open node), StorageError (in use,
-    something else's folder, corrupt), SemanticError (no such time zone).
+    not a data folder, corrupt), SemanticError (unknown time zone).
     """
     if consistency not in CONSISTENCIES:
         raise UserMistake(f"consistency {consistency!r} is none of {', '.join(CONSISTENCIES)}", code=2003)
@@ -123,7 +123,7 @@ def open_session(
             node = _opened(folder, loaded.values, read_only=read_only)
             shared = _nodes[key] = _Shared(node, options=dict(options))
         elif options and dict(options) != shared.options:
-            load(folder=folder, file=configuration_file(folder), overrides=options)  # a wrong one is named
+            load(folder=folder, file=configuration_file(folder), overrides=options)  # raises for a wrong option
             raise ConfigurationError(f"{folder} is open in this process with other options: close it first")
         shared.sessions += 1
     configuration = shared.node.configuration
@@ -154,7 +154,10 @@ def _opened(folder: str, configuration: Configuration, *, read_only: bool) -> No
 
 
 def _leave(key: str) -> None:
-    """One session less; the last one closes the node (under the lock: a new `open_session` must wait for it)."""
+    """Count one session less, and close the node with its last one.
+
+    The node closes under the lock, so that a concurrent `open_session` waits for it.
+    """
     with _nodes.lock:
         shared = _nodes[key]
         shared.sessions -= 1
@@ -164,7 +167,7 @@ def _leave(key: str) -> None:
 
 
 class EmbeddedSession:
-    """Implements the driver's `Session`."""
+    """An implementation of the driver's `Session` on a node of this process."""
 
     def __init__(self, key: str, node: Node, context: SessionContext, on_close: Callable[[], None]) -> None:
         self._key = key
@@ -172,24 +175,24 @@ class EmbeddedSession:
         self._node = node
         self._unit = TIME_UNITS[node.configuration.time_unit]
         self._context = context
-        #: Whose requests are told apart by their numbers; 0: nobody's.
+        #: The client whose requests are de-duplicated by their sequence numbers; 0: none.
         self.client_id = 0
         self._lock = threading.Lock()
         self._closed = False
 
     @property
     def time_unit(self) -> TimeUnit:
-        """The database's unit of time."""
+        """The database's time unit."""
         return self._unit
 
     @property
     def node(self) -> Node:
-        """The node that the session is one of."""
+        """The node that the session belongs to."""
         return self._node
 
     @property
     def horizon(self) -> ReadHorizon | None:
-        """What the session was shown; None: it reads strongly, so it need not be known."""
+        """The log positions that the session was shown; None for strong reads, which do not need them."""
         return None if self._context.consistency == "strong" else self._context.horizon
 
     def set_access(self, access: Access, trail: Trail | None) -> None:
@@ -197,7 +200,7 @@ class EmbeddedSession:
         self._context.access, self._context.trail = access, trail
 
     def numbered(self, sequence: int, deadline_ns: int | None = None) -> WriteRequest:
-        """The request of the session's client with that number; unless both have one, it is not numbered."""
+        """Return a write request of the session's client; it is numbered only if both have a non-zero number."""
         client = self.client_id if sequence else 0
         return WriteRequest(client, sequence if client else 0, deadline_ns)
 
@@ -211,7 +214,7 @@ class EmbeddedSession:
         request: WriteRequest = UNNUMBERED,
         read_only: bool = False,
     ) -> EmbeddedOutcome:
-        """See the driver's `Session.execute`. A `request` that was carried out is not carried out again.
+        """See the driver's `Session.execute`. A `request` that was executed before is not executed again.
 
         `read_only`: raise StatementNotAllowed for a statement that does not only read.
         """
@@ -253,7 +256,7 @@ class EmbeddedSession:
         aligned: bool | None,
         request: WriteRequest = UNNUMBERED,
     ) -> int:
-        """See the driver's `Session.insert`. A `request` that was carried out is not carried out again."""
+        """See the driver's `Session.insert`. A `request` that was executed before is not executed again."""
         self._check_open()
         context = self._context
         at, ours = self._as_columns(times, columns)
@@ -266,20 +269,20 @@ class EmbeddedSession:
             return self._node.requests.run_once(request.key, write)
 
     def insert_batches(self, inserts: Sequence[InsertRequest], request: WriteRequest) -> list[int | Exception]:
-        """Write rows of different devices, without numbers; return the points, or the error, of each."""
+        """Write rows of different devices without sequence numbers; return the points or the error of each."""
         self._check_open()
         batches = outcomes_of(inserts, self._as_batch)
         with UninterruptibleSection():
             return self._node.engine.insert_batches(batches, session=self._context, request=request)
 
     def insert_rows(self, rows: DeviceRows, *, request: WriteRequest = UNNUMBERED) -> RowsWritten:
-        """See the driver's `Session.insert_rows`. A `request` that was carried out is not carried out again."""
+        """See the driver's `Session.insert_rows`. A `request` that was executed before is not executed again."""
         self._check_open()
         batches = self._batches_of(rows)
         outcomes: list[int | Exception] = []
 
         def write() -> int:
-            """Return the points; a negative number, which is not kept, if something was refused."""
+            """Return the number of points; a negative number, which is not remembered, if a batch was refused."""
             outcomes.extend(self._node.engine.insert_batches(batches, session=self._context, request=request))
             return sum([found if isinstance(found, int) else -sys.maxsize for found in outcomes])
 
@@ -289,7 +292,7 @@ class EmbeddedSession:
         return RowsWritten(sum([n for n in outcomes if isinstance(n, int)]) if refused else points, refused)
 
     def _batches_of(self, rows: DeviceRows) -> list[ColumnBatch]:
-        """Return rows as the engine takes them: views. Raises UserMistake."""
+        """Return the rows as batches for the engine, which are views. Raises UserMistake."""
         times, columns = self._as_columns(rows.times, rows.columns)
         if min(rows.counts, default=1) < 1 or sum(rows.counts) != len(times):
             counted = f"{sum(rows.counts)} rows of {len(rows.counts)} devices"
@@ -306,7 +309,7 @@ class EmbeddedSession:
         return batches
 
     def _as_batch(self, insert: InsertRequest) -> ColumnBatch:
-        """Return an insert as the engine takes it. Raises UserMistake, UnreadableValues, TooManyBytes."""
+        """Return an insert as a batch for the engine. Raises UserMistake, UnreadableValues, TooManyBytes."""
         times, columns = self._as_columns(insert.times, insert.columns)
         return ColumnBatch(insert.device, times, columns, insert.aligned, insert.partial, insert.tags)
 
@@ -320,19 +323,19 @@ class EmbeddedSession:
         return write_lines(write, session, default_template=template, refusal_of=refusal_of)
 
     def _as_columns(self, times: object, columns: Mapping[str, object]) -> tuple[Int64Array, dict[str, Column]]:
-        """Times and columns as the engine takes them. Raises UserMistake."""
+        """Return the times and the columns as the engine takes them. Raises UserMistake."""
         unit, zone = self._unit, self._context.zone
         names = _node_names(tuple(columns))
         ours = {name: to_column(name, values, unit, zone) for name, values in zip(names, columns.values(), strict=True)}
         return to_times(times, unit, zone), ours
 
     def uploads(self) -> Uploads:
-        """Where files go that LOAD shall read. Raises NoPermission."""
+        """Return the uploads of files for LOAD. Raises NoPermission."""
         self._require(authorize_load, "LOAD")
         return self._node.uploads
 
     def imports(self) -> Uploads:
-        """Where files go that are imported by rows. Raises NoPermission."""
+        """Return the uploads of files whose rows will be imported. Raises NoPermission."""
         self._require(authorize_any_write, "IMPORT")
         return self._node.uploads
 
@@ -346,16 +349,16 @@ class EmbeddedSession:
 
     @property
     def user(self) -> str:
-        """The session's user; empty: nobody in particular."""
+        """The session's user; empty: anonymous."""
         return self._context.access.user
 
     def create_checkpoint(self, since: int | None) -> CheckpointSet:
-        """Capture all that the node has, for a backup. Raises NoPermission."""
+        """Capture all data of the node for a backup. Raises NoPermission."""
         self._require(authorize_backup, "BACKUP", "backup")
         return self._node.store.create_checkpoint(since)
 
     def read_captured(self, id_: bytes, number: int, offset: int) -> Iterator[bytes]:
-        """A file of a capture from an offset on, in pieces. Raises NoPermission, NoSuchCheckpoint."""
+        """Yield a file of a checkpoint from an offset on, in pieces. Raises NoPermission, NoSuchCheckpoint."""
         self._require(authorize_backup, "BACKUP")
         return self._node.store.shelf.pieces(id_, number, offset)
 
@@ -366,9 +369,9 @@ class EmbeddedSession:
             self._node.store.shelf.release(id_)
 
     def receive(self, event: str | None = None) -> tuple[Receiver | ClusterReceiver, Requester]:
-        """Where rounds of the sync tool go, and who sends them. Raises NoPermission, SystemReadOnly.
+        """Return the receiver of the sync tool's rounds, and the sending user.
 
-        An event is remembered in the audit trail.
+        `event` is recorded in the audit trail. Raises NoPermission, SystemReadOnly.
         """
         self._check_open()
         self._node.engine.mode.require_running()
@@ -377,7 +380,7 @@ class EmbeddedSession:
         return self._node.receiver, Requester(access.user, partial(may_send, access), access.unrestricted)
 
     def _require(self, authorize: Callable[[Access], None], what: str, event: str | None = None) -> None:
-        """Raise NoPermission. The audit trail remembers what was denied, and an event."""
+        """Raise NoPermission unless the session passes `authorize`. A denial, and `event`, go into the audit trail."""
         self._check_open()
         trail = self._context.trail
         try:
@@ -390,7 +393,7 @@ class EmbeddedSession:
             trail.record(event, what, 0)
 
     def schema_of(self, result: Result) -> ResultSchema:
-        """Return the schema of a result in this session's zone."""
+        """Return the schema of a result in this session's time zone."""
         return result_schema(result.fields, timed=result.timed, unit=self._unit, zone=self._context.zone)
 
     def close(self) -> None:
@@ -412,7 +415,7 @@ class EmbeddedSession:
 
 @dataclass(frozen=True, slots=True)
 class SessionLines:
-    """Implements `LineSession` for one write."""
+    """An implementation of `LineSession` for one write."""
 
     node: Node
     context: SessionContext
@@ -444,18 +447,18 @@ def _node_names(names: tuple[str, ...]) -> list[str]:
 
 
 def _node_name(name: str) -> str:
-    """A client's column name as a canonical node: quoted if need be; a back-quoted one means what it says."""
+    """Return a client's column name as a canonical node, quoted if need be; a back-quoted name is unquoted first."""
     if not name:
         raise UserMistake("a measurement name is empty", code=509)
     return quote_node(unquote_node(name) if name.startswith("`") else name)
 
 
 class EmbeddedOutcome:
-    """Implements the driver's `Outcome` over an engine's result."""
+    """An implementation of the driver's `Outcome` on an engine's result."""
 
     def __init__(self, result: Result, session: EmbeddedSession) -> None:
         self._result = result
-        #: Made when it is asked for.
+        #: Built on first use.
         self._schema: ResultSchema | None = None
         self._session = session
 
@@ -471,7 +474,7 @@ class EmbeddedOutcome:
 
     @property
     def has_rows(self) -> bool:
-        """Whether the statement gives rows."""
+        """Whether the statement returns rows."""
         return self._result.has_rows
 
     @property
@@ -507,7 +510,7 @@ class EmbeddedOutcome:
         return self._result.missing
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the next batch, or the end, for so long; whether `next_batch` need not wait any more."""
+        """Wait at most `seconds` for the next batch or the end; return whether `next_batch` would not block."""
         return self._result.wait(seconds)
 
     def next_batch(self) -> pa.RecordBatch | None:
@@ -515,7 +518,7 @@ class EmbeddedOutcome:
         return self._next(to_arrow)
 
     def next_messages(self) -> list[Message] | None:
-        """Return the next batch as Arrow IPC messages, mostly one; None at the end."""
+        """Return the next batch as Arrow IPC messages, usually one; None at the end."""
         return self._next(encode)
 
     def _next(self, convert: Callable[[Block, pa.Schema], _T]) -> _T | None:
