@@ -1,15 +1,15 @@
-"""The audit trail: who logged in, who was denied what, who changed schema or users, who deleted.
+"""The audit trail: logins, denials, changes of schema and users, and deletions, each with its user.
 
     audit/00000001.jsonl   {"n": 1, "time": ..., "event": "login", "user": "ann", ..., "previous": ..., "hash": ...}
-          00000002.jsonl   a new file after so many bytes; old ones are nobody's but the operator's to remove
+          00000002.jsonl   a new file after `FILE_BYTES_MAX`; only the operator removes old files
 
-A line's hash is that of its bytes up to the hash, the hash of the line before among them: a line that is changed, left
-out or moved breaks the chain, and `verify` finds it. (Who may write the files may forge the whole chain, or cut off its
-end: keep its head elsewhere.)
-Passwords never come here; statements come without them. What many may cause at will, failed logins and denials, is
-synced at most once a second, all else at once.
+A line's hash covers its bytes up to the hash, including the hash of the previous line: a line that is changed, removed
+or moved breaks the chain, and `verify` finds it. (A user with write access to the files can forge the whole chain, or
+cut off its end: keep a copy of its head elsewhere.)
+Passwords are never recorded, and are removed from statements. Failed logins and denials, which clients can cause at
+will, are synced at most once a second; all other events at once.
 
-If the disk refuses a line, the log says so and the database goes on. Thread-safe.
+If a line cannot be written, the log reports it and the database continues. Thread-safe.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ logger = logging.getLogger(__name__)
 
 AUDIT_FOLDER = "audit"
 FILE_BYTES_MAX = 16 << 20
-#: A statement is cut here.
+#: Longer statements are truncated.
 _STATEMENT_CHARACTERS = 2_000
 _SYNC_NS = 1_000_000_000
-#: `AuditLog.tail` looks at no more of the trail: a line is parsed in some microseconds.
+#: The most bytes that `AuditLog.tail` reads: a line is parsed in a few microseconds.
 TAIL_BYTES_MAX = 16 << 20
 _FIRST = "0" * 64
 _NAME = re.compile(r"\d{8}\.jsonl")
@@ -45,7 +45,7 @@ _END_BYTES = len(b', "hash": ""}') + 64
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where a chain ends: the number and the hash of its last line."""
+    """The head of a chain: the number and the hash of its last line."""
 
     number: int = 0
     hash: str = _FIRST
@@ -53,7 +53,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class AuditLine:
-    """A line of the trail, for people to read."""
+    """A line of the trail, for display."""
 
     number: int
     #: ISO 8601, in UTC.
@@ -62,7 +62,7 @@ class AuditLine:
     user: str
     host: str
     statement: str
-    #: 0: it was carried out.
+    #: The status code; 0: success.
     code: int
 
 
@@ -71,15 +71,15 @@ class AuditTail:
     """The newest lines of a trail."""
 
     lines: list[AuditLine]
-    #: There are no older ones.
+    #: Whether there are no older lines.
     is_complete: bool
 
 
 class AuditLog:
-    """See the module."""
+    """The writer of a data folder's audit trail, and the reader of its newest lines."""
 
     def __init__(self, folder: str, disk: Disk, clock: Clock, *, file_bytes_max: int = FILE_BYTES_MAX) -> None:
-        """Go on with the trail of a data folder. Raises CorruptFile, OSError."""
+        """Continue the trail of a data folder. Raises CorruptFile, OSError."""
         self._folder = os.path.join(folder, AUDIT_FOLDER)
         self._disk = disk
         self._clock = clock
@@ -91,7 +91,7 @@ class AuditLog:
         self._head = self._recover()
 
     def record(self, event: str, user: str, host: str, statement: str, code: int) -> None:
-        """One line; code 0: it was done."""
+        """Append a line; code 0: success. A failure of the disk is logged, not raised."""
         with self._lock:
             try:
                 self._write(event, user, host, statement[:_STATEMENT_CHARACTERS], code)
@@ -100,7 +100,7 @@ class AuditLog:
                 self._file = None
 
     def tail(self, lines_max: int, *, user: str = "", event: str = "") -> AuditTail:
-        """Return the newest lines, newest first; `user`, `event`: only theirs, empty for all. Raises OSError."""
+        """Return the newest lines, newest first, of one user or event; empty: of all. Raises OSError."""
         found: list[AuditLine] = []
         bytes_left = TAIL_BYTES_MAX
         for name in reversed(audit_files(self._disk, self._folder)):
@@ -139,7 +139,7 @@ class AuditLog:
             self._synced_ns = now
 
     def _recover(self) -> Head:
-        """Find the end of the chain; half a line, of a crash, is cut off."""
+        """Find the head of the chain, after truncating an incomplete line that a crash has left."""
         names = audit_files(self._disk, self._folder)
         if not names:
             self._begin(Head())
@@ -159,11 +159,13 @@ class AuditLog:
             line = data[data.rfind(b"\n", 0, len(data) - 1) + 1 :].rstrip(b"\n")
             head = _checked(line, path_of_line)
         self._file = self._disk.append(path)
-        self._disk.sync_folder(self._folder)  # whoever made it may have been killed before
+        self._disk.sync_folder(
+            self._folder
+        )  # the process that created the file may have been killed before it synced the folder
         return head
 
     def _begin(self, head: Head) -> None:
-        """A new file, named by its first line."""
+        """Start a new file, named by the number of its first line."""
         if self._file is not None:
             self._file.sync()
             self._file.close()
@@ -171,7 +173,7 @@ class AuditLog:
         self._disk.sync_folder(self._folder)
 
     def close(self) -> None:
-        """Sync what is written."""
+        """Sync and close the trail."""
         with self._lock:
             if self._file is not None:
                 self._file.sync()
@@ -181,7 +183,7 @@ class AuditLog:
 
 @dataclass(frozen=True, slots=True)
 class SessionTrail:
-    """What the engine tells of one session. Implements the engine's `Trail`."""
+    """An implementation of the engine's `Trail` for one session."""
 
     log: AuditLog
     user: str
@@ -197,14 +199,14 @@ class SessionTrail:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """An unbroken chain: from which line, to which."""
+    """The extent of an unbroken chain: its first line and its head."""
 
     first: int
     head: Head
 
 
 def verify(folder: str, disk: Disk) -> Verified:
-    """Check the trail of a data folder. Raises CorruptFile, naming the first line that does not fit."""
+    """Check the trail of a data folder. Raises CorruptFile, which names the first line that breaks the chain."""
     first, head = 0, Head()
     for path, line in _lines(os.path.join(folder, AUDIT_FOLDER), disk):
         found = _checked(line, path)
@@ -231,7 +233,7 @@ def _entry(line: bytes) -> AuditLine | None:
 
 
 def audit_files(disk: Disk, folder: str) -> list[str]:
-    """Names of the trail's files, oldest first."""
+    """Return the names of the trail's files, oldest first."""
     return [name for name in disk.list(folder) if _NAME.fullmatch(name)]
 
 
@@ -246,7 +248,7 @@ def _lines(folder: str, disk: Disk) -> Iterator[tuple[str, bytes]]:
 
 
 def _checked(line: bytes, path: str) -> Head:
-    """A line that is as it was written."""
+    """Check the hash of a line, and return the head after it. Raises CorruptFile."""
     match = _END.fullmatch(line[-_END_BYTES:])
     if match is None or hashlib.sha256(line[:-_END_BYTES]).hexdigest().encode() != match.group(1):
         raise _corrupt(path, f"this line was changed: {line[:60].decode(errors='replace')}")

@@ -1,15 +1,15 @@
-"""Logins: user, password and address to a user of the directory, or one error whatever was wrong.
+"""Logins: checks a user name and a password, or a token, against the user directory.
 
-    password --Lockout--> pool of two --scrypt--> right?  --> Login      a hash of less work is replaced
+    password --Lockout--> pool of two --scrypt--> right?  --> Login      a hash of another cost is replaced
     token    --SHA-256--> known, valid?  --> Login                       a wrong one --> Lockout of wrong tokens
 
-An unknown user costs the same work as a known one, so the time of an answer tells nothing. The pool bounds the share of
-the machine that logins may take, and the number that may wait for it.
+A wrong name and a wrong password raise the same error, and an unknown user costs the same work as a known one, so
+neither the answer nor its time tells which users exist. The pool bounds the processor time that logins may take, and a
+semaphore the number that may wait for it.
 
-A token is given in place of the password, with its user's name or with none. It is looked up by its hash, which a
-client cannot choose, so the time of the look-up tells nothing about the secrets that are kept. 256 random bits cannot
-be guessed, so right tokens are not locked out: a program with an old token must not shut out others at its address.
-Thread-safe.
+A token is sent in place of the password, with its user's name or with none. It is looked up by its hash, which a client
+cannot choose, so the time of the look-up tells nothing about the stored secrets. 256 random bits cannot be guessed, so
+valid tokens are never locked out: a program with an old token must not lock out others at its address. Thread-safe.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from saros_storage.base.errors import StorageError
 
 logger = logging.getLogger(__name__)
 
-#: Hashes at a time: each takes a processor and 32 MiB.
+#: Concurrent hashes: each takes a processor and 32 MiB.
 _THREADS = 2
-#: Logins that may wait for them.
+#: The most password logins in progress, including those that wait for a thread.
 _WAITING_MAX = 16
-#: No user's name is longer; what a client sends may be.
+#: A name that a client sends is cut to this length, which no user's name exceeds.
 _NAME_CHARACTERS = 65
 _NANOSECONDS_PER_MS = 1_000_000
 _MISTYPED = "the token is mistyped: its checksum does not fit"
@@ -45,7 +45,7 @@ _UNKNOWN = "no user has this token, or another user has it; it may have been dro
 
 
 class LoginFailed(Exception):
-    """Nobody was let in; `wait_s`: no earlier attempt will be looked at."""
+    """The login failed; `wait_s`: attempts within this time are rejected without a check."""
 
     code = 801
 
@@ -55,7 +55,7 @@ class LoginFailed(Exception):
 
 
 class TooManyLogins(Exception):
-    """Too many log in at this moment."""
+    """Too many logins are in progress."""
 
     code = 2034
 
@@ -65,22 +65,22 @@ class TooManyLogins(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A user who has logged in, and the token that was used, if any."""
+    """A successful login: the user, and the token if one was used."""
 
     user: User
     token: Token | None = None
 
 
 class LoginListener(Protocol):
-    """Is told of every login."""
+    """A listener that is notified of every login."""
 
     def record(self, event: str, user: str, host: str, statement: str, code: int) -> None:
-        """One login; code 0: it succeeded."""
+        """Record a login; code 0: success."""
         ...
 
 
 class Authentication:
-    """See the module."""
+    """The checks of logins against a user directory, with a bounded pool of threads for password hashes."""
 
     def __init__(self, directory: Directory, clock: Clock, cost: Cost, witness: LoginListener) -> None:
         self._directory = directory
@@ -97,7 +97,7 @@ class Authentication:
     def login(self, name: str, password: str, host: str) -> Login:
         """Log in with a password, or with a token in its place. Raises LoginFailed, TooManyLogins."""
         name = name[:_NAME_CHARACTERS]
-        if tokens.has_form(name):  # in the wrong place: the audit trail must not have it
+        if tokens.has_form(name):  # a secret in the wrong field: keep it out of the audit trail
             name = f"token {tokens.fingerprint(name)}"
         code, how = LoginFailed.code, ""
         try:
@@ -169,7 +169,7 @@ class Authentication:
         return right and user is not None
 
     def _rehash(self, user: User, password: str) -> None:
-        """Keep the password with today's work; the old hash is good as well, so a failure waits for the next login."""
+        """Replace the hash by one of the configured cost. The old hash stays valid, so a failure is only logged."""
         try:
             phc = self._pool.submit(hash_password, password, self._cost).result()
             self._directory.change(Rehash(user.name, user.hash, phc))
@@ -177,6 +177,6 @@ class Authentication:
             logger.warning("a password could not be hashed anew", extra={"user": user.name, "error": str(error)})
 
     def close(self) -> None:
-        """Let no login wait any more."""
+        """Cancel the logins that wait for a thread."""
         self._pool.shutdown(cancel_futures=True)
         self._uses.close()

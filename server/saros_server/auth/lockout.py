@@ -1,14 +1,14 @@
-"""How often a password may be tried: longer pauses after each failure, then a lock for a while.
+"""The limit on password attempts: a longer pause after each failure, then a temporary lock.
 
     failures     1     2     3    ...    7     8     9       10
-    pause      0.1   0.2   0.4   ...   6.4    10    10 s    15 min, and then from the beginning
+    pause      0.1   0.2   0.4   ...   6.4    10    10 s    15 min, then from the beginning
 
-Counted for a key, which is a user and where the attempt came from: so nobody is locked out by others, elsewhere. An
-attempt is begun before the password is looked at, and those under way count as failures as far as the lock goes: many
-at once are no way around it. A success forgets the failures.
+Failures are counted by key, which is a user and the host of the attempt, so an attacker on another host cannot lock
+out a user. An attempt begins before the password is checked, and attempts in progress count as failures towards the
+lock, so parallel attempts do not evade it. A success resets the failures.
 
-Pure: `now` comes in nanoseconds. One thread at a time. Keys of which nothing is left to remember are dropped, and at
-most `KEYS_MAX` are kept, so guessing user names does not fill the memory.
+Pure: the caller passes `now` in nanoseconds. One thread at a time. A success drops its key, and at most `KEYS_MAX` keys
+are kept, so guessing user names does not fill the memory.
 """
 
 from __future__ import annotations
@@ -24,22 +24,24 @@ KEYS_MAX = 10_000
 
 @dataclass(slots=True)
 class _Attempts:
-    #: Since the last success, or the last lock.
+    """The attempts of a key."""
+
+    #: Failures since the last success, or the last lock.
     failures: int = 0
-    #: Under way.
+    #: Attempts in progress.
     pending: int = 0
-    #: No attempt before this.
+    #: Attempts before this time are rejected.
     until_ns: int = 0
 
 
 class Lockout:
-    """See the module."""
+    """Counters of failed attempts, by key."""
 
     def __init__(self) -> None:
         self._attempts: dict[str, _Attempts] = {}
 
     def begin(self, key: str, now_ns: int) -> int:
-        """Begin an attempt: 0, and `end` must follow; else how long to wait before the next one, and nothing began."""
+        """Begin an attempt, and return 0: `end` must follow. If it must wait, begin none and return the nanoseconds."""
         known = self._attempts.get(key)
         if known is None:
             self._make_room(now_ns)
@@ -68,7 +70,7 @@ class Lockout:
         known.until_ns = max(known.until_ns, now_ns + pause)
 
     def _make_room(self, now_ns: int) -> None:
-        """Forget what is long over; if that is not enough, what will be over first."""
+        """Drop idle keys whose pause ended `LOCK_NS` ago; if there are none, those whose pause ends first."""
         if len(self._attempts) < KEYS_MAX:
             return
         idle = [key for key, known in self._attempts.items() if known.pending == 0]

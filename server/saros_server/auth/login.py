@@ -1,11 +1,12 @@
-"""The gate of a server: who is let in, with which rights, and whose sessions must end.
+"""Admission of clients to a server, the privileges of each client, and the end of its sessions.
 
-    enter(user, password, host) --> Visitor --now and then: revalidate--> the same, one with other rights, or None
+    enter(...) --> AuthenticatedClient --each call: revalidate--> the same, one with other privileges, or None
 
-With authentication, a server lets in users who log in; without, everybody, as an anonymous visitor with all rights. A
-visitor's rights are always the current ones: a grant or revocation takes effect with the next call. A user who was
-dropped must leave; one who logged in with a password that was changed, or with a token that was dropped or has expired,
-must leave too.
+With authentication, a server admits clients that log in. Without it, the server admits every client as an anonymous
+user with all privileges. A client always has its user's current privileges: a grant or a revocation takes effect with
+the next call.
+A session ends if its user is dropped, if the password it was opened with has changed, or if the token it was opened
+with is dropped or has expired.
 
 Thread-safe.
 """
@@ -28,13 +29,13 @@ _NANOSECONDS_PER_MS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class AuthenticatedClient:
-    """Somebody who was let in."""
+    """A client that was admitted."""
 
-    #: Empty: nobody in particular.
+    #: Empty: anonymous.
     user: str
     access: Access
     trail: SessionTrail
-    #: The state in which the rights were looked up, and the password's version in it.
+    #: The state of the directory that `access` comes from, and the version of the user's password at the login.
     users: Users | None = None
     password_version: int = 0
     #: The token that was used in place of the password.
@@ -42,7 +43,7 @@ class AuthenticatedClient:
 
 
 class LoginGate:
-    """See the module. `directory`: None lets everybody in."""
+    """The gate that admits clients and revalidates them. `directory`: None admits every client."""
 
     def __init__(self, directory: Directory | None, audit: AuditLog, clock: Clock, cost: Cost) -> None:
         self._directory = directory
@@ -52,11 +53,11 @@ class LoginGate:
 
     @property
     def is_open(self) -> bool:
-        """Whether everybody is let in."""
+        """Whether every client is admitted, without a login."""
         return self._directory is None
 
     def enter(self, user: str, password: str, host: str) -> AuthenticatedClient:
-        """Let somebody in. Raises LoginFailed, TooManyLogins."""
+        """Admit a client. Raises LoginFailed, TooManyLogins."""
         if self._directory is None or self._authentication is None:
             return AuthenticatedClient("", UNRESTRICTED, SessionTrail(self._audit, "", host))
         login = self._authentication.login(user, password, host)
@@ -64,12 +65,12 @@ class LoginGate:
         trail = SessionTrail(self._audit, found.name, host)
         entered = AuthenticatedClient(found.name, UNRESTRICTED, trail, None, found.password_version, login.token)
         visitor = self.revalidate(entered)
-        if visitor is None:  # changed at this very moment
+        if visitor is None:  # dropped or changed during the login
             raise LoginFailed
         return visitor
 
     def revalidate(self, visitor: AuthenticatedClient) -> AuthenticatedClient | None:
-        """The visitor with the rights of now; None: must leave."""
+        """Return the client with its current privileges; None: its session must end."""
         if self._directory is None:
             return visitor
         if visitor.token is not None and not visitor.token.is_valid_at(self._clock.now_ns() // _NANOSECONDS_PER_MS):
@@ -88,7 +89,7 @@ class LoginGate:
         return self._audit
 
     def close(self) -> None:
-        """Let nobody wait any more, and sync the trail."""
+        """Cancel the logins that wait, and close the audit trail."""
         if self._authentication is not None:
             self._authentication.close()
         self._audit.close()

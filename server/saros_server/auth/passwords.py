@@ -1,11 +1,11 @@
-"""Passwords: what is a good one, how one is kept, whether one is right.
+"""Passwords: strength rules, hashing and verification.
 
     $scrypt$ln=15,r=8,p=3$<salt>$<hash>        scrypt of the NFKC form; ln: log2 of the blocks, 128 * r bytes each
 
-How a hash was made stands in it, so the work can be raised later: an older hash stays good, and is made anew when its
-user logs in. Comparing takes the same time wherever the difference is. Nothing here keeps or prints a password.
+A hash contains its parameters, so the cost can be raised later: an older hash stays valid, and is replaced when its
+user logs in. Comparison takes constant time. This module neither stores nor prints passwords.
 
-Any thread; a hash takes the processor for some tenths of a second, and lets other threads run meanwhile.
+Any thread. A hash takes a few tenths of a second of processor time, and releases the GIL.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from saros_storage.base.errors import UserMistake
 
 CHARACTERS_MIN = 12
-#: Longer ones would be work for nothing.
+#: Longer passwords would cost time and add no security.
 BYTES_MAX = 1_024
 _WEAK = 2041
 _SALT_BYTES, _HASH_BYTES = 16, 32
-#: Beyond it, what a hash asks for is no sensible work but an attack on the memory.
+#: A stored hash with higher parameters is rejected: verifying it could exhaust the memory.
 _LN_MAX, _R_MAX, _P_MAX = 20, 16, 16
 _SLACK = 1 << 20
 _PHC = re.compile(r"\$scrypt\$ln=(\d{1,2}),r=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)")
@@ -34,7 +34,7 @@ _ONE_TIME_BYTES = 15
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The work of one hash: 2^ln blocks of 128 * r bytes, p times."""
+    """The cost of one hash: 2^ln blocks of 128 * r bytes, p times."""
 
     ln: int = 15
     r: int = 8
@@ -53,29 +53,29 @@ def check_password(user: str, password: str) -> None:
 
 
 def hash_password(password: str, cost: Cost) -> str:
-    """The password as it is kept: another text each time."""
+    """Return the hash of a password with a random salt, in PHC format."""
     salt = secrets.token_bytes(_SALT_BYTES)
     return _phc(cost, salt, _scrypt(password, salt, cost))
 
 
 def verify_password(password: str, phc: str) -> bool:
-    """Whether the password is that of a hash. Raises ValueError for what is no hash."""
+    """Return whether a password matches a hash. Raises ValueError if `phc` is not a valid hash."""
     cost, salt, expected = _parse(phc)
     return hmac.compare_digest(expected, _scrypt(password, salt, cost))
 
 
 def is_outdated(phc: str, cost: Cost) -> bool:
-    """Whether a hash was made with other work."""
+    """Return whether a hash has a different cost. Raises ValueError if `phc` is not a valid hash."""
     return _parse(phc)[0] != cost
 
 
 def dummy_hash(cost: Cost) -> str:
-    """A hash that no password has, which takes as long as others to find that out."""
+    """Return a hash that no password matches, which takes as long to verify as a real one."""
     return _phc(cost, secrets.token_bytes(_SALT_BYTES), secrets.token_bytes(_HASH_BYTES))
 
 
 def one_time_password() -> str:
-    """A password that nobody can guess."""
+    """Return a random password that cannot be guessed."""
     return base64.b32encode(secrets.token_bytes(_ONE_TIME_BYTES)).decode().lower()
 
 

@@ -1,10 +1,11 @@
-"""What a server must have before it serves: who may listen where, with what, and the first administrator.
+"""Security checks before a server starts: the addresses it may listen on, and its first administrator.
 
-    listens on         authentication    TLS        without
-    this machine       as configured     as given
-    other addresses    needed            needed     refused, or --insecure, which says so loudly
+    listens on         authentication    TLS              otherwise
+    this machine       as configured     as configured
+    other addresses    required          required         refused, unless --insecure is given, which logs a warning
 
-A folder that has users is never served without authentication. Read before the database is opened; any thread.
+A folder that has users is never served without authentication. The checks run before the database is opened; any
+thread.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ INSECURE_WARNING = "insecure: others can read and change network traffic, passwo
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """What was asked for."""
+    """The requested security of a server."""
 
-    #: Clients log in, also if there are no users yet.
+    #: Clients must log in, even if there are no users yet.
     authentication: bool = False
     tls: CertificateFiles | None = None
     #: Listen on other addresses without TLS or authentication.
@@ -44,7 +45,7 @@ class Security:
 
 
 def security_of(configuration: Configuration, *, insecure: bool = False) -> Security:
-    """What the configuration asks for. Raises ConfigurationError for a certificate without a key, or the reverse."""
+    """Return the configured security. Raises ConfigurationError for a certificate without a key, or vice versa."""
     certificate, key = configuration.tls_certificate, configuration.tls_key
     if bool(certificate) != bool(key):
         raise ConfigurationError("tls_certificate and tls_key go together: give both, or none")
@@ -53,7 +54,7 @@ def security_of(configuration: Configuration, *, insecure: bool = False) -> Secu
 
 
 def has_users(folder: str) -> bool:
-    """Whether somebody could log in. Raises StorageError if that cannot be read, ConfigurationError for a bad hash."""
+    """Return whether the folder has users. Raises StorageError (they cannot be read), ConfigurationError (bad hash)."""
     cluster = load_cluster_file(folder, LocalDisk())
     if cluster is not None:
         if cluster.administrator is not None:
@@ -65,9 +66,9 @@ def has_users(folder: str) -> bool:
 def check_host(
     host: str, security: Security | None = None, *, authenticated: bool = False, clustered: bool = False
 ) -> None:
-    """Raise ConfigurationError for an address that others could reach, unless that is safe, or was insisted on.
+    """Raise ConfigurationError for an address that other machines can reach, unless it is secure or explicitly allowed.
 
-    `clustered`: a cluster.json says the address, and whether there are users.
+    `clustered`: the address and the users come from a cluster.json, so the message names other remedies.
     """
     if is_loopback(host) or (security is not None and security.insecure):
         return
@@ -84,7 +85,7 @@ def check_host(
 
 
 def warning(host: str, security: Security, *, authenticated: bool, clustered: bool) -> str:
-    """What whoever starts the server should know; empty: nothing."""
+    """Return the warning to show when the server starts, or an empty string."""
     exposed = not is_loopback(host) and (security.tls is None or not authenticated)
     open_to = "on this machine" if is_loopback(host) else "who can reach the port"
     words = []
@@ -96,16 +97,17 @@ def warning(host: str, security: Security, *, authenticated: bool, clustered: bo
 
 
 def check_folder(folder: str) -> None:
-    """Raise ConfigurationError for a data folder in which anybody may write, UserMistake for what is none at all."""
+    """Raise ConfigurationError if every user can write to the folder, UserMistake if it is not a data folder."""
     if os.path.isdir(folder) and os.stat(folder).st_mode & stat.S_IWOTH:
         raise ConfigurationError(f"every user of this machine can write to {folder}; run chmod o-w {folder}")
     check_not_foreign(folder)
 
 
 def make_first_user(folder: str, cost: Cost, password_file: str | None) -> str | None:
-    """Make user root if the folder has no users; the one-time password, or None if there is nothing to be told.
+    """Create user root if the folder has no users; return its one-time password, or None if no such password was made.
 
-    With a file, its first line is the password, and no one-time one. Raises ConfigurationError, StorageError.
+    `password_file`: its first line is the password, in place of a one-time password.
+    Raises ConfigurationError, StorageError.
     """
     os.makedirs(folder, mode=0o700, exist_ok=True)
     if has_users(folder):
@@ -116,9 +118,10 @@ def make_first_user(folder: str, cost: Cost, password_file: str | None) -> str |
 
 
 def set_administrator(folder: str, name: str, password: str, cost: Cost, *, must_change: bool = False) -> bool:
-    """Make an administrator, or set the password of one; whether it was made. Nobody may serve the folder meanwhile.
+    """Create an administrator, or set the password of an existing one; return whether it was created.
 
-    Raises ConfigurationError (the user is there and no administrator, or a cluster's node), FolderInUse, UserMistake.
+    The folder must not be served meanwhile. Raises ConfigurationError (the user exists and is not an administrator, or
+    the folder is a node of a cluster), FolderInUse, UserMistake.
     """
     disk = LocalDisk()
     if load_cluster_file(folder, disk) is not None:
@@ -147,7 +150,7 @@ def set_administrator(folder: str, name: str, password: str, cost: Cost, *, must
 
 
 def first_administrator(cost: Cost, password_file: str | None) -> tuple[Administrator, str]:
-    """User root, for a cluster to begin with, and the password: a one-time one, or a file's first line.
+    """Return user root for a new cluster, and the password: a one-time password, or the first line of a file.
 
     Raises ConfigurationError, UserMistake 2041.
     """
@@ -157,7 +160,7 @@ def first_administrator(cost: Cost, password_file: str | None) -> tuple[Administ
 
 
 def check_hash(phc: str) -> None:
-    """Raise ConfigurationError for what no password can be compared with."""
+    """Raise ConfigurationError if `phc` is not a valid hash."""
     try:
         is_outdated(phc, Cost())
     except ValueError as error:
@@ -165,7 +168,7 @@ def check_hash(phc: str) -> None:
 
 
 def read_password(path: str) -> str:
-    """The first line of a file. Raises ConfigurationError."""
+    """Return the first line of a file. Raises ConfigurationError."""
     try:
         with open(path, encoding="utf-8") as stream:
             return stream.readline().rstrip("\r\n")

@@ -1,7 +1,7 @@
-"""The record of the days on which tokens were used, kept with the users.
+"""The record of the days on which tokens were used, stored in the user directory.
 
-A login does not wait for the record: a node that is cut off from its cluster cannot write it, and lets users in. Each
-node tries once for each token and day. Thread-safe.
+A login does not wait for the record: a node that is partitioned from its cluster cannot write it, but still admits
+users. Each node tries once for each token and day. Thread-safe.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from saros_storage.base.errors import StorageError, UserMistake
 logger = logging.getLogger(__name__)
 
 _DAY_NS = 86_400 * 1_000_000_000
-#: The time that one record may take.
+#: The timeout of one record.
 _WRITE_NS = 5_000_000_000
 
 
@@ -36,7 +36,7 @@ class TokenUses:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="saros-token-use")
 
     def record(self, token: Token) -> None:
-        """Record a login with a token, later."""
+        """Record a login with a token, asynchronously."""
         day = self._clock.now_ns() // _DAY_NS
         with self._lock:
             if day != self._day:
@@ -54,5 +54,5 @@ class TokenUses:
             logger.warning("the use of a token was not recorded", extra={"token": command.name, "error": str(error)})
 
     def close(self) -> None:
-        """End; records that wait are not written."""
+        """Stop the thread; pending records are dropped."""
         self._thread.shutdown(cancel_futures=True)

@@ -25,28 +25,28 @@ _FINGERPRINT_CHARACTERS = 8
 
 
 def new_secret() -> str:
-    """Return a secret that was never used."""
+    """Return a new random secret."""
     body = _PREFIX + _base64url(secrets.token_bytes(_RANDOM_BYTES))
     return body + _checksum(body)
 
 
 def has_form(text: str) -> bool:
-    """Return whether a text has the form of a secret, its checksum aside."""
+    """Return whether a text has the form of a secret; the checksum is not checked."""
     return _FORM.fullmatch(text) is not None
 
 
 def has_checksum(secret: str) -> bool:
-    """Return whether the checksum of a text with the form of a secret fits."""
+    """Return whether the checksum of a text with the form of a secret is right."""
     return _checksum(secret[:-_CHECKSUM_CHARACTERS]) == secret[-_CHECKSUM_CHARACTERS:]
 
 
 def digest_of(secret: str) -> str:
-    """Return the hash under which a secret is kept."""
+    """Return the hash by which a secret is stored."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def fingerprint(secret: str) -> str:
-    """Return a few characters of the hash, by which logs can name a secret."""
+    """Return the first characters of the hash, which identify a secret in logs."""
     return digest_of(secret)[:_FINGERPRINT_CHARACTERS]
 
 
