@@ -1,4 +1,4 @@
-"""Statements about nodes, as steps in the meta group's log. Implements the engine's `ClusterAdmin`. Any thread."""
+"""Administrative statements about nodes, carried out as commands in the meta group's log. Any thread."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SILENT = 2016
 
 
 class Administration:
-    """See the module."""
+    """An implementation of the engine's `ClusterAdmin`."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Administration:
         balancing: Balancing,
         answers: Callable[[NodeId], bool],
     ) -> None:
-        """`answers`: whether a node does, within seconds."""
+        """Use `answers` to check that a node responds within seconds."""
         self._answers = answers
         self._file = file
         self._balancing = balancing
@@ -58,7 +58,7 @@ class Administration:
         return node, encode(file).decode()
 
     def begin(self, joining: Sequence[NodeId], leaving: Sequence[NodeId]) -> None:
-        """See `ClusterAdmin.begin`. Who joins has to be there: once slots move to it, the change cannot be aborted."""
+        """See `ClusterAdmin.begin`. A joining node must answer: once slots move to it, the change cannot be aborted."""
         topology = self._routes.now.topology
         for node in joining:
             if node in topology.in_state(NodeState.WAITING) and not self._answers(node):
@@ -88,7 +88,7 @@ class Administration:
         self._database.grow(Abort(self._change()))
 
     def give_up(self, nodes: Sequence[NodeId]) -> None:
-        """See `ClusterAdmin.give_up`. The meta group comes first: without it nothing can be agreed on."""
+        """See `ClusterAdmin.give_up`. Recover the meta group first: without its quorum no change can be committed."""
         self._rescue.recover_meta(nodes)
         self._database.grow(GiveUp(tuple(nodes)))
 
@@ -97,7 +97,7 @@ class Administration:
         self._database.grow(RevokeAdmission(node))
 
     def _change(self) -> int:
-        """The change under way, as far as this node knows. Raises UserMistake."""
+        """Return the id of the change in progress, as far as this node knows. Raises UserMistake without a change."""
         change = self._routes.now.topology.change
         if change is None:
             raise UserMistake("nothing changes in the cluster: look with SHOW CLUSTER CHANGE", code=NOT_NOW)
@@ -105,7 +105,7 @@ class Administration:
 
 
 def _admitted(topology: Topology, peer: str, token: str) -> NodeId:
-    """The node that a process has become. Raises UserMistake if it was sent away since."""
+    """Return the node that was admitted with a token or at an address. Raises UserMistake if it has left since."""
     node = topology.node_of(token)
     if node is None:
         node = next((n for n in topology.in_state(NodeState.WAITING) if topology.nodes[n].peer == peer), None)

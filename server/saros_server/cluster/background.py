@@ -1,10 +1,12 @@
-"""What a node of a cluster does now and then, on a thread of its own.
+"""The periodic tasks of a node of a cluster, on a thread of their own.
 
-every second      leases of remote readers;  drops that nobody finished;  what the other nodes say of themselves;
-                  files that were to be loaded, and that nobody sends on;  groups whose head should lead
-                  them (`leader_balancing`);  new series of groups that are elsewhere;  slots of groups that have more
-                  to do than others (`rebalancing`), if that is configured
-the log: the group that holds it back is flushed, segments that nobody needs go
+every second      expire leases of remote readers and checkpoints;  finish interrupted drops;  abandon loads of files
+                  that are no longer sent;  truncate the log;  refresh the reports of other nodes;  transfer groups to
+                  their heads (`leader_balancing`);  learn new series of remote groups;  move slots from busy groups
+                  to others (`rebalancing`), if that is configured
+every 20 s        renew leases;  update the load of slots
+
+To truncate the log, the group that retains most of it is flushed first if the log is too large.
 """
 
 from __future__ import annotations
@@ -36,16 +38,16 @@ from saros_storage.folder.store_options import StoreOptions
 logger = logging.getLogger(__name__)
 
 _INTERVAL_SECONDS = 1.0
-#: In rounds; a lease is three times as long.
+#: Rounds between renewals of leases; a lease lasts three times as long.
 _RENEW_EVERY = 20
 _HAND_OVER_NS = 2_000_000_000
 _POLL_SECONDS = 0.01
-#: A group that cannot carry out a drop in this time is tried again in the next round.
+#: The timeout of finishing drops in a round; drops that are not finished are retried in the next round.
 _DROPS_SECONDS = 1.0
 
 
 class BackgroundTasks:
-    """See the module."""
+    """The thread that runs the periodic tasks."""
 
     def __init__(
         self,
@@ -79,11 +81,11 @@ class BackgroundTasks:
         self._thread = threading.Thread(target=self._run, name="saros-chores", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End after what is at hand, and let others lead."""
+        """Transfer leadership to other nodes, and stop after the current task."""
         self.transfer_leadership()
         self._stopped.set()
         self._thread.join()
@@ -120,7 +122,7 @@ class BackgroundTasks:
         self._shelf.expire()
 
     def leads_meta(self) -> bool:
-        """Whether this node leads the meta group, and does what one node does for all."""
+        """Return whether this node leads the meta group, and so runs the tasks that one node runs for all."""
         return self.host.leads(META)
 
     def _finish_drops(self) -> None:
@@ -137,7 +139,7 @@ class BackgroundTasks:
             self._balancing.rest()
 
     def _refresh_schema(self) -> None:
-        with suppress(SchemaUnknown):  # reads that need it say so
+        with suppress(SchemaUnknown):  # a read that needs the schema reports it
             self._database.refresh_schema()
 
     def _spread_leaders(self) -> None:
@@ -152,7 +154,7 @@ class BackgroundTasks:
         return [group for group, status in self.host.statuses().items() if status.leads]
 
     def transfer_leadership(self) -> None:
-        """Let others lead what this node leads, as far as they can: it is about to stop."""
+        """Transfer the groups that this node leads to up-to-date members, as far as possible, before the node stops."""
         deadline_ns = self._clock.monotonic_ns() + _HAND_OVER_NS
         for group in self._led():
             for node in self._status.current_members(group)[:1]:
@@ -161,7 +163,7 @@ class BackgroundTasks:
             self._stopped.wait(_POLL_SECONDS)
 
     def _tidy_log(self) -> None:
-        """Let go of what the log need not keep; the group that keeps most is made to need less."""
+        """Truncate the log. If it is too large, first flush the group that retains most of it."""
         if self._log.bytes > self._options.log_bytes_max:
             held = self._log.held_by()
             machine = None if held is None else self._replicas.machines.get(held)

@@ -1,6 +1,6 @@
-"""Whether all nodes of a cluster have a module of functions or triggers installed: each is asked, and looks for itself.
+"""A check that all nodes of a cluster have a module of functions or triggers installed: each node checks itself.
 
-Implements the engine's `Installations`. Thread-safe; waits for other nodes, at most a while for each.
+Thread-safe; waits for the other nodes, at most `_ASK_SECONDS` for each.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from saros_engine.extensions.installed import FUNCTIONS, check_installed
 from saros_storage.base.errors import UserMistake
 
 INSTALLED = "installed"
-#: A module may take a while to be imported.
+#: Long enough to import a large module.
 _ASK_SECONDS = 10.0
 
 
 class ExtensionCheck:
-    """See the module."""
+    """An implementation of the engine's `Installations`, which asks every node of the cluster."""
 
     def __init__(self, node: NodeId, routes: Routes, peers: Peers) -> None:
         self._node = node
@@ -42,7 +42,7 @@ class ExtensionCheck:
 
 
 def serve_installed(_: NodeId, question: bytes) -> bytes:
-    """Answer another node that asks by `INSTALLED`. Raises UserMistake 1200 or 1303 (it is not here), BadRequest."""
+    """Answer an `INSTALLED` request. Raises UserMistake 1200 or 1303 (not installed on this node), BadRequest."""
     try:
         group, entry = map(str, json.loads(question))
     except (ValueError, TypeError, RecursionError) as error:

@@ -1,10 +1,10 @@
-"""When a leader transfers its group to the group's head, so that no node leads more than its share.
+"""The decision when a leader transfers its group to the group's head, so that no node leads more than its share.
 
-    the head has had all that was committed for SETTLED rounds    now
-    it was handed over, and is led here still, or again           not before AGAIN rounds have passed
+    the head has been up to date for SETTLED_ROUNDS               transfer now
+    the group was transferred, and is still or again led here     transfer again after AGAIN_ROUNDS
 
-So nodes that start one after the other share the work soon, and a head that cannot stay leader does not hold its group
-up all the time. Pure; one thread.
+So nodes that start one after the other soon share the work, and a head that cannot stay leader does not interrupt its
+group constantly. Pure; one thread.
 """
 
 from __future__ import annotations
@@ -13,23 +13,26 @@ from collections.abc import Iterable
 
 from saros_cluster.raft.messages import GroupId
 
-#: Rounds are a second long: more than a hiccup, less than anybody would wait.
+#: A round is a second: longer than a hiccup, shorter than a user would notice.
 SETTLED_ROUNDS = 2
 AGAIN_ROUNDS = 20
 
 
 class LeaderBalancing:
-    """See the module."""
+    """The transfers of one node, decided round by round."""
 
     def __init__(self) -> None:
         self._round = 0
-        #: By group: for how many rounds its head has had all.
+        #: The number of rounds for which each group's head has been up to date.
         self._settled: dict[GroupId, int] = {}
-        #: By group: the round before which it is not handed over again.
+        #: The first round in which each group may be transferred again.
         self._not_before: dict[GroupId, int] = {}
 
     def due(self, ready: Iterable[GroupId]) -> list[GroupId]:
-        """Once a round: of the groups that are led here and whose head has all, those to hand over now."""
+        """Return the groups to transfer now; call it once a round.
+
+        `ready`: the groups that this node leads and whose head is up to date.
+        """
         self._round += 1
         self._settled = {group: self._settled.get(group, 0) + 1 for group in ready}
         found = [

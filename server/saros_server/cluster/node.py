@@ -7,8 +7,9 @@
              │                │           ├──────── RegionMachine, MetaMachine
              └── RoutedView ──┴── GrpcPeers ══ other nodes
 
-This is the cluster's part of the composition root: `open` gives a node that takes part, or leaves nothing behind;
-`close` ends it. What is not flushed stays in the log. Thread-safe after `open`.
+This is the cluster's part of the composition root. `open` returns a node that participates in the cluster, or releases
+everything that it has opened; `close` stops the node. Data that is not flushed stays in the log. Thread-safe after
+`open`.
 """
 
 from __future__ import annotations
@@ -82,12 +83,12 @@ from saros_wire.addresses import host_and_port
 logger = logging.getLogger(__name__)
 
 _FLUSH = "flush"
-#: The folder of files that are on their way to this node.
+#: The folder of files that this node is receiving.
 _ARRIVING = "arriving"
-#: A file that is there once the node was removed from the cluster.
+#: A file whose presence marks a node that was removed from the cluster.
 _REMOVED = "removed"
 _FLUSH_SECONDS = 60.0
-#: A node answers within a second how far it is.
+#: Long enough: a node reports its progress within a second.
 _MERGE_SECONDS = 10.0
 RAFT_OPTIONS = RaftOptions()
 META_VOTER_TIMEOUT_MS = 60_000
@@ -96,11 +97,11 @@ AddressOf = Callable[[NodeId], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What a node has of the world besides its disk and its clock; a simulated world has others."""
+    """The environment of a node besides its disk and its clock; the simulator substitutes its own."""
 
-    #: Reaches the other nodes, once it is started.
+    #: Creates the connections to the other nodes, which are used after `start`.
     peers: Callable[[Identity, AddressOf, CredentialSource | None, Clock], GrpcPeers] = GrpcPeers
-    #: Makes the process the folder's only owner; called to let it go. Raises FolderInUse.
+    #: Locks the folder for this process, and returns the function that unlocks it. Raises FolderInUse.
     own: Callable[[str], Callable[[], None]] = lambda folder: FolderLock.acquire(folder).release
     randomness: random.Random = field(default_factory=random.SystemRandom)
     #: Processor time of the calling thread.
@@ -108,7 +109,7 @@ class Environment:
 
 
 class ClusterNode:
-    """See the module. Made by `open`."""
+    """An open node of a cluster. Created by `open`."""
 
     def __init__(
         self,
@@ -124,27 +125,27 @@ class ClusterNode:
         peers: GrpcPeers,
         closing: ExitStack,
     ) -> None:
-        #: Reaches the other nodes.
+        #: The connections to the other nodes.
         self.peers = peers
         self.database = database
-        #: What senders have sent to the cluster.
+        #: The data that sync senders have sent to the cluster.
         self.synced = synced
-        #: What it does for the engine above it.
+        #: The cluster's services for the engine.
         self.services = Cluster(status, admin, installations, others)
         self.others = others
         self.directory = directory
         self.status = status
         self.chores = chores
-        #: What `saros sync` does in the cluster.
+        #: The sync tool's state in the cluster.
         self.sync = sync
         self._closing = closing
 
     def leader_elsewhere(self, device: str) -> str:
-        """host:port of the node that led the last write to a device's database; empty if that is this one."""
+        """Return host:port of the node that led the last write to a device's database; empty if it is this node."""
         return self.status.client_address_elsewhere(self.database.last_leader(device))
 
     def close(self) -> None:
-        """End. Idempotent."""
+        """Stop the node. Idempotent."""
         self._closing.close()
 
     @staticmethod
@@ -160,9 +161,10 @@ class ClusterNode:
         balance: BalanceOptions | None = None,
         meta_voter_timeout_ms: int = META_VOTER_TIMEOUT_MS,
     ) -> ClusterNode:
-        """Take part in the cluster. Raises StorageError (in use, corrupt, another administrator), CannotListen.
+        """Open the node and join the other nodes of its cluster.
 
         Without `credentials`, all nodes must be on this machine. `meta_voter_timeout_ms`: see `MetaVoters`.
+        Raises StorageError (in use, corrupt), UserMistake (the administrator in the file was changed), CannotListen.
         """
         outside = outside or Environment()
         disk.make_folder(folder)
@@ -180,7 +182,7 @@ class ClusterNode:
 
 
 class _Opening:
-    """The steps of `open`, in order; each part is closed by `closing` in reverse."""
+    """The steps of `open`, in order; `closing` closes the parts in reverse order."""
 
     def __init__(
         self,
@@ -219,7 +221,7 @@ class _Opening:
         self._schema = ClusterSchema()
         self._meta = MetaMachine(self._state_path(META), disk, self._agree, first, file.users)
         _check_administrator(file, self._meta)
-        # One budget for the node's MemTables: each group has its share, and it has as many as there are replicas.
+        # The node's budget for MemTables is shared by its groups, of which it has as many as there are replicas.
         share = options.memtables_total_bytes_max // file.replicas
         self._options = replace(
             options,
@@ -233,9 +235,9 @@ class _Opening:
         self._inflow = ReceiveThrottle(options.migration_bytes_per_second, clock)
 
     def _agree(self, state: MetaState) -> None:
-        """The meta group's state has changed."""
+        """Apply a new state of the meta group to the routes, the notes and the schema."""
         self._routes.learn(state.topology)
-        self._notes = state.notes  # whoever knows them knows the topology that they are as of
+        self._notes = state.notes  # after the topology, so that a reader of the notes has their topology or a newer one
         self._schema.agree(state.databases, state.drops, state.version, state.partitions)
 
     def open(self, credentials: CredentialSource | None, balance: BalanceOptions) -> ClusterNode:
@@ -344,7 +346,7 @@ class _Opening:
         return database, synced, merges
 
     def _receive(self, host: GroupHost, sender: NodeId, messages: Sequence[Message]) -> None:
-        """Who is lost for good is not heard: the others go on without it, and it may not know."""
+        """Receive messages, but ignore a node given up as lost: the cluster continues without it, even if it runs."""
         if sender not in self._routes.now.topology.lost:
             host.receive(sender, messages)
 
@@ -430,7 +432,7 @@ class _Opening:
         return None if found is None else found.peer
 
     def _open_log(self) -> tuple[RaftLog, dict[GroupId, LogContents]]:
-        """The log, with a beginning for the meta group."""
+        """Open the log, and create the meta group in it if it is missing."""
         mode, interval_ms = parse_durability(self._options.durability)
         path = os.path.join(self._folder, LOG_FOLDER)
         log, contents = RaftLog.open(path, self._disk, LogOptions(mode, self._options.segment_bytes))
@@ -476,7 +478,10 @@ def _restored(contents: LogContents, installed: Position | None) -> Restored:
 
 
 def _check_administrator(file: ClusterFile, meta: MetaMachine) -> None:
-    """A file that was changed later must not make anybody believe that the node asks for passwords."""
+    """Raise UserMistake if the file disagrees with the cluster about whether there is an administrator.
+
+    Otherwise a file that was edited later would suggest that the node requires passwords.
+    """
     began_with = bool(meta.state.users.users)
     if began_with != (file.administrator is not None):
         raise UserMistake(

@@ -1,6 +1,6 @@
-"""The other nodes of a cluster: asked all at the same time, so that several silent ones cost no more than one.
+"""Requests to all other nodes of a cluster, sent in parallel: several unreachable nodes cost no more time than one.
 
-`OtherNodes` is how the engine asks them, and what this node's engine answers them. Thread-safe.
+Thread-safe.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from saros_storage.base.errors import StorageError
 _ASK_SECONDS = 5.0
 _ASKED_AT_ONCE = 32
 
-#: Asks a node: (node, name, request, seconds). Raises Unreachable, RemoteError.
+#: Sends a request to a node: (node, name, request, seconds). Raises Unreachable, RemoteError.
 Ask = Callable[[NodeId, str, bytes, float], bytes]
 
 
 def ask_each(nodes: Sequence[NodeId], ask: Ask, name: str, question: bytes) -> list[tuple[NodeId, bytes | str]]:
-    """What each node answers, in their order, or why it does not, as a text."""
+    """Return each node's answer, or the reason why it did not answer, in the order of `nodes`."""
 
     def answer(node: NodeId) -> bytes | str:
         try:
@@ -38,7 +38,7 @@ def ask_each(nodes: Sequence[NodeId], ask: Ask, name: str, question: bytes) -> l
 
 
 class OtherNodes:
-    """See the module."""
+    """The engine's requests to the other nodes, and its answers to theirs."""
 
     def __init__(self, nodes: Callable[[], Sequence[NodeId]], ask: Ask) -> None:
         self._nodes = nodes
@@ -50,11 +50,11 @@ class OtherNodes:
         return ask_each(sorted(self._nodes()), self._ask, TELL, question)
 
     def answer_with(self, answer: Callable[[bytes], bytes]) -> None:
-        """From now on others are answered: the engine is there later than the way to this node."""
+        """Set the function that answers other nodes. The engine calls it: its port opens before the engine does."""
         self._answer = answer
 
     def answer(self, _: NodeId, question: bytes) -> bytes:
-        """A `CallHandler`. Raises what the engine does, and StorageError before it is there."""
+        """Handle a call of another node. Raises the engine's errors, and StorageError until `answer_with` is called."""
         if self._answer is None:
             raise StorageError("the node is starting", code=2016)
         return self._answer(question)

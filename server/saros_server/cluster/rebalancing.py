@@ -1,7 +1,7 @@
-"""REBALANCE CLUSTER: what would move, and that it moves; and by itself now and then, if it is configured.
+"""REBALANCE CLUSTER: planning and starting it, on request and, if configured, periodically.
 
-    BY SLOTS                     every group gets as many, and nodes as many places in groups: nothing is measured
-    BY WRITES, BYTES, QUERIES    all nodes are asked what they measured (`loads`), `balanced_by_load` says what moves
+    BY SLOTS                     equal numbers of slots for groups, and of replicas for nodes; needs no measurement
+    BY WRITES, BYTES, QUERIES    collect the loads that all nodes measured (`slot_load`); `balanced_by_load` decides
 
 Thread-safe; waits for other nodes.
 """
@@ -31,14 +31,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BalanceOptions:
-    """By what, and how often, the cluster is balanced by itself; `measure` None: it is not."""
+    """The measure and the interval of automatic balancing; `measure` None: it is off."""
 
     measure: Measure | None = None
     interval_ms: int = 3_600_000
 
 
 class Balancing:
-    """See the module."""
+    """The rebalancing of a cluster's slots, planned and started by this node."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Balancing:
         self._due_ns: int | None = None
 
     def plan(self, measure: Measure) -> Sequence[PlannedMove]:
-        """What `rebalance` would move. Raises StorageError if a node does not say how it is."""
+        """Return the moves that `rebalance` would start. Raises StorageError if a node does not report its loads."""
         table = self._routes.now.table
         loads = self._loads(measure, len(table.owners))
         wanted = _target_owners(table, measure, loads)
@@ -75,7 +75,10 @@ class Balancing:
         return found
 
     def rebalance(self, measure: Measure) -> bool:
-        """Begin it, if anything is to move; whether it is. Raises UserMistake if the cluster changes, StorageError."""
+        """Start the moves, if there are any; return whether there are (by slots: always True).
+
+        Raises UserMistake if another change is in progress, StorageError if a node does not report its loads.
+        """
         if measure is Measure.SLOTS:
             self._grow(Begin())
             return True
@@ -88,7 +91,7 @@ class Balancing:
         return bool(len(moved))
 
     def step(self) -> None:
-        """A chore of the node that leads the meta group: balance, when it is time and nothing else changes."""
+        """Balance if the interval has passed and no change is in progress. For the leader of the meta group."""
         measure, now_ns = self._options.measure, self._clock.monotonic_ns()
         if measure is None:
             return
@@ -100,7 +103,7 @@ class Balancing:
                 logger.info("the cluster is balanced", extra={"by": measure.value})
 
     def rest(self) -> None:
-        """A chore of all other nodes: whoever leads next waits for a whole interval."""
+        """Reset the interval, so that the next leader waits a whole one. For all other nodes."""
         self._due_ns = None
 
     def _loads(self, measure: Measure, slots: int) -> Loads:

@@ -1,7 +1,7 @@
-"""What a node knows of its cluster: its own replicas at first hand, the others' by asking now and then.
+"""A node's view of its cluster: the state of its own replicas, and the latest reports of the other nodes.
 
-Implements the engine's `ClusterInfo`: nothing here waits for another node; `refresh` does, and is a chore. It asks the
-nodes with which this one shares a group each time, and of the others a few, in turn.
+Only `refresh`, `answers` and `find_fast_nodes` wait for other nodes. `refresh` is a background task: each time it asks
+the nodes that share a group with this node, and a few of the others in turn.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ logger = logging.getLogger(__name__)
 
 _STATUS = "status"
 _ASK_SECONDS = 1.0
-#: Of the nodes with which this one shares no group, so many are asked a time: in a large cluster, a report on one of
-#: them is a second older for each time as many.
+#: The number of nodes without a shared group that one `refresh` asks. With n such nodes, the report of each is renewed
+#: every n / 16 seconds.
 _OTHERS_ASKED = 16
-#: A node of which something hangs is asked again and again for so long.
+#: How long `answers` retries, and the pause between two attempts.
 _ANSWER_NS, _PAUSE_SECONDS = 5_000_000_000, 0.1
-#: Clocks that differ more are told of: now(), TTL and those who look at times go by them.
+#: A larger difference of clocks is reported: now(), TTL and users depend on them.
 _CLOCKS_NS = 2_000_000_000
 _REMOVED = "this node was removed from the cluster: stop it, and delete its folder"
 
 
 @dataclass(frozen=True, slots=True)
 class _Replica:
-    """One replica, as its node told."""
+    """One replica, as its node reports it."""
 
     leads: bool
     leader: int | None
@@ -66,27 +66,27 @@ class _Replica:
     commit: int
     applied: int
     partitions: int
-    #: Databases that it has partitions of.
+    #: The databases of which it has partitions.
     databases: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _NodeReport:
-    """What a node told of itself."""
+    """A node's report about itself."""
 
     version: str
     replicas: Mapping[GroupId, _Replica]
     came: ReceiveCounters
     read_only: bool
     log: LogHealth
-    #: How long it took to answer, and how far its clock is before this node's.
+    #: The time it took to answer, and how far its clock is ahead of this node's.
     answer_ns: int = 0
     ahead_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class LocalGroup:
-    """A group that this node is a member of. Entries and terms as the group counts them."""
+    """A group that this node is a member of. Entries and terms are in the group's own numbering (`counted`)."""
 
     leads: bool
     has_leader: bool
@@ -99,7 +99,7 @@ _UNASKED = _NodeReport("", {}, ReceiveCounters(), read_only=False, log=LogHealth
 
 
 class ClusterStatus:
-    """See the module."""
+    """An implementation of the engine's `ClusterInfo` from the reports of all nodes."""
 
     def __init__(
         self,
@@ -121,21 +121,21 @@ class ClusterStatus:
         self._schema = schema
         self._inflow = inflow
         self._clock = clock
-        #: By node; None: it did not answer.
+        #: The last report of each node; None: it did not answer.
         self._reports: dict[NodeId, _NodeReport | None] = {}
-        #: What was committed here when the others were asked: what they told is to be compared with that.
+        #: The committed entries of this node's replicas at the last `refresh`, to compare the reports with.
         self._committed: Mapping[GroupId, int] = {}
         self._turn: RoundRobin[NodeId] = RoundRobin(_OTHERS_ASKED)
         self._mode = SystemMode()
 
     def set_mode(self, mode: SystemMode) -> None:
-        """Set the mode that is reported to other nodes: it is read when the cluster is open."""
+        """Set the mode that is reported to other nodes. It becomes known after the cluster is open."""
         self._mode = mode
 
-    # ------------------------------------------------------------------ asking and telling
+    # ------------------------------------------------------------------ requests and reports
 
     def refresh(self) -> None:
-        """Ask the other nodes."""
+        """Ask other nodes for their reports."""
         statuses = self._host.statuses().items()
         self._committed = {group: counted(status.term, status.commit) for group, status in statuses}
         for node in self._next_asked():
@@ -149,7 +149,7 @@ class ClusterStatus:
         return sorted({*near, *self._turn.pick(far)} - {self._node})
 
     def answers(self, node: NodeId) -> bool:
-        """Whether a node does, within seconds: one that was just started may not be connected yet."""
+        """Return whether a node answers; retry for seconds, since a node that has just started may not be connected."""
         limit_ns = self._clock.monotonic_ns() + _ANSWER_NS
         while self._ask(node) is None:
             if self._clock.monotonic_ns() > limit_ns:
@@ -167,7 +167,7 @@ class ClusterStatus:
         replicas = {GroupId(int(g)): _replica_of(found) for g, found in words["groups"].items()}
         ahead_ns = _clock_skew(
             words.get("clock_ns", asked_ns), asked_ns, self._clock.now_ns()
-        )  # older nodes do not tell
+        )  # nodes of older versions do not report their clock
         read_only, answer_ns = bool(words.get("read_only")), self._clock.monotonic_ns() - begun_ns
         log = LogHealth(*words.get("log", ()))
         return _NodeReport(
@@ -175,7 +175,7 @@ class ClusterStatus:
         )
 
     def call_handlers(self) -> Mapping[str, CallHandler]:
-        """What other nodes ask this one, by name."""
+        """Return the handlers of other nodes' calls, by name."""
         return {_STATUS: lambda _, __: self._serve_status()}
 
     def _serve_status(self) -> bytes:
@@ -205,9 +205,9 @@ class ClusterStatus:
         return {**self._reports, self._node: own}
 
     def current_members(self, group: GroupId) -> list[NodeId]:
-        """The other members of a group that answered last time and had all that was committed then.
+        """Return the other members of a group that are up to date according to their last report.
 
-        In ring order, but those whose log is slow come last.
+        They are in ring order, except that members with a slow log come last.
         """
         found = []
         for node in self._routes.now.members(group):
@@ -218,7 +218,7 @@ class ClusterStatus:
         return sorted(found, key=self.is_slow)
 
     def is_slow(self, node: NodeId) -> bool:
-        """Whether another node said that its log is slow when it was asked last."""
+        """Return whether another node's last report says that its log is slow."""
         return (self._reports.get(node) or _UNASKED).log.slow
 
     def find_fast_nodes(self) -> set[NodeId]:
@@ -228,13 +228,13 @@ class ClusterStatus:
         return {node for node, told in asked.items() if told is not None and not told.log.slow}
 
     def is_down(self, node: NodeId) -> bool:
-        """Whether a node did not answer when it was asked last."""
+        """Return whether a node did not answer the last request."""
         return self._reports.get(node, _UNASKED) is None
 
-    # ------------------------------------------------------------------ for whoever looks after this node
+    # ------------------------------------------------------------------ for operators
 
     def blocked_by(self) -> str | None:
-        """Why this node can take no write at all; None: it can, or one group or another cannot."""
+        """Return the reason why this node cannot accept any write; None: it can write to some groups at least."""
         if self._routes.is_removed:
             return _REMOVED
         if self._node in self._routes.now.topology.in_state(NodeState.WAITING):
@@ -248,7 +248,7 @@ class ClusterStatus:
         return None
 
     def problems(self) -> list[str]:
-        """Sentences for whoever looks after the node."""
+        """Return descriptions of current problems for operators."""
         blocked = self.blocked_by()
         found = [] if blocked is None else [blocked]
         if not self.is_in or self._routes.is_removed:
@@ -271,25 +271,25 @@ class ClusterStatus:
         return found
 
     def log_health(self) -> Mapping[NodeId, LogHealth]:
-        """How long the log of each node takes, of this one and of those that answered when they were asked last."""
+        """Return the log latency of this node, and of each node that answered the last request."""
         return {node: told.log for node, told in self._all().items() if told is not None}
 
     def answer_seconds(self) -> Mapping[NodeId, float]:
-        """How long the other nodes took to tell how they are, those that did."""
+        """Return how long each other node took to answer the last request; nodes that did not answer are left out."""
         told = {node: found for node, found in self._reports.items() if node in self._routes.now.nodes}
         return {node: found.answer_ns / 1e9 for node, found in told.items() if found is not None}
 
     def unreachable_count(self) -> int:
-        """How many of the other nodes did not answer when they were asked last."""
+        """Return the number of other nodes that did not answer the last request."""
         return sum(self.is_down(node) for node in self._routes.now.nodes)
 
     @property
     def changing(self) -> bool:
-        """Whether a change of the cluster is under way."""
+        """Whether a change of the cluster is in progress."""
         return self._routes.now.topology.change is not None
 
     def local_groups(self) -> Mapping[GroupId, LocalGroup]:
-        """The groups that this node is a member of."""
+        """Return the groups that this node is a member of."""
         committed = self._commits()
         return {
             group: LocalGroup(
@@ -303,9 +303,10 @@ class ClusterStatus:
         }
 
     def _commits(self) -> Mapping[GroupId, int]:
-        """How many entries of each group are committed: a replica that was not sent all of them does not know so.
+        """Return the number of committed entries of each group: the highest that any replica reports.
 
-        As of the moment when the others were asked, so that nobody lacks what has come since.
+        A replica that lacks entries does not know that they are committed. This node's own number dates from the last
+        `refresh`, so entries committed since then do not count as lag of the other replicas.
         """
         known = dict(self._committed)
         for told in self._reports.values():
@@ -317,7 +318,7 @@ class ClusterStatus:
 
     @property
     def is_in(self) -> bool:
-        """Whether this node is one of the cluster's, as far as it knows; who joins is not yet."""
+        """Whether this node is a member of the cluster, as far as it knows; a joining node is not."""
         return self._node in self._routes.now.nodes
 
     @property
@@ -351,7 +352,7 @@ class ClusterStatus:
         return rows
 
     def _databases(self, group: GroupId, told: Iterable[_NodeReport | None]) -> tuple[str, ...]:
-        """Of which the group has the schema, or some replica of it data."""
+        """Return the databases of which the group has the schema, or any of its replicas has data."""
         if group == META:
             return ()
         found = {d for d in self._schema.tree.databases() if self._routes.now.schema_group(d) == group}
@@ -421,13 +422,13 @@ class ClusterStatus:
         )
 
     def client_addresses(self) -> list[str]:
-        """host:port of all nodes for clients, this one's first."""
+        """Return host:port of all nodes for clients, this node's first."""
         routing = self._routes.now
         nodes = sorted(routing.nodes, key=lambda node: (node != self._node, node))
         return [routing.topology.nodes[node].client for node in nodes]
 
     def client_address_elsewhere(self, node: NodeId | None) -> str:
-        """Where clients reach another node; empty for this one, and if it is not known."""
+        """Return host:port of another node for clients; empty for this node and for an unknown one."""
         found = None if node in (None, self._node) else self._routes.now.topology.nodes.get(node)
         return "" if found is None else found.client
 
@@ -438,12 +439,15 @@ def _replica_of(words: Sequence[Any]) -> _Replica:
 
 
 def _lag(found: _Replica, committed: int) -> int:
-    """Entries that a replica lacks, or has not carried out, of those that are known to be committed."""
+    """Return the number of committed entries that a replica has not applied."""
     return max(committed, counted(found.term, found.commit)) - counted(found.term, found.applied)
 
 
 def _clock_skew(told_ns: int, asked_ns: int, answered_ns: int) -> int:
-    """How far a clock is before ours at least, that was read between two of its moments; negative: behind."""
+    """Return a lower bound of a clock's lead over this node's clock; negative: it lags.
+
+    `told_ns` was read between `asked_ns` and `answered_ns` of this node's clock; 0 if it is in this range.
+    """
     return max(told_ns - answered_ns, 0) + min(told_ns - asked_ns, 0)
 
 

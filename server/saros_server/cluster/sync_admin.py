@@ -1,10 +1,10 @@
-"""What the sync tool does in a cluster, as SQL asks any node for it.
+"""The sync tool's state in a cluster, for SQL on any node.
 
-    SHOW SENDERS, SYNC     from the meta group's notes; what is on its way arrives at some node: all are asked
-    SHOW RECEIVERS         a folder's sender is beside its node: all are asked
+    SHOW SENDERS, SYNC     from the meta group's notes; rounds in progress arrive at any node, so all are asked
+    SHOW RECEIVERS         a sender runs on the node of its folder, so all are asked
 
-A node that does not answer has a row among the receivers, which says why; what is on its way to it is not told.
-Implements `sync_statements.SyncAdmin`. Thread-safe.
+A node that does not answer has a row among the receivers, which says why; the rounds in progress that it receives are
+not reported. Thread-safe.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DESK = "sync.desk"
 
 @dataclass(frozen=True, slots=True)
 class _NodeReport:
-    """What one node tells. `rounds_in_progress`: see `Receiver.rounds_in_progress`."""
+    """One node's report. `rounds_in_progress`: see `Receiver.rounds_in_progress`."""
 
     rounds_in_progress: Mapping[str, tuple[int, int]]
     receivers: Sequence[ReceiverRow]
@@ -42,7 +42,7 @@ class _NodeReport:
 
 
 class ClusterSyncAdmin(NodeSyncAdmin):
-    """See the module."""
+    """An implementation of `sync_statements.SyncAdmin` that asks all nodes of a cluster."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class ClusterSyncAdmin(NodeSyncAdmin):
         self._ask = ask
 
     def rounds_in_progress(self) -> Mapping[str, tuple[int, int]]:
-        """See `Receiver.rounds_in_progress`, of all nodes: the newest round of each sender."""
+        """See `Receiver.rounds_in_progress`; return the newest round of each sender on any node."""
         found = dict(super().rounds_in_progress())
         for _, told in self._node_reports():
             if isinstance(told, str):
@@ -68,7 +68,7 @@ class ClusterSyncAdmin(NodeSyncAdmin):
         return found
 
     def receivers(self) -> Sequence[ReceiverRow]:
-        """See `SyncAdmin.receivers`: of all nodes; those of others are called by their node, too."""
+        """See `SyncAdmin.receivers`; return those of all nodes, with the node's name before those of other nodes."""
         rows = list(super().receivers())
         for node, told in self._node_reports():
             if isinstance(told, str):
@@ -78,12 +78,12 @@ class ClusterSyncAdmin(NodeSyncAdmin):
         return rows
 
     def _node_reports(self) -> Iterator[tuple[NodeId, _NodeReport | str]]:
-        """What each other node tells, or why it does not."""
+        """Yield each other node's report, or the reason why it did not answer."""
         for node, answer in ask_each(self._others(), self._ask, _DESK, b""):
             yield node, answer if isinstance(answer, str) else _NodeReport.decode(answer)
 
     def handlers(self) -> Mapping[str, CallHandler]:
-        """What other nodes ask, by name."""
+        """Return the handlers of other nodes' calls, by name."""
 
         def serve_report(_: NodeId, __: bytes) -> bytes:
             return _NodeReport(NodeSyncAdmin.rounds_in_progress(self), NodeSyncAdmin.receivers(self)).encode()
