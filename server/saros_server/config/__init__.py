@@ -1,8 +1,9 @@
 """Options and command lines.
 
-configuration    options, and their four sources
-memory_limits    how much of the machine's memory the process may use
-data_folder      folders that may become a data folder
+configuration    options, and their sources
+device_template  the template of devices for line protocol
+memory_limits    the memory that the process may use
+data_folder      checks of data folders
 arguments        parsing of command lines
-did_you_mean     the hint to an unknown word
+did_you_mean     suggestions for unknown words
 """

@@ -1,7 +1,4 @@
-"""What the words of a command line mean, by `argparse`, which also says which word was meant.
-
-For `saros` and all of its sub-commands.
-"""
+"""Parsing of command lines with `argparse`, with suggestions for misspelled words, for `saros` and its sub-commands."""
 
 from __future__ import annotations
 
@@ -15,10 +12,10 @@ _KINDS: dict[object, str] = {int: "a whole number", float: "a number"}
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser whose complaints name what the wrong word resembles; parsers of sub-commands are of its class, too."""
+    """A parser whose errors suggest the word that was meant. Parsers of sub-commands have the same class."""
 
     def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """As that of `argparse`, but what is left over is refused here, where the options are known. Exits with 2."""
+        """Parse as `argparse` does, but reject unknown arguments here, where the options are known. Exits with 2."""
         found, rest = super().parse_known_args(args, namespace)
         if rest:
             word = next((word for word in rest if word.startswith("-")), rest[0])
@@ -44,14 +41,14 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def data_parser(name: str, what: str, *, epilog: str | None = None) -> argparse.ArgumentParser:
-    """What `saros start`, `stop` and `status` take."""
+    """Return the parser that `saros start`, `stop` and `status` have in common."""
     made = CommandParser(prog=f"saros {name}", description=what, epilog=epilog)
     made.add_argument("--data", default="./data", metavar="FOLDER", help="data folder (default ./data)")
     return made
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """The type of an argument that is a whole number, and no smaller one."""
+    """Return the type of an argument: an integer of at least `least`."""
 
     def read(text: str) -> int:
         try:

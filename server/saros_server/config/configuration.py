@@ -1,13 +1,13 @@
-"""A node's options: one table, four places they may come from, and what each came from.
+"""A node's options: one table, the sources of their values, and the source of each value.
 
-    default  <  node.json of the data folder, of what is fixed for its life
+    default  <  node.json of the data folder, for options that are fixed when the folder is created
              <  saros.toml in the data folder (or --config FILE)  <  SAROS_<KEY> in the environment  <  --set key=value
 
-Every value is checked when it is read; a bad key or value is an error that names it, where it stood, and what is
-allowed. `Configuration` is frozen: options are fixed while a node runs. Options of a data folder (`time_unit`,
-`time_partition_interval_ms`) are fixed for the folder's life: opening it with others is refused by the store.
+Every value is validated when it is read; the error for a bad key or value names it, its source, and the allowed values.
+`Configuration` is frozen: options do not change while a node runs. The options of a data folder (`time_unit`,
+`time_partition_interval_ms`) never change: the store refuses to open the folder with other values.
 
-Only `load` reads files and the environment, unless it is given one.
+Only `load` reads files, and the environment unless the caller passes one.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from saros_wire.protocol import DEFAULT_HTTP_PORT, DEFAULT_PORT
 
 
 class ConfigurationError(Exception):
-    """A key or value is wrong."""
+    """An invalid key or value of the configuration."""
 
     code = 2004
 
 
-#: The source of a value that was given with the command, or the call.
+#: The source of a value given on the command line or in the call.
 _GIVEN = "option"
-#: From all to little.
+#: From the most verbose to the least.
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 _SIZES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 _DURATIONS_MS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
 
 def parse_size(value: object) -> int:
-    """Return a number of bytes. Raises ValueError, which says what was expected."""
+    """Parse a number of bytes. Raises ValueError, whose message names the expected form."""
     match = re.fullmatch(r"(\d+)\s*([a-z]*)", str(value).strip().lower())
     if match is None or match.group(2) not in _SIZES:
         raise ValueError("a number of bytes such as 67108864 or 64MiB")
@@ -110,7 +110,7 @@ def _option(default: object, parse: Callable[[object], object], doc: str) -> Any
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """All options of a node; the fields' metadata holds parser and meaning (docs/configuration.md lists them)."""
+    """All options of a node; each field's metadata holds its parser and its meaning (see docs/configuration.md)."""
 
     time_unit: str = _option(
         "ms", _one_of("ms", "us", "ns"), "Unit of every timestamp; fixed when a folder is created."
@@ -242,7 +242,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A configuration and where each value came from."""
+    """A configuration, and the source of each value."""
 
     values: Configuration
     sources: Mapping[str, str]
@@ -255,7 +255,7 @@ def load(
     environment: Mapping[str, str] | None = None,
     overrides: Mapping[str, object] | None = None,
 ) -> Loaded:
-    """Merge the places; raises ConfigurationError. None means: there is no such folder, no file."""
+    """Merge the sources. `folder`, `file`: None leaves this source out. Raises ConfigurationError."""
     values: dict[str, object] = {}
     sources = {f.name: "default" for f in fields(Configuration)}
     layers: list[tuple[str, Mapping[str, object]]] = []
@@ -276,7 +276,7 @@ def _fixed(folder: str) -> Mapping[str, object]:
     made = made_with(folder)
     if made is None:
         return {}
-    from saros_storage.base.types import TIME_UNITS  # loads NumPy: only where a database is
+    from saros_storage.base.types import TIME_UNITS  # imports NumPy: only needed for an existing database
 
     suffix, interval = made
     unit = TIME_UNITS.get(suffix)
@@ -313,7 +313,7 @@ def _parse(key: str, raw: object, source: str) -> object:
 
 
 def describe(loaded: Loaded) -> list[tuple[str, str, str, str]]:
-    """(key, value, source, meaning) of every option."""
+    """Return (key, value, source, meaning) of every option."""
     return [
         (f.name, "off" if value is None else str(value), loaded.sources[f.name], str(f.metadata["doc"]))
         for f in fields(Configuration)
@@ -322,10 +322,10 @@ def describe(loaded: Loaded) -> list[tuple[str, str, str, str]]:
 
 
 def configuration_file(folder: str) -> str | None:
-    """The folder's own `saros.toml`, if it has one."""
+    """Return the path of the folder's own `saros.toml`, or None if it does not exist."""
     path = Path(folder) / "saros.toml"
     try:
         found = path.is_file()
     except PermissionError:
-        found = True  # for all that we may know: who reads it says why not
+        found = True  # it may exist: reading it raises the error
     return str(path) if found else None

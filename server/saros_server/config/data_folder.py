@@ -1,4 +1,4 @@
-"""What may become a data folder: nothing that is there for something else. Reads names only; any thread."""
+"""Checks of data folders: a folder that holds other files must not become one. Reads names only; any thread."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.folder.layout import NODE_FILE, TEMPORARY
 from saros_storage.io.platform import require_local_folders, user_name
 
-#: Where a start keeps the certificates that it makes (option `tls_self_signed`).
+#: The folder of the certificates that a start creates (option `tls_self_signed`).
 TLS_FOLDER = "tls"
-#: What a folder may have that is to be a data folder: what a start that was cut short left, and an operator's part
-#: (hidden files, such as a .gitkeep, too).
+#: Names that a new data folder may already contain: remains of an interrupted start, and files of the operator. Hidden
+#: files, such as .gitkeep, are allowed as well.
 _BEFORE_DATA = {
     "LOCK",
     "audit",
@@ -34,7 +34,7 @@ _MEMORY = ":memory:"
 
 
 def check_not_foreign(folder: str) -> None:
-    """Raise UserMistake for a file, a foreign folder, one that cannot be read, and on systems without data folders."""
+    """Raise UserMistake for a file, a folder with other files, an unreadable folder, and on unsupported systems."""
     check_not_memory(folder)
     require_local_folders()
     if not os.path.lexists(folder):
@@ -63,7 +63,7 @@ def _is_ignorable(name: str) -> bool:
 
 
 def cannot_open(folder: str, error: OSError) -> UserMistake:
-    """What to say when the operating system refuses."""
+    """Return the error for a folder that the operating system refuses to open."""
     why = f"{error.filename} is a file" if isinstance(error, FileExistsError) else reason(error)
     if error.errno == errno.EROFS:
         why += "; pass --read-only, or read_only=True, to read it"
@@ -71,7 +71,7 @@ def cannot_open(folder: str, error: OSError) -> UserMistake:
 
 
 def reason(error: BaseException) -> str:
-    """What an operating system's error says to people: which file, why not, and whose it is; others as they are."""
+    """Return an error's text for users; for errors of the operating system, with the file, the cause and the owner."""
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)
     what = error.strerror if error.filename is None else f"{os.fsdecode(error.filename)}: {error.strerror}"
@@ -79,7 +79,7 @@ def reason(error: BaseException) -> str:
 
 
 def _owner_hint(path: str | bytes | None) -> str:
-    """Whose the nearest folder of a path is that can be seen, and who asks."""
+    """Return the owner of the nearest visible folder of a path, and the user of this process, as a text."""
     if path is None:
         return ""
     seen = Path(os.path.realpath(os.fsdecode(path)))

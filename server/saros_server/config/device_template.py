@@ -1,9 +1,9 @@
-"""The template of devices that line protocol writes to: nodes that are names, or variables in braces. Pure: any thread.
+"""The template of devices for line protocol: each node is a name, or a variable in braces. Pure: any thread.
 
     root.{db}.{measurement}           cpu,host=h1,region=eu of database plant     root.plant.cpu
     root.{db}.{host}.{measurement}                                                root.plant.h1.cpu
 
-Tags that the template does not name are left for the caller, who appends them.
+The caller appends the tags that the template does not name.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _VARIABLE = re.compile(r"\{([^{}.]+)\}")
 
 @dataclass(frozen=True, slots=True)
 class DeviceTemplate:
-    """See the module."""
+    """A parsed template."""
 
     nodes: tuple[str, ...]
 
     @classmethod
     def of(cls, text: str) -> DeviceTemplate:
-        """Parse a template. Raises ValueError, which says what was expected."""
+        """Parse a template. Raises ValueError, whose message names the expected form."""
         nodes = tuple(text.split("."))
         variables = [node for node in nodes if _VARIABLE.fullmatch(node)]
         if nodes[:2] != ("root", "{db}") or "{measurement}" not in nodes or len(set(variables)) < len(variables):
@@ -46,7 +46,7 @@ class DeviceTemplate:
         return cls(nodes)
 
     def prefix(self, database: str, measurement: str, tags: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-        """Return the path of a series, and the tags that are not in it."""
+        """Return the path for a series, and the tags that are not in it."""
         left = dict(tags)
         nodes: list[str] = []
         for node in self.nodes:
@@ -64,14 +64,14 @@ class DeviceTemplate:
 
 @lru_cache(16)
 def parsed_template(text: str) -> DeviceTemplate:
-    """Return a template that was parsed before. Raises ValueError."""
+    """Return the parsed template of a text, from a cache. Raises ValueError."""
     return DeviceTemplate.of(text)
 
 
 def node_of_tag(value: str | None) -> str:
-    """Return the node of a tag's value; None: the series lacks the tag.
+    """Return the node for a tag's value; None: the series lacks the tag.
 
-    A value that begins with `_` gets another one: such a node of one `_` is Saros' own.
+    A value that begins with `_` gets another `_` in front, so that it cannot be taken for `MISSING`.
     """
     if value is None:
         return MISSING

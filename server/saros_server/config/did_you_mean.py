@@ -1,4 +1,4 @@
-"""The hint to an unknown word."""
+"""Suggestions for unknown words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a complaint of an unknown word: the known one that it begins, or resembles; empty if there is none."""
+    """Return the end of an error about an unknown word: the known word that it begins or resembles, or nothing."""
     words = list(known)
     begun = [whole for whole in words if whole.startswith(word)]
     near = begun if len(begun) == 1 else difflib.get_close_matches(word, words, 1)

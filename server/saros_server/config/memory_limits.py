@@ -1,6 +1,6 @@
-"""How much memory this process may have: what queries get of it where nobody says otherwise.
+"""The memory that this process may use, and the default share of queries.
 
-The machine's, or what the process's cgroup (Linux, version 1 or 2) or one above it is limited to, if that is less.
+It is the machine's memory, or the limit of the process's cgroup (Linux, version 1 or 2) or a parent, if that is less.
 """
 
 from __future__ import annotations
@@ -9,24 +9,24 @@ import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-#: The rest is for MemTables, caches, the process itself, and what blocks take while they are worked at.
+#: Queries get a quarter. The rest is for MemTables, caches, the process itself, and blocks during processing.
 _QUERIES_SHARE = 4
-#: Less does for no query that sorts or joins.
+#: Queries that sort or join need at least this much.
 _QUERIES_BYTES_MIN = 64 << 20
 
 
 def queries_memory_bytes() -> int:
-    """What all queries may hold together."""
+    """Return the default memory limit of all queries together, in bytes."""
     return max(memory_bytes() // _QUERIES_SHARE, _QUERIES_BYTES_MIN)
 
 
 def memory_bytes(root: Path = Path("/")) -> int:
-    """Bytes of memory. `root`: where `proc` and `sys` are."""
+    """Return the bytes of memory that this process may use. `root`: the folder that contains `proc` and `sys`."""
     return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *_limits(root)])
 
 
 def _limits(root: Path) -> Iterator[int]:
-    """Limits of the process's cgroup and those above it; a container sees its own as the topmost."""
+    """Yield the limits of the process's cgroup and its parents; a container sees its own cgroup as the root."""
     for line in _read(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "":
@@ -38,7 +38,7 @@ def _limits(root: Path) -> Iterator[int]:
         group = PurePosixPath(path.lstrip("/"))
         for folder in (group, *group.parents):
             limit = _read(mounted / folder / name).strip()
-            if limit.isdecimal():  # version 2 says "max" where there is none
+            if limit.isdecimal():  # version 2 has "max" for no limit
                 yield int(limit)
 
 
