@@ -1,13 +1,13 @@
-"""An administrator for a local cluster that was made without one, while none of its nodes runs.
+"""Adding an administrator to a local cluster that was created without one, while none of its nodes runs.
 
     DIR/securing    {"name": "root", "hash": "$scrypt$...", "must_change": true}      written first, removed last
-    each node       the meta group's state, where there is one, begins with the administrator; then cluster.json
+    each node       the meta group's state, if the node has one, gets the administrator; then cluster.json
 
-It is done to files, so nobody can become administrator but who may write them. A node that starts afterwards asks for a
-login from its first moment. All nodes begin with the same user and none has had any before (a cluster without an
-administrator refuses to make users), so their states agree, whatever the log still brings. Each folder is locked
-meanwhile. What is interrupted is called again, and goes on with the administrator that it began with: until then no
-node of the cluster is started (`local_cluster.find`).
+This changes files directly, so it needs write access to them. A node that starts afterwards requires logins from the
+beginning. All nodes get the same user, and none has had users before (a cluster without an administrator refuses to
+create users), so their states agree, whatever entries of the log are still to be applied. Each folder is locked
+meanwhile. An interrupted call must be repeated, and continues with the same administrator; until then, no node of the
+cluster is started (`local_cluster.find`).
 
 One thread.
 """
@@ -31,12 +31,12 @@ from saros_storage.io.folder_lock import FolderLock
 
 
 def encode(administrator: Administrator) -> bytes:
-    """What stands in DIR/securing."""
+    """Return the content of DIR/securing."""
     return json.dumps(asdict(administrator)).encode()
 
 
 def interrupted_administrator(cluster: LocalCluster, disk: Disk) -> Administrator | None:
-    """Whom an interrupted call has begun with. Raises UserMistake 2004 if what it left cannot be read."""
+    """Return the administrator of an interrupted call, or None. Raises UserMistake 2004 if its file cannot be read."""
     path = os.path.join(cluster.directory, SECURING_FILE)
     if not disk.exists(path):
         return None
@@ -47,7 +47,7 @@ def interrupted_administrator(cluster: LocalCluster, disk: Disk) -> Administrato
 
 
 def check(cluster: LocalCluster, disk: Disk) -> dict[NodeId, ClusterFile]:
-    """The nodes that may ever run again, and their files. Raises UserMistake 2004: it has users, or is not in order."""
+    """Return the nodes that can run again, and their files. Raises UserMistake 2004 (it has users, or is damaged)."""
     if cluster.file.administrator is not None and interrupted_administrator(cluster, disk) is None:
         raise UserMistake(
             f"the cluster in {cluster.directory} has users already: {cluster.file.administrator.name} makes others, and"
@@ -60,7 +60,7 @@ def check(cluster: LocalCluster, disk: Disk) -> dict[NodeId, ClusterFile]:
             file = load(cluster.folder(node), disk)
         except StorageError as error:
             raise UserMistake(f"node {node}: {error.message}", code=2004) from error
-        if file is None:  # never to be started again
+        if file is None:  # the node can never be started again
             continue
         if file.cluster != cluster.file.cluster:
             raise UserMistake(f"{cluster.folder(node)} is a node of another cluster: move it away", code=2004)
@@ -69,9 +69,9 @@ def check(cluster: LocalCluster, disk: Disk) -> dict[NodeId, ClusterFile]:
 
 
 def secure(cluster: LocalCluster, administrator: Administrator, disk: Disk) -> None:
-    """Give the cluster an administrator: that of an interrupted call (`interrupted_administrator`), if there was one.
+    """Give the cluster an administrator; after an interrupted call, that of `interrupted_administrator`.
 
-    Raises what `check` does, FolderInUse (a node runs), CorruptFile, OSError.
+    Raises the errors of `check`, FolderInUse (a node runs), CorruptFile, OSError.
     """
     nodes = check(cluster, disk)
     path = os.path.join(cluster.directory, SECURING_FILE)

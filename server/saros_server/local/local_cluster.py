@@ -1,16 +1,16 @@
 """A cluster on this machine: every node is a folder and a process.
 
     DIR/node1  DIR/node2 ...    each with its cluster.json, and a server of its own while it runs
-    DIR/node2.removed           it has left the cluster: it is not started any more, whether its folder is there or not
+    DIR/node2.removed           the node has left the cluster: it is never started again, even if its folder exists
 
-    find    what is there           make    new folders with free ports         start, stop    the processes
+    find    an existing cluster     make    new folders with free ports         start, stop    the processes
                         add_admitted_node, note_removed      nodes that join later, or have left
 
-A cluster is made once. Nodes keep their ids and ports, and a folder that is lost is not made anew under its old id: the
-node has forgotten for whom it voted, and as a voter could let the others lose what they acknowledged. Such a node has a
-`problem`; the others run without it.
+A cluster is created once. Nodes keep their ids and ports. A lost folder is not created again under its old id: the node
+would have forgotten its votes, and voting again it could cause the loss of acknowledged writes. Such a node has an
+entry in `problems`; the others run without it.
 
-One process at a time makes or starts (a lock on DIR); looking and stopping need none.
+One process at a time creates or starts nodes (a lock on DIR); reading and stopping need no lock.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from saros_storage.io.disk import Disk
 from saros_storage.io.folder_lock import LOCK_FILE, FolderLock
 
 HOST = "127.0.0.1"
-#: There while an administrator is given to the cluster (`bootstrap_admin`).
+#: Exists while the cluster gets an administrator (`bootstrap_admin`).
 SECURING_FILE = "securing"
-#: More on one machine only wait for each other.
+#: More nodes on one machine would only compete for its resources.
 NODES_MAX = 32
 _PORT_MAX = 65_535
 _POLL_SECONDS = 0.05
@@ -47,51 +47,51 @@ _STOP_SECONDS = 60.0
 _NODE_FOLDER = re.compile(r"node([1-9][0-9]{0,8})")
 _REMOVED_NODE = re.compile(r"node([1-9][0-9]{0,8})\.removed")
 
-#: Told what is waited for, whenever that changes.
+#: Called repeatedly while waiting, with a text that names the awaited nodes.
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class LocalCluster:
-    """See the module. Made by `find` and `make`."""
+    """A local cluster as its directory describes it. Created by `find` and `make`."""
 
     directory: str
-    #: One node's; the others' differ in `node` and `joined` alone.
+    #: The file of one node; those of the others differ only in `node` and `joined`.
     file: ClusterFile
-    #: Nodes that cannot be started, and why.
+    #: The nodes that cannot be started, with the reasons.
     problems: Mapping[NodeId, str]
-    #: Nodes that were not there at first.
+    #: The nodes that joined after the cluster was created.
     joined: Mapping[NodeId, NodeAddress] = field(default_factory=dict)
     removed: frozenset[NodeId] = frozenset()
 
     @property
     def nodes(self) -> list[NodeId]:
-        """By id, without those that were removed."""
+        """The nodes by id, without removed ones."""
         return sorted({*self.file.nodes, *self.joined} - self.removed)
 
     def folder(self, node: NodeId) -> str:
-        """The node's data folder."""
+        """Return the node's data folder."""
         return node_folder(self.directory, node)
 
     def address(self, node: NodeId) -> str:
-        """host:port for clients."""
+        """Return host:port of the node for clients."""
         return (self.joined.get(node) or self.file.nodes[node]).client
 
     def running(self, node: NodeId) -> Serving | None:
-        """The node's process, if it serves."""
+        """Return the node's server, or None if it does not serve."""
         return serving(self.folder(node))
 
     def is_started(self, node: NodeId) -> bool:
-        """Whether the node serves, or a process was launched that may do so."""
+        """Return whether the node serves, or a process that was launched for it is alive."""
         return is_launched(self.folder(node)) or self.running(node) is not None
 
     def is_taken(self, node: NodeId) -> bool:
-        """Whether a process has the node's folder, or was launched to take it."""
+        """Return whether a process has locked the node's folder, or was launched for it."""
         return is_taken(self.folder(node))
 
 
 def node_folder(directory: str, node: NodeId) -> str:
-    """The data folder of a node of the cluster in `directory`."""
+    """Return the data folder of a node of the cluster in `directory`."""
     return os.path.join(directory, f"node{node}")
 
 
@@ -99,7 +99,10 @@ def node_folder(directory: str, node: NodeId) -> str:
 
 
 def find(directory: str, disk: Disk) -> LocalCluster | None:
-    """The cluster in a directory; None if there is none, or only one whose making was interrupted."""
+    """Return the cluster in a directory, or None if its creation was interrupted or there was no creation.
+
+    Raises StorageError if no node's file can be read and at least one is damaged.
+    """
     files: dict[NodeId, ClusterFile | StorageError] = {}
     for node in _node_folders(directory, disk):
         try:
@@ -162,7 +165,7 @@ def make(
     administrator: Administrator | None = None,
     meta_voters: int = META_VOTERS_DEFAULT,
 ) -> LocalCluster:
-    """A new cluster with nodes 1 to `nodes`. Raises UserMistake 2004: numbers, folders that are in use, no ports."""
+    """Create a cluster with nodes 1 to `nodes`. Raises UserMistake 2004 (numbers, folders in use, no free ports)."""
     if not 1 <= nodes <= NODES_MAX:
         raise UserMistake(f"nodes is {nodes}: expected from 1 to {NODES_MAX}", code=2004)
     for node in _node_folders(directory, disk):
@@ -185,9 +188,9 @@ def make(
 
 
 def free_addresses(cluster: LocalCluster, base_port: int | None) -> tuple[str, str]:
-    """Where one more node may listen, from a port on: for nodes, and for clients. Raises UserMistake 2004.
+    """Return free addresses for another node: for nodes and for clients. Raises UserMistake 2004.
 
-    Without a port, from the first one's of the cluster.
+    `base_port`: the first port to try; None: the lowest port of the cluster.
     """
     known = [*cluster.file.nodes.values(), *cluster.joined.values()]
     taken = {int(text.rpartition(":")[2]) for address in known for text in (address.peer, address.client)}
@@ -196,7 +199,10 @@ def free_addresses(cluster: LocalCluster, base_port: int | None) -> tuple[str, s
 
 
 def add_admitted_node(cluster: LocalCluster, text: str, disk: Disk) -> LocalCluster:
-    """The cluster with a node that was admitted: `text` is its `cluster.json`. Raises UserMistake 2004."""
+    """Create the folder of an admitted node, whose `cluster.json` is `text`; return the cluster with it.
+
+    Raises UserMistake 2004 if the folder is not empty.
+    """
     file = decode(text.encode())
     assert file.joined is not None
     folder = cluster.folder(file.node)
@@ -208,7 +214,7 @@ def add_admitted_node(cluster: LocalCluster, text: str, disk: Disk) -> LocalClus
 
 
 def note_removed(cluster: LocalCluster, node: NodeId, disk: Disk) -> None:
-    """A node has left: it is not started again."""
+    """Record durably that a node has left the cluster, so that it is never started again."""
     path = _note_path(cluster.directory, node)
     write_durably(disk, path, f"node {node} has left the cluster; its folder may be deleted\n".encode())
 
@@ -228,12 +234,12 @@ def _node_folders(directory: str, disk: Disk) -> list[NodeId]:
 
 
 def _is_unused(folder: str, disk: Disk) -> bool:
-    """Whether no node has ever run in a folder."""
+    """Return whether no node has ever run in a folder."""
     return set(disk.list(folder)) <= {CLUSTER_FILE, CLUSTER_FILE + TEMPORARY}
 
 
 def _free_ports(base: int, count: int, taken: Collection[int] = ()) -> list[int]:
-    """The first ports from `base` on that nobody listens on, but for `taken`."""
+    """Return the first `count` free ports from `base` on, without those in `taken`. Raises UserMistake 2004."""
     found: list[int] = []
     for port in range(max(base, 1), _PORT_MAX + 1):
         if len(found) == count:
@@ -260,9 +266,9 @@ def _is_port_free(port: int) -> bool:
 
 @contextmanager
 def exclusive_lock(directory: str, disk: Disk) -> Iterator[None]:
-    """Let no other process make or start a cluster there meanwhile. Raises UserMistake 2012.
+    """Keep other processes from creating or starting a cluster in the directory. Raises UserMistake 2012.
 
-    The directory is made; one that was not there is gone again if nothing comes of it.
+    The directory is created if need be, and removed again if nothing was added to it.
     """
     was_there = disk.exists(directory)
     disk.make_folder(directory)
@@ -282,13 +288,15 @@ def exclusive_lock(directory: str, disk: Disk) -> Iterator[None]:
 def start(
     cluster: LocalCluster, nodes: Sequence[NodeId], log_level: str | None, timeout_s: float, say: Say
 ) -> dict[NodeId, str]:
-    """Start the nodes that do not run, and wait until all serve; answers those that do not, and why."""
+    """Start the nodes that do not run, and wait until all serve; return those that do not, with the reasons."""
     failures = {node: cluster.problems[node] for node in nodes if node in cluster.problems}
     waiting = [node for node in nodes if node not in failures and cluster.running(node) is None]
     launched: set[NodeId] = set()
     limit = time.monotonic() + timeout_s
     while waiting and time.monotonic() < limit:
-        for node in [node for node in waiting if not cluster.is_taken(node)]:  # else one comes up already, or ends
+        for node in [
+            node for node in waiting if not cluster.is_taken(node)
+        ]:  # otherwise a process is starting or stopping
             if node in launched:
                 failures[node] = f"it did not come up: {last_log_line(cluster.folder(node))}"
             else:
@@ -309,9 +317,9 @@ def _launch(cluster: LocalCluster, node: NodeId, log_level: str | None) -> None:
 
 
 def stop(cluster: LocalCluster, nodes: Sequence[NodeId], say: Say) -> list[NodeId]:
-    """End the processes of nodes, and wait until that is done; answers those that go on.
+    """Stop the processes of nodes, and wait for their end; return the nodes that still run after a timeout.
 
-    One that is just coming up is told as soon as it serves.
+    A process that is starting gets the signal as soon as it serves.
     """
     waiting = [node for node in nodes if cluster.is_started(node)]
     told: set[NodeId] = set()
