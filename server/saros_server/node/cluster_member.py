@@ -1,4 +1,4 @@
-"""A folder with a `cluster.json`, opened as a node of its cluster. Loaded for such folders only."""
+"""Opening a folder with a `cluster.json` as a node of its cluster. Imported only for such folders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from saros_storage.io.disk import Disk
 def open_member(
     folder: str, file: ClusterFile, configuration: Configuration, options: StoreOptions, disk: Disk, clock: Clock
 ) -> tuple[ClusterNode, list[WatchedFiles]]:
-    """Return the node, and the certificates by which others know it. Raises StorageError, ConfigurationError."""
+    """Open the node; return it and its certificates for the other nodes. Raises StorageError, ConfigurationError."""
     credentials = peer_credentials(configuration, clock, file)
     try:
         node = ClusterNode.open(

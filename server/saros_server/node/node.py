@@ -1,10 +1,11 @@
-"""A node: the composition root. It builds the parts of one database, in order, and takes them down in reverse.
+"""A node: the composition root. It builds the parts of one database, in order, and closes them in reverse order.
 
     folder + Configuration -> Store (files, log, schema)        -> DriverScheduler (worker threads) -> QueryEngine
              cluster.json  -> ClusterNode (groups, log, peers)  ->
 
-Nothing else in Saros builds these. `Node.open` either gives a whole node or leaves nothing behind; `close` ends running
-queries, flushes nothing (the log has it all), and frees the folder. Thread-safe after `open`.
+No other module builds these parts. `Node.open` either returns a complete node or releases everything that it has
+opened. `close` ends running queries, flushes nothing (the log has all writes), and unlocks the folder. Thread-safe
+after `open`.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 
 
 class Node:
-    """One open database. Made by `Node.open`."""
+    """One open database. Created by `Node.open`."""
 
     def __init__(
         self,
@@ -68,28 +69,28 @@ class Node:
         uploads: Uploads,
         closing: ExitStack,
     ) -> None:
-        #: Where rounds of `saros sync` go.
+        #: Receives the rounds of `saros sync`.
         self.receiver = ground.receiver
-        #: What `saros sync` does at this node.
+        #: The sync tool's state on this node.
         self.sync = sync
         self.configuration = configuration
-        #: Ends the scheduler, and what is below.
+        #: Closes the scheduler and the parts below it.
         self._closing = closing
-        #: The cluster that this is a node of; None: it is none's.
+        #: This node's part of its cluster; None without a cluster.
         self.cluster = ground.cluster
         self.store = ground.database
         self.scheduler = scheduler
         self.engine = engine
-        #: Who may log in.
+        #: The users and their tokens.
         self.directory = ground.directory
-        #: Numbered writes of clients.
+        #: De-duplicates the numbered writes of clients.
         self.requests = Requests()
-        #: What clients bring for LOAD.
+        #: Files that clients send for LOAD.
         self.uploads = uploads
-        #: What it is known by to others; whoever serves it adds those for clients.
+        #: Certificates for the other nodes; the server adds those for clients.
         self.certificates = ground.certificates
         self._clock = clock
-        #: Moments that are kept for statements to come.
+        #: Read points that are kept for later statements.
         self.read_points = PinnedSnapshots(self.store, clock, self.requests.memory)
         mode = engine.mode
         in_charge = (lambda: not mode.is_fixed) if self.cluster is None else self.cluster.chores.leads_meta
@@ -98,10 +99,10 @@ class Node:
 
     @staticmethod
     def open(folder: str, configuration: Configuration, *, clock: Clock | None = None, read_only: bool = False) -> Node:
-        """Open (or make) the database in `folder`.
+        """Open or create the database in `folder`.
 
-        `read_only`: as it is now, whether or not another process has it open; nothing is written there.
-        Raises StorageError (in use, newer format, corrupt log), ConfigurationError (where other nodes reach this one).
+        `read_only`: open a snapshot of the database as it is now, even if another process has it open; write nothing.
+        Raises StorageError (in use, newer format, corrupt log), ConfigurationError (it cannot listen for other nodes).
         """
         keep_freed_memory()
         use_cache_folder(fallback=None if read_only else os.path.join(folder, "kernels"))
@@ -136,17 +137,17 @@ class Node:
             raise
 
     def blocked_by(self) -> str | None:
-        """Why it takes no writes at the moment, or None."""
+        """Return the reason why the node accepts no writes at the moment, or None."""
         if self.engine.mode.read_only:
             return "it only reads: SET SYSTEM TO RUNNING lets it write again"
         return self.store.blocked_by() or (None if self.cluster is None else self.cluster.status.blocked_by())
 
     def leader_elsewhere(self, device: str) -> str:
-        """Where clients reach the node that led a device's last write; empty if it is this one, or no cluster's."""
+        """Return host:port of the node that led a device's last write; empty if it is this node, or no cluster."""
         return "" if self.cluster is None else self.cluster.leader_elsewhere(device)
 
     def problems(self) -> tuple[str, ...]:
-        """Sentences for whoever looks after it."""
+        """Return descriptions of current problems for operators."""
         now = datetime.fromtimestamp(self._clock.now_ns() / 1e9, UTC)
         expiring = (problem for files in self.certificates for problem in files.problems(now))
         of_cluster = () if self.cluster is None else self.cluster.status.problems()
@@ -154,7 +155,7 @@ class Node:
         return tuple(dict.fromkeys(problem for problem in found if problem))
 
     def close(self) -> None:
-        """End what runs and free the folder. Idempotent."""
+        """End running queries and unlock the folder. Idempotent."""
         self._continuous.stop()
         self.engine.close()
         self.read_points.close()
@@ -164,7 +165,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class _Storage:
-    """What the engine stands on: a store, or a node's part of a cluster."""
+    """The layer below the engine: a store, or a node's part of a cluster."""
 
     database: Database
     directory: Directory
@@ -174,7 +175,7 @@ class _Storage:
 
 
 def _open(folder: str, configuration: Configuration, disk: Disk, clock: Clock, closing: ExitStack) -> _Storage:
-    """A folder with a `cluster.json` as a node of that cluster, any other as a store of its own."""
+    """Open a folder with a `cluster.json` as a node of that cluster, and any other folder as a single store."""
     options = store_options(configuration)
     file = load_cluster_file(folder, disk)
     if file is None:
@@ -194,7 +195,7 @@ def _open(folder: str, configuration: Configuration, disk: Disk, clock: Clock, c
 
 
 def _hash_new(configuration: Configuration, user: str, password: str) -> str:
-    """A new password as it is kept. Raises UserMistake 2041 if it is too weak."""
+    """Return the hash of a new password. Raises UserMistake 2041 if the password is too weak."""
     check_password(user, password)
     return hash_password(password, Cost(configuration.password_cost))
 
@@ -205,7 +206,7 @@ def _new_secret() -> Secret:
 
 
 def store_options(configuration: Configuration) -> StoreOptions:
-    """The store's share of the configuration."""
+    """Return the options of the store from the configuration."""
     unit = TIME_UNITS[configuration.time_unit]
     return StoreOptions(
         time_unit=unit,
@@ -225,7 +226,7 @@ def store_options(configuration: Configuration) -> StoreOptions:
 
 
 def engine_options(configuration: Configuration, folder: str) -> EngineOptions:
-    """The engine's share of the configuration; `folder`: where rows go that do not fit into memory."""
+    """Return the options of the engine from the configuration; `folder`: for spilled rows."""
     return EngineOptions(
         parallelism=configuration.worker_threads,
         query_memory_bytes_max=configuration.query_memory_bytes,

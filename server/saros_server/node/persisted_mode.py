@@ -1,6 +1,6 @@
-"""A node's mode as a file in its folder: a node that only reads does so when it is started again, too.
+"""A node's mode as a file in its folder, so that a read-only node stays read-only after a restart.
 
-The file is there as long as the node only reads, and empty.
+The file is empty, and exists as long as the node is read-only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _READ_ONLY_FILE = "read_only"
 
 
 def load_mode(folder: str, disk: Disk) -> SystemMode:
-    """The mode of the node in `folder`, as it was set last."""
+    """Return the mode that was last set for the node in `folder`; changes of it are persisted."""
     path = os.path.join(folder, _READ_ONLY_FILE)
 
     def keep(read_only: bool) -> None:

@@ -1,16 +1,15 @@
-"""Moments that this node keeps, so that many statements, in sessions of any process, see the same data.
+"""Named snapshots that this node holds, so that several statements, in sessions of any process, see the same data.
 
-    hold      keeps the present moment under a name, or finds the one already kept under it
-    find      what a statement reads there                        release   drops it; so does the end of its lease
+    hold      takes a snapshot under a name, or renews the one already held under it
+    find      returns its read point for a statement              release   drops it; so does the end of its lease
 
-A moment is a snapshot of the database (`Database.hold`) on a lease, which is renewed at the start and end of every
-statement. Its files stay on disk and its MemTables in memory meanwhile, so at most `KEPT_MAX` moments are kept: beyond
-that, the least recently read go before their time. A restarted process keeps none; its `instance` tells it from its
-predecessor.
+A snapshot of the database (`Database.hold`) has a lease, which is renewed at the start and end of every statement. It
+keeps its files on disk and its MemTables in memory, so at most `KEPT_MAX` snapshots are held: a further one evicts the
+least recently read one. A restarted process holds none; its `instance` distinguishes it from its predecessor.
 
-The schema is not kept: series that were dropped meanwhile read as they do for any other statement.
+The schema is not part of the snapshot: series that were dropped meanwhile read as they do for any other statement.
 
-Thread-safe. A timer runs while there is something to end.
+Thread-safe. A timer runs while there are snapshots.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from saros_storage.read.latest_cache import Point
 from saros_storage.scan.read_point import ReadPoint
 from saros_storage.scan.reading import MultiSeriesReader, ReadCounters, ReadView, ScanRequest, SeriesReader
 
-#: Each may keep the MemTables of its moment from going: some hundred megabytes in the worst case.
+#: Each may keep the MemTables of its moment in memory: some hundred megabytes in the worst case.
 KEPT_MAX = 32
-#: Longer than any job that plans, computes and reads again; shorter than what a disk could fill up in unnoticed.
+#: Longer than any job that plans, computes and reads again, and too short for a disk to fill up unnoticed.
 LEASE_MS_MAX = 86_400_000
 _NAME_MAX = 128
 _TIMER_SECONDS = 1.0
 
 
 class NoSuchReadPoint(StorageError):
-    """It is not kept here, or no longer."""
+    """The node does not hold this read point, or no longer does."""
 
     code = 2032
 
@@ -45,26 +44,28 @@ class NoSuchReadPoint(StorageError):
 
 @dataclass(slots=True, eq=False)
 class _PinnedSnapshot:
+    """A snapshot, its lease, and its current users."""
+
     view: ReadView
     stale: bool
     lease_ns: int
     touched_ns: int
-    #: Statements that read there.
+    #: The number of statements that read it.
     users: int = 0
-    #: The last user closes the view.
+    #: It was removed: the last user closes the view.
     ended: bool = False
 
 
 class PinnedSnapshots:
-    """See the module. One per node; `instance` is its process's."""
+    """The snapshots of a node; `instance` identifies the node's process."""
 
     def __init__(self, database: Database, clock: Clock, instance: int) -> None:
         self.instance = instance
         self._database = database
         self._clock = clock
-        #: Held while a moment is taken, which may wait for other nodes.
+        #: Held while a snapshot is taken, which may wait for other nodes.
         self._taking = threading.Lock()
-        #: Guards what follows; no view is opened or closed with it.
+        #: Guards the fields below; not held while a view is opened or closed.
         self._lock = threading.Lock()
         self._kept: dict[str, _PinnedSnapshot] = {}
         self._timer: threading.Timer | None = None
@@ -72,14 +73,14 @@ class PinnedSnapshots:
 
     @property
     def count(self) -> int:
-        """Moments that are kept."""
+        """The number of snapshots."""
         return len(self._kept)
 
     def hold(self, name: str, instance: int, lease_ms: int, consistency: str) -> None:
-        """Keep the moment of now under `name`, or renew the one that is kept under it.
+        """Take a snapshot under `name`, or renew the lease of the one that is held under it.
 
-        `instance`: of the process that it must be; 0: any. Raises NoSuchReadPoint (another process), UserMistake 2003,
-        and what catching up raises.
+        `instance`: the process that the caller expects; 0: any. Raises NoSuchReadPoint (another process), UserMistake
+        2003, and the errors of `Database.read_point`.
         """
         if not 0 < len(name) <= _NAME_MAX or not 0 < lease_ms <= LEASE_MS_MAX:
             raise UserMistake(
@@ -106,7 +107,7 @@ class PinnedSnapshots:
             one.close()
 
     def find(self, name: str, instance: int) -> ReadPoint:
-        """What a statement reads there. Raises NoSuchReadPoint; so does its `picture`."""
+        """Return the read point of a snapshot. Raises NoSuchReadPoint; so does the read point's `picture`."""
         self._check_instance(name, instance)
         with self._lock:
             kept = self._get(name)
@@ -140,14 +141,14 @@ class PinnedSnapshots:
     # ------------------------------------------------------------------ ending
 
     def release(self, name: str) -> None:
-        """Let go of a moment, if it is kept; statements that read there go on."""
+        """Drop a snapshot, if it is held; statements that read it continue."""
         with self._lock:
             over = self._end([name] if name in self._kept else [])
         for view in over:
             view.close()
 
     def expire(self) -> int:
-        """Let go of those whose lease has run out; answers how many are left."""
+        """Drop the snapshots whose lease has expired; return the number of those left."""
         now = self._clock.monotonic_ns()
         with self._lock:
             due = [n for n, k in self._kept.items() if not k.users and now - k.touched_ns >= k.lease_ns]
@@ -158,7 +159,7 @@ class PinnedSnapshots:
         return left
 
     def close(self) -> None:
-        """Let go of all: the node stops, and no statement runs any more."""
+        """Drop all snapshots. For a node that stops, when no statement runs any more."""
         with self._lock:
             self._closed = True
             if self._timer is not None:
@@ -168,14 +169,14 @@ class PinnedSnapshots:
             view.close()
 
     def _evict_for_room(self) -> list[ReadView]:
-        """Room for one more: whoever reads there may end."""
+        """Evict a snapshot if the limit is reached, preferably one without users; statements that read it continue."""
         if len(self._kept) < KEPT_MAX:
             return []
         idle = [(kept.touched_ns, name) for name, kept in self._kept.items() if not kept.users]
         return self._end([min(idle)[1]] if idle else [min(self._kept, key=lambda n: self._kept[n].touched_ns)])
 
     def _end(self, names: list[str]) -> list[ReadView]:
-        """Forget them; answers the views that nobody reads. With the lock held."""
+        """Remove snapshots; return the views without users, for the caller to close. With the lock held."""
         over = []
         for name in names:
             kept = self._kept.pop(name)
@@ -185,7 +186,7 @@ class PinnedSnapshots:
         return over
 
     def _start_timer(self) -> None:
-        """With the lock held."""
+        """Start the timer if it does not run. With the lock held."""
         if self._timer is None:
             self._timer = threading.Timer(_TIMER_SECONDS, self._tick)
             self._timer.daemon = True
@@ -200,7 +201,7 @@ class PinnedSnapshots:
 
 
 class _Shared:
-    """One statement's share of a view. Implements `reading.ReadView`."""
+    """One statement's reference to a shared view; an implementation of `reading.ReadView`."""
 
     def __init__(self, view: ReadView, leave: Callable[[], None]) -> None:
         self._view = view
@@ -238,7 +239,7 @@ class _Shared:
         self._view.expect(request)
 
     def close(self) -> None:
-        """See `ReadView.close`; the view stays."""
+        """See `ReadView.close`; release the reference only."""
         with self._lock:
             closed, self._closed = self._closed, True
         if not closed:

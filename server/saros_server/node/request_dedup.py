@@ -1,13 +1,13 @@
-"""Writes that were done or are being done, by their client's numbers: what makes a repeated one harmless on one node.
+"""A table of writes by client and sequence number, which makes repeated writes harmless on one node.
 
-    begin   NEW        carry it out, then `finish` or `give_up`
-            RUNNING    another thread is at it: ask again when that is over
-            an answer  it was carried out, and answered this
+    begin   NEW        execute the write, then call `finish` or `give_up`
+            RUNNING    another thread executes it: ask again when that has ended
+            an answer  it was executed before, with this answer
             FORGOTTEN  too old to be known: refuse it
 
-The newest `SEQUENCES_KEPT` numbers of the `CLIENTS_MAX` clients that wrote last are known, in 20 MB at most; clients do
-not ask for older ones. A write that failed did nothing, and may come again. The memory is this process's: the reply to
-Open names it, so that clients notice when it is another one.
+The table holds the newest `SEQUENCES_KEPT` numbers of the `CLIENTS_MAX` clients that wrote last, in 20 MB at most;
+clients do not repeat older ones. A failed write had no effect, and may be repeated. The table belongs to one process:
+the reply to Open identifies it, so that clients notice a restart.
 
 Pure and not thread-safe: `request_dedup_runner.py` adds the lock.
 """
@@ -23,14 +23,14 @@ from saros_wire.protocol import SEQUENCES_KEPT
 CLIENTS_MAX = 10_000
 #: (client, sequence)
 Request = tuple[int, int]
-#: A request that nobody will repeat.
+#: A request without numbers, which is never repeated.
 NO_REQUEST: Request = (0, 0)
-#: In the place of an answer, which is never negative.
+#: Markers in place of an answer, which is never negative.
 _NOTHING, _RUNNING = -2, -1
 
 
 class State(Enum):
-    """See the module."""
+    """The state of a request for which there is no answer."""
 
     NEW = "new"
     RUNNING = "running"
@@ -38,7 +38,7 @@ class State(Enum):
 
 
 class _Client:
-    """The answers of a client's newest numbers; that of number n at place n % SEQUENCES_KEPT."""
+    """The answers to a client's newest requests; that of sequence number n is at index n % SEQUENCES_KEPT."""
 
     __slots__ = ("answers", "newest")
 
@@ -47,21 +47,21 @@ class _Client:
         self.answers = array("q", [_NOTHING]) * SEQUENCES_KEPT
 
     def advance(self, sequence: int) -> None:
-        """Make room up to `sequence`."""
+        """Clear the entries between the newest number and `sequence`."""
         for number in range(max(self.newest, sequence - SEQUENCES_KEPT) + 1, sequence + 1):
             self.answers[number % SEQUENCES_KEPT] = _NOTHING
         self.newest = max(self.newest, sequence)
 
 
 class RequestTable:
-    """See the module."""
+    """The requests of all clients."""
 
     def __init__(self) -> None:
-        #: The client that wrote last is the last.
+        #: In order of their last request.
         self._clients: OrderedDict[int, _Client] = OrderedDict()
 
     def begin(self, request: Request) -> State | int:
-        """Somebody asks for it."""
+        """Begin a request; return its state, or the answer if it was executed before."""
         client, sequence = request
         known = self._clients.get(client)
         if known is None:
@@ -79,12 +79,12 @@ class RequestTable:
         return State.RUNNING if answer == _RUNNING else answer
 
     def finish(self, request: Request, answer: int) -> None:
-        """It was carried out; `answer` is not negative."""
+        """Record the answer of an executed request, which is not negative."""
         assert answer >= 0
         self._put(request, answer)
 
     def give_up(self, request: Request) -> None:
-        """It failed."""
+        """Record that a request failed, so that it can be repeated."""
         self._put(request, _NOTHING)
 
     def _put(self, request: Request, answer: int) -> None:

@@ -1,6 +1,6 @@
-"""Writes that have one effect however often a client sends them: `request_dedup.py` behind a lock. Thread-safe.
+"""De-duplication of writes: `request_dedup.py` under a lock, so that a write has one effect however often it is sent.
 
-A repetition that comes while the first is under way waits for its answer.
+A repetition of a write in progress waits for its answer. Thread-safe.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from saros_server.node.request_dedup import NO_REQUEST, Request, RequestTable, S
 
 
 class OutcomeForgotten(Exception):
-    """A write that may have been carried out, too long ago to know."""
+    """The write is so old that the node no longer knows whether it was executed."""
 
     code = 2018
 
@@ -22,18 +22,18 @@ class OutcomeForgotten(Exception):
 
 
 class Requests:
-    """See the module."""
+    """The requests of a node's clients, each executed at most once."""
 
     def __init__(self) -> None:
-        #: Names this memory: see OpenReply.memory.
+        #: Identifies this memory: see OpenReply.memory.
         self.memory = secrets.randbits(64) | 1
         self._known = RequestTable()
         self._over = threading.Condition()
 
     def run_once(self, request: Request, write: Callable[[], int]) -> int:
-        """What `write` answers, now or when it was carried out for this request. A negative answer is not kept.
+        """Run `write` unless it was run for this request before; return its answer. A negative answer is not kept.
 
-        Raises what `write` raises, OutcomeForgotten.
+        Raises the errors of `write`, OutcomeForgotten.
         """
         if request == NO_REQUEST:
             return write()

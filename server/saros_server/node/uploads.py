@@ -1,13 +1,13 @@
-"""Files that clients bring, for a LOAD that follows: by job and name, chunk by chunk.
+"""Files that clients upload for a later LOAD, by job and name, in chunks.
 
-    <data>/uploads/<job>/<name>.tsfile      each chunk with its checksum, the last one with the whole's
+    <data>/uploads/<job>/<name>.tsfile      each chunk has a checksum; `finish` checks that of the whole file
 
-    receive    a chunk; what has come before, or comes too early, is passed over; the answer says what is there
-    finish     the whole is what it should be: where it lies, for LOAD
-    discard    a job is over, loaded or given up: its files go, and what still comes for it is refused
+    receive    append a chunk; a repeated or early chunk is ignored; returns the bytes received up to then
+    finish     check the complete file, and return its path for LOAD
+    discard    end a job, loaded or abandoned: its files are removed, and later chunks are refused
 
-Jobs of which nothing came for an hour go when the next one begins; all go when the process starts. Nothing here is
-durable: who was not told that the LOAD was done begins anew.
+When a job begins, jobs without activity for an hour are removed; all are removed when the process starts. Uploads are
+not durable: a client that did not learn the outcome of its LOAD starts over.
 
 Thread-safe: chunks of one job wait for each other.
 """
@@ -28,26 +28,30 @@ from saros_storage.io.disk import FULL_ERRNOS, Disk
 _FOLDER = "uploads"
 _NAME = re.compile(r"[0-9A-Za-z_-]{1,100}")
 _LEASE_NS = 3_600_000_000_000
-#: So many at a time; a job is a few files for each of its tasks.
+#: Concurrent jobs, and files of a job, which has a few for each of its tasks.
 _JOBS_MAX, _FILES_MAX = 256, 100_000
-#: Jobs that are over and still known to be: tasks that outlive their job come soon after its end.
+#: Ended jobs that are remembered: tasks that outlive their job send their chunks soon after its end.
 _OVER_MAX = 10_000
 
 
 class UploadRefused(StorageError):
-    """Not as it is, not of this job."""
+    """The chunk or the file is refused: it is damaged, or its job or name is not valid."""
 
     code = 2070
 
 
 @dataclass(slots=True)
 class _Part:
+    """The received part of a file."""
+
     size: int = 0
     crc32: int = 0
 
 
 @dataclass(slots=True)
 class _Job:
+    """A job, and the received parts of its files by name."""
+
     touched_ns: int
     parts: dict[str, _Part] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -55,10 +59,10 @@ class _Job:
 
 
 class Uploads:
-    """See the module; lies in the data folder `folder`."""
+    """The uploads of a node, in its data folder `folder`."""
 
     def __init__(self, folder: str, disk: Disk, clock: Clock) -> None:
-        #: What LOAD may read.
+        #: The folder from which LOAD may read.
         self.folder = os.path.join(folder, _FOLDER)
         self._disk = disk
         self._clock = clock
@@ -68,7 +72,7 @@ class Uploads:
         disk.remove_tree(self.folder)
 
     def receive(self, job: str, name: str, offset: int, crc32: int, data: bytes | memoryview) -> int:
-        """Take in a chunk; how many bytes of the file are there. Raises UploadRefused, DiskFull, StorageError."""
+        """Append a chunk; return the size of the file up to now. Raises UploadRefused, DiskFull, StorageError."""
         if zlib.crc32(data) != crc32:
             raise UploadRefused(f"a chunk of {name} at {offset} came with another checksum than it left with")
         found = self._job(job, name)
@@ -82,7 +86,7 @@ class Uploads:
             return part.size
 
     def finish(self, job: str, name: str, size: int, crc32: int) -> str:
-        """The path of a whole file. Raises UploadRefused if it is not what it should be; then it is gone."""
+        """Check a complete file, and return its path. Raises UploadRefused for a wrong file, which is removed."""
         found = self._job(job, name)
         with found.lock:
             self._check_open(job, found)
@@ -98,7 +102,7 @@ class Uploads:
             return self._path(job, name)
 
     def received(self, job: str, name: str) -> tuple[str, int]:
-        """Return the path and the bytes of a file as far as it has come. Raises UploadRefused: nothing has."""
+        """Return the path and the size of the received part of a file. Raises UploadRefused if nothing was received."""
         found = self._job(job, name)
         with found.lock:
             self._check_open(job, found)
@@ -107,7 +111,7 @@ class Uploads:
             return self._path(job, name), found.parts[name].size
 
     def discard(self, job: str) -> None:
-        """The job is over. Idempotent. Raises UploadRefused (no such name), OSError."""
+        """End a job and remove its files. Idempotent. Raises UploadRefused (invalid name), OSError."""
         self._check_name(job)
         with self._lock:
             found = self._jobs.pop(job, None)
@@ -134,7 +138,7 @@ class Uploads:
         return found
 
     def _stale(self, now: int) -> dict[str, _Job]:
-        """Take out the jobs of which nothing came for long; with the lock held."""
+        """Remove the jobs without recent activity from the table, and return them. With the lock held."""
         stale = {name: job for name, job in self._jobs.items() if now - job.touched_ns >= _LEASE_NS}
         for name in stale:
             del self._jobs[name]
@@ -174,6 +178,6 @@ class Uploads:
 
     @staticmethod
     def _check_name(name: str) -> None:
-        """Names become paths."""
+        """Raise UploadRefused for an invalid name: names become parts of paths."""
         if not _NAME.fullmatch(name):
             raise UploadRefused(f"{name[:100]!r} is not a valid name of a job or of a file of one")
