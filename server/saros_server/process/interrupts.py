@@ -1,14 +1,15 @@
-"""Ctrl-C while the main thread is in the engine: no step of it is broken off halfway.
+"""Handling of Ctrl-C while the main thread is in the engine, so that no operation is interrupted halfway.
 
-    at once                  what the thread waits for is cancelled, if it can be
-    when the call is over    KeyboardInterrupt
-    after three seconds      the same, wherever the call is: some take long and cannot be cancelled
+    at once                  the operation is cancelled, if possible
+    when the call ends       KeyboardInterrupt
+    after three seconds      KeyboardInterrupt wherever the call is: some calls take long and cannot be cancelled
 
-By itself Python raises KeyboardInterrupt between any two steps of the main thread. Between taking a lock and noting
-that it is held it leaves behind what others wait for for ever; in the midst of a write, a log whose end nobody knows.
+By default, Python raises KeyboardInterrupt between any two bytecodes of the main thread. After a lock is acquired and
+before that is recorded, this would leave the lock held forever; during a write, it would leave the log in an unknown
+state.
 
-Only Python's own handler is replaced, for the time of a call; who has set another one is left alone. Threads other than
-the main one are never interrupted, and pay a comparison.
+Only Python's default handler is replaced, for the duration of a call; a handler of the application stays. Threads other
+than the main one are never interrupted, and pay for a comparison only.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import time
 from collections.abc import Callable
 from types import FrameType, TracebackType
 
-#: How long a call that cannot be cancelled may go on.
+#: How long a call that cannot be cancelled may continue.
 _PATIENCE_SECONDS = 3.0
 
 
@@ -40,14 +41,14 @@ os.register_at_fork(after_in_child=_find_main_thread)
 
 
 class UninterruptibleSection:
-    """`with Whole(cancel): ...`, see the module; `cancel` ends what the call waits for, from any thread."""
+    """A `with` block that Ctrl-C does not interrupt; `cancel`, called from another thread, ends the operation in it."""
 
     __slots__ = ("_cancel", "_ending", "_is_main", "_over", "_overdue")
 
     def __init__(self, cancel: Callable[[], object] | None = None) -> None:
         self._cancel = cancel
         self._is_main = self._over = self._overdue = False
-        #: Held by whoever says that the call is over, or overdue; None: there was no Ctrl-C.
+        #: Guards `_over` and `_overdue`; None: Ctrl-C was not pressed.
         self._ending: _thread.LockType | None = None
 
     def __enter__(self) -> None:
@@ -76,7 +77,7 @@ class UninterruptibleSection:
             signal.default_int_handler(number, frame)
         if self._ending is None:
             self._ending = _thread.allocate_lock()
-            # Not by `threading`, whose locks the step that was interrupted may hold.
+            # Not with `threading`, whose locks the interrupted code may hold.
             _thread.start_new_thread(self._end, (self._ending,))
 
     def _end(self, ending: _thread.LockType) -> None:

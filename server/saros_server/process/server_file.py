@@ -1,6 +1,6 @@
-"""Who serves a folder: `<data>/server.json` has the process id and the address, while the server runs.
+"""The file `<data>/server.json`, which has the process id and the addresses of the server while it runs.
 
-`saros status`, `saros stop` and others that look at a server find it by this, and load nothing of the database for it.
+`saros status`, `saros stop` and other commands find a server by it, without importing the database.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ _FILE = "server.json"
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """What `server.json` says."""
+    """A running server: the content of `server.json`."""
 
     pid: int
     address: str
-    #: Where this machine reaches it without TLS; empty: at the address.
+    #: The address for this machine, without TLS; empty: `address`.
     local: str = ""
-    #: URL of its HTTP service; empty: it has none.
+    #: The URL of its HTTP service; empty: none.
     http: str = ""
 
 
 def announce(folder: str, serving: Serving) -> None:
-    """Say it in the folder."""
+    """Write the file, atomically."""
     path = Path(folder, _FILE)
     part = path.with_suffix(".tmp")
     part.write_text(json.dumps(asdict(serving)) + "\n")
@@ -35,12 +35,12 @@ def announce(folder: str, serving: Serving) -> None:
 
 
 def withdraw(folder: str) -> None:
-    """Nobody serves the folder any more."""
+    """Remove the file."""
     Path(folder, _FILE).unlink(missing_ok=True)
 
 
 def serving(folder: str) -> Serving | None:
-    """Who serves the folder; None: nobody, whatever a process that was killed has left behind."""
+    """Return the server of the folder, or None. A file that a killed process has left is ignored."""
     try:
         words = json.loads(Path(folder, _FILE).read_text())
         found = Serving(

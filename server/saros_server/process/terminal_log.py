@@ -1,8 +1,9 @@
-"""The log of a command that people run: warnings and errors as lines on standard error, for who looks at a terminal.
+"""The log of a command on a terminal: warnings and errors as lines on standard error.
 
     saros: the torn end of the log goes (path data/log/00000000000000000001.log, offset 1234)
 
-A library writes nothing by itself: each room's top logger has a NullHandler, and who embeds Saros decides by `logging`.
+As a library, Saros writes no log by itself: each room's top logger has a NullHandler, and the application configures
+`logging`.
 """
 
 from __future__ import annotations
@@ -10,27 +11,27 @@ from __future__ import annotations
 import logging
 import sys
 
-#: What every record has; the rest of its fields are the caller's.
+#: The attributes of every record; all others come from the caller's `extra`.
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, object]:
-    """What stands beside a record's event."""
+    """Return the `extra` fields of a record."""
     return {name: value for name, value in vars(record).items() if name not in _OWN}
 
 
 class Lines(logging.Formatter):
-    """See the module."""
+    """A formatter that writes a record as a line of text."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One record as one line; what was raised follows it."""
+        """Return the record as one line, followed by the traceback of its exception."""
         fields = ", ".join(f"{name} {value}" for name, value in fields_of(record).items())
         line = f"saros: {record.getMessage()}" + (f" ({fields})" if fields else "")
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
 def write_lines() -> None:
-    """Send warnings of all loggers to standard error in this form, unless they go somewhere already."""
+    """Send warnings of all loggers to standard error in this format, unless logging is configured already."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])

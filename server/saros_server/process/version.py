@@ -1,8 +1,8 @@
-"""Which Saros runs here: what is installed is looked up once, since that searches all folders of packages (0.4 ms)."""
+"""The version of Saros, looked up once, since the look-up searches all folders of packages (0.4 ms)."""
 
 from __future__ import annotations
 
 from importlib.metadata import version
 
-#: As `pip show saros` has it when this process began.
+#: The version that was installed when this process started.
 RELEASE = version("saros")

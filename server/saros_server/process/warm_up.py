@@ -1,10 +1,12 @@
-"""What a server's first statements would wait for, done beforehand: a thread that loads, compiles, and then ends.
+"""Warm-up of a server: a thread that loads and compiles everything that the first statements would wait for.
 
-The parser's tables, Arrow's functions, the kernels (numba comes with them; where they are not compiled yet, another
-process does that, and this thread waits). An embedded database does none of it: its process may need none.
+It loads the parser's tables, Arrow's functions, and the kernels with numba; kernels that are not compiled yet are
+compiled by another process, for which the thread waits. An embedded database does not warm up, since its process may
+not need all of it.
 
-All that is loaded then stays for good, and Python's collector of cycles is told so. Else it looks at these 150,000
-objects whenever a quarter as many have come: nothing else runs for a tenth of a second.
+The loaded objects live as long as the process, so they are excluded from Python's garbage collection (`gc.freeze`).
+Otherwise the collector would visit these 150,000 objects whenever a quarter as many were created, and stop all threads
+for a tenth of a second.
 """
 
 from __future__ import annotations
@@ -24,37 +26,40 @@ from saros_storage.kernels.precompile import all_kernels
 
 logger = logging.getLogger(__name__)
 
-#: A tenth of what a thread of usual priority gets beside it.
+#: Gives a tenth of the processor time of a competing thread of normal priority.
 _GENTLE_NICE = 10
 
 
 class WarmUp:
-    """See the module. `start`, then `stop`, which waits for the step at hand (a fraction of a second)."""
+    """The thread that warms up. `stop` waits for the current step, which takes a fraction of a second."""
 
     def __init__(self, *, gently: bool = False) -> None:
-        """`gently`: at low priority; only for a process that serves nobody, since the thread holds the interpreter."""
+        """Prepare the thread; `gently`: at low priority.
+
+        Low priority is only for a process without clients: the thread may hold the GIL while it waits for a processor.
+        """
         self._gently = gently
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self.run, name="saros-warm-up", daemon=True)
 
     def start(self) -> None:
-        """Begin, if it has not begun."""
+        """Start the thread, unless it was started before."""
         if self._thread.ident is None:
             self._thread.start()
 
     @property
     def is_under_way(self) -> bool:
-        """Whether it has begun, and is not over."""
+        """Whether the warm-up is in progress."""
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """End it, also if it has not begun."""
+        """Stop the warm-up, or keep it from starting."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
 
     def run(self) -> None:
-        """All steps, or those before `stop`."""
+        """Run the steps until `stop` is called."""
         if self._gently:
             lower_priority()
         started = time.monotonic()
@@ -64,14 +69,14 @@ class WarmUp:
                     return
                 step()
         except Exception:
-            # Whoever needs it meets the same problem, and is told.
+            # The first statement that needs the failed step reports the same problem.
             logger.exception("warming up failed")
             return
         logger.debug("warm", extra={"seconds": round(time.monotonic() - started, 3)})
 
 
 def lower_priority() -> None:
-    """Let the calling thread leave the processor to others, for good. Only on Linux, where threads have a priority."""
+    """Lower the priority of the calling thread permanently. Only on Linux, where threads have priorities."""
     if sys.platform == "linux":
         thread = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + _GENTLE_NICE)

@@ -1,4 +1,4 @@
-"""What the sync tool does in a folder, as SQL asks for it: implements `sync_statements.SyncAdmin`. Thread-safe."""
+"""The sync tool's state in a data folder, for SQL. Thread-safe."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class NodeSyncAdmin:
-    """See the module."""
+    """An implementation of `sync_statements.SyncAdmin` for one data folder."""
 
     def __init__(self, folder: str, disk: Disk, receiver: Receiver | ClusterReceiver) -> None:
         self._disk = disk
@@ -24,7 +24,7 @@ class NodeSyncAdmin:
         self._receiver = receiver
 
     def senders(self) -> Sequence[SenderRow]:
-        """See `SyncAdmin.senders`; a sender whose first round is on its way is one."""
+        """See `SyncAdmin.senders`; includes senders whose first round is still in progress."""
         known = self._receiver.catalog.senders
         rounds = {sender: (round_, None if n < 0 else n) for sender, (round_, n) in self.rounds_in_progress().items()}
         rows = [self._sender(entry, *rounds.get(entry.id, (None, None))) for entry in known.values()]
