@@ -1,17 +1,18 @@
-"""The port: clients' sockets, whose protocol is told by the first bytes.
+"""The port: clients' sockets. The first bytes of a connection determine its protocol.
 
 listener             the port: addresses, start, drain
-poller               a thread that accepts clients and watches silent ones
-worker_pool          threads that carry out requests
+poller               a thread that accepts clients and watches idle ones
+worker_pool          threads that execute requests
 thread_pool          threads for tasks: as many as are needed
-protocol_detection   the first bytes of a connection: TLS, the protocol, answers to other protocols
+protocol_detection   the first bytes of a connection: TLS, the protocol, answers to unsupported protocols
 old_drivers          an answer to drivers that speak gRPC
 tls                  the TLS of a listener, with certificates that are reloaded
-client               a client, and how far it is
+client               a client, and the stage of its connection
 connection           a client's socket, as protocols see it
 streams              bytes over a socket, plain or TLS
+event_poll           waiting for events of sockets, with epoll or a portable substitute
 call_monitor         a thread that watches the clients of long calls
-limits               how many clients, and how long they may take
-counters             figures for metrics
+limits               limits on the number of clients, and timeouts
+counters             counters for metrics
 protocols            the interface of a protocol
 """

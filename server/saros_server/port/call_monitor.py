@@ -1,10 +1,10 @@
-"""A thread that watches the clients of calls: bytes that come meanwhile, and clients that go away.
+"""A thread that watches the clients of calls for bytes that arrive during the call, and for disconnects.
 
     with connection.watch(...):   the watch is in a set          the call's thread; costs no system call
       10 ms later                 its socket is in an epoll      the monitor's tick
       or at `expedite`                                           the call's thread
         bytes, or the end         a callback                     the monitor
-    after the `with`              out of both; waits for a callback in progress
+    after the `with`              removed from both; waits for a callback in progress
 
 The monitor ticks while short calls keep coming, and sleeps otherwise. Thread-safe.
 """
@@ -23,11 +23,11 @@ from saros_server.port.event_poll import EDGE, GONE, READABLE, EventPoll, Waker
 
 logger = logging.getLogger(__name__)
 
-#: Calls shorter than this are not watched; the monitor looks for longer ones as often.
+#: Calls shorter than this are not watched. The monitor looks for longer ones at the same interval.
 LONG_CALL_SECONDS = 0.01
 #: The monitor sleeps after this time without new calls.
 _QUIET_SECONDS = 1.0
-#: Events come once for each arrival: a callback need not take all bytes.
+#: One event for each arrival: a callback need not read all bytes.
 _EVENTS = READABLE | GONE | EDGE
 
 
@@ -40,7 +40,7 @@ class CallMonitor:
         self._epoll.register(self._waker.fd, READABLE)
         #: Watches of calls in progress.
         self._watches: set[_Watch] = set()
-        #: Those whose socket is in the epoll, by descriptor.
+        #: The watches whose socket is in the epoll, by descriptor.
         self._registered: dict[int, _Watch] = {}
         #: The thread waits without a time limit: a new watch must wake it.
         self._is_asleep = False
@@ -56,7 +56,7 @@ class CallMonitor:
         return _Watch(self, connection, on_readable, on_closed)
 
     def close(self) -> None:
-        """End the thread. No call is in progress any more."""
+        """Stop the thread. No call may be in progress."""
         self._is_closed = True
         self._waker.wake()
         if self._thread.ident is not None:
@@ -65,13 +65,13 @@ class CallMonitor:
         self._waker.close()
 
     def add(self, watch: _Watch) -> None:
-        """Watch a call that begins."""
+        """Add the watch of a call that begins."""
         self._watches.add(watch)
         if self._is_asleep:
             self._waker.wake()
 
     def remove(self, watch: _Watch) -> None:
-        """End the watch of a call; its lock is held."""
+        """Remove the watch of a call. With the watch's lock held."""
         self._watches.discard(watch)
         if watch.fd >= 0:
             self._registered.pop(watch.fd, None)
@@ -93,7 +93,7 @@ class CallMonitor:
         return any(watch.fd < 0 for watch in list(self._watches))
 
     def _register_long(self, now: float) -> bool:
-        """Put calls that have lasted into the epoll; return whether there are new calls."""
+        """Put the sockets of long calls into the epoll; return whether there are calls that are not in it."""
         new = [watch for watch in list(self._watches) if watch.fd < 0]
         for watch in new:
             if now - watch.since >= LONG_CALL_SECONDS:
@@ -101,7 +101,7 @@ class CallMonitor:
         return bool(new)
 
     def register(self, watch: _Watch) -> None:
-        """Put the socket of a watch into the epoll; its lock is held."""
+        """Put the socket of a watch into the epoll. With the watch's lock held."""
         watch.fd = watch.connection.fileno()
         self._registered[watch.fd] = watch
         self._epoll.register(watch.fd, _EVENTS)
@@ -128,9 +128,9 @@ class _Watch:
         on_closed: Callable[[], None],
     ) -> None:
         self.connection = connection
-        #: When the call began.
+        #: The start of the call, on the monotonic clock.
         self.since = 0.0
-        #: The socket in the epoll; -1: it is not there.
+        #: The descriptor in the epoll; -1: none.
         self.fd = -1
         self._monitor = monitor
         self._on_readable, self._on_closed = on_readable, on_closed
@@ -149,7 +149,7 @@ class _Watch:
             self._monitor.remove(self)
 
     def expedite(self) -> None:
-        """See `Watch.expedite`. Bytes that came with the request count as new."""
+        """See `Watch.expedite`. Bytes that arrived with the request count as new."""
         with self._lock:
             if not self._is_over and self.fd < 0:
                 self._monitor.register(self)
@@ -157,7 +157,7 @@ class _Watch:
                     self._call(is_closed=False)
 
     def on_events(self, *, is_closed: bool) -> None:
-        """Tell the protocol, unless the call is over."""
+        """Notify the protocol, unless the call has ended."""
         with self._lock:
             if not self._is_over:
                 self._call(is_closed=is_closed)

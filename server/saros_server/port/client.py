@@ -1,4 +1,4 @@
-"""A client of the port: its connection, and how far it is. Its fields belong to the thread that has the client."""
+"""A client of the port: its connection and its stage. The thread that has the client owns its fields."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from enum import Enum
 from saros_server.port.connection import Connection
 from saros_server.port.protocols import Handler
 
-#: The protocol of connections that have not said which they speak, or speak none of ours.
+#: The protocol of connections whose protocol is not known yet, or not supported.
 UNKNOWN = "unknown"
 
 
 class Stage(Enum):
-    """How far a connection is."""
+    """The stage of a connection."""
 
-    #: It has not said which protocol it speaks.
+    #: Its protocol is not known yet.
     GREETING = 1
     SERVED = 2
-    #: It was ended; the client has yet to see it.
+    #: The server has ended it; the client has not closed it yet.
     LINGERING = 3
 
 
@@ -29,19 +29,19 @@ class Client:
     connection: Connection
     #: Its host, by which connections are counted.
     host: str
-    #: The port's side of it has a certificate.
+    #: The connection must use TLS.
     is_tls: bool
-    #: Why it will not be served; empty: it will.
+    #: The reason why it will not be served; empty: it will be.
     refusal: str = ""
-    #: It was told so, or did not say in time which protocol it speaks.
+    #: It was refused, or did not identify its protocol in time.
     is_refused: bool = False
     stage: Stage = Stage.GREETING
     protocol_name: str = UNKNOWN
     handler: Handler | None = None
     requests: int = 0
-    #: A request of it is carried out.
+    #: A request of it is being executed.
     is_busy: bool = False
-    #: The moment, on the monotonic clock, until which it is parked at most; None: without limit.
+    #: The time, on the monotonic clock, until which it is parked at most; None: no limit.
     deadline: float | None = None
     #: It waits in the poller.
     is_parked: bool = False

@@ -5,11 +5,11 @@
                         +-- pull, buffered: the watch's callbacks, while a call runs
     send, post: any thread --> socket
 
-Bytes come through a buffer, so a small request costs one system call. Large bodies pass it by. The buffer is there only
-while the client is served: a parked connection has none.
+Bytes are read through a buffer, so a small request costs one system call; large bodies bypass it. A connection has the
+buffer only while the client is served: a parked connection has none.
 
-One thread reads at a time; it is the thread of the call, or the callbacks of its watch, never both. `send`, `post` and
-`abort`: any thread.
+One thread reads at a time: the connection's thread, or while a call runs, the callbacks of its watch. Any thread may
+call `send`, `post` and `abort`.
 """
 
 from __future__ import annotations
@@ -29,44 +29,48 @@ import numpy as np
 from saros_server.api.calls import Peer
 from saros_server.port.streams import PlainStream, Stream, TlsStream
 
-#: A connection that has been silent for this time is parked.
+#: A connection that has been idle for this time is parked.
 IDLE_SECONDS = 1.0
-#: A request must bring `PROGRESS_BYTES`, or be complete, within this; the shorter one while others wait for a thread.
+#: Each `PROGRESS_BYTES` of a request, or its end, must arrive within this time; the shorter one applies while others
+#: wait for a thread.
 REQUEST_SECONDS, CROWDED_SECONDS = 30.0, 2.0
 PROGRESS_BYTES = 4 << 10
-#: A client must take bytes that are sent to it within this.
+#: A client must accept bytes that are sent to it within this time.
 SEND_SECONDS = 60.0
-#: Bytes of a connection's buffer; longer reads have a larger one for as long as they need it.
+#: The size of a connection's buffer; longer reads use a larger one temporarily.
 BUFFER_BYTES = 64 << 10
-#: Small messages that wait for a client to read.
+#: The most small messages that wait for a client to read.
 _POSTED_MAX = 1_000
 _EMPTY = memoryview(b"")
-#: Buffers that no connection uses; a few, since the allocator does not give many back to the system.
+#: Unused buffers; only a few are kept, since the allocator does not return many to the system.
 _spare_buffers: deque[memoryview] = deque(maxlen=256)
 
 
 class ConnectionClosed(Exception):
-    """The client has gone, or its connection was ended."""
+    """The client has disconnected, or the server has ended the connection."""
 
 
 class ReadTimeout(ConnectionClosed):
-    """A request did not come within its time."""
+    """A request did not arrive in time."""
 
 
 class SendTimeout(ConnectionClosed):
-    """The client did not read within its time."""
+    """The client did not read in time."""
 
 
 class Watch(Protocol):
     """The watch of a call."""
 
     def expedite(self) -> None:
-        """Begin now, not after 10 ms: the call waits for its client. Unless it is over, or has begun."""
+        """Begin to watch now rather than after 10 ms, because the call waits for its client.
+
+        No effect if the watch has begun or ended.
+        """
         ...
 
 
 class Watcher(Protocol):
-    """Watches connections whose calls last; see `watching`."""
+    """A watcher of connections with long calls; see `call_monitor`."""
 
     def watch(
         self, connection: Connection, on_readable: Callable[[], None], on_closed: Callable[[], None]
@@ -76,11 +80,11 @@ class Watcher(Protocol):
 
 
 class Connection:
-    """See the module."""
+    """A client's connection."""
 
     def __init__(self, plain: socket.socket, peer: Peer, watcher: Watcher, is_crowded: Callable[[], bool]) -> None:
         self.peer = peer
-        #: Bytes received; sent.
+        #: Bytes received, and bytes sent.
         self.bytes_in = self.bytes_out = 0
         self._socket = plain
         self._stream: Stream = PlainStream(plain)
@@ -88,11 +92,11 @@ class Connection:
         self._is_crowded = is_crowded
         #: Received bytes that were not read: `_view[_start:_end]`.
         self._view, self._start, self._end = _EMPTY, 0, 0
-        #: Since when the request lacks bytes, and `bytes_in` then; None: it does not yet.
+        #: The time since which the request waits for bytes, and `bytes_in` at that time; None: it does not wait.
         self._lacking_since: float | None = None
         self._mark = 0
         self._sending = Lock()
-        #: Small messages that wait for their turn.
+        #: Small messages that wait to be sent.
         self._posted: deque[bytes] = deque()
         _set_timeouts(plain)
 
@@ -109,7 +113,7 @@ class Connection:
         return found
 
     def read_into(self, view: memoryview) -> None:
-        """Fill `view`, memory of the caller, with the next bytes. Raises ConnectionClosed."""
+        """Fill `view`, which the caller owns, with the next bytes. Raises ConnectionClosed."""
         have = min(len(view), self._end - self._start)
         view[:have] = self._view[self._start : self._start + have]
         self._start += have
@@ -117,23 +121,23 @@ class Connection:
             have += self._receive(view[have:])
 
     def read_buffer(self, count: int) -> memoryview:
-        """Return the next `count` bytes in memory that is the caller's. Raises ConnectionClosed."""
+        """Return the next `count` bytes in memory that the caller owns. Raises ConnectionClosed."""
         view = np.empty(count, np.uint8).data
         self.read_into(view)
         return view
 
     @property
     def position(self) -> int:
-        """How many bytes were read from the start of the connection."""
+        """The number of bytes read since the start of the connection."""
         return self.bytes_in - (self._end - self._start)
 
     @property
     def buffered(self) -> memoryview:
-        """The bytes that have come and were not read: a view that is valid until the next read or pull."""
+        """The bytes that were received and not read: a view that is valid until the next read or pull."""
         return self._view[self._start : self._end]
 
     def pull(self, bytes_max: int) -> bool:
-        """Receive without waiting, up to `bytes_max` in the buffer; return whether anything came.
+        """Receive without waiting, up to `bytes_max` in the buffer; return whether anything was received.
 
         Raises ConnectionClosed.
         """
@@ -151,13 +155,13 @@ class Connection:
         return pulled
 
     def begin_request(self) -> None:
-        """Let the time of a request begin. For the port."""
+        """Start the timer of a request. For the port."""
         self._lacking_since = None
 
     def receive(self, *, wait: bool) -> bool:
-        """Receive the first bytes of a request into the empty buffer; False: none came at once, or for `IDLE_SECONDS`.
+        """Receive the first bytes of a request into the empty buffer; return whether there were any.
 
-        For the port. Raises ConnectionClosed.
+        `wait`: for up to `IDLE_SECONDS`; otherwise not at all. For the port. Raises ConnectionClosed.
         """
         if len(self._view) != BUFFER_BYTES:
             self._view = _take_buffer()
@@ -183,14 +187,14 @@ class Connection:
             self._end += self._receive(self._view[self._end :])
 
     def _make_room(self, size: int) -> None:
-        """Move the buffer's bytes to the start of one of `size` bytes. Views of the old one stay as they are."""
+        """Replace the buffer by one of `size` bytes with the unread bytes. Views of the old buffer stay valid."""
         moved = memoryview(bytearray(size))
         have = self._end - self._start
         moved[:have] = self._view[self._start : self._end]
         self._view, self._start, self._end = moved, 0, have
 
     def _receive(self, view: memoryview) -> int:
-        """Receive more of a request, which must come within its time."""
+        """Receive more of a request, which must arrive in time."""
         while True:
             self._check_progress()
             with suppress(BlockingIOError):
@@ -210,7 +214,7 @@ class Connection:
         return count
 
     def _check_progress(self) -> None:
-        """Raise ReadTimeout for a request that has brought too little for too long."""
+        """Raise ReadTimeout for a request that makes too little progress."""
         now = time.monotonic()
         since = self._lacking_since
         if since is None or self.bytes_in - self._mark >= PROGRESS_BYTES:
@@ -221,16 +225,16 @@ class Connection:
     # ------------------------------------------------------------------------------------------ sends
 
     def send(self, buffers: Sequence[bytes | memoryview]) -> None:
-        """Send all buffers, in order, with none of another thread among them. Raises ConnectionClosed."""
+        """Send all buffers in order, without bytes of other threads between them. Raises ConnectionClosed."""
         with self._sending:
             self._send(buffers)
         if self._posted:
             self._send_posted()
 
     def post(self, data: bytes) -> None:
-        """Send a small message without waiting: now, or as soon as another thread has sent its own.
+        """Send a small message without waiting: at once, or after the message that another thread is sending.
 
-        If the client reads nothing, it is sent before the next message. Raises ConnectionClosed.
+        A message that the socket does not accept is sent before the next one. Raises ConnectionClosed.
         """
         if len(self._posted) >= _POSTED_MAX:
             raise SendTimeout("the client asks and reads no answers")
@@ -245,14 +249,14 @@ class Connection:
         try:
             self._stream.send(buffers, total)
         except BlockingIOError as error:
-            self.abort()  # a part may be sent
+            self.abort()  # a part may have been sent
             raise SendTimeout(f"the client took nothing for {SEND_SECONDS:.0f} s") from error
         except OSError as error:
             raise ConnectionClosed(str(error)) from error
         self.bytes_out += total
 
     def _send_posted(self) -> None:
-        """Send posted messages as far as the socket takes them, unless a thread is sending: then it does."""
+        """Send posted messages as far as the socket accepts them, unless another thread is sending and will do it."""
         while self._posted and self._sending.acquire(blocking=False):
             try:
                 if not self._send_first_posted():
@@ -286,7 +290,7 @@ class Connection:
         return isinstance(self._stream, TlsStream)
 
     def peek(self, count: int) -> bytes:
-        """Return the first bytes that have come to the socket, and leave them there. Raises ConnectionClosed."""
+        """Return the first bytes received by the socket, without reading them. Raises ConnectionClosed."""
         try:
             found = self._socket.recv(count, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -298,11 +302,11 @@ class Connection:
         return found
 
     def encrypt(self, context: ssl.SSLContext) -> None:
-        """Speak TLS from here on; nothing was read or sent yet."""
+        """Use TLS from now on; nothing may have been read or sent before."""
         self._stream = TlsStream(self._socket, context)
 
     def shake_hands(self) -> bool:
-        """Go on with the handshake of TLS, without waiting; return whether it is complete. Raises ConnectionClosed."""
+        """Continue the TLS handshake without waiting; return whether it is complete. Raises ConnectionClosed."""
         try:
             return not isinstance(self._stream, TlsStream) or self._stream.shake_hands()
         except OSError as error:
@@ -311,15 +315,16 @@ class Connection:
     # ------------------------------------------------------------------------------------------ calls, the end
 
     def watch(self, on_readable: Callable[[], None], on_closed: Callable[[], None]) -> AbstractContextManager[Watch]:
-        """Watch the client while a call runs on the connection's thread: while the `with` lasts.
+        """Return a context that watches the client while a call runs on the connection's thread.
 
-        Once the call has lasted 10 ms, a thread calls `on_readable` when bytes have come: it may `pull` and look at
-        what is `buffered`; and `on_closed` when the client has gone. Neither may block, nor be called after the `with`.
+        Once the call has lasted 10 ms, another thread calls `on_readable` when bytes arrive, which may `pull` and
+        inspect `buffered`, and `on_closed` when the client disconnects. Neither may block; neither is called after the
+        end of the context.
         """
         return self._watcher.watch(self, on_readable, on_closed)
 
     def fileno(self) -> int:
-        """Return the socket's descriptor; -1: it is closed."""
+        """Return the socket's descriptor; -1 if it is closed."""
         return self._socket.fileno()
 
     def abort(self) -> None:
@@ -328,17 +333,17 @@ class Connection:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def end_output(self) -> None:
-        """Let the client see the end of the connection after what was sent."""
+        """Close the sending direction: the client sees the end of the connection after the bytes that were sent."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
 
     def end_input(self) -> None:
-        """Let a thread that waits for a request see the end of the connection."""
+        """Close the receiving direction: a thread that waits for a request sees the end of the connection."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RD)
 
     def discard(self, bytes_max: int) -> None:
-        """Discard what has come to the socket. Raises ConnectionClosed at its end, or if it is more than that."""
+        """Discard received bytes. Raises ConnectionClosed at the end of the connection, or after `bytes_max`."""
         waste = bytearray(min(bytes_max, BUFFER_BYTES))
         for _ in range(0, bytes_max, len(waste)):
             try:
@@ -352,21 +357,21 @@ class Connection:
         raise ConnectionClosed("the client has closed the connection, or sends on")
 
     def close(self) -> None:
-        """Close the socket; only when no thread uses it any more."""
+        """Close the socket. No thread may use it any more."""
         self._socket.close()
         self._start = self._end
         self.release_buffer()
 
 
 def _set_timeouts(plain: socket.socket) -> None:
-    """Let blocking calls give up after their time, by the kernel: no system call more for each of them."""
+    """Set the kernel's timeouts of blocking calls, which cost no further system call for each of them."""
     plain.setblocking(True)
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(IDLE_SECONDS))
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(SEND_SECONDS))
 
 
 def _as_bytes(buffer: bytes | memoryview) -> bytes | memoryview:
-    """Return the buffer with bytes as its items: `len` counts items."""
+    """Return the buffer as a buffer of bytes, whose `len` is its size."""
     return buffer.cast("B") if isinstance(buffer, memoryview) and buffer.itemsize != 1 else buffer
 
 

@@ -1,4 +1,4 @@
-"""Figures of a port by protocol, for metrics. Thread-safe."""
+"""Counters of a port by protocol, for metrics. Thread-safe."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from saros_server.port.client import Client, Stage
 
 @dataclass(slots=True)
 class ProtocolCounters:
-    """The figures of one protocol."""
+    """The counters of one protocol."""
 
     connections: int = 0
     #: Connections that wait for a request without a thread.
@@ -31,7 +31,7 @@ class ProtocolCounters:
 
 
 def snapshot(closed: dict[str, ProtocolCounters], open_: Iterable[Client]) -> dict[str, ProtocolCounters]:
-    """Return the figures of all protocols: those of closed connections, and of those that are open."""
+    """Return the counters of all protocols, over closed and open connections."""
     names = [field.name for field in fields(ProtocolCounters)]
     found = {
         protocol: ProtocolCounters(*(getattr(figures, name) for name in names)) for protocol, figures in closed.items()

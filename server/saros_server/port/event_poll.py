@@ -1,8 +1,8 @@
 """Waiting for events of sockets: `select.epoll` with an eventfd, or on other systems `select.poll` with a pipe.
 
 `EventPoll` has the methods of `select.epoll` that a port uses: a thread waits in `poll` while others register sockets.
-A `Waker` is a descriptor that becomes readable by `wake`. The portable classes cost time in proportion to the number
-of sockets, which is enough for development. Thread-safe.
+A `Waker` is a descriptor that `wake` makes readable. The portable classes take time proportional to the number of
+sockets, which is good enough for development. Thread-safe.
 """
 
 from __future__ import annotations
@@ -12,40 +12,40 @@ import select
 import threading
 import time
 
-#: Bytes, or the end, can be read.
+#: Bytes, or the end of the stream, can be read.
 READABLE: int = select.POLLIN
 #: The other side has closed the connection, or its direction.
 GONE: int = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
-#: One event, after which the socket is silent until `modify`; flags of `select.epoll`.
+#: One event, after which the socket has none until `modify`.
 ONCE: int = getattr(select, "EPOLLONESHOT", 1 << 30)
 #: An event for each arrival of bytes.
 EDGE: int = getattr(select, "EPOLLET", 1 << 31)
 _FLAGS = ONCE | EDGE
-#: Where edges cannot be had, a socket with unread bytes has an event this often.
+#: Without edge-triggered events, a socket with unread bytes has an event at this interval.
 _EDGE_SECONDS = 0.05
 
 
 class PortablePoll:
-    """The methods of `select.epoll` by `select.poll`."""
+    """The methods of `select.epoll`, implemented with `select.poll`."""
 
     def __init__(self) -> None:
         self._waker = PortableWaker()
         #: Guards the next two.
         self._lock = threading.Lock()
-        #: Events wanted of each descriptor, with flags.
+        #: The wanted events of each descriptor, with flags.
         self._wanted: dict[int, int] = {}
-        #: Descriptors with `EDGE` after an event, and the time at which they are looked at again.
+        #: Descriptors with `EDGE` after an event, and the time at which they are polled again.
         self._resting: dict[int, float] = {}
 
     def register(self, fd: int, eventmask: int) -> None:
-        """Wait for events of a descriptor. One that was closed may still have an entry, which is replaced."""
+        """Wait for events of a descriptor. An entry of a closed descriptor of the same number is replaced."""
         with self._lock:
             self._wanted[fd] = eventmask
             self._resting.pop(fd, None)
         self._waker.wake()
 
     def modify(self, fd: int, eventmask: int) -> None:
-        """Wait for other events, or once more."""
+        """Wait for other events, or for another event after `ONCE`."""
         self.register(fd, eventmask)
 
     def unregister(self, fd: int) -> None:
@@ -56,7 +56,7 @@ class PortablePoll:
                 raise FileNotFoundError(fd)
 
     def poll(self, timeout: float | None = None) -> list[tuple[int, int]]:
-        """Return descriptors with their events; none after `timeout` seconds."""
+        """Wait for events; return descriptors with their events, or an empty list after `timeout` seconds."""
         limit = None if timeout is None else time.monotonic() + timeout
         while True:
             now = time.monotonic()
@@ -67,11 +67,11 @@ class PortablePoll:
                 return found
 
     def close(self) -> None:
-        """Free the descriptors of its own."""
+        """Close the descriptors of the poll itself."""
         self._waker.close()
 
     def _poll_of_now(self, now: float, limit: float | None) -> tuple[select.poll, float | None]:
-        """Return what to wait for, and until when."""
+        """Return a poll with the current descriptors, and the time until which to wait."""
         poll = select.poll()
         poll.register(self._waker.fd, READABLE)
         with self._lock:
@@ -102,7 +102,7 @@ class PortablePoll:
 
 
 class PortableWaker:
-    """A pipe."""
+    """A waker that uses a pipe."""
 
     def __init__(self) -> None:
         self.fd, self._end = os.pipe()
@@ -114,7 +114,7 @@ class PortableWaker:
         try:
             os.write(self._end, b"\0")
         except BlockingIOError:
-            return  # it is full, so readable
+            return  # the pipe is full, and so readable
 
     def drain(self) -> None:
         """Make it unreadable."""
@@ -131,7 +131,7 @@ class PortableWaker:
 
 
 class EventfdWaker:
-    """An eventfd of Linux."""
+    """A waker that uses an eventfd of Linux."""
 
     def __init__(self) -> None:
         self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)

@@ -1,10 +1,10 @@
-"""The port that clients connect to, whichever protocol they speak. Implements `Listener` (`saros_server.server`).
+"""The port for clients of all protocols.
 
-    poller: accepts, waits for silent clients --> worker pool: greets, carries out requests --> parked again, or closed
-                                                  call monitor: clients of long calls
+    poller: accepts, waits for idle clients --> worker pool: greets, executes requests --> parked again, or closed
+                                                call monitor: clients of long calls
 
-With a certificate, clients speak TLS; then there is also a socket without, which only this machine can reach, for
-`saros status`.
+With a certificate, clients must use TLS. Then there is also a local socket without TLS, which only this machine can
+reach, for `saros status`.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ from saros_wire.port_check import check_address
 
 logger = logging.getLogger(__name__)
 
-#: Connections that the system keeps until they are accepted; it may allow fewer.
+#: Connections that the operating system queues until they are accepted; it may allow fewer.
 _BACKLOG = 4_096
-#: Connections above the limit that are told so; more are closed without an answer.
+#: Connections above the limit that get an error; further ones are closed without an answer.
 _REFUSED_MAX = 256
-#: A client that is silent for `_KEEPALIVE_IDLE` seconds is asked whether it is there, `_KEEPALIVE_COUNT` times.
+#: TCP keep-alive: seconds until the first probe of an idle client, seconds between probes, and their number.
 _KEEPALIVE_IDLE, _KEEPALIVE_INTERVAL, _KEEPALIVE_COUNT = 60, 10, 6
 _PEERS_CACHED = 1_024
-#: A call that was canceled ends within this, unless it waits for other nodes of a cluster.
+#: A canceled call ends within this time, unless it waits for other nodes of a cluster.
 ABORT_SECONDS = 5.0
 _THIS_MACHINE = Peer("unix", is_local=True)
 
 
 class PortListener:
-    """A bound port, from the constructor on."""
+    """An implementation of `Listener` (`saros_server.server`); the constructor binds the port."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class PortListener:
         tls = None if certificate is None else ServerTls(certificate)
         self._bound = _bind(host, port)
         self._address = f"{host}:{self._bound[0].getsockname()[1]}"
-        #: The socket without TLS; empty: the port is without TLS itself.
+        #: The address of the local socket without TLS; empty: the port itself has no TLS.
         self.local_address = ""
         local = []
         if tls is not None:
@@ -80,12 +80,12 @@ class PortListener:
         self._poller = Poller([*self._bound, *local], self._on_accept, self._on_ready)
         detector = ProtocolDetector(protocols, tls)
         self._workers = WorkerPool(detector, self._limits, self._poller.park, self._on_over)
-        #: Guards the next three; notified when a client is gone.
+        #: Guards the next three fields; notified when a connection is closed.
         self._changed = threading.Condition()
         self._clients: set[Client] = set()
         self._per_host: Counter[str] = Counter()
         self._is_stopped = False
-        #: Figures of connections that were closed.
+        #: The counters of closed connections.
         self._closed: dict[str, ProtocolCounters] = {}
 
     @property
@@ -116,13 +116,13 @@ class PortListener:
                 client.connection.abort()
             if not self._changed.wait_for(self._is_empty, ABORT_SECONDS):
                 logger.warning("calls go on", extra={"calls": len(self._clients)})
-                return  # they end with the node, for which they wait
+                return  # these calls end with the node that they wait for
         self._workers.close()
         self._monitor.close()
         self._poller.release()
 
     def counters(self) -> dict[str, ProtocolCounters]:
-        """Return the figures by protocol."""
+        """Return the counters by protocol."""
         with self._changed:
             return snapshot(self._closed, self._clients)
 
@@ -150,7 +150,7 @@ class PortListener:
             self._on_over(client)
 
     def _refusal(self, host: str) -> str:
-        """Return why a client of a host is not served; empty: it is."""
+        """Return the reason why a client of a host is not served; empty: it is served."""
         limits = self._limits
         if len(self._clients) >= limits.connections:
             return f"this node has {limits.connections} connections, which is as many as it takes: close some"
@@ -163,7 +163,7 @@ class PortListener:
         self._workers.serve(client)
 
     def _on_over(self, client: Client) -> None:
-        """Close the connection of a client, which nobody uses any more."""
+        """Close the connection of a client, which no thread uses any more."""
         self._poller.forget(client.connection.fileno())
         with self._changed:
             client.connection.close()
@@ -184,7 +184,7 @@ def _bind(host: str, port: int) -> list[socket.socket]:
             number = int(bound[0].getsockname()[1]) if bound else port
             bound.append(_listening(family, (str(address[0]), number)))
     except (OSError, RuntimeError) as error:
-        if bound:  # the host's name has an address that this machine has not
+        if bound:  # the host name resolves to an address that this machine does not have
             return bound
         raise ConfigurationError(f"cannot listen on {host}:{port}: {error}") from error
     return bound
@@ -200,7 +200,7 @@ def _listening(family: int, address: tuple[str, int]) -> socket.socket:
 def _bind_local() -> tuple[socket.socket, str]:
     """Return a socket that only this machine can reach, and its address.
 
-    Its name is abstract, or in a folder of this user's own, which the process removes at its end.
+    Its name is abstract, or a path in a private folder, which the process removes when it ends.
     """
     made = socket.socket(socket.AF_UNIX)
     if HAS_ABSTRACT_SOCKETS:
@@ -218,7 +218,7 @@ def _bind_local() -> tuple[socket.socket, str]:
     return made, address
 
 
-#: The option for `_KEEPALIVE_IDLE`: that of Linux, or of macOS.
+#: The socket option for `_KEEPALIVE_IDLE`, on Linux or on macOS.
 _KEEPALIVE_IDLE_OPTION: int = vars(socket).get("TCP_KEEPIDLE") or vars(socket)["TCP_KEEPALIVE"]
 
 

@@ -1,10 +1,10 @@
-"""An answer to drivers of the protocols up to 4, which were gRPC: each of their calls fails, and says why.
+"""An answer to drivers of protocol versions up to 4, which used gRPC: each of their calls fails with a clear error.
 
     client preface, SETTINGS        --> SETTINGS
     SETTINGS                        --> its acknowledgement
     HEADERS of a call               --> HEADERS with the error, which end the call
 
-Only as much of HTTP/2 (RFC 9113) and HPACK (RFC 7541) as these need: headers of requests are not decoded.
+This implements only the necessary part of HTTP/2 (RFC 9113) and HPACK (RFC 7541): request headers are not decoded.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from saros_server.port.connection import Connection
 from saros_wire.frames import VERSION
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-#: Length in three bytes (as one and two), type, flags, stream.
+#: Length in three bytes (read as one and two), type, flags, stream.
 _FRAME = struct.Struct(">BHBBI")
 _HEADERS, _SETTINGS, _PING = 1, 4, 6
 _ACK, _END_STREAM, _END_HEADERS = 1, 1, 4
-#: Of a frame; clients must not send more, as they were not allowed to.
+#: The limit of a frame, which clients must observe unless the server raises it.
 _FRAME_BYTES_MAX = 1 << 14
 _WRONG_PROTOCOL, _INVALID_ARGUMENT = 2015, 3
 
 
 class OldDriverProtocol:
-    """Implements `saros_server.port.protocols.Protocol`."""
+    """An implementation of `saros_server.port.protocols.Protocol` for old drivers."""
 
     name = "grpc"
 
@@ -44,7 +44,7 @@ class OldDriverProtocol:
 
 
 class _OldDriverHandler:
-    """Implements `saros_server.port.protocols.Handler`."""
+    """An implementation of `saros_server.port.protocols.Handler` that refuses every call."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -78,7 +78,7 @@ def _frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
 
 
 def _error() -> bytes:
-    """Return the encoded headers of a call that has failed."""
+    """Return the encoded headers of a failed call."""
     message = f"this node speaks protocol {VERSION}, not gRPC: use a newer driver"
     headers = {
         "content-type": "application/grpc",
@@ -91,6 +91,6 @@ def _error() -> bytes:
 
 
 def _text(text: str) -> bytes:
-    """Return a text of fewer than 127 bytes, as HPACK has it."""
+    """Return a text of fewer than 127 bytes in HPACK encoding."""
     encoded = text.encode()
     return bytes((len(encoded),)) + encoded

@@ -1,9 +1,9 @@
-"""A thread that accepts clients and watches those that are silent: they cost no thread of their own.
+"""A thread that accepts clients and watches idle ones, which therefore need no threads of their own.
 
     listening socket --accept--> on_accept(socket)
     park(client) --> [ waits ] --bytes, the end, or the deadline--> on_ready(client)
 
-A parked client belongs to the poller until `on_ready`, or `close`. Each waits for one event. Thread-safe.
+A parked client belongs to the poller until `on_ready` or `close`, and waits for one event. Thread-safe.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from saros_server.port.event_poll import GONE, ONCE, READABLE, EventPoll, Waker
 logger = logging.getLogger(__name__)
 
 _EVENTS = READABLE | GONE | ONCE
-#: Connections that are accepted before parked clients have their turn.
+#: Connections accepted in a row before events of parked clients are handled.
 _ACCEPTED_MAX = 100
-#: How long no client is accepted after the system refused to, for lack of descriptors or memory.
+#: The pause of accepting after the operating system has refused it, for lack of descriptors or memory.
 _PAUSE_SECONDS = 0.5
-#: Deadlines may be noticed this late, so that they are noticed once.
+#: The thread wakes up this much after a deadline, so that the deadline has passed for certain.
 _LATE_SECONDS = 0.001
 
 
 class Poller:
-    """The thread; from `start` to `close`."""
+    """The poller's thread, which runs from `start` to `close`."""
 
     def __init__(
         self,
@@ -40,35 +40,35 @@ class Poller:
         on_accept: Callable[[socket.socket, socket.socket, Any], None],
         on_ready: Callable[[Client], None],
     ) -> None:
-        """Make the thread, on which the two functions are called; they do not wait.
+        """Prepare the thread, which calls the two functions; they must not wait.
 
-        `on_accept` takes the listening socket, a client's, and the client's address.
+        `on_accept` gets the listening socket, the client's socket, and the client's address.
         """
         self._listening = {found.fileno(): found for found in listening}
         self._on_accept, self._on_ready = on_accept, on_ready
         self._epoll = EventPoll()
         self._waker = Waker()
-        #: Guards the next two, and `_is_closed`.
+        #: Guards the next two fields, and `_is_closed`.
         self._lock = threading.Lock()
-        #: The thread that takes a client out of it has the client.
+        #: Parked clients by descriptor. The thread that removes a client owns it.
         self._parked: dict[int, Client] = {}
-        #: Deadlines of clients, some of which are not parked any more; the earliest first.
+        #: A heap of clients by deadline; some of them may not be parked any more.
         self._deadlines: list[tuple[float, int, Client]] = []
         #: The descriptors in the epoll, until their sockets are closed.
         self._known: set[int] = set()
-        #: Until when no client is accepted; 0: they are.
+        #: The time until which no client is accepted; 0: clients are accepted.
         self._paused_until = 0.0
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="saros-port", daemon=True)
 
     def start(self) -> None:
-        """Accept clients."""
+        """Start the thread, which accepts clients."""
         self._epoll.register(self._waker.fd, READABLE)
         self._accept_again()
         self._thread.start()
 
     def park(self, client: Client) -> bool:
-        """Wait for the client, until its deadline at most. False: the poller is closed, and has not taken it."""
+        """Park the client until its next event or its deadline. Return False, without parking it, after `close`."""
         fd = client.connection.fileno()
         with self._lock:
             if self._is_closed:
@@ -83,11 +83,11 @@ class Poller:
         return True
 
     def forget(self, fd: int) -> None:
-        """The socket of a client is about to be closed."""
+        """Forget the socket of a client, which is about to be closed."""
         self._known.discard(fd)
 
     def close(self) -> list[Client]:
-        """Accept no more, and end the thread; return the clients that were parked."""
+        """Stop accepting, and end the thread; return the clients that were parked."""
         with self._lock:
             self._is_closed = True
         self._waker.wake()
@@ -99,12 +99,12 @@ class Poller:
         return [client for client in taken if client is not None]
 
     def release(self) -> None:
-        """Free the descriptors, when no client is left."""
+        """Close the poller's own descriptors. No client may be left."""
         self._epoll.close()
         self._waker.close()
 
     def _take(self, fd: int, wanted: Client | None = None) -> Client | None:
-        """Take a client out; None: none is parked there, or another one than is wanted."""
+        """Remove a parked client and return it; None if no client, or not `wanted`, is parked with this descriptor."""
         with self._lock:
             client = self._parked.get(fd)
             if client is None or (wanted is not None and client is not wanted):
@@ -114,7 +114,7 @@ class Poller:
             return client
 
     def _arm(self, fd: int) -> None:
-        with suppress(OSError):  # the client was taken out by its event and has been closed
+        with suppress(OSError):  # another thread has taken the client meanwhile and closed it
             if fd in self._known:
                 self._epoll.modify(fd, _EVENTS)
             else:
@@ -142,7 +142,7 @@ class Poller:
             except BlockingIOError:
                 return
             except ConnectionError:
-                continue  # the client has gone already
+                continue  # the client has disconnected already
             except OSError as error:
                 logger.warning("clients cannot be accepted", extra={"error": str(error)})
                 self._pause()
@@ -160,14 +160,14 @@ class Poller:
             self._epoll.register(fd, READABLE)
 
     def _patience(self) -> float | None:
-        """Return the seconds until the next deadline; None without one."""
+        """Return the seconds until the next deadline; None if there are no deadlines."""
         moments = [self._paused_until] if self._paused_until else []
         with self._lock:
             moments += [entry[0] for entry in self._deadlines[:1]]
         return max(min(moments) - time.monotonic(), 0.0) + _LATE_SECONDS if moments else None
 
     def _expire(self) -> None:
-        """Hand over the clients whose time is over."""
+        """Pass on the clients whose deadline has passed."""
         now = time.monotonic()
         if self._paused_until and now >= self._paused_until:
             self._accept_again()

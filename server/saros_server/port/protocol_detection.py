@@ -1,11 +1,10 @@
-"""The first bytes of a connection: TLS, which protocol, and answers to clients of other protocols.
+"""Detection of a connection's protocol by its first bytes: TLS, the protocol, and answers to unsupported protocols.
 
     first byte 22, with a certificate   TLS handshake, then as below
     a protocol of the port              its handler
-    HTTP, and TLS where there is none   an answer that such a client can show
+    HTTP, or TLS without a certificate  an answer that such a client can display
 
-No step waits: a connection that has not said enough is parked until more comes. Any thread; one at a time for each
-client.
+No step waits: a connection with too few bytes is parked until more arrive. Any thread; one at a time for each client.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ from saros_server.port.old_drivers import OldDriverProtocol
 from saros_server.port.protocols import Protocol
 from saros_server.port.tls import ServerTls
 
-#: Bytes by which protocols are told apart.
+#: The number of bytes that identify a protocol.
 FIRST_BYTES = 8
 _TLS_HANDSHAKE = 22
 #: A fatal alert: handshake_failure.
 _TLS_ALERT = bytes((21, 3, 1, 0, 2, 2, 40))
 _HTTP_METHODS = (b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"CONNECT ", b"TRACE ")
-#: The protocol of the node is another one; there are too many connections.
+#: The codes of an unsupported protocol, and of too many connections.
 _WRONG_PROTOCOL, _TOO_MANY = 2015, 2034
 TLS_ONLY = "this port takes TLS only: connect with TLS (docs/security.md)"
 NOT_HTTP = "this port speaks the protocols of database clients, not HTTP: see docs/clients.md"
 
 
 class Detection(Enum):
-    """The result of looking at the first bytes."""
+    """The result of a detection."""
 
     SERVE = 1
     #: More bytes are needed.
@@ -48,7 +47,7 @@ class ProtocolDetector:
         self._tls = tls
 
     def detect(self, client: Client) -> Detection:
-        """Look at what has come of a new client; give it its handler. Raises ConnectionClosed."""
+        """Inspect the first bytes of a new client, and set its handler. Raises ConnectionClosed."""
         connection = client.connection
         if client.is_tls and not connection.is_encrypted:
             first = connection.peek(FIRST_BYTES)
@@ -82,7 +81,7 @@ class ProtocolDetector:
         return Detection.REFUSED
 
     def _answer(self, first: bytes, reason: str) -> bytes:
-        """Return what a client that begins with these bytes understands; empty: unknown."""
+        """Return an error that a client which begins with these bytes understands; empty: its protocol is unknown."""
         if first.startswith(_HTTP_METHODS):
             return _http(reason or NOT_HTTP)
         if first[0] == _TLS_HANDSHAKE:

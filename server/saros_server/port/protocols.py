@@ -3,9 +3,9 @@
     Protocol.accepts(first bytes) --> Protocol.open(connection) --> Handler
                                         port: handle() for each request ... close()
 
-The port calls `handle` on a thread of its own whenever bytes of a request have come, and again while requests keep
-coming; one call at a time for each connection. A client that is silent is parked, and costs no thread. Errors of the
-socket (`ConnectionClosed`) may leave `handle`: the port closes the connection, and logs nothing.
+The port calls `handle` on one of its threads whenever the first bytes of a request have arrived, and again while
+requests keep arriving; one call at a time for each connection. An idle client is parked, and needs no thread. `handle`
+may raise errors of the socket (`ConnectionClosed`): the port closes the connection, and logs nothing.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class Handler(typing.Protocol):
     """The server's side of one connection."""
 
     def handle(self) -> bool:
-        """Read one request, whose first bytes have come, carry it out, and answer it. False: close the connection."""
+        """Read one request, whose first bytes have arrived, execute it, and answer it. False: close the connection."""
         ...
 
     def close(self) -> None:
-        """Release all that belongs to the connection, which is over: sessions, open results. Called once."""
+        """Release the resources of the connection, which has ended: sessions, open results. Called once."""
         ...
 
 
@@ -37,14 +37,14 @@ class Protocol(typing.Protocol):
     def accepts(self, first: bytes) -> bool:
         """Return whether a connection that begins with these bytes speaks the protocol.
 
-        `first`: up to 8 bytes. With fewer than 8, it is asked again when more have come.
+        `first`: up to 8 bytes. With fewer than 8, the port calls this again when more have arrived.
         """
         ...
 
     def open(self, connection: Connection) -> Handler:
-        """Return the handler of a new connection, of which nothing was read."""
+        """Return the handler of a new connection, from which nothing was read."""
         ...
 
     def refusal(self, code: int, message: str) -> bytes:
-        """Return the bytes that tell a client why its connection is refused; empty: there is no way to say so."""
+        """Return the bytes that tell a client why its connection is refused; empty if the protocol has none."""
         ...

@@ -1,8 +1,7 @@
 """Bytes over a client's socket, plain or TLS.
 
-A receiver that blocks gives up after the socket's receive time-out, by `BlockingIOError`; so does a sender after the
-send time-out (`SO_RCVTIMEO`, `SO_SNDTIMEO`: they cost no system call for each request). TLS works on memory, under a
-lock, so that one thread may receive while another sends.
+A blocking receive or send raises `BlockingIOError` after the socket's timeout (`SO_RCVTIMEO`, `SO_SNDTIMEO`, which cost
+no system call for each request). TLS works on memory, under a lock, so that one thread can receive while another sends.
 
 One thread receives and one sends at a time.
 """
@@ -15,19 +14,19 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Protocol
 
-#: Buffers of one system call, of which the kernel takes 1,024.
+#: Buffers of one system call, of which the kernel accepts 1,024.
 _BUFFERS_MAX = 1_000
-#: Bytes of a message that are encrypted at once.
+#: Bytes of a message that are encrypted in one step.
 _ENCRYPTED_BYTES = 256 << 10
-#: Bytes of TLS that are received at once: a few records.
+#: Bytes of TLS that are received in one step: a few records.
 _RECEIVED_BYTES = 64 << 10
 
 
 class Stream(Protocol):
-    """Bytes both ways. Methods raise OSError; BlockingIOError if the socket would block, or has for too long."""
+    """A byte stream in both directions. Methods raise OSError: BlockingIOError instead of blocking, or on a timeout."""
 
     def receive(self, view: memoryview, *, wait: bool = True) -> int:
-        """Receive into a part of `view`; return how many bytes, 0 at the end."""
+        """Receive into the start of `view`; return the number of bytes, 0 at the end of the stream."""
         ...
 
     def send(self, buffers: Sequence[bytes | memoryview], total: int) -> None:
@@ -35,12 +34,12 @@ class Stream(Protocol):
         ...
 
     def send_now(self, data: bytes) -> int:
-        """Send some of `data` if the socket takes it at once; return how many bytes. None is sent twice or lost."""
+        """Send as much of `data` as the socket accepts at once; return the number of bytes, not to be sent again."""
         ...
 
 
 class PlainStream:
-    """Implements `Stream` on a socket."""
+    """An implementation of `Stream` without encryption."""
 
     __slots__ = ("_socket",)
 
@@ -67,19 +66,19 @@ class PlainStream:
 
 
 class TlsStream:
-    """Implements `Stream` with TLS: bytes of the socket pass through memory."""
+    """An implementation of `Stream` with TLS, which encrypts and decrypts in memory."""
 
     def __init__(self, plain: socket.socket, context: ssl.SSLContext) -> None:
         self._socket = plain
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-        #: Guards the four above; not held while the socket may block.
+        #: Guards the TLS state above; not held while the socket may block.
         self._lock = Lock()
-        #: Encrypted bytes that the socket did not take at once.
+        #: Encrypted bytes that the socket did not accept at once.
         self._unsent = b""
 
     def shake_hands(self) -> bool:
-        """Go on with the handshake as far as bytes have come; return whether it is complete. Raises OSError."""
+        """Continue the handshake with the bytes received; return whether it is complete. Raises OSError."""
         while True:
             try:
                 self._tls.do_handshake()
@@ -104,7 +103,7 @@ class TlsStream:
         return count
 
     def _decrypt(self, view: memoryview) -> int | None:
-        """Fill a part of `view` from what was received; return how many bytes, 0 at the end, None: more is needed."""
+        """Decrypt received bytes into `view`; return the number of bytes, 0 at the end, None if more are needed."""
         try:
             with self._lock:
                 return self._tls.read(len(view), view)  # type: ignore[return-value]  # a count, as it has a view
@@ -124,7 +123,7 @@ class TlsStream:
         self._flush()
 
     def send_now(self, data: bytes) -> int:
-        """See `Stream.send_now`. Bytes that the socket does not take are sent before the next message."""
+        """See `Stream.send_now`. Encrypted bytes that the socket does not accept are sent before the next message."""
         self._flush_now()
         if self._unsent:
             return 0
@@ -155,7 +154,7 @@ class TlsStream:
         self._unsent = encrypted[sent:]
 
     def _pull(self, flags: int) -> bool:
-        """Take received bytes; return whether there were any. Raises ConnectionResetError at the end."""
+        """Receive encrypted bytes; return whether there were any. Raises ConnectionResetError at the end."""
         try:
             received = self._socket.recv(_RECEIVED_BYTES, flags)
         except BlockingIOError:
@@ -167,7 +166,7 @@ class TlsStream:
 
 
 def _rest(buffers: Sequence[bytes | memoryview], sent: int) -> list[bytes | memoryview]:
-    """Return the rest of the buffers after `sent` bytes of them."""
+    """Return the rest of the buffers after their first `sent` bytes."""
     for place, buffer in enumerate(buffers):
         if sent < len(buffer):
             return [memoryview(buffer)[sent:], *buffers[place + 1 :]]

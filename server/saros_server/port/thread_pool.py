@@ -1,4 +1,4 @@
-"""A pool of threads that grows while tasks wait, and shrinks when there are few (as Java's cached thread pool).
+"""A pool of threads that grows while tasks wait, and shrinks when threads are idle (as Java's cached thread pool).
 
 Thread-safe.
 """
@@ -10,21 +10,21 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-#: A thread that has had no task for this time ends.
+#: A thread without a task ends after this time.
 IDLE_SECONDS = 10.0
 
 _Task = TypeVar("_Task")
 
 
 class CachedThreadPool(Generic[_Task]):
-    """Threads that run tasks in the order in which they come; at most `threads_max`."""
+    """At most `threads_max` threads, which run tasks in the order of their submission."""
 
     def __init__(self, run: Callable[[_Task], None], threads_max: int, name: str) -> None:
-        """`run` must not raise."""
+        """Prepare the pool; `run` executes a task, and must not raise."""
         self._run = run
         self._threads_max = threads_max
         self._name = name
-        #: Guards all below.
+        #: Guards the fields below.
         self._changed = threading.Condition()
         self._tasks: deque[_Task] = deque()
         self._threads: set[threading.Thread] = set()
@@ -38,7 +38,7 @@ class CachedThreadPool(Generic[_Task]):
         return len(self._tasks) > self._idle
 
     def submit(self, task: _Task) -> None:
-        """Run a task on a thread. Does not wait."""
+        """Queue a task for a thread. Does not wait."""
         with self._changed:
             self._tasks.append(task)
             if len(self._tasks) <= self._idle:
@@ -47,7 +47,7 @@ class CachedThreadPool(Generic[_Task]):
                 self._start_thread()
 
     def close(self) -> None:
-        """End the threads when all tasks are done."""
+        """Wait until all tasks are done, and end the threads."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()

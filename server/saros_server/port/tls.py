@@ -1,4 +1,4 @@
-"""The TLS of a listener: its certificate, reloaded when the files change. Thread-safe."""
+"""The TLS of a listener, with a certificate that is reloaded when its files change. Thread-safe."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from saros_server.config.configuration import ConfigurationError
 from saros_server.pki.certificate_files import WatchedFiles
 from saros_storage.io.platform import memory_file
 
-#: Clients of gRPC insist on it; they are told what to do instead.
+#: The ALPN name that gRPC clients require; `old_drivers` answers them.
 _GRPC = "h2"
 
 
 class ServerTls:
-    """The context for new connections."""
+    """The TLS context for new connections."""
 
     def __init__(self, files: WatchedFiles, protocols: Sequence[str] = (_GRPC,)) -> None:
-        """Raise ConfigurationError for a certificate that cannot be used. `protocols`: names for ALPN."""
+        """Load the certificate. `protocols`: names for ALPN. Raises ConfigurationError if it cannot be used."""
         self._files = files
         self._protocols = list(protocols)
         self._lock = threading.Lock()
@@ -29,7 +29,7 @@ class ServerTls:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """The current context; checks whether the files have changed."""
+        """The current context, after a check whether the files have changed."""
         with self._lock:
             if self._files.reload_if_changed():
                 self._context = _context_of(self._files, self._protocols)
@@ -37,7 +37,7 @@ class ServerTls:
 
 
 def _context_of(files: WatchedFiles, protocols: list[str]) -> ssl.SSLContext:
-    """Return a context with the checked contents of the files; these may have changed since, so they are not read."""
+    """Return a context from the validated contents, not from the files, which may have changed since."""
     certificate, key = files.contents
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

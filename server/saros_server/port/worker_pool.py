@@ -1,11 +1,11 @@
-"""The threads that carry out requests of clients.
+"""The threads that execute clients' requests.
 
-    ready(client) --> [ queue ] --> a worker: greets, or serves requests while they keep coming
-                                      silent                              --> parked
-                                      over                               --> lingers, is closed
+    serve(client) --> [ queue ] --> a worker: greets, or executes requests while they keep arriving
+                                      idle                               --> parked
+                                      ended                              --> lingers, is closed
 
-Between two requests of a busy client there is no hand-over between threads, and no system call but the one that
-receives. A worker that has served a client while others wait serves the others first. Thread-safe.
+Consecutive requests of a busy client run on the same thread, without a system call other than the one that receives. If
+other clients wait, a worker queues its client again after a request. Thread-safe.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from saros_server.port.thread_pool import CachedThreadPool
 
 logger = logging.getLogger(__name__)
 
-#: Bytes of a client that is not served any more: it sends too much to wait for its end.
+#: Bytes that are read and discarded from a lingering client; a client that sends more is closed.
 _DISCARDED_BYTES = 1 << 20
-#: A quarter of the workers may wait for the next request of their clients; while more are busy, silent clients are
-#: parked at once: others need the workers.
+#: While at most a quarter of the workers are in use, a worker waits for the next request of its client. Otherwise it
+#: parks an idle client at once.
 _PATIENT_SHARE = 4
 
 
 class WorkerPool:
-    """The workers; until `close`."""
+    """The workers, which run until `close`."""
 
     def __init__(
         self,
@@ -41,12 +41,15 @@ class WorkerPool:
         park: Callable[[Client], bool],
         on_over: Callable[[Client], None],
     ) -> None:
-        """`park`: waits for a client's next bytes, unless it returns False. `on_over`: its socket is to be closed."""
+        """Prepare the workers.
+
+        `park`: waits for a client's next bytes, or returns False. `on_over`: closes the socket of a client.
+        """
         self._detector = detector
         self._limits = limits
         self._park, self._on_over = park, on_over
         self._pool = CachedThreadPool(self._serve_client, limits.workers, "saros-client")
-        #: Clients that have a worker; while they are few, a worker waits for the next request of its client.
+        #: The clients that have a worker.
         self._serving: set[Client] = set()
         self._patient_max = limits.workers // _PATIENT_SHARE
         self._stopping = Event()
@@ -57,15 +60,15 @@ class WorkerPool:
         return self._pool.is_crowded
 
     def serve(self, client: Client) -> None:
-        """Let a worker serve a client for which something has come, or whose time is over. Does not wait."""
+        """Queue a client whose bytes have arrived, or whose deadline has passed, for a worker. Does not wait."""
         self._pool.submit(client)
 
     def drain(self) -> None:
-        """Start no more requests; clients are closed when the one in progress has ended."""
+        """Start no further requests; clients are closed after the request in progress."""
         self._stopping.set()
 
     def close(self) -> None:
-        """End the workers; no client is left."""
+        """End the workers. No client may be left."""
         self._pool.close()
 
     def _serve_client(self, client: Client) -> None:
@@ -87,7 +90,7 @@ class WorkerPool:
             self._on_over(client)
 
     def _advance(self, client: Client) -> _NextStep:
-        """Do what the client's stage asks for. Raises ConnectionClosed."""
+        """Take the next step of a client's stage. Raises ConnectionClosed."""
         if self._stopping.is_set():
             return _NextStep.END
         match client.stage:
@@ -112,7 +115,7 @@ class WorkerPool:
                 return self._serve(client)
 
     def _serve(self, client: Client) -> _NextStep:
-        """Serve requests while they keep coming."""
+        """Execute requests while they keep arriving."""
         connection, handler = client.connection, client.handler
         assert handler is not None
         while connection.buffered or self._has_request(connection):
@@ -131,11 +134,11 @@ class WorkerPool:
         return _NextStep.PARK
 
     def _has_request(self, connection: Connection) -> bool:
-        """Return whether bytes of a request have come, or come while a worker can be spared to wait for them."""
+        """Return whether the first bytes of a request have arrived; wait for them if few workers are in use."""
         return connection.receive(wait=len(self._serving) <= self._patient_max)
 
     def _linger(self, client: Client) -> _NextStep:
-        """End a connection such that the client can read what it was sent."""
+        """End a connection so that the client can still read the bytes that were sent."""
         self._close_handler(client)
         client.connection.end_output()
         client.stage, client.deadline = Stage.LINGERING, time.monotonic() + self._limits.linger_s
@@ -154,7 +157,7 @@ class _NextStep(Enum):
     """The next step for a client."""
 
     PARK = 1
-    #: It has sent more, and others wait.
+    #: It has sent another request, and other clients wait.
     QUEUE = 2
     END = 3
 
