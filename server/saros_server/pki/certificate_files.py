@@ -1,7 +1,7 @@
-"""A certificate and its key, as files, which are looked at anew while a server runs.
+"""Certificates and their key as files, which are reloaded while a server runs.
 
-What does not fit together is refused when a server starts, and later passed by: it goes on with what it had before. A
-key that others may read is refused, too. Any thread, one at a time.
+Files that are invalid or do not match are refused when a server starts. Later they are ignored: the server keeps the
+previous ones. A key that other users can read is refused as well. Any thread, one at a time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from saros_server.config.configuration import ConfigurationError
 
 logger = logging.getLogger(__name__)
 
-#: A renewal by hand may take a month.
+#: Warn a month before expiry: a manual renewal may take that long.
 _SOON = timedelta(days=30)
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _CERTIFICATE, _KEY = b"-----BEGIN CERTIFICATE-----", b"PRIVATE KEY-----"
@@ -29,7 +29,7 @@ _CERTIFICATE, _KEY = b"-----BEGIN CERTIFICATE-----", b"PRIVATE KEY-----"
 
 @dataclass(frozen=True, slots=True)
 class CertificateFiles:
-    """Two PEM files: the certificate with those that lead to its authority, and the key."""
+    """Two PEM files: the certificate with its chain, and the key."""
 
     certificate: str
     key: str
@@ -54,30 +54,30 @@ class Validity:
 
 
 class WatchedFiles:
-    """Certificates, and the key of the last of them, as the files are now; what they were while they do not fit."""
+    """Certificates, and the key of the last of them: the newest valid contents of their files."""
 
     def __init__(self, paths: Sequence[str], uri: str | None = None) -> None:
-        """`paths`: certificates, then the key; `uri`: a name that the last certificate must have.
+        """Load the files. Raises ConfigurationError.
 
-        Raises ConfigurationError.
+        `paths`: certificates, then the key; `uri`: a name that the last certificate must have.
         """
         self._paths = tuple(paths)
         self._uri = uri
         self._seen = _stamp_of(self._paths)
-        #: Why the files are not taken as they are now.
+        #: The reason why the current files were refused, if they were.
         self._refused: str | None = None
-        #: What is in the files, in their order.
+        #: The contents of the files, in their order.
         self.contents: list[bytes]
         self._validities: list[tuple[str, Validity]]
         self._read()
 
     @property
     def validities(self) -> Iterable[tuple[str, Validity]]:
-        """Of each file with a certificate, from when to when it is good."""
+        """The path and the validity of each certificate's file."""
         return self._validities
 
     def reload_if_changed(self) -> bool:
-        """Take the files if they have changed and fit together; whether they were taken."""
+        """Load the files if they have changed and are valid; return whether they were loaded."""
         try:
             stamp = _stamp_of(self._paths)
             if stamp == self._seen:
@@ -93,7 +93,7 @@ class WatchedFiles:
         return True
 
     def problems(self, now: datetime) -> list[str]:
-        """Sentences for whoever looks after it."""
+        """Return descriptions of current problems for operators."""
         found = [validity.problem(path, now) for path, validity in self._validities]
         refused = None if self._refused is None else f"a certificate is not taken: {self._refused}"
         return [problem for problem in (*found, refused) if problem is not None]
@@ -142,7 +142,7 @@ def _day(moment: datetime) -> str:
 
 
 def _validity(path: str, pem: bytes) -> Validity:
-    """Raises ConfigurationError."""
+    """Return the validity of a certificate's file. Raises ConfigurationError."""
     try:
         return validity_of(pem)
     except ValueError as error:
@@ -150,7 +150,7 @@ def _validity(path: str, pem: bytes) -> Validity:
 
 
 def _check_key(path: str) -> None:
-    """Raise ConfigurationError for a key that others may read, or that is not there."""
+    """Raise ConfigurationError for a key that other users can read, or that does not exist."""
     try:
         mode = os.stat(path).st_mode
     except OSError as error:
@@ -160,9 +160,9 @@ def _check_key(path: str) -> None:
 
 
 def _check_pair(certificate: str, key: str) -> None:
-    """Raise ConfigurationError for a certificate and a key with which no TLS can be spoken."""
+    """Raise ConfigurationError for a certificate and a key that cannot be used for TLS."""
     try:
-        # A key with a password would be asked for on the terminal.
+        # Without `password`, OpenSSL would ask for a key's password on the terminal.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
@@ -174,7 +174,7 @@ def _check_pair(certificate: str, key: str) -> None:
 
 
 def _stamp_of(paths: Sequence[str]) -> tuple[tuple[int, int], ...]:
-    """Another one when a file has changed, or another file has its name. Raises ConfigurationError."""
+    """Return a stamp that differs when a file was changed or replaced. Raises ConfigurationError."""
     try:
         return tuple((found.st_ino, found.st_mtime_ns) for found in map(os.stat, paths))
     except OSError as error:

@@ -1,11 +1,11 @@
-"""An authority of a cluster or a single server, and the certificates that it signs. Any thread.
+"""Creation of certificate authorities for clusters and single servers, and of the certificates they sign. Any thread.
 
-    OUT/ca.pem, ca.key          good for ten years; the key signs, and no node needs it
-    OUT/node2.pem, node2.key    who it is (`transport.handshake`) and where it runs, as names; good for 825 days
-    OUT/server.pem, server.key  of a single server: the names by which clients reach it; made at each start
+    OUT/ca.pem, ca.key          valid for ten years; the key is for signing, and no node needs it
+    OUT/node2.pem, node2.key    has the node's identity (`transport.handshake`) and host as names; valid for 825 days
+    OUT/server.pem, server.key  of a single server: has the host names for clients; created at each start
 
-Other certificates are not made again: to renew one, remove it. All keys are of P-256, and for their owner only.
-An authority of yours (RSA or an elliptic curve) is taken, too.
+Existing certificates are kept, except a server's: to renew one, remove it. Keys are P-256 keys, readable only by their
+owner. An existing authority in OUT is used as well (RSA or an elliptic curve).
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
 def make_certificates(folder: str, cluster: str, hosts: Mapping[NodeId, str]) -> list[str]:
-    """An authority and certificates of nodes, as far as they are not there; the names of what was made.
+    """Create the missing files among an authority and the certificates of nodes; return the names of those created.
 
-    Raises UserMistake 2004 (no host's name; an authority that cannot be read), OSError.
+    Raises UserMistake 2004 (invalid host name; an authority that cannot be read), OSError.
     """
     names = {node: _names(Identity(cluster, node), hosts[node]) for node in sorted(hosts)}
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -55,9 +55,9 @@ def make_certificates(folder: str, cluster: str, hosts: Mapping[NodeId, str]) ->
 
 
 def make_server_certificate(folder: str, hosts: Sequence[str]) -> tuple[CertificateFiles, str]:
-    """Make a new certificate of a single server, and its authority if there is none.
+    """Create a new certificate of a single server, and its authority if it does not exist.
 
-    Return the certificate and the path of the authority. Raises as `make_certificates`.
+    Return the certificate and the path of the authority. Raises the errors of `make_certificates`.
     """
     names = [_host_name(host) for host in hosts]
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -132,7 +132,7 @@ def _subject(name: str) -> x509.Name:
 
 
 def _usage(*, signs: bool) -> x509.KeyUsage:
-    """An authority signs certificates, a node what it says."""
+    """Return the key usage: an authority signs certificates, a node its messages."""
     return x509.KeyUsage(
         digital_signature=not signs,
         key_cert_sign=signs,
@@ -151,7 +151,7 @@ def _load_authority(folder: str) -> tuple[x509.Certificate, Key]:
         try:
             authority = x509.load_pem_x509_certificate(certificate.read())
             signer = serialization.load_pem_private_key(key.read(), password=None)
-        except (ValueError, TypeError) as error:  # the latter: it has a password
+        except (ValueError, TypeError) as error:  # TypeError: the key has a password
             raise UserMistake(f"the authority in {folder} cannot be read: {error}", code=2004) from None
     if not isinstance(signer, Key) or signer.public_key() != authority.public_key():
         raise UserMistake(f"{key.name} is not the key of {certificate.name}, or not RSA or elliptic", code=2004)
@@ -159,7 +159,7 @@ def _load_authority(folder: str) -> tuple[x509.Certificate, Key]:
 
 
 def _save(folder: str, name: str, key: Key, certificate: x509.Certificate) -> None:
-    """The key first: where there is a certificate, there is its key."""
+    """Write the key, then the certificate, so that a certificate never exists without its key."""
     form = serialization.PrivateFormat.PKCS8
     pem = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
     for path, content in (

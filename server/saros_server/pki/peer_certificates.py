@@ -1,10 +1,10 @@
-"""Certificates between the nodes of a cluster: those of a node, as its configuration names them.
+"""The certificate of a node for connections to the other nodes of its cluster, from the options of the node.
 
-    peer_ca             the authority that signed those of all nodes
-    peer_certificate    whose names say which node of which cluster it is (`transport.handshake`)
+    peer_ca             the authority that signed the certificates of all nodes
+    peer_certificate    its names identify the node and the cluster (`transport.handshake`)
     peer_key
 
-A node that runs takes what it finds changed for its next connections. `certificate_making` makes them. Any thread.
+A running node uses changed files for its next connections. `certificate_making` creates such files. Any thread.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from saros_server.pki.certificate_files import WatchedFiles
 from saros_storage.base.clock import Clock
 
 _KEYS = ("peer_ca", "peer_certificate", "peer_key")
-#: Every call to another node asks.
+#: The interval of checks for changes, since every call to another node asks for the credentials.
 _LOOK_NS = 1_000_000_000
 
 
 def peer_credentials(configuration: Configuration, clock: Clock, file: ClusterFile) -> PeerFiles | None:
-    """What the configuration names for the node of a file; None: nothing. Raises ConfigurationError."""
+    """Return the configured credentials of the node of `file`, or None if none are set. Raises ConfigurationError."""
     paths = [str(getattr(configuration, key)) for key in _KEYS]
     if not any(paths):
         return None
@@ -34,13 +34,10 @@ def peer_credentials(configuration: Configuration, clock: Clock, file: ClusterFi
 
 
 class PeerFiles:
-    """Authority, certificate and key as the files are now; what they were before, while they do not fit together.
-
-    Implements `CredentialSource`.
-    """
+    """An implementation of `CredentialSource` with the newest valid contents of the authority, certificate and key."""
 
     def __init__(self, paths: Sequence[str], clock: Clock, identity: Identity) -> None:
-        """Raises ConfigurationError."""
+        """Load the files. Raises ConfigurationError."""
         self._clock = clock
         self._lock = threading.Lock()
         #: The files.
@@ -49,7 +46,7 @@ class PeerFiles:
         self._found = PeerCredentials(*self.files.contents)
 
     def now(self) -> PeerCredentials:
-        """See `CredentialSource.now`; a change is seen after a second."""
+        """See `CredentialSource.now`; a change is noticed within a second."""
         with self._lock:
             if self._clock.monotonic_ns() - self._looked_ns >= _LOOK_NS:
                 self._looked_ns = self._clock.monotonic_ns()
