@@ -1,4 +1,4 @@
-"""The calls of the native protocol: each turns its message into the request of an operation, and the answer back.
+"""The calls of the native protocol: each translates its message to the request of an operation, and the answer back.
 
 `wire/saros_wire/frames.py` lists the calls with their messages and bodies. A function takes a `Caller`, the message of
 the request's head, and its body. Thread-safe.
@@ -30,10 +30,10 @@ from saros_wire.read_point import ReadPoint
 
 #: Bytes of an item of CREATE_CHECKPOINT.
 _CHECKPOINT_ITEM_BYTES = 1 << 20
-#: Schemas whose encoded form is kept, and the bytes of the largest.
+#: The number of schemas whose encoded form is cached, and the bytes of the largest.
 _SCHEMAS_CACHED, _SMALL_SCHEMA_BYTES = 1_024, 4_096
 
-#: Bytes that follow each other; items of one byte.
+#: Consecutive buffers of bytes.
 Buffers = Sequence[bytes | memoryview]
 _Request = TypeVar("_Request")
 _Answer = TypeVar("_Answer")
@@ -45,7 +45,7 @@ class Caller(NamedTuple):
     connection: ApiConnection
     token: bytes
     wait_ms: int | None
-    #: Cancelled when the client goes away, or asks for it.
+    #: Cancelled when the client disconnects, or asks for it.
     cancel: CancelToken
 
     def __call__(self, operation: Operation[_Request, _Answer], request: _Request) -> _Answer:
@@ -58,9 +58,9 @@ class Reply(NamedTuple):
 
     head: bytes = b""
     body: Buffers = ()
-    #: The items of a stream that follow, each of which may be several buffers; None: this is all.
+    #: The items of a stream that follows, each of which may be several buffers; None: no stream follows.
     items: Iterable[Buffers] | None = None
-    #: Makes the head of the stream's end, after the last item.
+    #: Returns the head of the stream's end, after the last item.
     end: Callable[[], bytes] = bytes
 
 
@@ -149,7 +149,7 @@ def _read_point(message: client_pb2.ReadPoint) -> ReadPoint:
 
 
 def _answer(answer: Answer) -> bytes:
-    """Return the encoded answer: two messages that follow each other are one with the fields of both."""
+    """Return the encoded answer: in protobuf, two concatenated messages are one with the fields of both."""
     head = answer.head
     encode = _small_columns if len(head.schema) <= _SMALL_SCHEMA_BYTES else _columns
     made = client_pb2.Answer(batch_bytes=[message.nbytes for message in answer.messages])
@@ -216,7 +216,7 @@ def _write_lines(caller: Caller, message: client_pb2.WriteLinesRequest, lines: m
 
 
 def partial_write(rows: RowsLeft) -> client_pb2.PartialWrite:
-    """Return the message of a write that was done in part."""
+    """Return the message of a partial write."""
     return client_pb2.PartialWrite(
         written=_row_ranges(rows.written), missing=_row_ranges(rows.missing), final=rows.is_final
     )

@@ -1,4 +1,4 @@
-"""The bytes of a stream that may be sent before the client has taken those before. Thread-safe."""
+"""Flow control of a stream: the bytes that may be sent before the client has confirmed earlier ones. Thread-safe."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from saros_wire.frames import WINDOW_BYTES
 
 
 class CreditWindow:
-    """One thread takes, others grant."""
+    """The window of one stream. One thread takes credit, others grant it."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        #: Bytes that were sent and for which no credit has come.
+        #: Bytes that were sent and for which no credit has arrived.
         self._owed = 0
         self._is_open = True
 
     def take(self, count: int, before_wait: Callable[[], None]) -> None:
-        """Wait until something may be sent, and count `count` bytes as sent; after `close`, do not wait."""
+        """Wait until the window is not full, and count `count` bytes as sent; after `close`, do not wait."""
         if self._is_full():
             before_wait()
         with self._changed:
@@ -29,13 +29,13 @@ class CreditWindow:
         return self._owed >= WINDOW_BYTES and self._is_open
 
     def grant(self, count: int) -> None:
-        """Allow `count` bytes more."""
+        """Allow `count` more bytes."""
         with self._changed:
             self._owed -= count
             self._changed.notify()
 
     def close(self) -> None:
-        """Let no thread wait any more."""
+        """Stop waiting for credit."""
         with self._changed:
             self._is_open = False
             self._changed.notify()

@@ -1,11 +1,11 @@
 """The frames of one connection.
 
     connection's thread: handle() --> REQUEST --> operation --> REPLY, ITEMs under credits, END; or ERROR
-    call monitor, while the call lasts: looks through what has come: CANCEL, CREDIT and PING take effect at once;
+    call monitor, while the call lasts: scans the received frames: CANCEL, CREDIT and PING take effect at once;
                                         requests stay in the connection's buffer until it is their turn
 
-The monitor only looks: all frames are read by `handle`, which passes by those that have taken effect. Bytes that are no
-frame end the connection, with an ERROR of request 0; an error of a request does not.
+The monitor does not consume frames: `handle` reads all of them, and skips those that have taken effect. An invalid
+frame ends the connection, with an ERROR of request 0; an error of a request does not.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _NO_BODY = memoryview(b"")
 
 @dataclass(slots=True)
 class _Running:
-    """The request that is carried out."""
+    """The request in progress."""
 
     number: int
     cancel: CancelToken = field(default_factory=CancelToken)
@@ -59,15 +59,15 @@ class _Running:
 
 
 class FrameHandler:
-    """Implements `saros_server.port.protocols.Handler`."""
+    """An implementation of `saros_server.port.protocols.Handler` for the native protocol."""
 
     def __init__(self, api: ClientApi, connection: Connection) -> None:
         self._api = api.connect(connection.peer)
         self._connection = connection
         self._is_greeted = False
-        #: Up to where in the stream of bytes the monitor has looked.
+        #: The position in the stream of bytes up to which the monitor has scanned.
         self._seen = 0
-        #: Requests that it has seen and that were not begun; those of them that were canceled.
+        #: Requests that the monitor has seen and that have not begun, and those of them that were canceled.
         self._queued: set[int] = set()
         self._canceled: set[int] = set()
         self._running: _Running | None = None
@@ -96,7 +96,7 @@ class FrameHandler:
         return True
 
     def close(self) -> None:
-        """See `Handler.close`. Sessions outlive connections for a while: clients use them on others."""
+        """See `Handler.close`. Sessions outlive their connections for a short time, for use on other connections."""
         self._api.close()
 
     def _greet(self) -> None:
@@ -112,7 +112,7 @@ class FrameHandler:
     # ------------------------------------------------------------------------------------------ requests
 
     def _run(self, header: Header) -> None:
-        """Read a request, carry it out, and answer it. Raises BadFrame, ConnectionClosed."""
+        """Read a request, execute it, and answer it. Raises BadFrame, ConnectionClosed."""
         call = CALLS.get(header.call)
         if call is None:
             raise BadFrame(f"call {header.call}")
@@ -128,7 +128,7 @@ class FrameHandler:
                 self._check_not_canceled(running)
                 self._answer(running, call.run(caller, _message(call, head), body), watch)
             except Exception as error:
-                running.cancel.cancel()  # it may have begun a result
+                running.cancel.cancel()  # the call may have opened a result
                 if isinstance(error, ConnectionClosed):
                     raise
                 self._refuse(running.number, error)
@@ -171,14 +171,14 @@ class FrameHandler:
     # ------------------------------------------------------------------------------------------ while a call runs
 
     def _look_ahead(self) -> None:
-        """Obey what has come while a call runs; on the call monitor. Raises ConnectionClosed."""
+        """Process control frames that arrive during a call, on the call monitor's thread. Raises ConnectionClosed."""
         more = True
         while more and len(self._queued) < QUEUED_REQUESTS:
             more = self._connection.pull(QUEUED_BYTES)
             self._walk()
 
     def _walk(self) -> None:
-        """Look through the frames that are whole; those that are none are for `handle`."""
+        """Scan the complete frames in the buffer, up to an invalid one, which `handle` reports."""
         position, buffered = self._connection.position, self._connection.buffered
         offset = max(self._seen - position, 0)
         while len(buffered) - offset >= HEADER_BYTES and len(self._queued) < QUEUED_REQUESTS:
@@ -198,7 +198,7 @@ class FrameHandler:
         self._seen = position + offset
 
     def _obey(self, header: Header, head: bytes) -> None:
-        """Carry out a CANCEL, CREDIT or PING. Raises BadFrame, ConnectionClosed."""
+        """Execute a CANCEL, CREDIT or PING. Raises BadFrame, ConnectionClosed."""
         running = self._running
         match header.kind:
             case Kind.PING:
@@ -223,7 +223,7 @@ class _WrongVersion(Exception):
 
 
 def error_frame(number: int, code: int, message: str, rows: client_pb2.PartialWrite | None = None) -> bytes:
-    """Return the frame that ends a request; of request 0: the connection."""
+    """Return the frame that ends a request, or with request 0, the connection."""
     reply = client_pb2.ErrorReply(code=code, message=message, partial_write=rows)
     head: bytes = reply.SerializeToString()
     if len(head) > HEAD_BYTES_MAX:
@@ -232,7 +232,7 @@ def error_frame(number: int, code: int, message: str, rows: client_pb2.PartialWr
 
 
 def _client_header(data: memoryview) -> Header:
-    """Return the header of a frame of a client. Raises BadFrame."""
+    """Return the header of a client's frame. Raises BadFrame."""
     header = decode_header(data)
     if header.kind not in CLIENT_KINDS:
         raise BadFrame(f"a frame {header.kind.name}, which only nodes send")

@@ -9,7 +9,7 @@ from saros_wire.frames import MAGIC
 
 
 class FrameProtocol:
-    """Implements `saros_server.port.protocols.Protocol`."""
+    """An implementation of `saros_server.port.protocols.Protocol` for the native protocol."""
 
     name = "native"
 
@@ -17,7 +17,7 @@ class FrameProtocol:
         self._api = api
 
     def accepts(self, first: bytes) -> bool:
-        """See `Protocol.accepts`. All versions begin with the same bytes: the handler tells them apart."""
+        """See `Protocol.accepts`. All versions begin with the same bytes; the handler checks the version."""
         return first.startswith(MAGIC)
 
     def open(self, connection: Connection) -> FrameHandler:
