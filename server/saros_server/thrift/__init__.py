@@ -7,9 +7,8 @@ queries         statements and queries
 results         open results and their pages
 tsblock         Arrow record batches as TsBlocks
 metadata        calls about databases, series, templates and deletions, as SQL
-quoting         names and numbers from calls, as SQL
 writes          tablets and records: to inserts, and back to statuses
-tablets, records, values    their bytes as columns
-status_codes    codes of Saros as IoTDB's
-codec, structs  messages: the binary protocol, and the structs in it
+tablets, records, values    decoding of tablets and records to columns
+status_codes    statuses of calls, with IoTDB's codes
+codec, structs  messages: the binary protocol, and its structs
 """

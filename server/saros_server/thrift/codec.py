@@ -11,11 +11,12 @@ Structs are declared as dataclasses: annotations are wire types, and order is fi
         port: I32 = 6667                                    2, with a default
         note: Text | None = numbered(5, default=None)       5: numbers continue from here
 
-They are immutable; `None` is a field that is not there. Apache Thrift's C codec reads and writes them by the table that
-`thrift_struct` makes. It checks each length against that of the frame, and limits nesting. A frame is received into the
-memory that the codec reads, so bytes are copied once, into the struct.
+Structs are immutable; `None` stands for an absent field. Apache Thrift's C codec reads and writes them with the table
+that `thrift_struct` creates. It checks each length against that of the frame, and limits nesting. A frame is received
+into the memory that the codec reads, so bytes are copied once, into the struct.
 
-Messages of the compact protocol, and those without a frame, are only recognised, to tell the client.
+Messages of the compact protocol, and those without a frame, are recognised only to tell the client that they are not
+supported.
 Thread-safe.
 """
 
@@ -35,9 +36,9 @@ from thrift.Thrift import TApplicationException, TMessageType, TType
 UNKNOWN_METHOD, PROTOCOL_ERROR = TApplicationException.UNKNOWN_METHOD, TApplicationException.PROTOCOL_ERROR
 #: The first bytes of a message: of this protocol, and of the compact one.
 VERSION, COMPACT = b"\x80\x01", 0x82
-#: Elements of a list or map in a request: memory for them is taken before they are read.
+#: The most elements of a list or map in a request: the codec allocates memory for them before it reads them.
 CONTAINER_MAX = 1 << 22
-#: More than the longest name of a method.
+#: Longer than any name of a method.
 _NAME_BYTES_MAX = 127
 _VERSION_NUMBER = 0x8001_0000
 _KINDS = (TMessageType.CALL, TMessageType.ONEWAY)
@@ -46,14 +47,14 @@ _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 _FIELD = struct.Struct(">bh")
 _STOP = b"\0"
-#: The field of a result struct that has the answer, by wire type; and of an argument struct, the request.
+#: The headers of the field with the answer in a result struct, by wire type; and of the request in an argument struct.
 _STRUCT_ANSWER, _LONG_ANSWER = _FIELD.pack(TType.STRUCT, 0), _FIELD.pack(TType.I64, 0)
 _REQUEST = _FIELD.pack(TType.STRUCT, 1)
-#: Of the compact protocol: an exception of version 1; the bit of a varint that says that more follows.
+#: In the compact protocol: the type byte of an exception of version 1, and the continuation bit of a varint.
 _COMPACT_EXCEPTION, _MORE = bytes((COMPACT, TMessageType.EXCEPTION << 5 | 1)), 0x80
 
 _Struct = TypeVar("_Struct")
-#: In the metadata of a field.
+#: The key of the field number in a field's metadata.
 _NUMBER = "number"
 
 
@@ -64,18 +65,18 @@ Byte = Annotated[int, TType.BYTE]
 I32 = Annotated[int, TType.I32]
 I64 = Annotated[int, TType.I64]
 Text = Annotated[str, TType.STRING, "UTF8"]
-#: Bytes; the codec makes one copy.
+#: Bytes, of which the codec makes one copy.
 Binary = Annotated[bytes, TType.STRING, "BINARY"]
 
 
 def numbered(number: int, *, default: None) -> Any:
-    """Return the default of an optional field with this number, from which the following ones continue."""
+    """Return the default of an optional field with this number; the numbers of later fields continue from it."""
     return dataclasses.field(default=default, metadata={_NUMBER: number})
 
 
 @typing.dataclass_transform(frozen_default=True, field_specifiers=(numbered,))
 def thrift_struct(declared: type[_Struct]) -> type[_Struct]:
-    """Make a class a struct: a frozen dataclass with a `thrift_spec`."""
+    """Turn a class into a struct: a frozen dataclass with a `thrift_spec`."""
     made = dataclasses.dataclass(frozen=True, slots=True)(declared)
     hints = typing.get_type_hints(made, localns={made.__name__: made}, include_extras=True)
     # A struct may contain itself: the codec follows this reference when the table is complete.
@@ -91,7 +92,7 @@ def thrift_struct(declared: type[_Struct]) -> type[_Struct]:
 
 
 def reference_to(struct: type) -> Any:
-    """Return a struct and its table, as the codec takes them."""
+    """Return a struct and its table in the form that the codec expects."""
     return struct.thrift_reference  # type: ignore[attr-defined]
 
 
@@ -113,11 +114,11 @@ def _wire_type(hint: Any) -> tuple[int, object]:
 
 
 class UnreadableMessage(Exception):
-    """Bytes that are no message of the protocol; nothing after them can be read."""
+    """The bytes are not a message of the protocol, and no later message can be read."""
 
 
 class BadArguments(Exception):
-    """A message whose arguments cannot be read; the connection can go on."""
+    """The arguments of a message cannot be read; the connection can continue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ class Header:
 
 
 class FrameBuffer:
-    """A frame: `memory` to receive it into, then its header, then its arguments."""
+    """A frame: receive it into `memory`, then read its header, then its arguments."""
 
     __slots__ = ("_bytes", "_size")
 
@@ -140,7 +141,7 @@ class FrameBuffer:
         self._size = size
 
     def memory(self) -> memoryview:
-        """Return the frame's memory; to be released before the frame is read."""
+        """Return the frame's memory; release it before reading the frame."""
         return self._bytes.getbuffer()
 
     def read_header(self) -> Header:
@@ -174,7 +175,7 @@ class FrameBuffer:
 
 
 class _Source:
-    """A frame as the codec reads it: it looks for these names."""
+    """A frame with the attributes that the codec reads."""
 
     __slots__ = ("container_length_limit", "cstringio_buf", "string_length_limit", "trans")
 
@@ -208,7 +209,7 @@ def reply(header: Header, answer: object) -> list[bytes]:
 
 
 def refuse(header: Header, kind: int, message: str) -> list[bytes]:
-    """Return the message, without a frame, that says that a call cannot be carried out."""
+    """Return the message, without a frame, that refuses a call."""
     return [_head(TMessageType.EXCEPTION, header), encode(ApplicationError(message, kind))]
 
 

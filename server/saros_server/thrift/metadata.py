@@ -1,7 +1,7 @@
-"""Calls about databases, series, templates and deletions, carried out as SQL statements.
+"""Calls about databases, series, templates and deletions, executed as SQL statements.
 
-All that clients name is parsed and quoted first (`quoting`). Calls about several objects carry out each one, and answer
-with a status for each if any fails.
+All names from clients are parsed and quoted first (`saros_server.api.quoting`). Calls about several objects process
+each of them, and answer with a status for each if any fails.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _INT = struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """The definition of a series; `name`: a path, or a node."""
+    """The definition of a series; `name`: a path, or a single node."""
 
     name: str
     type: int
@@ -71,7 +71,7 @@ class _Series:
 
 
 def _name_of(numbers: type[_Number], number: int, what: str) -> str:
-    """Return the name of one of IoTDB's numbers. Raises UserMistake."""
+    """Return the name of an IoTDB number. Raises UserMistake."""
     try:
         return numbers(number).name
     except ValueError as error:
@@ -79,7 +79,7 @@ def _name_of(numbers: type[_Number], number: int, what: str) -> str:
 
 
 def _items(values: Sequence[_Item] | None, count: int, what: str, missing: _Item) -> Sequence[_Item]:
-    """Return a list that has an item for each of `count` series, or is left out. Raises BadMessage."""
+    """Return a list with an item for each of `count` series; `missing` fills an absent one. Raises BadMessage."""
     if not values:
         return [missing] * count
     if len(values) != count:
@@ -134,7 +134,7 @@ def create_aligned_timeseries(session: ThriftSession, request: CreateAlignedTime
 
 
 def create_multi_timeseries(session: ThriftSession, request: CreateMultiTimeseries) -> Status:
-    """Call `createMultiTimeseries`: each series for itself."""
+    """Call `createMultiTimeseries`: each series independently."""
     count = len(request.paths)
     rows = zip(
         request.paths,
@@ -157,7 +157,7 @@ def delete_timeseries(session: ThriftSession, request: Paths) -> Status:
 
 
 def delete_data(session: ThriftSession, request: DeleteData) -> Status:
-    """Call `deleteData`: points from `start` to `end`, both included."""
+    """Call `deleteData`: points from `start` to `end`, inclusive."""
     between = f"time >= {whole_number(request.start)} and time <= {whole_number(request.end)}"
     return session.run(" ".join(("delete from", listed(map(pattern, request.paths)), "where", between)))
 
@@ -187,7 +187,7 @@ def append_template(session: ThriftSession, request: AppendTemplate) -> Status:
 
 
 def prune_template(_: ThriftSession, __: PruneTemplate) -> Status:
-    """Refuse `pruneSchemaTemplate`, which no version since IoTDB 1.0 has either."""
+    """Refuse `pruneSchemaTemplate`, which IoTDB does not support since 1.0 either."""
     raise WrongCall(UNSUPPORTED, "measurements cannot be removed from a template: make another template")
 
 
@@ -216,7 +216,7 @@ def _activation(device: str) -> str:
 
 
 class _TemplateQuery(IntEnum):
-    """The questions of `querySchemaTemplate`."""
+    """The kinds of `querySchemaTemplate`."""
 
     COUNT_MEASUREMENTS = 0
     IS_MEASUREMENT = 1
@@ -253,7 +253,7 @@ def _listing(kind: _TemplateQuery, session: ThriftSession, text: str) -> QueryTe
 
 
 def _template_of(data: bytes) -> tuple[bool, list[_Series]]:
-    """Read the template of a call: whether it is aligned, and its series. Raises BadMessage."""
+    """Decode a serialized template: return whether it is aligned, and its series. Raises BadMessage."""
     reader = _Reader(data)
     try:
         reader.text()
@@ -272,14 +272,14 @@ def _series_of(reader: _Reader) -> Iterator[_Series]:
 
 
 class _Reader:
-    """Bytes that are read from their start to their end."""
+    """A reader of bytes from their start to their end."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
 
     @property
     def is_at_end(self) -> bool:
-        """All was read."""
+        """Whether all bytes were read."""
         return self._at >= len(self._data)
 
     def byte(self) -> int:
@@ -288,7 +288,7 @@ class _Reader:
         return self._data[self._at - 1]
 
     def text(self) -> str:
-        """Return the next text, which comes after its length. Raises struct.error, IndexError, UnicodeDecodeError."""
+        """Return the next text, which follows its length. Raises struct.error, IndexError, UnicodeDecodeError."""
         (size,) = _INT.unpack_from(self._data, self._at)
         start, self._at = self._at + 4, self._at + 4 + size
         if not start <= self._at <= len(self._data):

@@ -1,6 +1,6 @@
-"""The table of calls: for each method its arguments, its function, and the answer that carries a status.
+"""The table of calls: the arguments, the function, and the answer to a failed call, by name of the method.
 
-The only place that names all calls; `protocol` looks methods up here. Pure data: any thread.
+This is the only list of all calls; `protocol` looks methods up in it. Pure data: any thread.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from saros_server.thrift.structs import ExecuteAnswer, FetchAnswer, Status
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A call."""
+    """A method of the protocol."""
 
     #: The struct of its arguments: the request, or all of them if the call is `bare`.
     arguments: type[Any]
     run: Callable[[ThriftSession, Any], object]
-    #: Makes an answer of a status, for calls that fail; None: the answer cannot say why, so the call fails as a whole.
+    #: Creates the answer to a failed call from its status; None: answers have no status, so a failure is reported as
+    #: an error of the protocol.
     answer: Callable[[Status], object] | None
     #: The arguments are not wrapped in a request.
     bare: bool = False

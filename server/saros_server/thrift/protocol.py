@@ -1,11 +1,11 @@
 """IoTDB's session protocol on the port: connections, their frames and calls.
 
     frame --header--> method --arguments--> function --> answer frame
-                        |         +-- unreadable: an error of the protocol, and the connection goes on
+                        |         +-- unreadable: an error of the protocol, and the connection continues
                         +-- unknown: likewise
-    no frame of this protocol: an error that the client can read, if it speaks a relative; the connection is closed
+    another format: an error that the client can read, if it speaks a variant of Thrift; the connection is closed
 
-A call that fails is answered by a status with IoTDB's code. If the session has ended meanwhile (it is old, or its
+A failed call is answered by a status with IoTDB's code. If the session has ended in the meantime (it is too old, or its
 user's password was changed), the connection is closed without an answer: stock clients then connect and log in again,
 and repeat the call.
 """
@@ -38,7 +38,7 @@ from saros_server.thrift.sessions import FRAME_BYTES_MAX, LOGIN_BYTES_MAX, Thrif
 from saros_server.thrift.status_codes import failure
 
 _SIZE = struct.Struct(">i")
-#: A frame that is too large is read to its end and refused; one that is larger than this ends the connection.
+#: A frame above the limit is read to its end and refused; one that is larger than this ends the connection.
 _SKIPPED_BYTES_MAX, _SKIPPED_AT_ONCE = 1 << 30, 64 << 10
 #: Enough of a message for its header.
 _HEADER_BYTES_MAX = 256
@@ -48,7 +48,7 @@ _NOT_BINARY = f"{_FRAMED_BINARY}: switch compact messages (rpc_thrift_compressio
 
 
 class ThriftProtocol:
-    """Implements `saros_server.port.protocols.Protocol`. Thread-safe."""
+    """An implementation of `saros_server.port.protocols.Protocol` for IoTDB's clients. Thread-safe."""
 
     name = "iotdb"
 
@@ -56,7 +56,7 @@ class ThriftProtocol:
         self._api = api
 
     def accepts(self, first: bytes) -> bool:
-        """See `Protocol.accepts`. A first frame is small, so its length begins with 0."""
+        """See `Protocol.accepts`. The first frame is small, so its length begins with a zero byte."""
         if first[:1] == b"\0":
             return first[4:6] == VERSION or first[4:5] == bytes((COMPACT,))
         return first[:2] == VERSION or first[:1] == bytes((COMPACT,))
@@ -71,7 +71,7 @@ class ThriftProtocol:
 
 
 class ThriftHandler:
-    """A connection and its session; implements `saros_server.port.protocols.Handler`."""
+    """An implementation of `saros_server.port.protocols.Handler`: a connection and its session."""
 
     def __init__(self, api: ClientApi, connection: Connection) -> None:
         self._connection = connection
@@ -105,7 +105,7 @@ class ThriftHandler:
         self.session.end()
 
     def _answer(self, frame: FrameBuffer, header: Header) -> list[bytes]:
-        """Carry out a call, and return the frame of its answer. Raises NoSession."""
+        """Execute a call, and return the frame of its answer. Raises NoSession."""
         method = METHODS.get(header.name)
         if method is None:
             return framed(*refuse(header, UNKNOWN_METHOD, f"Saros has no call {header.name}: see docs/clients.md"))
@@ -149,7 +149,7 @@ class ThriftHandler:
         return True
 
     def _refuse_unframed(self, head: bytes) -> bool:
-        """Tell a client that it sends no frames, if it speaks a protocol of Thrift; return False."""
+        """Tell a client of a Thrift protocol that it must send frames; return False."""
         with suppress(UnreadableMessage):
             if head.startswith(VERSION):
                 self._connection.send(refuse(self._unframed_header(head), PROTOCOL_ERROR, _NOT_FRAMED))
@@ -160,7 +160,7 @@ class ThriftHandler:
         return False
 
     def _unframed_header(self, head: bytes) -> Header:
-        """Read the rest of a header that is in no frame. Raises UnreadableMessage."""
+        """Read the rest of the header of a message without a frame. Raises UnreadableMessage."""
         head += bytes(self._connection.read(4))
         rest = _SIZE.unpack_from(head, 4)[0] + 4
         frame = FrameBuffer(len(head) + min(max(rest, 0), _HEADER_BYTES_MAX))
@@ -170,7 +170,7 @@ class ThriftHandler:
         return frame.read_header()
 
     def _refuse_message(self, frame: FrameBuffer) -> bool:
-        """Tell a client that its message is of the compact protocol, if it is; return False."""
+        """Tell a client of the compact protocol that this is not supported; return False."""
         with frame.memory() as memory:
             call = bytes(memory[:_HEADER_BYTES_MAX])
         if call[0] == COMPACT:
@@ -180,4 +180,4 @@ class ThriftHandler:
 
 
 def _ignore() -> None:
-    """Leave the next calls where they are: they are read when this one has been answered."""
+    """Leave the next calls in the connection: they are read after this one is answered."""

@@ -1,8 +1,8 @@
 """Statements and queries: the calls that execute SQL, and those that fetch and close results.
 
 A statement without rows is answered by a status. A query is answered by its columns and its first page; the result then
-has a number, by which the client fetches and closes it. Calls that describe a query by its parts are made SQL here; all
-that clients name in them is parsed and quoted (`quoting`).
+has a number, by which the client fetches and closes it. Calls that describe a query by its parts are translated to SQL
+here, and the names in them are parsed and quoted (`saros_server.api.quoting`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from saros_server.thrift.structs import (
 from saros_server.thrift.tsblock import encode_block, encode_data_set
 
 _BATCH_MAX = 100_000
-#: Functions by the numbers of TAggregationType, those that take one series.
+#: The functions of one series, by their numbers in TAggregationType.
 _AGGREGATIONS = (
     *("COUNT", "AVG", "SUM", "FIRST_VALUE", "LAST_VALUE", "MAX_TIME", "MIN_TIME", "MAX_VALUE", "MIN_VALUE", "EXTREME"),
     *("", "TIME_DURATION", "MODE", "", "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP", "VAR_SAMP"),
@@ -59,7 +59,7 @@ _query_numbers = itertools.count(1)
 class Rows:
     """The first page of a query's result."""
 
-    #: The number by which the others are fetched.
+    #: The number by which the other pages are fetched.
     number: int
     shape: ResultShape
     page: Page
@@ -110,7 +110,7 @@ def _blocks(shape: ResultShape, page: Page) -> list[bytes]:
 
 
 def _data_set(shape: ResultShape, page: Page) -> DataSet:
-    """Return a page in the old format, which has one column for each name."""
+    """Return a page in the old format, which has one column for each distinct name."""
     schema = shape.schema if shape.order is None else pa.schema([shape.schema.field(place) for place in shape.order])
     (batch,) = pa.Table.from_batches(page.batches, schema).combine_chunks().to_batches() or [
         pa.RecordBatch.from_pylist([], schema)
@@ -124,27 +124,27 @@ def execute_statement(session: ThriftSession, request: ExecuteStatement) -> Rows
 
 
 def execute_update(session: ThriftSession, request: ExecuteStatement) -> ExecuteAnswer:
-    """Call `executeUpdateStatement`, `executeUpdateStatementV2`: only the status is of interest."""
+    """Call `executeUpdateStatement`, `executeUpdateStatementV2`: the answer has a status only."""
     _discard(session, request.statement, request.timeout_ms)
     return ExecuteAnswer(DONE)
 
 
 def execute_batch(session: ThriftSession, request: ExecuteBatch) -> Status:
-    """Call `executeBatchStatement`: statements after one that is refused are executed, too."""
+    """Call `executeBatchStatement`: statements after a failed one are executed as well."""
     if len(request.statements) > _BATCH_MAX:
         raise WrongCall(SEMANTIC, f"{len(request.statements)} statements in one batch: more than {_BATCH_MAX}")
     return each(request.statements, lambda statement: _discard(session, statement))
 
 
 def each(parts: Sequence[_Part], run: Callable[[_Part], Status]) -> Status:
-    """Run the parts of a call one after another; return its status, from theirs."""
+    """Run the parts of a call one after another; return the status of the call, merged from theirs."""
     return merged(statuses_of(parts, run))
 
 
 def statuses_of(parts: Sequence[_Part], run: Callable[[_Part], Status]) -> list[Status]:
     """Run the parts of a call one after another; return the status of each. Raises NoSession, NotLoggedIn.
 
-    After a failure for which each other part would wait again (`failure_of_others`), these are not run.
+    After a failure that would make every other part wait again (`failure_of_others`), the other parts are not run.
     """
     statuses: list[Status] = []
     for part in parts:
@@ -176,7 +176,7 @@ def _execute(
 
 
 def _page(session: ThriftSession, number: int, result: OpenResult, rows: int) -> Page:
-    """Return the next page of a result, which is closed with its last one, and by an error."""
+    """Return the next page of a result, which is closed after its last page and after an error."""
     try:
         page = result.page(rows, session.cancel)
     except BaseException:
@@ -188,7 +188,7 @@ def _page(session: ThriftSession, number: int, result: OpenResult, rows: int) ->
 
 
 def _discard(session: ThriftSession, text: str, timeout_ms: int | None = None) -> Status:
-    """Execute a statement, whose rows the client does not want."""
+    """Execute a statement, and discard its rows."""
     answer = session.execute(text, timeout_ms)
     if answer.cursor:
         session.call(operations.DISCARD, answer.cursor)
@@ -205,7 +205,7 @@ def fetch_blocks(session: ThriftSession, request: FetchResults) -> FetchAnswer:
 
 
 def fetch_data_set(session: ThriftSession, request: FetchResults) -> FetchAnswer:
-    """Call `fetchResults`: older clients fetch until nothing comes."""
+    """Call `fetchResults`: older clients fetch until a page is empty."""
     shape, page = _fetch(session, request)
     return FetchAnswer(DONE, page.rows > 0, aligned=True, data_set=_data_set(shape, page), more=page.more)
 
@@ -220,13 +220,13 @@ def _fetch(session: ThriftSession, request: FetchResults) -> tuple[ResultShape, 
 
 
 def cancel_operation(session: ThriftSession, request: CancelOperation) -> Status:
-    """Call `cancelOperation`: one between two fetches, since a connection has one call at a time."""
+    """Call `cancelOperation`. It arrives between two fetches, since a connection has one call at a time."""
     session.results.discard(request.query_id)
     return DONE
 
 
 def close_operation(session: ThriftSession, request: CloseOperation) -> Status:
-    """Call `closeOperation`: close a result; without its number, a statement. -1 is no result, and closes nothing."""
+    """Call `closeOperation`: close a result or, without its number, a statement. Result -1 does not exist."""
     if request.query_id is not None:
         session.results.discard(request.query_id)
         return DONE
@@ -241,14 +241,14 @@ def close_operation(session: ThriftSession, request: CloseOperation) -> Status:
 
 
 def raw_data_query(session: ThriftSession, request: RawDataQuery) -> Rows | None:
-    """Call `executeRawDataQueryV2`: rows from `start` to before `end`."""
+    """Call `executeRawDataQueryV2`: rows from `start` to `end`, exclusive."""
     paths = listed(series_below_root(path) for path in request.paths)
     text = _select(paths, after=f"where {_between(request.start, request.end)}")
     return _execute(session, text, request.statement_id, request.fetch_size, request.timeout_ms)
 
 
 def last_data_query(session: ThriftSession, request: LastDataQuery) -> Rows | None:
-    """Call `executeLastDataQueryV2`: last points not before `time`."""
+    """Call `executeLastDataQueryV2`: last points at or after `time`."""
     paths = listed(series_below_root(path) for path in request.paths)
     text = _select("last", paths, after=f"where time >= {whole_number(request.time)}")
     return _execute(session, text, request.statement_id, request.fetch_size, request.timeout_ms)
@@ -271,7 +271,7 @@ def fast_last_of_prefix(session: ThriftSession, request: FastLastOfPrefix) -> Ro
 
 
 def aggregation_query(session: ThriftSession, request: AggregationQuery) -> Rows | None:
-    """Call `executeAggregationQueryV2`: one aggregation of each path, over all, a range, or windows of one."""
+    """Call `executeAggregationQueryV2`: one aggregation of each path, over all times, a range, or its windows."""
     if len(request.paths) != len(request.aggregations):
         message = f"{len(request.paths)} paths and {len(request.aggregations)} aggregations: give one for each path"
         raise WrongCall(SEMANTIC, message)
@@ -282,7 +282,7 @@ def aggregation_query(session: ThriftSession, request: AggregationQuery) -> Rows
 
 
 def _select(*columns: str, after: str = "") -> str:
-    """Return a query of all that is below root; `after`: its clauses after FROM."""
+    """Return a query from root; `after`: the clauses after FROM."""
     return " ".join(("select", *columns, "from root", after))
 
 

@@ -4,9 +4,9 @@
                   round 0   device a (records 0 2 5)   device b (records 1 3)
                   round 1   device a (record 4: another type)
 
-Groups of one round are of different devices and may be written at the same time; rounds are written one after the
-other, so that of two values with the same time the later record's remains. A group's columns have nulls where a record
-lacks a measurement; a group ends before these become too many. Python loops over records, not over values.
+Groups of one round have different devices and may be written in parallel. Rounds are written one after the other, so
+that of two values with the same time the later record's wins. A group's columns have nulls where a record lacks a
+measurement; a new group begins before nulls become too many. Python loops over records, not over values.
 Pure: any thread.
 """
 
@@ -27,7 +27,7 @@ from saros_storage.base.paths import join_nodes, split_path
 from saros_storage.base.types import ByteArray, DataType, Int64Array, NumericArray
 from saros_storage.kernels.prefixed import typed_values
 
-#: A group may have this many cells, and as many more for each value.
+#: A group may have `_CELLS_MIN + _CELLS_PER_VALUE * values` cells.
 _CELLS_MIN, _CELLS_PER_VALUE = 65_536, 8
 
 _SIZES = sizes_by_byte()
@@ -35,7 +35,7 @@ _SIZES = sizes_by_byte()
 
 @dataclass(frozen=True, slots=True)
 class RecordsMessage:
-    """Records as they were sent; the lists have an item for each."""
+    """Records as they were sent; each list has an item for each record."""
 
     devices: Sequence[str]
     measurements: Sequence[Sequence[str]]
@@ -56,19 +56,19 @@ def check_lengths(what: str, devices: int, lists: Sequence[Sequence[object]]) ->
 
 @dataclass(slots=True)
 class RecordGroup:
-    """Records of one device that are written together."""
+    """Records of one device that are written in one insert."""
 
     device: str
     round: int
     #: Positions in the message.
     records: list[int] = field(default_factory=list)
-    #: By measurement: its type, or NULL if it has had no value yet.
+    #: The type of each measurement; NULL: it has had no value yet.
     types: dict[str, int] = field(default_factory=dict)
-    #: How many values the records have.
+    #: The number of values in the records.
     values: int = 0
 
     def takes(self, shape: dict[str, int]) -> bool:
-        """Return whether a record with these types fits in, and add its types if so."""
+        """Return whether a record with these types fits into the group; if so, add its types."""
         merged = self.types if self.types == shape else _merged(self.types, shape)
         if merged is None:
             return False
@@ -85,7 +85,7 @@ class RecordGroup:
 
 
 def _merged(types: dict[str, int], shape: dict[str, int]) -> dict[str, int] | None:
-    """Return the types of a group with another record; None: they disagree."""
+    """Return the types of a group with another record, or None if they conflict."""
     merged = dict(types)
     for name, type_ in shape.items():
         known = merged.get(name, NULL)
@@ -96,10 +96,10 @@ def _merged(types: dict[str, int], shape: dict[str, int]) -> dict[str, int] | No
 
 
 class RecordReader:
-    """The values of a message, found once: `groups`, then `insert_of` each."""
+    """A decoder of a message: call `groups`, then `insert_of` for each group."""
 
     def __init__(self, message: RecordsMessage) -> None:
-        """Find the values. Raises BadMessage, and UserMistake for names (509, 701): nothing is to be written then."""
+        """Locate all values. Raises BadMessage, and UserMistake for names (509, 701); then nothing must be written."""
         lists = (message.measurements, message.values, message.times)
         check_lengths("records", len(message.devices), lists)
         self._message = message
@@ -107,11 +107,11 @@ class RecordReader:
         self._names = [measurements_of(tuple(names)) for names in message.measurements]
         self._counts = np.fromiter(map(len, self._names), np.int64, len(self._names))
         self._data = np.frombuffer(b"".join(message.values), np.uint8)
-        #: The first value of each record among all values, and their number.
+        #: The index of each record's first value among all values, then the number of values.
         self._firsts = _sums(self._counts)
         total = int(self._firsts[-1])
         self._types = np.empty(total, np.uint8)
-        #: Where each value, or the length before it, begins in the data.
+        #: The offset of each value, or of the length that precedes it.
         self._starts = np.empty(total, np.int64)
         self._find()
 
@@ -144,7 +144,7 @@ class RecordReader:
         return [group for round_ in rounds for group in round_]
 
     def insert_of(self, group: RecordGroup) -> InsertRequest:
-        """Return the insert of a group. Raises UserMistake 2008 for an invalid day."""
+        """Return the insert of a group. Raises UserMistake 2008 for an invalid date."""
         records = np.array(group.records, np.int64)
         times = np.array([self._message.times[record] for record in group.records], np.int64)
         found = self._columns(group, records)
@@ -175,7 +175,7 @@ class RecordReader:
         return found
 
     def _values(self, type_: DataType, places: Int64Array) -> Values:
-        """Return values of one type."""
+        """Return the values of one type at `places` among all values."""
         starts = self._starts[places]
         if not type_.is_text:
             return numbers(type_, self._bytes(starts, SIZES[type_]))
@@ -197,7 +197,7 @@ def _runs(sorted_: NumericArray) -> list[tuple[int, int, int]]:
 
 
 def _sums(counts: NumericArray) -> Int64Array:
-    """Return 0 and the running sums."""
+    """Return the running sums, preceded by 0."""
     sums = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=sums[1:])
     return sums

@@ -1,9 +1,9 @@
-"""Results that a connection has open, and the pages in which its client fetches them.
+"""Open results of a connection, and the pages in which its client fetches them.
 
     EXECUTE --> head, first batches [, cursor --FETCH--> stream of the others] --page(rows)--> batches ... the end
 
-A page has as many rows as the client asked for, unless they are large. A result is read no further than its client has
-fetched it, and is closed at its end. One thread at a time.
+A page has as many rows as the client asked for, unless they are large. A result is read only as far as its client
+fetches it, and is closed at its end. One thread at a time.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from saros_server.api.cancellation import CancelToken
 from saros_server.api.executions import Answer, ResultStream
 from saros_storage.base.types import DataType
 
-#: Rows of a page if the client does not say: IoTDB's default.
+#: The default number of rows of a page: IoTDB's default.
 PAGE_ROWS = 5_000
-#: A page ends after this many bytes; a batch has about a quarter of them at most.
+#: A page ends after this many bytes; a batch has at most about a quarter of them.
 _PAGE_BYTES = 16 << 20
-#: Results that a connection may have open.
+#: The most open results of a connection.
 RESULTS_MAX = 16
-#: Results of few columns come again: the number of their shapes that are remembered, and of columns.
+#: Narrow results recur: the number of shapes that are cached, and the most columns of a cached shape.
 _SHAPES_CACHED, _SMALL_WIDTH = 256, 64
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Rows of a result, and whether there may be more."""
+    """A page of a result; `more`: there may be further rows."""
 
     batches: list[pa.RecordBatch]
     rows: int
@@ -42,23 +42,23 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class ResultShape:
-    """The columns of a result, and the order in which they are sent: those of new names first, then the others.
+    """The columns of a result, and the order in which they are sent: the first column of each name, then duplicates.
 
-    Clients older than IoTDB 2.0 find columns by name, and count the names.
+    Clients older than IoTDB 2.0 find columns by name, and expect as many columns as distinct names.
     """
 
     schema: pa.Schema
     #: There is a Time column, which is never null.
     is_timed: bool
-    #: Of the columns after Time.
+    #: The names and types of the columns after Time.
     names: list[str]
     type_names: list[str]
-    #: By name: the place of its first column among those that are sent. By column: its place.
+    #: The position in the order of sending, of each name's first column, and of each column.
     name_places: dict[str, int]
     places: list[int]
-    #: Of the columns, as they are sent.
+    #: The types of the columns in the order of sending.
     types: list[DataType]
-    #: Columns of a batch as they are sent, Time included; None: as they are.
+    #: The columns of a batch in the order of sending, including Time; None: the order of the batch.
     order: list[int] | None
 
 
@@ -81,10 +81,10 @@ _small_shape = lru_cache(_SHAPES_CACHED)(_shape)
 
 
 class OpenResult:
-    """A result on its way to the client."""
+    """A result that the client is fetching."""
 
     def __init__(self, answer: Answer, stream: ResultStream | None, statement: int) -> None:
-        """`stream`: of the batches that the answer does not have."""
+        """Open the result; `stream`: the batches that are not in the answer."""
         types = tuple(answer.head.type_names)
         self.shape = (_small_shape if len(types) <= _SMALL_WIDTH else _shape)(answer.head.schema, types)
         #: The statement that it belongs to; 0: none.
@@ -95,7 +95,7 @@ class OpenResult:
         self._batches = deque(self._batch(message) for message in answer.messages)
 
     def page(self, rows_wanted: int, cancel: CancelToken) -> Page:
-        """Return the next rows: none only at the end. Raises the error that ended the query."""
+        """Return the next rows; an empty page means the end. Raises the error that ended the query."""
         if self._stream is not None and not cancel.on_cancel(self._stream.close):
             self._stream.close()
         left = rows_wanted if rows_wanted > 0 else PAGE_ROWS
@@ -108,7 +108,7 @@ class OpenResult:
         return Page(batches, rows, bool(self._batches) or self._messages is not None)
 
     def _take(self, rows: int) -> pa.RecordBatch | None:
-        """Return the next batch, of `rows` rows at most; None: the result is at its end."""
+        """Return the next batch, of at most `rows` rows, or None at the end of the result."""
         while not self._batches:
             message = None if self._messages is None else next(self._messages, None)
             if message is None:
@@ -126,7 +126,7 @@ class OpenResult:
         return batch if self.shape.order is None else batch.select(self.shape.order)
 
     def close(self) -> None:
-        """End the query if it still runs. Idempotent."""
+        """End the query if it is still running. Idempotent."""
         self._batches.clear()
         if self._stream is not None:
             self._stream.close()
@@ -149,7 +149,7 @@ class OpenResults:
         return len(self._results)
 
     def add(self, number: int, result: OpenResult) -> None:
-        """Keep a result; close the oldest one if there are too many, since clients forget to."""
+        """Add a result; close the oldest one if there are too many, since clients may forget to close results."""
         self._results[number] = result
         if len(self._results) > RESULTS_MAX:
             self.discard(next(iter(self._results)))
@@ -169,6 +169,6 @@ class OpenResults:
             self.discard(number)
 
     def close(self) -> None:
-        """Close all."""
+        """Close all results."""
         for number in list(self._results):
             self.discard(number)

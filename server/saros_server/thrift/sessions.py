@@ -1,10 +1,10 @@
 """The session of a connection: login, time zone, statements, open results.
 
-    openSession --> token of the client API --closeSession, or the end of the connection--> gone, with all its results
+    openSession --> token of the client API --closeSession, or end of connection--> closed, with its results
 
-Clients name their session and statements by number in every message, and some of them swap the two. The session is the
-connection's, whatever number comes: numbers of statements only group results, which `closeOperation` closes together.
-Results and statements of other connections cannot be named.
+Clients send the numbers of their session and their statement with every message, and some of them swap the two. The
+session is always that of the connection, whatever the number is. Numbers of statements only group results, which
+`closeOperation` closes together. A client cannot refer to results and statements of other connections.
 
 One thread at a time.
 """
@@ -40,22 +40,22 @@ from saros_server.thrift.structs import (
 
 #: The version of the protocol since IoTDB 1.0: V_3.
 _PROTOCOL_VERSION = 2
-#: Bytes of a frame; of one from a client that has not logged in.
+#: The most bytes of a frame after the login, and before it.
 FRAME_BYTES_MAX, LOGIN_BYTES_MAX = 64 << 20, 64 << 10
 STATEMENTS_MAX = 1_000
-#: An offset as Java writes it.
+#: A UTC offset as Java writes it.
 _JAVA_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 _AGGREGATIONS = ["COUNT", "AVG", "SUM", "FIRST_VALUE", "LAST_VALUE", "MAX_TIME", "MIN_TIME", "MAX_VALUE", "MIN_VALUE"]
 
 _Request = TypeVar("_Request")
 _Answer = TypeVar("_Answer")
 
-#: Numbers of sessions and statements: no two are the same, whichever kind they are.
+#: Numbers of sessions and statements, from one sequence, so that no session has the number of a statement.
 _numbers = itertools.count(1)
 
 
 class NotLoggedIn(Exception):
-    """A call that needs a session, on a connection without one."""
+    """The call needs a session, and the connection has none."""
 
     code = NOT_LOGGED_IN
 
@@ -64,33 +64,33 @@ class NotLoggedIn(Exception):
 
 
 class WrongCall(Exception):
-    """A call that does not fit the state of the session, or that Saros does not have."""
+    """The call does not fit the state of the session, or Saros does not support it."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
-        #: IoTDB's.
+        #: IoTDB's code.
         self.code = code
 
 
 class ThriftSession:
-    """See the module."""
+    """The session of a connection, before and after its login."""
 
     def __init__(self, api: ClientApi, peer: Peer) -> None:
         self.api = api
         self._connection = api.connect(peer)
-        #: Cancelled when the client goes away during the call; one for each call.
+        #: Cancelled when the client disconnects during the call; a new one for each call.
         self.cancel = CancelToken()
-        #: The session of the client API; empty: the client has not logged in.
+        #: The token of the session in the client API; empty: the client has not logged in.
         self._token = b""
         self.number = 0
-        #: As the client wrote it.
+        #: The time zone as the client wrote it.
         self.zone = ""
         self.statements: set[int] = set()
         self.results = OpenResults()
 
     @property
     def is_open(self) -> bool:
-        """The client has logged in."""
+        """Whether the client has logged in."""
         return bool(self._token)
 
     def call(self, operation: Operation[_Request, _Answer], request: _Request) -> _Answer:
@@ -100,7 +100,7 @@ class ThriftSession:
         return self._connection.call(operation, self._token, request, cancel=self.cancel)
 
     def renew(self) -> None:
-        """Check that the session is not over, and keep it from becoming idle. Raises NotLoggedIn, NoSession."""
+        """Check that the session has not ended, and keep it from expiring. Raises NotLoggedIn, NoSession."""
         self.call(operations.RENEW, None)
 
     def execute(self, text: str, timeout_ms: int | None = None) -> Answer:
@@ -113,7 +113,7 @@ class ThriftSession:
         return DONE
 
     def open(self, login: OpenSession) -> OpenSessionAnswer:
-        """Log in. Raises LoginFailed and the like."""
+        """Log in. Raises the errors of OPEN, such as LoginFailed."""
         self.close()
         zone = zone_name(login.zone)
         opened = self._connection.call(operations.OPEN, b"", operations.Login(login.user, login.password or "", zone))
@@ -131,7 +131,7 @@ class ThriftSession:
         return number
 
     def check_statement(self, number: int | None) -> int:
-        """Return the number of a statement of the session; 0: the call names none. Raises NotLoggedIn, WrongCall."""
+        """Return the number of an open statement; 0: the call has none. Raises NotLoggedIn, WrongCall."""
         if not self._token:
             raise NotLoggedIn
         if number is None or number == self.number:
@@ -150,7 +150,7 @@ class ThriftSession:
                 self._connection.call(operations.CLOSE, token, None)
 
     def end(self) -> None:
-        """Close, with the connection."""
+        """Close the session and its connection to the client API."""
         self.close()
         self._connection.close()
 
@@ -180,12 +180,12 @@ def close_session(session: ThriftSession, _: CloseSession) -> Status:
 
 
 def request_statement_id(session: ThriftSession, _: SessionArguments) -> int:
-    """Call `requestStatementId`; its answer has no status, so a client that has not logged in gets a number too."""
+    """Call `requestStatementId`. Its answer has no status, so a client that has not logged in gets the number -1."""
     return session.open_statement() if session.is_open else -1
 
 
 def get_time_zone(session: ThriftSession, _: SessionArguments) -> TimeZoneAnswer:
-    """Call `getTimeZone`: as the client wrote it, unless a statement has set another one since."""
+    """Call `getTimeZone`: the zone as the client wrote it, unless a statement has set another one since."""
     (zone,) = first_column(session.execute("show time_zone"))
     return TimeZoneAnswer(DONE, session.zone if zone == zone_name(session.zone) else zone)
 

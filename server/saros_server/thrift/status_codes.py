@@ -12,13 +12,13 @@ DONE = Status(SUCCESS)
 
 
 def failure(error: Exception) -> Status:
-    """Return the status of a call that an exception ended; one that is a bug is logged."""
+    """Return the status of a call that an exception ended. An exception that is a bug is logged."""
     code, message = refusal_of(error)
     return Status(IOTDB_CODES.get(code, code), message)
 
 
 def success(leader: str = "") -> Status:
-    """Return the status of a write; `leader`: host:port of the other node that the next one should go to."""
+    """Return the status of a write; `leader`: host:port of another node to which the next write should go."""
     if not leader:
         return DONE
     host, _, port = leader.rpartition(":")
@@ -26,7 +26,7 @@ def success(leader: str = "") -> Status:
 
 
 def merged(parts: Sequence[Status]) -> Status:
-    """Return the status of a call of several parts, from theirs."""
+    """Return the status of a call of several parts, merged from theirs."""
     if all(part is DONE for part in parts):
         return DONE
     failed = [part for part in parts if part.code not in (SUCCESS, REDIRECTION)]

@@ -1,8 +1,8 @@
 """The structs of IoTDB's session protocol: requests, answers, statuses.
 
-Field numbers and types are IoTDB's interface; names do not travel, and are ours. Fields that IoTDB requires have no
-default. The arguments of a call are a struct too: its request, or all of them if it has several. Fields that servers
-may ignore, and those of answers that no client reads, are left out. Pure data: any thread.
+Field numbers and types are IoTDB's interface; names are not transmitted, and are Saros' own. Fields that IoTDB requires
+have no default. The arguments of a call are a struct as well: its request, or all of them if it has several. Fields
+that servers may ignore, and fields of answers that no client reads, are left out. Pure data: any thread.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Status:
 
     code: I32 = 200
     message: Text | None = None
-    #: Of each part, if the code is MULTIPLE_ERROR.
+    #: The statuses of the parts, if the code is MULTIPLE_ERROR.
     parts: list[Status] | None = None
     #: The node that the next write should go to.
     redirect: EndPoint | None = None
@@ -208,12 +208,12 @@ class AggregationQuery:
 
 @thrift_struct
 class DataSet:
-    """Rows in the format of IoTDB 0.13 (TSQueryDataSet), which Python's client of 1.3 still asks for."""
+    """Rows in the format of IoTDB 0.13 (TSQueryDataSet), which the Python client of 1.3 still uses."""
 
     times: Binary
-    #: By column: the values that are there.
+    #: The non-null values of each column.
     values: list[Binary]
-    #: By column: a bit for each row, 1: there is a value.
+    #: A bitmap of each column: a bit for each row, 1 for a value.
     present: list[Binary]
 
 
@@ -223,7 +223,7 @@ class ExecuteAnswer:
 
     status: Status
     query_id: I64 | None = None
-    #: Without Time.
+    #: The names of the columns, without Time.
     columns: list[Text] | None = None
     ignore_time: Bool | None = numbered(5, default=None)
     types: list[Text] | None = None

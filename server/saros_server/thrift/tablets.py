@@ -2,9 +2,9 @@
 
     timestamps   int64 ...
     values       column | column | ... [flag of the first column | its bitmap if the flag is set | flag ...]
-                 numbers as they are, texts after their lengths; a bitmap has a bit for each null, lowest bit first
+                 plain numbers, length-prefixed texts; a bitmap has a bit for each row, 1 for null, lowest bit first
 
-All of a message must be accounted for. Nothing loops over points. Pure: any thread.
+A message with extra bytes is invalid. Nothing loops over points. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TabletMessage:
 
 
 def insert_of(tablet: TabletMessage) -> InsertRequest:
-    """Return the insert of a tablet. Raises BadMessage, and UserMistake for names (509, 701) and days (2008)."""
+    """Return the insert of a tablet. Raises BadMessage, and UserMistake for names (509, 701) and dates (2008)."""
     rows, names = tablet.rows, tablet.measurements
     if len(tablet.types) != len(names):
         raise BadMessage(f"a tablet has {len(names)} measurements, and types of {len(tablet.types)}")
@@ -64,12 +64,12 @@ def _times(tablet: TabletMessage) -> Int64Array:
 
 
 class _ColumnReader:
-    """Reads columns one after the other, then their bitmaps."""
+    """A reader of columns one after the other, then of their bitmaps."""
 
     def __init__(self, data: ByteArray, rows: int) -> None:
         self._data = data
         self._rows = rows
-        #: Where the next column, flag or bitmap begins.
+        #: The offset of the next column, flag or bitmap.
         self._at = 0
 
     def columns(self, type_: DataType, count: int) -> list[Values]:

@@ -1,15 +1,15 @@
 """Record batches as TsBlocks, IoTDB's format of results.
 
     int32 columns | type byte of each | int32 rows | encoding of the times, and of each column | times | columns
-    column   1: there are nulls, then a bit for each row, the first in the highest bit, 1: null; 0: there are none
+    column   a byte: 1 with nulls, then a bit for each row, highest bit first, 1 for null; 0 without nulls
              values of the rows that are not null; BOOLEAN: a bit for each row
     values   big-endian; text: int32 length, bytes
 
-Clients older than IoTDB 1.0, and Python's of 1.3, want a `DataSet` instead: the columns without heads, and bits that
-are 1 where there is a value.
+Clients older than IoTDB 1.0, and the Python client of 1.3, expect a `DataSet` instead: the columns without heads, and
+bitmaps with 1 for a value.
 
-Types are physical: DATE is INT32 (yyyymmdd), TIMESTAMP is INT64, STRING and BLOB are TEXT. Work is done a column at a
-time. Pure: any thread.
+Types are physical: DATE is INT32 (yyyymmdd), TIMESTAMP is INT64, STRING and BLOB are TEXT. Each column is encoded as a
+whole. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NO_NULLS, _NULLS = b"\0", b"\1"
 
 
 def encode_block(batch: pa.RecordBatch, types: Sequence[DataType], *, timed: bool) -> bytes:
-    """Return the TsBlock of a batch; `types`: of its columns after Time, which it has if it is `timed`."""
+    """Return the TsBlock of a batch; `types`: of its columns after Time; `timed`: it has a Time column."""
     rows = batch.num_rows
     formats = [_FORMATS[type_] for type_ in types]
     columns = batch.columns[1:] if timed else batch.columns
@@ -74,7 +74,7 @@ def _column(column: pa.Array, type_: DataType) -> list[bytes | memoryview]:
 
 
 def encode_data_set(batch: pa.RecordBatch, types: Sequence[DataType], *, timed: bool) -> DataSet:
-    """Return a batch as a data set, the old format; arguments as those of `encode_block`."""
+    """Return a batch as a data set, the old format. The arguments are those of `encode_block`."""
     columns = batch.columns[1:] if timed else batch.columns
     columns = columns[: len(types)]
     times = numbers_from_arrow(batch.column(0), NUMPY_DTYPE[DataType.INT64]) if timed else np.zeros(batch.num_rows)
@@ -86,7 +86,7 @@ def encode_data_set(batch: pa.RecordBatch, types: Sequence[DataType], *, timed: 
 
 
 def _present(column: pa.Array, type_: DataType) -> bytes | memoryview:
-    """Return the values of a column without nulls; a BOOLEAN is a byte."""
+    """Return the encoded values of a column without nulls; a BOOLEAN is a byte."""
     if type_.is_text:
         return _texts(column)
     numbers = numbers_from_arrow(column, NUMPY_DTYPE[type_])
@@ -96,7 +96,7 @@ def _present(column: pa.Array, type_: DataType) -> bytes | memoryview:
 
 
 def _texts(column: pa.Array) -> memoryview:
-    """Return the texts of a column without nulls, each after its length."""
+    """Return the texts of a column without nulls, each with its length in front."""
     rows = len(column)
     if not rows:
         return memoryview(b"")

@@ -1,4 +1,4 @@
-"""Values of IoTDB's session protocol as columns: big-endian numbers, texts after their lengths, days as yyyymmdd.
+"""Values of IoTDB's session protocol as columns: big-endian numbers, length-prefixed texts, dates as yyyymmdd.
 
     numbers(type, bytes)          one byteswap for all values of a type
     texts(data, starts, lengths)  one copy without the lengths between the texts
@@ -24,14 +24,14 @@ from saros_storage.base.types import (
 )
 from saros_storage.kernels.prefixed import PREFIXED, UNKNOWN, gather
 
-#: A value's type byte of a record: there is no value.
+#: The type byte of a null value in a record.
 NULL = 0xFE
-#: Bytes of a value, by type.
+#: The size of a value in bytes, by type.
 SIZES = {type_: dtype.itemsize for type_, dtype in NUMPY_DTYPE.items()}
 
 
 def sizes_by_byte() -> Int64Array:
-    """Return the size of a record's value by its type byte, as the kernel `typed_values` takes it."""
+    """Return the sizes of a record's values by type byte, in the form that the kernel `typed_values` expects."""
     sizes = np.full(256, UNKNOWN, np.int64)
     sizes[NULL] = 0
     for type_, size in SIZES.items():
@@ -41,7 +41,7 @@ def sizes_by_byte() -> Int64Array:
 
 
 def type_of(code: int) -> DataType:
-    """Return the type of a number in a request. Raises BadMessage."""
+    """Return the data type of a number in a request. Raises BadMessage."""
     try:
         return DataType(code)
     except ValueError:
@@ -49,20 +49,20 @@ def type_of(code: int) -> DataType:
 
 
 def numbers(type_: DataType, raw: ByteArray) -> NumericArray:
-    """Return numbers from their big-endian bytes, shape (..., size), in the shape without the last axis."""
+    """Decode big-endian numbers: from bytes of shape (..., size) to numbers of shape (...)."""
     dtype = NUMPY_DTYPE[type_]
     found: NumericArray = raw.view(dtype.newbyteorder(">")).reshape(raw.shape[:-1])
     return raw.reshape(found.shape) != 0 if type_ is DataType.BOOLEAN else found.astype(dtype)
 
 
 def texts(data: ByteArray, starts: Int64Array, offsets: Int32Array) -> TextArray:
-    """Return the texts that begin at `starts`; their `offsets` in the result begin at 0."""
+    """Return the texts that begin at `starts` in `data`; `offsets`: their offsets in the result, from 0 on."""
     out = np.empty(offsets[-1], np.uint8)
     gather(data, starts, offsets, out)
     return TextArray(offsets, out)
 
 
 def mask_of(bits: ByteArray, rows: int) -> BoolArray | None:
-    """Return which of `rows` values are present from a bitmap of nulls, lowest bit first; None: all."""
+    """Return a mask of the non-null values of `rows` from a bitmap of nulls, lowest bit first; None: all."""
     null = np.unpackbits(bits, count=rows, bitorder="little").view(np.bool_)
     return ~null if null.any() else None

@@ -2,11 +2,11 @@
 
     request --decoded as a whole--> inserts, in rounds --> INSERT, INSERT_MANY --> a status for each part, one of all
 
-A request that cannot be read writes nothing. The parts of one that can be are independent of each other: those that
-fail do not keep others from being written, and the answer, MULTIPLE_ERROR, has the status of each part. A part is a
-tablet or a record; records of one device that fit into one insert share its status.
+A request that cannot be decoded writes nothing. Otherwise its parts are independent: a failed part does not keep the
+others from being written, and the answer, MULTIPLE_ERROR, has the status of each part. A part is a tablet or a record;
+records of one device that fit into one insert share its status.
 
-Texts are given the type of their series, or the one that an INSERT of the same values would give a new one.
+Texts are converted to the type of their series; a new series gets the type that an INSERT of the same values gives it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from saros_server.thrift.structs import (
 )
 from saros_server.thrift.tablets import TabletMessage, insert_of
 
-#: Inserts of different devices, each with the parts that it has.
+#: Inserts of different devices, each with the numbers of its parts.
 Round = list[tuple[InsertRequest, list[int]]]
 
-#: Rows of one INSERT that is made of records of texts.
+#: The most rows of an INSERT for records of texts.
 _ROWS_MAX = 1_000
-#: Texts that are literals of SQL as they are; others are strings.
+#: Texts that are SQL literals without quotes; others become strings.
 _LITERAL = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|true|false|nan|x'(?:[0-9a-f]{2})*'", re.IGNORECASE)
 _QUOTED = re.compile(r"'.*'|\".*\"", re.DOTALL)
 
@@ -72,7 +72,7 @@ def insert_tablet(session: ThriftSession, request: InsertTablet) -> Status:
 
 
 def insert_tablets(session: ThriftSession, request: InsertTablets) -> Status:
-    """Call `insertTablets`: each is a part."""
+    """Call `insertTablets`: each tablet is a part."""
     lists = (request.measurements, request.types, request.rows, request.times, request.values)
     check_lengths("tablets", len(request.devices), lists)
     inserts = [
@@ -83,7 +83,7 @@ def insert_tablets(session: ThriftSession, request: InsertTablets) -> Status:
 
 
 def _rounds(inserts: Sequence[InsertRequest]) -> list[Round]:
-    """Return inserts, each with the part that it is, so that those of one device are in rounds one after another."""
+    """Return inserts with the numbers of their parts, in rounds: inserts of one device are in consecutive rounds."""
     rounds: list[Round] = []
     next_round: dict[str, int] = {}
     for part, insert in enumerate(inserts):
@@ -111,7 +111,7 @@ def insert_record(session: ThriftSession, request: InsertRecord) -> Status:
 
 
 def insert_records(session: ThriftSession, request: InsertRecords) -> Status:
-    """Call `insertRecords`: each is a part."""
+    """Call `insertRecords`: each record is a part."""
     return _insert_records(
         session,
         RecordsMessage(request.devices, request.measurements, request.values, request.times, request.aligned),
@@ -119,7 +119,7 @@ def insert_records(session: ThriftSession, request: InsertRecords) -> Status:
 
 
 def insert_records_of_one_device(session: ThriftSession, request: InsertRecordsOfOneDevice) -> Status:
-    """Call `insertRecordsOfOneDevice`: each is a part."""
+    """Call `insertRecordsOfOneDevice`: each record is a part."""
     devices = [request.device] * len(request.times)
     return _insert_records(
         session, RecordsMessage(devices, request.measurements, request.values, request.times, request.aligned)
@@ -147,12 +147,12 @@ def insert_string_record(session: ThriftSession, request: InsertStringRecord) ->
 
 
 def insert_string_records(session: ThriftSession, request: InsertStringRecords) -> Status:
-    """Call `insertStringRecords`: each is a part."""
+    """Call `insertStringRecords`: each record is a part."""
     return merged(_insert_texts(session, request))
 
 
 def insert_string_records_of_one_device(session: ThriftSession, request: InsertStringRecordsOfOneDevice) -> Status:
-    """Call `insertStringRecordsOfOneDevice`: each is a part."""
+    """Call `insertStringRecordsOfOneDevice`: each record is a part."""
     devices = [request.device] * len(request.times)
     message = InsertStringRecords(0, devices, request.measurements, request.values, request.times, request.aligned)
     return merged(_insert_texts(session, message))
@@ -166,7 +166,7 @@ def _insert_texts(session: ThriftSession, request: InsertStringRecords) -> list[
 
 
 def _statements(request: InsertStringRecords) -> Iterator[tuple[str, int]]:
-    """Yield an INSERT for each run of records with the same device and measurements, and how many records it has."""
+    """Yield an INSERT for each run of records with the same device and measurements, and its number of records."""
     check_lengths("records", len(request.devices), (request.measurements, request.values, request.times))
     shapes = [
         (path(device), measurements_of(tuple(names)))
@@ -189,7 +189,7 @@ def _row(time: int, names: Sequence[str], values: Sequence[str]) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return a text as a literal of SQL."""
+    """Return a text as an SQL literal."""
     if _LITERAL.fullmatch(text):
         return text
     return string(text[1:-1] if _QUOTED.fullmatch(text) else text)
@@ -206,7 +206,7 @@ def _write_one(session: ThriftSession, insert: InsertRequest) -> Status:
 def _write(session: ThriftSession, rounds: Sequence[Round], parts: int) -> list[Status]:
     """Write inserts of several parts; return the status of each part. Raises NoSession, NotLoggedIn.
 
-    After a failure for which each other round would wait again (`failure_of_others`), these are not written.
+    After a failure that would make every other round wait again (`failure_of_others`), the others are not written.
     """
     statuses = [DONE] * parts
     others: Exception | None = None
@@ -229,6 +229,6 @@ def _write(session: ThriftSession, rounds: Sequence[Round], parts: int) -> list[
 
 
 def accept(session: ThriftSession, _: object) -> Status:
-    """Call `testInsertTablet` and the like: write nothing."""
+    """Call `testInsertTablet` and similar methods, which write nothing."""
     session.renew()
     return DONE
