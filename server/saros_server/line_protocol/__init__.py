@@ -1,1 +1,1 @@
-"""InfluxDB's line protocol: lines become columns of devices, whichever way they come."""
+"""InfluxDB's line protocol: lines become columns of devices, over HTTP and from the driver."""

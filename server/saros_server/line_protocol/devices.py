@@ -1,14 +1,14 @@
-"""Devices of series: paths that are made of the database, the measurement and the tags.
+"""Devices of series: paths that consist of the database, the measurement and the tags.
 
     template   root.{db}.{measurement}              cpu,host=h1,region=eu     root.plant.cpu.h1.eu
                root.{db}.{host}.{measurement}                                 root.plant.h1.cpu.eu
 
-Tags that the template (`device_template`) does not name follow at the end, in the order in which their keys came first
-below the path that the template gives. That order is kept in the schema (`saros_engine.catalog.tag_keys`), so that all
-nodes agree, for good.
+Tags that the template (`device_template`) does not name follow at the end, in the order in which their keys first
+appeared below the template's path. The schema stores this order permanently (`saros_engine.catalog.tag_keys`), so all
+nodes agree on it.
 
-A tag that a series lacks is the node `_`, except at the end, where nothing is written. A value that begins with `_`
-gets another one, so that no value reads as `_` or as a reserved node. One thread at a time.
+The node of a missing tag is `_`; trailing ones are omitted. A value that begins with `_` gets another `_` in front, so
+that no value is taken for `_` or for a reserved node. One thread at a time.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, split_path
 from saros_storage.base.types import TimeUnit
 
-#: The database or the series exists: another writer has created it.
+#: Codes of an existing database or tag key: another writer has created it first.
 _OVERTAKEN = (501, 503)
-#: Times that a tag key is appended after other writers have appended theirs.
+#: The most attempts to append tag keys while other writers append theirs.
 _ATTEMPTS_MAX = 100
 
 
 class LineSession(Protocol):
-    """A session that writes lines."""
+    """A session for writing lines."""
 
     @property
     def time_unit(self) -> TimeUnit:
-        """The database's unit of time."""
+        """The database's time unit."""
         ...
 
     def tag_keys(self, prefix: str) -> Sequence[str]:
-        """Return the tag keys of the devices below a path in their order."""
+        """Return the tag keys of the devices below a path, in their order."""
         ...
 
     def append_tag_key(self, prefix: str, number: int, key: str) -> None:
@@ -46,7 +46,7 @@ class LineSession(Protocol):
         ...
 
     def write_batches(self, batches: Sequence[ColumnBatch]) -> list[int | Exception]:
-        """Write batches of different devices; return the points, or the error, of each."""
+        """Write batches of different devices; return the number of points or the error of each."""
         ...
 
 
@@ -61,7 +61,7 @@ class DeviceMap:
         self._paths: dict[SeriesKey, str | Exception] = {}
 
     def device(self, series: SeriesKey) -> str | Exception:
-        """Return the path of a series' device; or the error that its points are refused with."""
+        """Return the path of a series' device, or the error for which its points are refused."""
         found = self._paths.get(series)
         if found is None:
             try:
@@ -82,7 +82,7 @@ class DeviceMap:
         return path
 
     def _order(self, prefix: str, wanted: Iterable[str]) -> Sequence[str]:
-        """Return the tag keys below a path, all those that are wanted among them."""
+        """Return the tag keys below a path, after appending those of `wanted` that are missing."""
         known = self._keys.get(prefix)
         for _ in range(_ATTEMPTS_MAX):
             if known is None:
@@ -95,7 +95,7 @@ class DeviceMap:
         raise UserMistake(f"the tag keys below {prefix} change too quickly: write again", code=503)
 
     def _append(self, prefix: str, number: int, key: str) -> None:
-        """Give a number to a key, unless another writer has taken the number."""
+        """Append a key under a number, unless another writer has taken the number."""
         try:
             self._session.append_tag_key(prefix, number, key)
         except UserMistake as error:

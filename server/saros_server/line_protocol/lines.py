@@ -1,9 +1,9 @@
 """Lines of InfluxDB's line protocol, as columns of devices.
 
-    data --chunks--> lines and fields --series: device or None--> batches, those of one device in their order
+    data --chunks--> lines and fields --series: device or None--> batches, in order for each device
 
-A chunk has a bounded number of lines and fields, so that memory does not grow with the data. Python runs for each
-chunk, series and column, and for each line only if it is wrong; kernels do the rest. Pure: one thread at a time.
+A chunk has a bounded number of lines and fields, so that memory does not grow with the data. Python code runs once for
+each chunk, series, column and invalid line; kernels do the rest. Pure: one thread at a time.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from saros_storage.kernels import line_protocol as lines_
 from saros_storage.kernels.field_columns import arrange, fill, plain_texts
 from saros_storage.kernels.line_protocol import FIELD_WORDS, LINE_WORDS, STATE_WORDS, tokenise
 
-#: Lines and fields of a chunk. A line with more fields is refused.
+#: The most lines and fields of a chunk. A line with more fields is refused.
 LINES_MAX, FIELDS_MAX = 65_536, 262_144
-#: Characters of a line that are quoted in a message.
+#: The most characters of a line that a message quotes.
 _QUOTED_MAX = 60
-#: Keys the hashes of this process: clients cannot make names that collide.
+#: The random key of this process' hashes, so that clients cannot choose names that collide.
 _MULTIPLIER = np.uint64(secrets.randbits(64) | 1)
 _NEWLINE, _EQUALS = b"\n="
 _ASCII_MAX = 127
@@ -61,7 +61,7 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class SeriesKey:
-    """A measurement and its tags, in the order of the first line that has them."""
+    """A measurement and its tags, in the order of the first line with them."""
 
     measurement: str
     tags: tuple[tuple[str, str], ...]
@@ -69,24 +69,24 @@ class SeriesKey:
 
 @dataclass(frozen=True, slots=True)
 class TimeScale:
-    """The times of lines in units of the database: `time * multiplier // divisor`."""
+    """The conversion of lines' times to the database's time unit: `time * multiplier // divisor`."""
 
     multiplier: int
     divisor: int
-    #: In units of the database: the time of lines that have none.
+    #: The time of lines without one, in the database's unit.
     now: int
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A line that is wrong: its number, from 1 on, and the reason."""
+    """An invalid line: its number, from 1 on, and the reason."""
 
     line: int
     reason: str
 
 
 class Chunk:
-    """Consecutive lines. `series`, then `batches`, then `refusals`."""
+    """Consecutive lines. Use `series`, then `batches`, then `refusals`."""
 
     def __init__(
         self,
@@ -98,7 +98,10 @@ class Chunk:
         *,
         has_long_doubles: bool,
     ) -> None:
-        """`lines`, `fields`: records of `line_protocol`; `spans`, `names`: where series keys and names stand."""
+        """Wrap the output of the kernel.
+
+        `lines`, `fields`: records of `line_protocol`; `spans`, `names`: offsets of series keys and of field names.
+        """
         self._raw = raw
         self._data = np.frombuffer(raw, np.uint8)
         self._lines, self._fields = lines, fields
@@ -109,7 +112,7 @@ class Chunk:
 
     @cached_property
     def series(self) -> list[SeriesKey | None]:
-        """The series, by number; None: the key is wrong."""
+        """The series by number; None: its key is invalid."""
         return [self._series(start, end) for start, end in self._spans.reshape(-1, 2).tolist()]
 
     def _series(self, start: int, end: int) -> SeriesKey | None:
@@ -123,7 +126,7 @@ class Chunk:
     # ------------------------------------------------------------------------------------------ batches
 
     def batches(self, devices: Sequence[str | None], scale: TimeScale) -> list[ColumnBatch]:
-        """Return the batches of the lines that are right; `devices`: paths, by number of series; None: left out."""
+        """Return the batches of the valid lines; `devices`: paths by number of series; None: skip the series."""
         if not len(self._lines):
             return []
         self._check_text()
@@ -139,7 +142,7 @@ class Chunk:
 
     @cached_property
     def _field_names(self) -> list[str]:
-        """Canonical measurements, by number of the name; those that are not UTF-8 are of refused lines."""
+        """Canonical measurements by number of the name. Names that are not UTF-8 belong to refused lines."""
         spans = self._names.reshape(-1, 2).tolist()
         return [quote_node(_plain(self._raw[start:end].decode(errors="replace"))) for start, end in spans]
 
@@ -159,7 +162,7 @@ class Chunk:
                     self._refuse(np.array([number]), _NOT_UTF8)
 
     def _read_doubles(self) -> None:
-        """Read the doubles that the kernel has left."""
+        """Parse the doubles that the kernel has left, which have too many digits or are infinite."""
         fields = self._fields
         long = np.flatnonzero(fields[:, lines_.KIND] == lines_.LONG_DOUBLE)
         texts = _texts(self._data, fields[long, lines_.VALUE_START], fields[long, lines_.VALUE_END])
@@ -193,11 +196,11 @@ class Chunk:
 
     @property
     def refused(self) -> int:
-        """How many lines are wrong."""
+        """The number of invalid lines."""
         return int(np.count_nonzero(self._lines[:, lines_.FAULT]))
 
     def refusals(self, limit: int) -> list[Refusal]:
-        """Return the first lines that are wrong."""
+        """Return the first `limit` invalid lines."""
         found, number, before = list[Refusal](), 1, 0
         for line in np.flatnonzero(self._lines[:, lines_.FAULT])[:limit].tolist():
             start, end, fault = self._lines[line, [lines_.START, lines_.END, lines_.FAULT]].tolist()
@@ -214,7 +217,7 @@ class _Arrangement:
     def __init__(
         self, data: ByteArray, lines: Int64Array, fields: Int64Array, names: Sequence[str], devices: Int64Array
     ) -> None:
-        """`devices`: by number of series; -1: none."""
+        """Arrange the lines; `devices`: the number of the device by number of series; -1: none."""
         self._data, self._fields, self._names = data, fields, names
         count, size = len(lines), len(fields)
         parts, columns = (
@@ -235,7 +238,7 @@ class _Arrangement:
         fill(flat_lines, flat_fields, rows, places, *offsets, self._times, self._order, self._rows, self._numbers)
 
     def batches(self, paths: Sequence[str]) -> list[ColumnBatch]:
-        """Return the batches of each part: one, and one more for each further type of a field."""
+        """Return the batches of each part: one, and another one for each further type of a field."""
         tables: list[list[dict[str, int]]] = [[] for _ in self._parts]
         for column, (part, name) in enumerate(self._columns[:, [columns_.COLUMN_PART, columns_.COLUMN_NAME]].tolist()):
             found = next((table for table in tables[part] if self._names[name] not in table), None)
@@ -262,7 +265,7 @@ class _Arrangement:
         return ColumnBatch(path, times, columns, aligned=True, partial=True)
 
     def _present(self, table: dict[str, int], count: int) -> BoolArray | None:
-        """Return which rows have a value in a table; None: all."""
+        """Return a mask of the rows that have a value in a table; None: all."""
         if any(int(self._columns[number, columns_.COLUMN_SIZE]) == count for number in table.values()):
             return None
         present = np.zeros(count, np.bool_)
@@ -295,7 +298,7 @@ class _Arrangement:
 
 
 def chunks(text: bytes) -> Iterator[Chunk]:
-    """Yield the lines of a text."""
+    """Yield the lines of a text in chunks."""
     raw = text + b"\n"
     data = np.frombuffer(raw, np.uint8)
     lines_max = min(LINES_MAX, int(np.count_nonzero(data == _NEWLINE)))
@@ -328,21 +331,21 @@ def _table_size(count: int) -> int:
 
 
 def _texts(data: ByteArray, starts: Int64Array, ends: Int64Array) -> TextArray:
-    """Return texts as they stand in the data."""
+    """Return the texts between `starts` and `ends`, unchanged."""
     starts, offsets = np.ascontiguousarray(starts), _sums(ends - starts)
     places = np.repeat(starts - offsets[:-1], np.diff(offsets)) + np.arange(offsets[-1])
     return TextArray(offsets.astype(np.int32), data[places])
 
 
 def _sums(counts: Int64Array | BoolArray) -> Int64Array:
-    """Return 0 and the running sums."""
+    """Return the running sums, preceded by 0."""
     sums = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=sums[1:])
     return sums
 
 
 def _split(text: str, delimiter: str) -> list[str]:
-    """Split at a delimiter that is not escaped."""
+    """Split a text at a delimiter, except where it is escaped."""
     if "\\" not in text:
         return text.split(delimiter)
     return re.split(rf"(?<!\\){delimiter}", text)

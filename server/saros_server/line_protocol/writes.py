@@ -1,9 +1,9 @@
-"""Writes of line protocol: the lines that are right are written, the others are named.
+"""Writes of line protocol: valid lines are written, and the others are reported.
 
     data --chunk by chunk--> batches --rounds: different devices--> session --> points, problems
 
-What was written stays written when something else fails. A write that is sent again has the same effect. Imported when
-the first lines come: kernels read them.
+Lines that were written stay written if others fail. Writes are idempotent. The module is imported with the first write,
+since it loads kernels.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from saros_storage.base.errors import UserMistake
 from saros_wire.line_writes import PRECISIONS_NS, LinesWritten, LineWrite
 from saros_wire.problem_list import ProblemList, problem_of
 
-#: Problems that an outcome names; all are counted.
+#: The most problems that an outcome lists; all are counted.
 NAMED_MAX = 20
 _BAD_LINE, _BAD_REQUEST, _BAD_PATH = 2044, 2003, 509
 _NS_PER_SECOND = 10**9
@@ -39,7 +39,7 @@ class _Problems(ProblemList):
     codes: dict[int, None] = field(default_factory=dict)
 
     def add(self, problems: Sequence[str], count: int, code: int) -> None:
-        """Add `count` problems, of which the first are given."""
+        """Add `count` problems, of which `problems` are the first."""
         self.extend(problems, count)
         if count:
             self.codes[code] = None
@@ -51,7 +51,7 @@ class _Problems(ProblemList):
 
 
 def write_lines(write: LineWrite, session: LineSession, *, default_template: str, refusal_of: Refusal) -> LinesWritten:
-    """Write lines. Raises UserMistake for what concerns all of them."""
+    """Write lines. Raises UserMistake for errors that concern all of them."""
     devices = DeviceMap(_template(write.template or default_template), _database(write.database), session)
     scale, problems, points = _scale(write, session.time_unit.value), _Problems(refusal_of=refusal_of), 0
     for chunk in chunks(write.data):
@@ -104,7 +104,7 @@ def _report(chunk: Chunk, problems: _Problems) -> None:
 
 
 def _rounds(batches: Iterable[ColumnBatch]) -> Iterator[list[ColumnBatch]]:
-    """Yield batches of different devices, those of one device in their order."""
+    """Yield batches in rounds: those of one round have different devices, and those of one device keep their order."""
     rounds: defaultdict[int, list[ColumnBatch]] = defaultdict(list)
     numbers: defaultdict[str, int] = defaultdict(int)
     for batch in batches:
