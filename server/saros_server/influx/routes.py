@@ -27,11 +27,11 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import quote_node
 from saros_wire.line_writes import LinesWritten, LineWrite
 
-#: The version that clients are told: the one whose calls these are.
+#: The version that clients see: the one whose API this is.
 _VERSION_HEADERS = {"X-Influxdb-Version": "1.8.10", "X-Influxdb-Build": f"Saros {RELEASE}"}
-#: Other names of the units of times.
+#: Aliases of time units.
 _PRECISIONS = {"": "ns", "n": "ns", "u": "us", "µ": "us"}
-#: Clients send a write again after an answer with this HTTP status or above.
+#: Clients retry a write after an answer with this HTTP status or above.
 _RETRIED_MIN = 500
 _CREATE = re.compile(r'\s*create\s+database\s+("(?:[^"\\]|\\.)+"|[^\s";]+)(?:\s+with\b[^;]*)?\s*;?\s*', re.IGNORECASE)
 _TAG = "InfluxDB"
@@ -41,7 +41,7 @@ _DATABASE_EXISTS = 501
 
 
 def routes() -> list[Route]:
-    """Return the routes, except `/ping`, `/health` and `/query`, which other clients call too."""
+    """Return the routes, except `/ping`, `/health` and `/query`, which are shared with other clients."""
     unit = "Unit of the times: ns (the default), us, ms, s, m or h."
     first = Description(
         "Write lines of InfluxDB's line protocol, as clients of its 1.x send them.",
@@ -82,7 +82,7 @@ def _write(request: HttpRequest, session: HttpSession, parameter: str) -> LinesW
 
 
 def _written(result: LinesWritten, failure: Callable[[int, int, str], Response]) -> Response:
-    """Answer a write. Clients do not send it again if the text says "partial write"."""
+    """Answer a write. Clients do not retry it if the text contains "partial write"."""
     if not result.codes:
         return Response(status=204, headers=_VERSION_HEADERS)
     status = max(map(status_of, result.codes))
@@ -91,12 +91,12 @@ def _written(result: LinesWritten, failure: Callable[[int, int, str], Response])
 
 
 def _failure_1(status: int, _: int, message: str) -> Response:
-    """Return an error as 1.x does."""
+    """Return an error in the format of 1.x."""
     return json_response({"error": message}, status, {**_VERSION_HEADERS, "X-Influxdb-Error": _one_line(message)})
 
 
 def _failure_2(status: int, _: int, message: str) -> Response:
-    """Return an error as 2.x does."""
+    """Return an error in the format of 2.x."""
     words = {400: "invalid", 401: "unauthorized", 403: "forbidden", 404: "not found", 413: "request too large"}
     code = words.get(status, "unavailable" if status == 503 else "internal error" if status >= 500 else "invalid")
     return json_response({"code": code, "message": message}, status, _VERSION_HEADERS)
@@ -107,7 +107,7 @@ def _one_line(message: str) -> str:
 
 
 def database_name(text: str) -> str:
-    """Return the database that a parameter names; what follows a slash, a retention policy, has no meaning here.
+    """Return the database that a parameter names, without the retention policy after a slash, which is ignored.
 
     Raises UserMistake.
     """
@@ -121,7 +121,7 @@ def database_name(text: str) -> str:
 
 
 def is_influx(request: HttpRequest) -> bool:
-    """Return whether a request of `/ping` comes from a client of InfluxDB, as far as it shows."""
+    """Return whether a request of `/ping` seems to come from a client of InfluxDB."""
     agent, accept = request.headers.get("user-agent", "").lower(), request.headers.get("accept", "")
     return request.method == "HEAD" or "influx" in agent or "telegraf" in agent or "msgpack" in accept
 
@@ -132,7 +132,7 @@ def ping() -> Response:
 
 
 def influxql_of(request: HttpRequest) -> str | None:
-    """Return the InfluxQL of a request of `/query`; None: it has none."""
+    """Return the InfluxQL of a request of `/query`, or None."""
     found: str | None = request.query.get("q")
     if found is None and request.headers.get("content-type", "").startswith(_FORM):
         found = QueryParams(request.body().decode("utf-8", "replace")).get("q")
@@ -140,7 +140,7 @@ def influxql_of(request: HttpRequest) -> str | None:
 
 
 def run_influxql(text: str, session: HttpSession) -> Response:
-    """Carry out CREATE DATABASE. Raises HttpError 400 for anything else."""
+    """Execute CREATE DATABASE. Raises HttpError 400 for any other statement."""
     created = _CREATE.fullmatch(text)
     if created is None:
         raise HttpError(400, f"InfluxQL except CREATE DATABASE is unknown, so is {text[:60]!r}: send SQL as sql")

@@ -1,1 +1,1 @@
-"""Prometheus: routes for remote write and remote read, and the devices that keep its series."""
+"""Prometheus: routes for remote write and remote read, and the devices that store its series."""

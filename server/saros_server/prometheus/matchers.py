@@ -1,7 +1,7 @@
-"""Matchers of labels: =, !=, =~ and !~, as PromQL means them.
+"""Matchers of labels: =, !=, =~ and !~, with the semantics of PromQL.
 
-A label that a series lacks is the empty text to a matcher. Patterns are RE2's, as Prometheus' are, and must match the
-whole value; a dot matches a newline, too. Arrow runs them, in time linear in the values, whatever the pattern.
+A matcher treats a missing label as an empty text. Patterns are RE2 patterns, as in Prometheus, and must match the whole
+value; a dot matches a newline as well. Arrow evaluates them in time linear in the values, whatever the pattern.
 
 Pure: any thread.
 """
@@ -18,7 +18,7 @@ from saros_server.prometheus.series import NAME_LABEL, ROOT
 from saros_storage.base.paths import join_nodes, quote_node
 from saros_wire.generated.prometheus_pb2 import LabelMatcher
 
-#: Matchers of a query, and characters of a pattern.
+#: The most matchers of a query, and the most characters of a pattern.
 MATCHERS_MAX = 64
 PATTERN_CHARACTERS_MAX = 65_536
 
@@ -26,7 +26,7 @@ Labels = Mapping[str, str]
 
 
 def pattern_of(matchers: Sequence[LabelMatcher]) -> str:
-    """Return a pattern of paths that all devices match whose series the matchers can take."""
+    """Return a path pattern that matches the devices of all series that the matchers can select."""
     names = [matcher.value for matcher in matchers if matcher.name == NAME_LABEL and matcher.type == LabelMatcher.EQ]
     if not names:
         return join_nodes((*ROOT, "**"))
@@ -34,7 +34,7 @@ def pattern_of(matchers: Sequence[LabelMatcher]) -> str:
 
 
 def selected(series: Mapping[str, Labels], matchers: Sequence[LabelMatcher]) -> dict[str, Labels]:
-    """Return the series, by device, that all matchers take. Raises HttpError 400."""
+    """Return the series, by device, that satisfy all matchers. Raises HttpError 400."""
     if len(matchers) > MATCHERS_MAX:
         raise HttpError(400, f"the query has {len(matchers)} matchers; at most {MATCHERS_MAX} are allowed")
     found = dict(series)
@@ -45,7 +45,7 @@ def selected(series: Mapping[str, Labels], matchers: Sequence[LabelMatcher]) -> 
 
 
 def _test(matcher: LabelMatcher, values: set[str]) -> Callable[[str], bool]:
-    """Return a test of values, all of which are among `values`."""
+    """Return the test of a matcher, which is valid for members of `values`. Raises HttpError 400."""
     match matcher.type:
         case LabelMatcher.EQ:
             return matcher.value.__eq__
@@ -66,7 +66,9 @@ def _matching(pattern: str, values: set[str]) -> set[str]:
         raise HttpError(400, f"the pattern {pattern[:60]!r}... has {size}")
     texts = pa.array(sorted(values), pa.string())
     try:
-        pc.match_substring_regex(pa.scalar(""), pattern)  # alone: in the parentheses, `a)|(b` would be legal
+        pc.match_substring_regex(
+            pa.scalar(""), pattern
+        )  # check it alone: in the parentheses below, `a)|(b` would be valid
         mask = pc.match_substring_regex(texts, f"^(?s:{pattern})$")
     except pa.ArrowInvalid as error:
         raise HttpError(400, f"the pattern {pattern[:60]!r} is not one of RE2: {error}") from error

@@ -1,10 +1,10 @@
-"""Reads of remote read: the samples of the series that matchers select, as one ReadResponse.
+"""Remote read: the samples of the series that matchers select, as one ReadResponse.
 
     query --SHOW TIMESERIES--> series --matchers--> devices --SELECT ... ALIGN BY DEVICE--> samples --kernel--> bytes
 
-A query that selects a good part of the devices reads all of them by a pattern, and leaves out the others; otherwise it
-names its devices, some at a time. Hints are ignored, which the protocol allows. Samples come in order of time, one for
-each millisecond. One thread at a time.
+A query that selects a large part of the matching devices reads all of them by a pattern, and drops the others;
+otherwise it names its devices, a number at a time. Hints are ignored, which the protocol allows. Samples are in order
+of time, at most one for each millisecond. One thread at a time.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from saros_storage.base.types import TIME_MAX, TIME_MIN, TIME_UNITS, Float64Arra
 from saros_storage.kernels.remote_write import SAMPLE_BYTES_MAX, encode_samples
 from saros_wire.generated.prometheus_pb2 import Label, Query, QueryResult, ReadRequest, ReadResponse, TimeSeries
 
-#: Queries of a request, and samples of its response.
+#: The most queries of a request, and the most samples of its response.
 QUERIES_MAX = 100
 SAMPLES_MAX = 2_000_000
-#: Devices that a statement names.
+#: The most devices that a statement names.
 _NAMED_MAX = 200
-#: A pattern may read this many times the devices that are selected.
+#: A pattern may read at most this many times the number of selected devices.
 _EXCESS_MAX = 4
-#: Types of values that are samples; other series are left out.
+#: The types of values that are samples; other series are left out.
 _NUMBERS = {"INT32", "INT64", "FLOAT", "DOUBLE"}
 
 Samples = tuple[Int64Array, Float64Array]
@@ -77,7 +77,7 @@ def _answer(query: Query, session: HttpSession, samples_max: int) -> tuple[Query
 
 
 def _types(pattern: str, session: HttpSession) -> dict[str, str]:
-    """Return the devices that a pattern matches, as far as the user may see them, and the types of their values."""
+    """Return the types of values by device, for the devices that match a pattern and that the user may see."""
     found: dict[str, str] = {}
     for batch in _batches(f"show timeseries {pattern}.{MEASUREMENT}", session):
         paths, types = (batch.column(name).to_pylist() for name in ("Timeseries", "DataType"))
@@ -86,7 +86,7 @@ def _types(pattern: str, session: HttpSession) -> dict[str, str]:
 
 
 def _sources(series: Collection[str], types: Mapping[str, str], pattern: str) -> Iterator[Sequence[str]]:
-    """Yield the paths of each SELECT: devices whose values have one type. `types`: of all that the pattern matches."""
+    """Yield the paths of each SELECT: devices whose values have one type. `types`: of all devices of the pattern."""
     of_one_type = len(set(types.values())) == 1
     if of_one_type and len(series) > _NAMED_MAX and len(series) * _EXCESS_MAX >= len(types):
         yield [pattern]
@@ -120,7 +120,7 @@ def _batches(text: str, session: HttpSession) -> Generator[pa.RecordBatch]:
 
 
 def _samples(text: str, session: HttpSession) -> Generator[tuple[str, Samples]]:
-    """Yield the samples of devices, in order of time; those of one device may come in parts."""
+    """Yield the samples of devices, in order of time; those of one device may be split into parts."""
     with closing(_batches(text, session)) as batches:
         for batch in batches:
             yield from _samples_of_batch(batch)
@@ -138,7 +138,7 @@ def _samples_of_batch(batch: pa.RecordBatch) -> Iterator[tuple[str, Samples]]:
 
 
 def _encoded(labels: Mapping[str, str], parts: Sequence[Samples], unit: TimeUnit) -> TimeSeries:
-    """Return a series."""
+    """Return an encoded series with the parts of its samples; of samples in one millisecond, the last remains."""
     times = np.concatenate([times for times, _ in parts]) // (unit.value // TimeUnit.MILLISECOND.value)
     values = np.concatenate([values for _, values in parts])
     is_last = np.append(times[1:] != times[:-1], True)

@@ -1,9 +1,9 @@
-"""Writes of remote write 1.0: series that are right are written, the others are named.
+"""Remote write 1.0: valid series are written, and the others are reported.
 
     body --kernel--> keys, times, values --known series--> one insert a series --> INSERT_MANY --> problems
 
-A series that is known costs a look-up of its encoded labels. A series that is new is created with its labels as tags.
-Samples are idempotent, so that a request that failed in part can be sent again. Metadata and exemplars are ignored.
+A known series costs a look-up of its encoded labels. A new series is created with its labels as tags. Samples are
+idempotent, so that a request that failed in part can be sent again. Metadata and exemplars are ignored.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from saros_storage.kernels.remote_write import (
 )
 from saros_wire.problem_list import ProblemList, listed, problem_of
 
-#: Series and samples of a request; Prometheus sends 2,000 samples unless it is told otherwise.
+#: The most series and samples of a request; Prometheus sends 2,000 samples by default.
 SERIES_MAX = 100_000
 SAMPLES_MAX = 1_000_000
-#: Bytes of the inserts of one write, roughly: a cluster takes 12 MiB as one entry.
+#: The approximate bytes of the inserts of one write: a cluster accepts entries of up to 12 MiB.
 _WRITE_BYTES_MAX = 4 << 20
-#: Of an insert: its path, twice if the series is created, and what surrounds it.
+#: The overhead of an insert, besides its path (counted twice, since the series may be created) and its samples.
 _INSERT_BYTES = 256
 _SAMPLE_BYTES = 16
 _UNAVAILABLE = 503
@@ -63,7 +63,7 @@ class WriteResult(ProblemList):
     """The problems of a write."""
 
     named_max: int = 5
-    #: HTTP status; 5xx: the same request may succeed later.
+    #: The HTTP status; 5xx: the same request may succeed later.
     status: int = 204
 
     def add(self, problem: str, status: int = 400) -> None:
@@ -78,7 +78,7 @@ class WriteResult(ProblemList):
 
 
 def decoded(body: bytes) -> WriteColumns:
-    """Return the columns of a WriteRequest. Raises HttpError: 400 not well-formed, 413 too many series or samples."""
+    """Return the columns of a WriteRequest. Raises HttpError: 400 (malformed), 413 (too many series or samples)."""
     data, counts, none = np.frombuffer(body, np.uint8), np.zeros(2, np.int64), np.empty(0, np.int64)
     if not scan_write(data, counts, none, none, none.view(np.uint8)):
         raise HttpError(400, "the body is not a WriteRequest of remote write 1.0: it is damaged, or of another version")
@@ -104,14 +104,14 @@ def write(columns: WriteColumns, session: HttpSession) -> WriteResult:
 
 
 def _report(device: str, error: Exception, result: WriteResult) -> None:
-    """Add the error of a device; one that is no refusal, such as a part of the nodes being away, may be over later."""
+    """Add the error of a device; a temporary one, such as unavailable nodes, gets at least status 503."""
     code, message = refusal_of(error)
     status_min = 0 if failure_of_others(error) is None else _UNAVAILABLE
     result.add(problem_of(device, code, message), max(status_of(code), status_min))
 
 
 def _inserts(columns: WriteColumns, unit: TimeUnit, result: WriteResult) -> list[InsertRequest]:
-    """Return an insert for each series that has samples; the others are added to the result if they are wrong."""
+    """Return an insert for each valid series with samples; add the problems of invalid series to the result."""
     inserts: list[InsertRequest] = []
     scale = unit.value // TimeUnit.MILLISECOND.value
     times, limit = columns.times * scale, TIME_MAX // scale
@@ -129,7 +129,7 @@ def _inserts(columns: WriteColumns, unit: TimeUnit, result: WriteResult) -> list
 
 
 def _samples_by_device(columns: WriteColumns, result: WriteResult) -> dict[str, tuple[Series, list[slice]]]:
-    """Return the series that are written, each with its samples' places in the request."""
+    """Return the series to write by device, each with the positions of its samples in the request."""
     found: dict[str, tuple[Series, list[slice]]] = {}
     body, records = columns.body, columns.series.tolist()
     stops = [*columns.series[1:, FIRST].tolist(), len(columns.times)]
@@ -146,7 +146,7 @@ def _samples_by_device(columns: WriteColumns, result: WriteResult) -> dict[str, 
 
 
 def _writes(inserts: list[InsertRequest]) -> Iterator[list[InsertRequest]]:
-    """Yield the inserts of each write."""
+    """Yield the inserts of each write, of bounded size."""
     part: list[InsertRequest] = []
     size = 0
     for insert in inserts:

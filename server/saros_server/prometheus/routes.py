@@ -1,6 +1,6 @@
 """The routes that Prometheus calls.
 
-    POST /api/v1/write    remote write 1.0: 204; 400 for what never works; 503 for what may later
+    POST /api/v1/write    remote write 1.0: 204; 400 for permanent errors; 503 for temporary ones
     POST /api/v1/read     remote read, as SAMPLES
 
 Bodies are protobuf, compressed by Snappy. Thread-safe.

@@ -1,11 +1,11 @@
-"""Devices of Prometheus' series: each series is a device with the measurement `value`, whose path has all labels.
+"""Devices of Prometheus' series: each series is a device with the measurement `value`; its path contains all labels.
 
     up{instance="a:9100", job="node"}  <-->  root.prometheus.up.`{instance="a:9100",job="node"}`
     up                                 <-->  root.prometheus.up.`{}`
     {job="node"}                       <-->  root.prometheus.`{job="node"}`            a series without a name
 
-The last node is the labels as PromQL writes them, sorted by name. So a path follows from the labels alone, on any node,
-and the labels from the path: nothing else is kept. A label without a value counts as absent.
+The last node has the labels in PromQL's syntax, sorted by name. So every node derives the same path from the labels,
+and the labels from the path, without stored state. A label without a value counts as absent.
 
 Pure; results are cached. Any thread.
 """
@@ -24,11 +24,11 @@ from saros_wire.generated.prometheus_pb2 import TimeSeries
 
 #: The path above all devices.
 ROOT = ("root", "prometheus")
-#: The measurement that has the samples.
+#: The measurement of the samples.
 MEASUREMENT = "value"
-#: The label that is the name of the metric.
+#: The label with the name of the metric.
 NAME_LABEL = "__name__"
-#: Series that are remembered, and bytes of the labels of one.
+#: The most cached series, and the most bytes of the labels of a cached series.
 _CACHED_SERIES = 65_536
 _CACHED_KEY_BYTES = 1_024
 _PLAIN_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
@@ -39,10 +39,10 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A series that is written."""
+    """A series to write."""
 
     device: str
-    #: All labels but the name.
+    #: All labels except the name.
     tags: Mapping[str, str]
 
 
@@ -54,7 +54,7 @@ class Refusal:
 
 
 def series_of(key: bytes) -> Series | Refusal:
-    """Return the series of encoded labels: fields of a TimeSeries, as a request has them."""
+    """Return the series of encoded labels: the fields of a TimeSeries, as they are in a request."""
     return _remembered_series(key) if len(key) <= _CACHED_KEY_BYTES else _series(key)
 
 
@@ -83,7 +83,7 @@ _remembered_series = lru_cache(_CACHED_SERIES)(_series)
 
 
 def device_of(labels: Mapping[str, str]) -> str:
-    """Return the path of a series; no label is empty."""
+    """Return the path of a series with these labels, none of which is empty."""
     name = labels.get(NAME_LABEL)
     others = sorted((name, value) for name, value in labels.items() if name != NAME_LABEL)
     text = "{" + ",".join(f"{_written_name(name)}={_quoted(value)}" for name, value in others) + "}"
@@ -93,7 +93,7 @@ def device_of(labels: Mapping[str, str]) -> str:
 
 @lru_cache(_CACHED_SERIES)
 def labels_of(device: str) -> Mapping[str, str] | None:
-    """Return the labels of the series that a device keeps, sorted by name; None: it keeps none."""
+    """Return the labels of the series that a device stores, sorted by name; None: it is not the device of a series."""
     nodes = split_path(device)
     if nodes[: len(ROOT)] != ROOT or len(nodes) not in {len(ROOT) + 1, len(ROOT) + 2}:
         return None
@@ -108,7 +108,7 @@ def labels_of(device: str) -> Mapping[str, str] | None:
 
 
 def _parsed(text: str) -> dict[str, str] | None:
-    """Return the labels that a text in braces has; None: it is no such text."""
+    """Return the labels of a text in braces, or None if it is not such a text."""
     if not (text.startswith("{") and text.endswith("}")):
         return None
     labels, inner, at = dict[str, str](), text[1:-1], 0
