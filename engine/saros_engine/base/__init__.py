@@ -1,1 +1,1 @@
-"""What all of the engine stands on: errors, interfaces to the database below, sessions and their rights."""
+"""Foundations of the engine: errors, interfaces to the database below, sessions and their privileges."""

@@ -1,8 +1,8 @@
-"""A session's user, the user's rights, and where audit events go.
+"""The user of a session, the user's privileges, and the audit trail.
 
-An `Access` is an immutable value: the rights of a user at one version. The session's opener replaces it when the user's
-rights have changed. Sessions of an embedded database have `UNRESTRICTED`. Statements are checked in one place,
-`authorization`; a plan is kept for equal `key`s only.
+An `Access` is an immutable value: the privileges of a user at one version. The session's opener replaces it when the
+user's privileges change. Sessions of an embedded database have `UNRESTRICTED`. All statements are checked in one place,
+`authorization`. A cached plan is reused only under an equal `key`.
 
 Immutable. Pure: any thread.
 """
@@ -20,7 +20,7 @@ from saros_engine.base.errors import EngineError
 
 
 class NoPermission(EngineError):
-    """The user lacks what the statement needs. It is the same error whether there is something at `what` or not."""
+    """The user lacks a privilege that the statement needs; the error is the same whether or not `what` exists."""
 
     code = 803
 
@@ -32,7 +32,7 @@ class NoPermission(EngineError):
 
 
 class PasswordMustChange(EngineError):
-    """The user's password serves to set another one only."""
+    """The user's password only allows setting a new one."""
 
     code = 2040
 
@@ -42,20 +42,20 @@ class PasswordMustChange(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """See the module."""
+    """The privileges of one user at one version."""
 
-    #: Empty: nobody in particular, who may everything.
+    #: The user's name; empty for an unrestricted session without a user.
     user: str
     rights: Rights
-    #: Plans that were made under equal keys may be exchanged.
+    #: Plans made under equal keys are interchangeable.
     key: str
     must_change: bool = False
-    #: The login was by an API token.
+    #: The login used an API token.
     by_token: bool = False
 
     @property
     def unrestricted(self) -> bool:
-        """Whether nothing needs to be asked."""
+        """True if no privilege has to be checked."""
         return self.rights.administrator and not self.must_change
 
     def may(self, privilege: Privilege, path: str = EVERYWHERE) -> bool:
@@ -79,20 +79,20 @@ class Access:
                 raise NoPermission(privilege.value, pattern)
 
 
-#: Of an embedded database, and of a server without users.
+#: The access of an embedded database, and of a server without users.
 UNRESTRICTED = Access("", Rights((), administrator=True), "")
 
 
 def access_of(users: Users, name: str, *, by_token: bool = False) -> Access:
-    """What a user may now. Raises UserMistake 804."""
+    """Return the current access of a user. Raises UserMistake 804 if there is no such user."""
     user = users.user(name)
     key = "" if user.administrator else f"{name} {user.version}"
     return Access(name, users.rights(name), key, user.must_change, by_token)
 
 
 class Trail(Protocol):
-    """Is told what should be remembered of a session. Implementations are thread-safe."""
+    """The audit trail of a session. Implementations are thread-safe."""
 
     def record(self, event: str, statement: str, code: int) -> None:
-        """One statement, without passwords, that ended with a status code; 0: it was carried out."""
+        """Record one statement, without passwords, and the status code it ended with; 0 is success."""
         ...

@@ -1,11 +1,11 @@
-"""The schema as one user sees it: what the user may not read is not there.
+"""The schema as one user sees it, without anything that the user may not read.
 
     SchemaTree --READ_DATA of ann--> ReadableSchema --> planner        SHOW and COUNT look through READ_SCHEMA
 
-So wildcards expand to what may be read, and nothing tells a series that may not be read from one that does not exist.
-A database, an inner node or a device shows if something in it was granted.
+Wildcards therefore expand to readable series only, and an unreadable series cannot be told from one that does not
+exist. A database, an inner node or a device is visible if something below it was granted.
 
-Pure: every call looks at the tree as it is, from any thread that may use the tree.
+Pure: every call reads the current tree, from any thread that may use the tree.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from saros_storage.schema import Catalogue, DeviceSchema, SchemaTree, SeriesSche
 
 
 class SchemaReader(Protocol):
-    """What planning and SHOW ask of a schema; see `SchemaTree`."""
+    """The part of `SchemaTree` that planning and SHOW use."""
 
     @property
     def ttl(self) -> TtlRules:
@@ -66,7 +66,7 @@ class SchemaReader(Protocol):
 
 
 class ReadableSchema:
-    """See the module. Implements `SchemaReader`."""
+    """A view of a schema tree, restricted by a privilege of one user. Implements `SchemaReader`."""
 
     def __init__(self, tree: SchemaTree, rights: Rights, privilege: Privilege) -> None:
         self._tree = tree
@@ -75,34 +75,34 @@ class ReadableSchema:
 
     @property
     def ttl(self) -> TtlRules:
-        """All rules: whoever is shown them as such needs a privilege for it."""
+        """All rules; showing them to a user needs a privilege of its own."""
         return self._tree.ttl
 
     @property
     def catalogue(self) -> Catalogue:
-        """All of it: templates are nobody's in particular."""
+        """The whole catalogue: templates are not protected by path."""
         return self._tree.catalogue
 
     def databases(self) -> list[str]:
-        """Databases that show."""
+        """Return the visible databases."""
         return [path for path in self._tree.databases() if self._sees(path)]
 
     def device(self, path: str) -> DeviceSchema | None:
-        """A device with the series that may be read; None if there is none of them."""
+        """Return a device with its readable series, or None if it has none."""
         found = self._tree.device(path)
         return None if found is None else self._readable(found)
 
     def match_databases(self, pattern: PathPattern) -> list[str]:
-        """Databases that show."""
+        """Return the matching visible databases."""
         return [path for path in self._tree.match_databases(pattern) if self._sees(path)]
 
     def match_devices(self, pattern: PathPattern) -> list[DeviceSchema]:
-        """Devices with a series that may be read."""
+        """Return the matching devices that have a readable series."""
         found = [self._readable(device) for device in self._tree.match_devices(pattern)]
         return [device for device in found if device is not None]
 
     def match_series(self, pattern: PathPattern) -> list[tuple[DeviceSchema, SeriesSchema]]:
-        """Series that may be read; their devices hold no others."""
+        """Return the matching readable series; their devices hold no other series."""
         found = []
         readable: dict[str, DeviceSchema | None] = {}
         for device, series in self._tree.match_series(pattern):
@@ -114,15 +114,15 @@ class ReadableSchema:
         return found
 
     def child_paths(self, pattern: PathPattern) -> list[str]:
-        """Those that show."""
+        """Return the matching visible child paths."""
         return [path for path in self._tree.child_paths(pattern) if self._sees(path)]
 
     def child_nodes(self, pattern: PathPattern) -> list[str]:
-        """Last nodes of `child_paths`, sorted."""
+        """Return the last nodes of `child_paths`, sorted."""
         return sorted({split_path(path)[-1] for path in self.child_paths(pattern)})
 
     def nodes_at_level(self, pattern: PathPattern, level: int) -> list[str]:
-        """Those above a matching path that shows; looks at all that may be read."""
+        """Return the nodes at `level` above a matching visible path; reads the whole readable schema."""
         found = set()
         paths = [(*split_path(d.path), s.measurement) for d, s in self.match_series(parse_pattern("root.**"))]
         for nodes in [*paths, *(split_path(path) for path in self.databases())]:

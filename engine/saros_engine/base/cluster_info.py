@@ -1,12 +1,12 @@
-"""What SHOW CLUSTER and SHOW REGIONS report: the nodes, and the state of every replica of every region.
+"""The rows of SHOW CLUSTER and SHOW REGIONS: the nodes, and the state of every replica of every region.
 
-    node 1 ─┬─ region 1 leader              a region is what one group of nodes keeps together; it is named by its
-            └─ region 3 follower, lag 2     group, and a row is one replica of it
+    node 1 ─┬─ region 1 leader              a region is the data of one Raft group, and is named by its group;
+            └─ region 3 follower, lag 2     a row is one replica of it
 
 The engine only shows rows; a `ClusterInfo` supplies them. `OneNode` serves a database outside a cluster: node 1, and
 region 1 with all slots.
 
-Rows are values. Implementations are thread-safe and never wait for another node: what is not known of it is None.
+Rows are values. Implementations are thread-safe and never wait for another node; an unknown value is None.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from saros_grammar.syntax.ast import Measure
 
 
 class NodeStatus(Enum):
-    """Whether a node, or the node of a replica, answers."""
+    """The reachability of a node, or of the node of a replica."""
 
     RUNNING = "Running"
-    #: It answers, and takes no statement that changes data or schema.
+    #: It answers, but refuses statements that change data or schema.
     READ_ONLY = "ReadOnly"
     UNKNOWN = "Unknown"
-    #: It was admitted, and is not one of the cluster yet.
+    #: It was admitted, but is not a member of the cluster yet.
     JOINING = "Joining"
 
 
 def answering(*, read_only: bool) -> NodeStatus:
-    """The status of a node that answers."""
+    """Return the status of a node that answers."""
     return NodeStatus.READ_ONLY if read_only else NodeStatus.RUNNING
 
 
 class RegionType(Enum):
-    """What a region keeps."""
+    """The kind of data of a region."""
 
     #: The meta group: databases, users, the partition table.
     CONFIG = "ConfigRegion"
@@ -49,7 +49,7 @@ class RegionType(Enum):
 
 
 class ReplicaRole(Enum):
-    """What a replica is in its region."""
+    """The role of a replica in its region."""
 
     LEADER = "Leader"
     FOLLOWER = "Follower"
@@ -58,7 +58,7 @@ class ReplicaRole(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where something listens."""
+    """An address that a server listens on."""
 
     host: str
     port: int
@@ -66,77 +66,78 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """One node."""
+    """One row of SHOW CLUSTER: a node."""
 
     node: NodeId
     status: NodeStatus
-    #: Where other nodes reach it; None if there are none.
+    #: The address for other nodes; None outside a cluster.
     internal: Endpoint | None
-    #: Where clients reach it; None for a database inside a process.
+    #: The address for clients; None for an embedded database.
     client: Endpoint | None
-    #: Of Saros; None if it is not known.
+    #: The version of Saros; None if unknown.
     version: str | None
-    #: Empty if it is not known.
+    #: Empty if unknown.
     rack: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RegionRow:
-    """One replica of a region. Entries are those of the region's log; None where nobody could tell."""
+    """One replica of a region. Entries are those of the region's log; None if no node reported them."""
 
     region: int
     type: RegionType
     node: NodeId
     status: NodeStatus
     role: ReplicaRole
-    #: Databases of which the region owns a slice that has data or schema.
+    #: Databases with data or schema in slots of the region.
     databases: tuple[str, ...]
     #: Slots that the region owns.
     slots: int
-    #: Partitions, of a database in a slice of time, that the replica holds.
+    #: Partitions (a database in a slice of time) that the replica holds.
     partitions: int | None
     term: int | None
-    #: The last entry that took effect in the replica.
+    #: The last entry that the replica applied.
     applied: int | None
-    #: Entries that are committed and have not taken effect in the replica.
+    #: Committed entries that the replica has not applied yet.
     lag: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeRow:
-    """The change of the cluster that is under way."""
+    """The membership change in progress."""
 
     change: int
     stage: str
     joining: tuple[NodeId, ...]
     leaving: tuple[NodeId, ...]
-    #: Of slots from group to group: how many there are, whose new groups serve them, who have their files, whose old
-    #: groups have let go of them.
+    #: Moves of slots between groups: all of them; served by the new group; with all files at the new group; released by
+    #: the old group.
     moves: int
     opened: int
     arrived: int
     dropped: int
-    #: Slots of all moves, and of those moves whose data has arrived.
+    #: Slots of all moves, and of the moves whose data has arrived.
     slots: int
     arrived_slots: int
-    #: Of files that nodes get from others: as far as is known, and until now; each node's mean while it gets some.
+    #: File bytes that nodes fetch from others: the estimated total, and the received bytes; the rate is the mean
+    #: per receiving node.
     expected_bytes: int
     came_bytes: int
     bytes_per_second: int
-    #: Groups that get other members, and those that have them.
+    #: Groups whose members change, and those that already have their new members.
     regroups: int
     regrouped: int
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedMove:
-    """Slots that would go from one group to another; amounts are in the unit of the measure."""
+    """Slots that would move from one group to another; amounts are in the unit of the measure."""
 
     source: int
     target: int
     slots: int
     amount: float
-    #: Of all slots of the source, and of the target.
+    #: Sums over all slots of the source and of the target.
     source_before: float
     source_after: float
     target_before: float
@@ -144,76 +145,80 @@ class PlannedMove:
 
 
 class ClusterInfo(Protocol):
-    """See the module."""
+    """The source of the rows about the cluster, as this node knows it."""
 
     @property
     def node(self) -> NodeId:
-        """This one."""
+        """The id of this node."""
         ...
 
     @property
     def replicas(self) -> int:
-        """How many copies there are of everything."""
+        """The replication factor."""
         ...
 
     def nodes(self) -> Sequence[NodeRow]:
-        """All nodes, by id."""
+        """Return all nodes, by id."""
         ...
 
     def regions(self) -> Sequence[RegionRow]:
-        """All replicas: regions by number, the members of one in ring order, its head first."""
+        """Return all replicas: regions by number, the members of a region in ring order, starting with its head."""
         ...
 
     def variables(self) -> Sequence[tuple[str, str]]:
-        """What SHOW VARIABLES tells of the cluster beside `replicas`: name and value."""
+        """Return the names and values that SHOW VARIABLES lists in addition to `replicas`."""
         ...
 
     def change(self) -> ChangeRow | None:
-        """The change under way, as far as this node knows. Raises UserMistake if it was removed from the cluster."""
+        """Return the change in progress, as far as this node knows.
+
+        Raises UserMistake if the node was removed from the cluster.
+        """
         ...
 
 
 class ClusterAdmin(Protocol):
-    """Lets nodes join and leave. Calls return when the cluster has agreed; the change itself takes its time.
+    """Membership changes. Calls return once the cluster has agreed; the change itself runs in the background.
 
-    All raise UserMistake for what cannot be now, and StorageError if there is no leader, or the outcome is unknown.
+    All raise UserMistake if the request is not possible at present, and StorageError if there is no leader or the
+    outcome is unknown.
     """
 
     def admit(self, peer: str, client: str, token: str, rack: str) -> tuple[NodeId, str]:
-        """An id for a process that is to join, and the `cluster.json` of its folder. A token gets the same again."""
+        """Return a node id for a joining process, and its `cluster.json`. The same token gets the same answer."""
         ...
 
     def begin(self, joining: Sequence[NodeId], leaving: Sequence[NodeId]) -> None:
-        """Admitted nodes join, others leave, slots are spread evenly."""
+        """Start a change: admitted nodes join, others leave, and slots are spread evenly."""
         ...
 
     def plan(self, measure: Measure) -> Sequence[PlannedMove]:
-        """What `rebalance` would move."""
+        """Return the moves that `rebalance` would make."""
         ...
 
     def rebalance(self, measure: Measure) -> None:
-        """Slots go from groups that have much of what is measured to those that have little."""
+        """Move slots from groups with a high measure to groups with a low one."""
         ...
 
     def migrate(self, region: int, leaving: NodeId, joining: NodeId) -> None:
-        """A node takes the place of another in a group."""
+        """Replace a member of a group by another node."""
         ...
 
     def abort(self) -> None:
-        """Back to how it was before the change."""
+        """Return to the membership before the change."""
         ...
 
     def give_up(self, nodes: Sequence[NodeId]) -> None:
-        """Nodes are lost for good: groups that they were most of go on with what the others have."""
+        """Declare nodes lost: groups that lost their majority continue with the data of the remaining members."""
         ...
 
     def revoke_admission(self, node: NodeId) -> None:
-        """An admitted node is not to join."""
+        """Revoke the admission of a node that has not joined yet."""
         ...
 
 
 class OneNode:
-    """A database that is no cluster's. Implements `ClusterInfo`."""
+    """A database outside a cluster. Implements `ClusterInfo`."""
 
     def __init__(self, store: Database, mode: SystemMode) -> None:
         self._store = store
@@ -231,7 +236,7 @@ class OneNode:
 
     def nodes(self) -> Sequence[NodeRow]:
         """See `ClusterInfo.nodes`."""
-        from importlib.metadata import version  # loads the reader of e-mail
+        from importlib.metadata import version  # expensive: it imports the e-mail parser
 
         return (NodeRow(_SELF, answering(read_only=self._mode.read_only), None, None, version("saros")),)
 

@@ -1,12 +1,12 @@
-"""What the engine asks of the database below it: one node's store, or a whole cluster.
+"""The interface of the engine to the database below it: one node's store, or a whole cluster.
 
     read_point(consistency) -> ReadPoint   made for a statement
-    catch_up(point, scope)                 before it uses the part of the schema, or the data, that the scope names
-    schema, view(point)                    what it then sees
-    write, change_schema, delete ...       return when they are done as durably as promised; each names the client's
+    catch_up(point, scope)                 called before the statement uses the schema or data that the scope names
+    schema, view(point)                    the state that the statement then reads
+    write, change_schema, delete ...       return when the change is as durable as configured; each names the client's
                                            request that it belongs to
 
-`saros_storage.store.Store` and `saros_cluster.database.database.ClusterDatabase` are both one. Thread-safe.
+Implemented by `saros_storage.store.Store` and `saros_cluster.database.database.ClusterDatabase`. Thread-safe.
 """
 
 from __future__ import annotations
@@ -28,80 +28,80 @@ from saros_storage.scan.read_point import ReadHorizon, ReadPoint, ReadScope, Sou
 from saros_storage.scan.reading import ReadView, TimeRange
 from saros_storage.schema import SchemaChange, SchemaTree
 
-#: What a read may be: see `catch_up`.
+#: Consistency levels of reads: see `catch_up`.
 CONSISTENCIES = ("strong", "mid", "weak")
 
 
 class PendingWrite(Protocol):
-    """A write that was begun."""
+    """A write in progress."""
 
     def wait(self, seconds: float) -> bool | None:
-        """Return whether it is done, as durably as promised. None: that is not known, or not yet."""
+        """Return True if the write is durable, False if it failed, None if that is unknown or not decided yet."""
         ...
 
 
 class Database(Protocol):
-    """See the module. The methods raise StorageError and its kinds."""
+    """A store or a cluster. The methods raise StorageError and its subclasses."""
 
     @property
     def schema(self) -> SchemaTree:
-        """The schema; look, do not change."""
+        """The schema; read-only for callers."""
         ...
 
     @property
     def options(self) -> StoreOptions:
-        """Time unit, interval, and the like."""
+        """The options of the store: time unit, partition interval, and others."""
         ...
 
     def read_point(
         self, consistency: str, horizon: ReadHorizon | None = None, deadline_ns: int | None = None
     ) -> ReadPoint:
-        """A new read point for a read of this consistency; nothing is waited for.
+        """Return a new read point for a read of this consistency, without waiting.
 
-        `horizon`: what its session was shown before, which it should see again, and is told of. `deadline_ns`: the end
-        of all waiting, on the monotonic clock.
+        `horizon`: the state that the session has seen, which its reads must include; the database updates it.
+        `deadline_ns`: the end of all waiting, on the monotonic clock.
         """
         ...
 
     def catch_up(self, point: ReadPoint, scope: ReadScope) -> bool:
-        """Wait until what a scope names can be seen as the point says.
+        """Wait until the part that the scope names is as current as the point requires.
 
-        Returns whether something was asked for that had not been before: then the schema may be a newer one.
+        Returns True if a part was requested for the first time: the schema may then be newer.
         """
         ...
 
     def finish_schema_read(self, point: ReadPoint) -> None:
         """Record that a statement has read the schema: its session never sees an older one.
 
-        When this returns to a strong read, all that the schema shows as dropped is gone in all groups.
+        After this returns for a strong read, every drop that the schema shows has taken effect in all groups.
         """
         ...
 
     def view(self, point: ReadPoint, sources: Sources = None) -> ReadView:
-        """A picture of the data of these sources; close it."""
+        """Return a snapshot of the data of these sources; the caller closes it."""
         ...
 
     def hold(self, point: ReadPoint) -> ReadView:
-        """A picture for many statements: all of it, on other nodes too, is of now; close it."""
+        """Return a snapshot for many statements, taken on all nodes now; the caller closes it."""
         ...
 
     def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = (), *, request: WriteRequest) -> None:
-        """Write batches after the schema changes that they need."""
+        """Write batches, after the schema changes that they need."""
         ...
 
     def numbered(self, request: WriteRequest) -> WriteRequest:
-        """Return the request with a number, if the database needs one to write it once however often it is told to."""
+        """Return the request with a number, if the database needs one to apply a repeated write only once."""
         ...
 
     def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> Sequence[PendingWrite | None]:
-        """Begin to write tablets of series that exist, each by itself, without waiting for one after the other.
+        """Submit tablets of existing series, each as a write of its own, without waiting for one after another.
 
-        Each comes with its client's request, which `write` may repeat. None: `write` has to write it.
+        Each comes with its client's request, under which `write` may repeat it. None: the caller must use `write`.
         """
         ...
 
     def change_schema(self, changes: Sequence[SchemaChange], *, request: WriteRequest) -> None:
-        """Carry out changes, not deletions."""
+        """Apply schema changes other than deletions."""
         ...
 
     def delete(self, patterns: Sequence[str], time: TimeRange, *, request: WriteRequest) -> None:
@@ -109,63 +109,63 @@ class Database(Protocol):
         ...
 
     def delete_series(self, pattern: str, *, request: WriteRequest) -> int:
-        """Delete series and their points; answers how many series there were."""
+        """Delete series and their points; return the number of deleted series."""
         ...
 
     def delete_database(self, path: str, *, request: WriteRequest) -> None:
-        """Delete a database with all in it."""
+        """Delete a database with all its data."""
         ...
 
     def load(self, path: str, options: LoadOptions, *, request: WriteRequest) -> int:
-        """Take in a TsFile, all of it or nothing; how many files it became."""
+        """Load a TsFile atomically; return the number of files that it became."""
         ...
 
     @property
     def shelf(self) -> CheckpointRegistry:
-        """Where what was captured for backups is until it is let go."""
+        """The checkpoints taken for backups, until they are released."""
         ...
 
     def create_checkpoint(self, since: int | None = None) -> CheckpointSet:
-        """Capture all that this node has; `since`: a store's log from this record on is wanted too."""
+        """Capture all data of this node; with `since`, also a store's log from this record on."""
         ...
 
     def partitions(self) -> Sequence[PartitionStatus]:
-        """The partitions of this node, and their files."""
+        """Return the partitions of this node and their files."""
         ...
 
     def flush(self, databases: Sequence[str] | None = None) -> None:
-        """Put what is in memory into files."""
+        """Flush memtables to files."""
         ...
 
     def merge(
         self, databases: Sequence[str] | None = None, *, full: bool = False, stopped: Callable[[], bool] = ...
     ) -> None:
-        """Merge files into as few as may be, and wait for it, or until `stopped`.
+        """Compact files into as few as possible, and wait for the end or until `stopped`.
 
-        `full`: also rewrite files of which something was deleted.
+        `full`: also rewrite files with deleted points.
         """
         ...
 
     @property
     def compaction(self) -> CompactionCounters:
-        """What compaction did on this node since it was started."""
+        """Counters of compaction on this node since the start."""
         ...
 
     @property
     def latest(self) -> LatestCache:
-        """What this node keeps of the latest points of series."""
+        """This node's cache of latest points."""
         ...
 
     def clear_caches(self) -> None:
-        """Keep nothing of what was read from this node's files: pages, indexes, windows, latest points."""
+        """Drop everything cached from this node's files: pages, indexes, windows, latest points."""
         ...
 
     def status(self) -> StoreStatus:
-        """Figures of what this node holds."""
+        """Return figures about the data of this node."""
         ...
 
     def blocked_by(self) -> str | None:
-        """Why writes are refused at the moment, or None."""
+        """Return the reason why writes are refused at the moment, or None."""
         ...
 
 

@@ -1,14 +1,14 @@
-"""What the engine raises beside storage's and the grammar's errors, one class per what the caller should do.
+"""Errors of the engine, in addition to those of storage and the grammar; one class for each reaction of the caller.
 
-EngineError            root: `code` (see `saros_wire.status`) and a sentence that says what to do
- ├─ SemanticError      the statement does not fit the schema or itself: change it
- ├─ StatementNotAllowed  the session takes no such statement: use another one
- ├─ NotSupportedError  part of the dialect that is not built yet: use another way
- ├─ MemoryExceeded     the query holds too much: narrow it
+EngineError            root: `code` (see `saros_wire.status`) and a message with the next step
+ ├─ SemanticError      the statement contradicts the schema or itself: change it
+ ├─ StatementNotAllowed  the session refuses the statement: use another one
+ ├─ NotSupportedError  part of the dialect that is not implemented: use another way
+ ├─ MemoryExceeded     the query holds too much memory: narrow it
  │   └─ MemoryPoolExhausted   all queries together do: run it again later
- ├─ ExtensionFailed    a function that a user wrote raised, or answered what it may not
- ├─ QueryKilled        somebody ended the query
- └─ QueryNotFound      there is no such query
+ ├─ ExtensionFailed    a user-defined function raised, or returned an invalid result
+ ├─ QueryKilled        the query was killed
+ └─ QueryNotFound      no query has the id
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class EngineError(Exception):
 
 
 class SemanticError(EngineError):
-    """The statement cannot mean anything as it is."""
+    """The statement has no valid meaning."""
 
     code = 701
 
 
 class StatementNotAllowed(EngineError):
-    """The session does not take the statement, whatever its user may do."""
+    """The session refuses the statement, regardless of its user's privileges."""
 
     code = 301
 
 
 class NotSupportedError(EngineError):
-    """`what` is part of the dialect and not built yet."""
+    """`what` is a part of the dialect that is not implemented."""
 
     code = 2002
 
@@ -49,25 +49,25 @@ class NotSupportedError(EngineError):
 
 
 class MemoryExceeded(EngineError):
-    """The query may not hold what it needs."""
+    """The query needs more memory than its limit."""
 
     code = 709
 
 
 class MemoryPoolExhausted(MemoryExceeded):
-    """The node's queries together may not hold what the query needs, or held."""
+    """The query needs memory that the pool of all the node's queries does not have, or had to give its memory up."""
 
     code = 2033
 
 
 class ExtensionFailed(EngineError):
-    """Code that is no part of Saros failed; the message says which, where, and why."""
+    """User-defined code failed; the message names it, the place, and the reason."""
 
     code = 2080
 
 
 class QueryKilled(EngineError):
-    """The query was ended before it was done."""
+    """The query was ended before it finished."""
 
     code = 715
 
@@ -83,7 +83,7 @@ class QueryNotFound(EngineError):
     code = 714
 
     def __init__(self, query: str, silent: Sequence[str] = ()) -> None:
-        """`silent`: why some nodes do not say what runs there."""
+        """`silent`: for each node that did not report its queries, the reason."""
         message = f"no query {query} is running: look with SHOW QUERIES"
         super().__init__("; ".join([message, *silent]))
         self.query = query

@@ -1,15 +1,16 @@
-"""Python's collector of cycles, which runs seldom while a wide plan is made or run, and while many batches are written.
+"""Less frequent runs of Python's cyclic garbage collector, for wide plans and for writes of many batches.
 
-A plan of 100,000 series, its operators and its blocks are some million objects that are alive and in no cycle; the
-collector would look at them again and again, for longer than all the rest takes. So it runs less often for as long as a
-thread is within `reduced_gc`:
+A plan of 100,000 series, its operators and its blocks are millions of live objects without cycles. The collector would
+scan them repeatedly, for longer than the rest of the work takes. While a thread is inside `reduced_gc`, its threshold
+is therefore raised:
 
-    new objects that start it: the process's number -- first to enter --> YOUNG_MAX -- last to leave --> as before
+    threshold of the youngest generation: the process's -- first to enter --> YOUNG_MAX -- last to leave --> as before
 
-It is not switched off: garbage of other threads waits for as many new objects as `YOUNG_MAX` at most. A process that
-has switched it off, or runs it more seldom already, is left alone; so is one that sets a threshold meanwhile.
+The collector stays on: garbage of other threads waits for at most `YOUNG_MAX` new objects. A process that has disabled
+it, or already has a higher threshold, is left alone; so is one that sets a threshold in the meantime.
 
-Process-wide, as the collector is; any thread, nested too. After a fork from another thread a child may keep YOUNG_MAX.
+The effect is process-wide, as the collector is; any thread, also nested. A child process forked by another thread may
+keep YOUNG_MAX.
 """
 
 from __future__ import annotations
@@ -19,26 +20,26 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-#: Series or columns from which on a plan is wide: of fewer, there is little to look at.
+#: A plan is wide from this number of series or columns on; below it, a collection is cheap.
 WIDE_MIN = 1_000
-#: New objects between two looks at the new ones: some 20 MB of them.
+#: New objects between two collections of the youngest generation: about 20 MB.
 YOUNG_MAX = 200_000
 
 _Thresholds = tuple[int, int, int]
 
 
 class _GcControl:
-    """Who wants the collector seldom, and what to go back to."""
+    """The number of threads inside `reduced_gc`, and the thresholds to restore."""
 
     def __init__(self) -> None:
-        #: A finaliser that runs in here may enter again.
+        #: Reentrant: a finaliser that runs while it is held may enter again.
         self._lock = threading.RLock()
         self._inside = 0
-        #: What the process had; None while it is left alone.
+        #: The process's thresholds; None while they are unchanged.
         self._before: _Thresholds | None = None
 
     def enter(self) -> None:
-        """One more."""
+        """Count one more; the first one raises the threshold."""
         with self._lock:
             self._inside += 1
             found = gc.get_threshold()
@@ -47,7 +48,7 @@ class _GcControl:
                 gc.set_threshold(YOUNG_MAX, *found[1:])
 
     def leave(self) -> None:
-        """One less."""
+        """Count one less; the last one restores the threshold."""
         with self._lock:
             self._inside -= 1
             if self._inside or self._before is None:
@@ -62,7 +63,7 @@ _UNCHANGED = nullcontext()
 
 
 def reduced_gc(width: int = WIDE_MIN) -> AbstractContextManager[None]:
-    """See the module; nothing happens for less than `WIDE_MIN` series."""
+    """Raise the collector's threshold within a `with` block; without effect below `WIDE_MIN` series."""
     return _UNCHANGED if width < WIDE_MIN else _reduced()
 
 

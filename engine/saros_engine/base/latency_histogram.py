@@ -1,4 +1,4 @@
-"""How long things took: how often between which bounds, so that percentiles can be told. Thread-safe."""
+"""Latency histogram with fixed buckets, from which percentiles are computed. Thread-safe."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from bisect import bisect_left
 from dataclasses import dataclass
 
-#: Each about three times the one before.
+#: Upper bounds of the buckets, each about three times the previous one.
 BOUNDS_SECONDS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _NANOSECONDS = 1_000_000_000
 _BOUNDS_NS = [int(bound * _NANOSECONDS) for bound in BOUNDS_SECONDS]
@@ -14,7 +14,7 @@ _BOUNDS_NS = [int(bound * _NANOSECONDS) for bound in BOUNDS_SECONDS]
 
 @dataclass(frozen=True, slots=True)
 class LatencySnapshot:
-    """`counts`: up to each bound and above the one before; the last one: above all. `seconds`: their sum."""
+    """`counts`: per bucket, the last one above all bounds. `seconds`: the sum of all durations."""
 
     counts: tuple[int, ...]
     seconds: float
@@ -24,7 +24,7 @@ NOTHING = LatencySnapshot((0,) * (len(BOUNDS_SECONDS) + 1), 0.0)
 
 
 class LatencyHistogram:
-    """See the module."""
+    """A histogram of durations. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -32,13 +32,13 @@ class LatencyHistogram:
         self._sum_ns = 0
 
     def add(self, ns: int) -> None:
-        """Something took so long."""
+        """Add a duration."""
         place = bisect_left(_BOUNDS_NS, ns)
         with self._lock:
             self._counts[place] += 1
             self._sum_ns += ns
 
     def spread(self) -> LatencySnapshot:
-        """Of all that was added so far."""
+        """Return a snapshot of all added durations."""
         with self._lock:
             return LatencySnapshot(tuple(self._counts), self._sum_ns / _NANOSECONDS)

@@ -1,4 +1,4 @@
-"""The queries that run: for SHOW QUERIES, KILL QUERY and closing the engine. Thread-safe."""
+"""The running queries, for SHOW QUERIES, KILL QUERY and closing the engine. Thread-safe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NUMBERS = 100_000
 
 
 class Execution(Protocol):
-    """What runs: a query, or a statement that takes its time."""
+    """A running query, or a long-running statement."""
 
     @property
     def query(self) -> QueryId:
@@ -23,21 +23,21 @@ class Execution(Protocol):
         ...
 
     def cancel(self, reason: str) -> bool:
-        """End it; False if it is over."""
+        """End the execution; return False if it has already ended."""
         ...
 
     def waited_ns(self) -> int:
-        """For how long its client has waited for it here."""
+        """Return the time that its client has waited for it on this node."""
         ...
 
     def memory_bytes(self) -> int:
-        """What it holds of the memory for queries."""
+        """Return the bytes that it holds of the memory for queries."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ClientInfo:
-    """Who asked. `user`: empty if sessions have no users; `host`: None if it is this process."""
+    """The client of a query. `user`: empty without users; `host`: None for this process."""
 
     user: str
     host: str | None = None
@@ -52,13 +52,13 @@ class RunningQuery:
     asker: ClientInfo
     started_ns: int
     ticks_ns: int
-    #: What it may take; None: as long as it likes.
+    #: Its time limit; None: unlimited.
     limit_ms: int | None
     execution: Execution
 
 
 class QueryRegistry:
-    """See the module."""
+    """The running queries of this node, by id."""
 
     def __init__(self, clock: Clock, node: NodeId) -> None:
         self._clock = clock
@@ -70,7 +70,7 @@ class QueryRegistry:
         self._running: dict[QueryId, RunningQuery] = {}
 
     def next_id(self) -> QueryId:
-        """A new id: second of the start, number, node."""
+        """Return a new id: second of the start, number, node."""
         second = self._clock.now_ns() // 1_000_000_000
         with self._lock:
             self._number = (self._number + 1) % _NUMBERS
@@ -79,18 +79,18 @@ class QueryRegistry:
             return QueryId(f"{self._second[1]}_{self._number:05}_{self._node}")
 
     def add(self, statement: str, asker: ClientInfo, limit_ms: int | None, execution: Execution) -> None:
-        """Before the execution starts."""
+        """Register an execution, before it starts."""
         now, ticks = self._clock.now_ns(), self._clock.monotonic_ns()
         entry = RunningQuery(execution.query, statement, asker, now, ticks, limit_ms, execution)
         with self._lock:
             self._running[execution.query] = entry
 
     def remove(self, execution: Execution) -> RunningQuery:
-        """When nothing of it is left."""
+        """Remove an execution, once all its resources are released."""
         with self._lock:
             return self._running.pop(execution.query)
 
     def running(self) -> list[RunningQuery]:
-        """Oldest first."""
+        """Return the running queries, oldest first."""
         with self._lock:
             return list(self._running.values())

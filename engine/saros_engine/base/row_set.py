@@ -1,4 +1,4 @@
-"""Rows as SHOW, COUNT and LIST answer them; the coordinator makes a result of them. Values: any thread."""
+"""Rows returned by SHOW, COUNT and LIST, before the coordinator makes a result of them. Values: any thread."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Row = Sequence[Scalar]
 
 @dataclass(frozen=True, slots=True)
 class RowSet:
-    """Rows and what their columns are."""
+    """Rows and the description of their columns."""
 
     fields: tuple[Field, ...]
     rows: list[Row]
-    #: The first column is the time of the rows, never null: a client gets it as the Time of a query's rows.
+    #: The first column is the never-null time of the rows: a client gets it as the Time column of a query.
     timed: bool = False

@@ -1,4 +1,4 @@
-"""The state of a session: its user, its settings, and what it was shown."""
+"""The state of a session: its user, its settings, and the state of the database that it has seen."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from saros_storage.scan.read_point import ReadHorizon, ReadPoint
 
 @dataclass(slots=True)
 class SessionContext:
-    """One session's; SET statements change it."""
+    """The state of one session; SET statements change it."""
 
     zone: str = "UTC"
-    #: Of reads in a cluster: strong, mid or weak.
+    #: Consistency of its reads in a cluster: strong, mid or weak.
     consistency: str = "strong"
-    #: Its reads leave out what groups without a leader have, and say so.
+    #: Its reads omit the data of groups without a leader, and report that.
     partial: bool = False
     access: Access = UNRESTRICTED
     trail: Trail | None = None
-    #: What it was shown.
+    #: The state that its reads have seen.
     horizon: ReadHorizon = field(default_factory=ReadHorizon)
-    #: Folders that LOAD may read from; None: whatever the process may.
+    #: Folders that LOAD may read from; None: any that the process may read.
     load_folders: tuple[str, ...] | None = None
-    #: What its reads see; None: what there is when they begin.
+    #: The fixed read point of its reads; None: a new one for each read.
     point: ReadPoint | None = None
-    #: It takes statements that read, and no others.
+    #: It only accepts statements that read.
     read_only: bool = False
-    #: Clients that know nothing of each other use it, so that none may change its settings.
+    #: Unrelated clients share it, so none of them may change its settings.
     shared: bool = False
-    #: Where its client is; None: in this process.
+    #: Host of its client; None: this process.
     host: str | None = None
 
     @property
     def asker(self) -> ClientInfo:
-        """Who asks for its queries."""
+        """The client, as recorded for its queries."""
         return ClientInfo(self.access.user, self.host)

@@ -1,11 +1,11 @@
-"""SET SYSTEM TO READONLY, RUNNING: whether this node takes statements that change data or schema.
+"""The system mode (SET SYSTEM TO READONLY, RUNNING): it decides if this node accepts changes of data or schema.
 
-    RUNNING --set(read_only=True)--> READONLY --set(read_only=False)--> RUNNING      what is set is kept, then in effect
+    RUNNING --set(read_only=True)--> READONLY --set(read_only=False)--> RUNNING      saved first, then in effect
 
-It is about what clients of this node ask for, and what runs by itself in their place (continuous queries, rounds of
-senders). What other nodes have agreed on takes effect here as ever, so no replica falls behind. Users, nodes that
-come and go, FLUSH and MERGE are no such changes. A database that was opened for reading has a mode that stays: it takes
-statements that read, and settings of the session. Thread-safe.
+The mode applies to requests of this node's clients, and to jobs in their place (continuous queries, rounds of senders).
+Changes agreed on by the cluster are applied as usual, so no replica lags. Changes of users, membership changes, FLUSH
+and MERGE are still accepted. A database opened read-only has a fixed mode: it accepts statements that read, and
+settings of the session. Thread-safe.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from saros_storage.base.errors import StorageError
 
 
 class SystemReadOnly(StorageError):
-    """The node only reads; what was put off may be sent again when it runs."""
+    """The node is read-only; the refused request may be repeated once it is running again."""
 
     code = 600
 
@@ -26,32 +26,32 @@ class SystemReadOnly(StorageError):
 
 
 class OpenedReadOnly(SystemReadOnly):
-    """The database was opened for reading."""
+    """The database was opened read-only."""
 
     def __init__(self) -> None:
         super().__init__("the database was opened read-only: open it without read_only, or connect to its server")
 
 
 class SystemMode:
-    """See the module."""
+    """The mode of this node."""
 
     def __init__(
         self, *, read_only: bool = False, keep: Callable[[bool], None] | None = None, is_fixed: bool = False
     ) -> None:
-        """`keep` remembers a mode durably; None: it is forgotten with the process. `is_fixed`: it cannot be set."""
+        """`keep` saves a mode durably; None: the mode is lost with the process. `is_fixed`: `set` is refused."""
         self._read_only = read_only
         self._keep = keep
-        #: Whether the database was opened so.
+        #: True if the database was opened read-only.
         self.is_fixed = is_fixed
         self._setting = threading.Lock()
 
     @property
     def read_only(self) -> bool:
-        """Whether nothing is changed."""
+        """True if changes are refused."""
         return self._read_only
 
     def set(self, *, read_only: bool) -> None:
-        """Change the mode. Raises OSError, OpenedReadOnly, and then nothing has changed."""
+        """Change the mode. Raises OSError or OpenedReadOnly; the mode is unchanged then."""
         if self.is_fixed:
             raise OpenedReadOnly
         with self._setting:
@@ -60,6 +60,6 @@ class SystemMode:
             self._read_only = read_only
 
     def require_running(self) -> None:
-        """Raise SystemReadOnly."""
+        """Raise SystemReadOnly if the node is read-only."""
         if self._read_only:
             raise OpenedReadOnly if self.is_fixed else SystemReadOnly
