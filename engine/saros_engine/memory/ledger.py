@@ -1,11 +1,11 @@
-"""The ledger of the memory that all queries of a node share: who holds how much, who may have more, waits, must end.
+"""The ledger of the memory shared by all queries of a node: amounts held, grants, waits, and forced ends.
 
     0 ----------------------- border --------- bytes_max
       given                         owed                      given + owed <= bytes_max, always
 
-    ask         what fits below the border is given. The rest is owed: the holder has it already (an operator reports
-                bytes when it already keeps them), so it is counted. An operator waits before it takes more; rows on
-                their way to a reader block nobody. A request beyond `bytes_max` is refused.
+    ask         the part that fits below the border is given. The rest is owed: the holder has it already (an operator
+                reports bytes when it already keeps them), so it is counted. An operator waits before it takes more;
+                rows on their way to a reader block nobody. A request beyond `bytes_max` is refused.
     give_back   pays the holder's own debt first. Then debts that fit below the border are cleared, those of the
                 smallest holders first
     to_end      the holder that must end: the largest, among equals the youngest. This happens when a debt is `wait_ns`
@@ -24,12 +24,12 @@ from typing import NewType
 
 HolderId = NewType("HolderId", int)
 
-#: The part above the border: queries have one block more than they were given when they wait.
+#: Fraction above the border: waiting queries hold one block more than they were given.
 _OWED_SHARE = 8
 
 
 class Answer(Enum):
-    """What becomes of an ask."""
+    """The outcome of `ask`."""
 
     GIVEN = "given"
     OWED = "owed"
@@ -38,15 +38,15 @@ class Answer(Enum):
 
 @dataclass(slots=True)
 class _Account:
-    """`id` grows with its coming."""
+    """The account of one holder; ids grow in the order of arrival."""
 
     id: HolderId
     given: int = 0
     owed: int = 0
-    #: Since when it owes something, and whether it waits until it does not any more.
+    #: Start of its debt, and if it waits until the debt is paid.
     since_ns: int | None = None
     waits: bool = False
-    #: It has to end: it gets nothing any more, and owes nothing to anybody.
+    #: It must end: it is given nothing more, and has no debt.
     ended: bool = False
 
     @property
@@ -55,12 +55,12 @@ class _Account:
 
     @property
     def rank(self) -> tuple[int, HolderId]:
-        """Who has least goes on first, who has most ends first."""
+        """Order of grants, lowest first; the highest must end first."""
         return self.held, self.id
 
 
 class MemoryLedger:
-    """See the module. Times are monotonic."""
+    """The accounts of all holders. Times are monotonic."""
 
     def __init__(self, bytes_max: int, wait_ns: int) -> None:
         self.bytes_max = bytes_max
@@ -70,28 +70,28 @@ class MemoryLedger:
         self._holders: dict[HolderId, _Account] = {}
         #: Sums over the holders.
         self._given = self._owed = 0
-        #: When the last one had to end.
+        #: Time when the last holder was told to end.
         self._ended_ns = 0
 
     @property
     def used(self) -> int:
-        """Bytes that are held."""
+        """Bytes held by all holders."""
         return self._given + self._owed
 
     @property
     def short(self) -> bool:
-        """Whether the border is reached: who can do with less, should."""
+        """True above the border: holders that can reduce their memory should."""
         return self._given + self._owed > self.border
 
     def held(self, holder: HolderId) -> int:
-        """Bytes that one holds."""
+        """Return the bytes held by one holder."""
         found = self._holders.get(holder)
         return 0 if found is None else found.held
 
-    # ------------------------------------------------------------------ more
+    # ------------------------------------------------------------------ requests
 
     def ask(self, holder: HolderId, count: int, now_ns: int, *, waits: bool = True) -> Answer:
-        """`count` bytes more, which are held if they are not refused. `waits`: for as long as they are owed."""
+        """Ask for `count` bytes, which are held unless refused. `waits`: the holder waits while they are owed."""
         found = self._holders.get(holder) or _Account(holder)
         if found.ended or self.used + count > self.bytes_max:
             return Answer.REFUSED
@@ -107,10 +107,10 @@ class MemoryLedger:
             found.since_ns = now_ns
         return Answer.OWED
 
-    # ------------------------------------------------------------------ less
+    # ------------------------------------------------------------------ releases
 
     def give_back(self, holder: HolderId, count: int) -> list[HolderId]:
-        """`count` bytes less, first of what is owed; who owes nothing any more."""
+        """Return `count` bytes, paying debts first; return the holders whose debt is paid now."""
         found = self._holders[holder]
         assert 0 <= count <= found.held
         paid = min(count, found.owed)
@@ -127,7 +127,7 @@ class MemoryLedger:
         return over + self._grant_owed()
 
     def _grant_owed(self) -> list[HolderId]:
-        """Give what is owed, where it fits."""
+        """Grant owed bytes that fit below the border; return their holders."""
         over = []
         for holder in sorted(self._owing(), key=lambda h: h.rank):
             if self._given + holder.owed <= self.border:
@@ -137,10 +137,10 @@ class MemoryLedger:
                 over.append(holder.id)
         return over
 
-    # ------------------------------------------------------------------ who has to end
+    # ------------------------------------------------------------------ forced ends
 
     def to_end(self, now_ns: int) -> HolderId | None:
-        """Who has to end now: it is told so once."""
+        """Return the holder that must end now, if any; each holder is returned once."""
         again_ns = self.next_check_ns()
         if again_ns is None:
             return None
@@ -153,7 +153,7 @@ class MemoryLedger:
         return most.id
 
     def next_check_ns(self) -> int | None:
-        """When `to_end` may answer otherwise though nothing happens; None: never."""
+        """Return the time when `to_end` may change without another event; None: never."""
         since = [holder.since_ns for holder in self._holders.values() if holder.since_ns is not None]
         if not since:
             return None
@@ -163,11 +163,11 @@ class MemoryLedger:
         return [holder for holder in self._holders.values() if holder.since_ns is not None]
 
     def _is_coming_back(self) -> bool:
-        """Whether one that had to end still holds something."""
+        """Return True if a holder that was told to end still holds bytes."""
         return any(holder.ended for holder in self._holders.values())
 
     def validate(self) -> None:
-        """The rules across fields."""
+        """Assert the rules across fields."""
         holders = self._holders.values()
         assert self._given == sum(holder.given for holder in holders)
         assert self._owed == sum(holder.owed for holder in holders)

@@ -18,9 +18,9 @@ from saros_engine.memory.ledger import HolderId
 from saros_engine.memory.pool import End, MemoryPool
 from saros_scheduler.task import Blocked
 
-#: What is drawn at a time.
+#: Bytes drawn at a time.
 STEP_BYTES = 1 << 20
-#: What a query may hold without drawing: as many as a server's calls have a quarter of a gibibyte of it.
+#: Bytes that a query may hold without drawing: with a server's maximum of calls, a quarter of a gibibyte together.
 FREE_BYTES = 1 << 20
 
 
@@ -35,10 +35,10 @@ class QueryMemory:
         self._peak = 0
         self._queued = 0
         self._drawn = 0
-        #: Its name in the pool, from its first draw on.
+        #: Its id in the pool, from its first draw on.
         self._holder: HolderId | None = None
         self._end: End = _ignore_excess
-        #: No operator will reserve anything any more: nothing is kept to spare.
+        #: No operator reserves any more: no spare step is kept.
         self._closed = False
 
     @property
@@ -53,21 +53,24 @@ class QueryMemory:
 
     @property
     def reserved(self) -> int:
-        """Bytes that operators have reserved now."""
+        """Bytes currently reserved by operators."""
         return self._reserved
 
     @property
     def held(self) -> int:
-        """Bytes that are reserved or queued now."""
+        """Bytes currently reserved or queued."""
         return self._reserved + self._queued
 
     @property
     def peak(self) -> int:
-        """The most that was reserved at once."""
+        """The peak of the reserved bytes."""
         return self._peak
 
     def end_with(self, end: End) -> None:
-        """How the query is ended if it holds most when others wait. `end` must not keep the account alive."""
+        """Set the callback that ends the query if others wait and it holds most.
+
+        `end` must not keep the account alive.
+        """
         self._end = end
 
     def reserve(self, count: int) -> Blocked | None:
@@ -112,7 +115,7 @@ class QueryMemory:
                 self._give_back()
 
     def close(self) -> None:
-        """The query has ended: what is queued may wait for its client."""
+        """Record the end of the query; queued rows may still wait for its client."""
         with self._lock:
             self._closed = True
             if self._drawn:
@@ -121,7 +124,7 @@ class QueryMemory:
     # ------------------------------------------------------------------ with the lock held
 
     def _lacking(self, count: int) -> int:
-        """What has to be drawn for `count` bytes more."""
+        """Return the bytes to draw for `count` more bytes."""
         lacking = self._reserved + self._queued + count - FREE_BYTES - self._drawn
         return _steps(lacking) if lacking > 0 else 0
 
@@ -136,15 +139,15 @@ class QueryMemory:
     def _name(self) -> HolderId:
         if self._holder is None:
             self._holder = self._pool.next_id()
-            # Rows that no client ever reads or closes are gone with the account.
+            # Rows that no client ever reads or closes are released when the account is collected.
             weakref.finalize(self, self._pool.abandoned.append, self._holder).atexit = False
         return self._holder
 
 
 def _steps(count: int) -> int:
-    """Up to a whole step."""
+    """Round up to a whole step."""
     return -(-count // STEP_BYTES) * STEP_BYTES
 
 
 def _ignore_excess(_: MemoryExceeded) -> None:
-    """Of an account that is no execution's."""
+    """End nothing: the account belongs to no execution."""

@@ -26,17 +26,17 @@ from saros_storage.base.clock import Clock
 
 logger = logging.getLogger(__name__)
 
-#: Long enough for a heavy query to come to its end, or to put rows into files; then whoever holds most has to end.
+#: Long enough for a heavy query to finish or to spill; after it, the holder of the most bytes must end.
 WAIT_NS = 5_000_000_000
 _NANOSECONDS = 1e9
 
-#: Ends a query with an error, if it has not ended; of one that has, rows that its client has not read.
+#: Ends a query with an error if it is running; of a finished query, drops the rows that its client has not read.
 End = Callable[[MemoryPoolExhausted], None]
 
 
 @dataclass(frozen=True, slots=True)
 class PoolStatus:
-    """`waits` (for want of memory) and `ended` count since the start."""
+    """Figures of a pool; `waits` (for memory) and `ended` (queries) count since the start."""
 
     used: int
     bytes_max: int
@@ -48,33 +48,33 @@ NO_MEMORY = PoolStatus(0, 0, 0, 0)
 
 
 class MemoryPool:
-    """See the module."""
+    """The memory pool of one node. Thread-safe."""
 
     def __init__(self, bytes_max: int, clock: Clock, wait_ns: int = WAIT_NS) -> None:
         self._clock = clock
         self._changed = threading.Condition(threading.Lock())
         self._ledger = MemoryLedger(bytes_max, wait_ns)
         self._numbers = itertools.count()
-        #: How to end those who hold something.
+        #: Callbacks that end the holders.
         self._ends: dict[HolderId, End] = {}
         self._blocked: dict[HolderId, Blocked] = {}
         self._waits = self._ended = 0
         self._watcher: threading.Thread | None = None
-        #: Holders whose accounts are gone, whatever they held.
+        #: Holders whose accounts were garbage-collected, whatever they held.
         self.abandoned: deque[HolderId] = deque()
 
     @property
     def bytes_for_one(self) -> int:
-        """What one query may have, if there is no other."""
+        """The most that a single query can have."""
         return self._ledger.border
 
     @property
     def short(self) -> bool:
-        """Whether who can do with less should."""
+        """True if queries that can reduce their memory should."""
         return self._ledger.short
 
     def status(self) -> PoolStatus:
-        """What it is at the moment."""
+        """Return the current figures."""
         with self._changed:
             over = self._sweep()
             status = PoolStatus(self._ledger.used, self._ledger.bytes_max, self._waits, self._ended)
@@ -82,13 +82,13 @@ class MemoryPool:
         return status
 
     def next_id(self) -> HolderId:
-        """The name of one who comes now."""
+        """Return the id of a new holder."""
         return HolderId(next(self._numbers))
 
     def draw(self, holder: HolderId, count: int, end: End, *, waits: bool = True) -> Blocked | None:
-        """`count` bytes more. What to wait for before more is asked for, if anything. Raises MemoryPoolExhausted.
+        """Draw `count` bytes; return what to wait for before drawing more, if anything. Raises MemoryPoolExhausted.
 
-        `waits`: else it is not waited for, and still ends another one if it is owed for too long.
+        `waits`: False if the caller does not wait; a debt that is too old still ends another query.
         """
         blocked = refusal = None
         with self._changed:
@@ -107,7 +107,7 @@ class MemoryPool:
         return blocked
 
     def give_back(self, holder: HolderId, count: int) -> None:
-        """`count` bytes less."""
+        """Return `count` bytes to the pool."""
         with self._changed:
             over = self._give_back(holder, count)
         _resolve(over)
@@ -123,7 +123,7 @@ class MemoryPool:
         return [self._blocked.pop(number) for number in over if number in self._blocked]
 
     def _sweep(self) -> list[Blocked]:
-        """Take back what nobody can give back any more."""
+        """Reclaim the bytes of garbage-collected accounts."""
         over = []
         while self.abandoned:
             holder = self.abandoned.popleft()
@@ -149,7 +149,7 @@ class MemoryPool:
             " raise queries_memory_bytes"
         )
 
-    # ------------------------------------------------------------------ who owes for long
+    # ------------------------------------------------------------------ overdue debts
 
     def _watch(self) -> None:
         owed = True
@@ -160,7 +160,7 @@ class MemoryPool:
                 logger.exception("a query did not end as it should, for others that wait for memory")
 
     def _poll(self) -> bool:
-        """End one that has to end, or wait until it may have come to that; False if nobody owes anything."""
+        """End one holder that must end, or wait until one may have to; return False if there are no debts."""
         with self._changed:
             over = self._sweep()
             now = self._clock.monotonic_ns()

@@ -1,10 +1,10 @@
-"""Rows that do not fit into a query's memory, in nameless files of the data folder.
+"""Rows that do not fit into a query's memory, in unnamed files of the data folder.
 
-    QuerySpill        what one query may put away, in all
-     └─ SpillFile     one operator's file:  write(block) -> Spilled (where it lies)     read(Spilled) -> block
+    QuerySpill        the spill space of one query, with its limit
+     └─ SpillFile     one operator's file:  write(block) -> Spilled (its place)     read(Spilled) -> block
 
-The files have no name (O_TMPFILE, or removed as soon as they are made), so nothing of them is left whatever ends the
-process. A block lies there as its arrays, one after the other; what they are stays in memory.
+The files have no name (O_TMPFILE, or removed right after creation), so nothing is left of them however the process
+ends. A block is stored as its arrays, one after another; their types and lengths stay in memory.
 
 `QuerySpill` is thread-safe; a file belongs to its operator's thread.
 """
@@ -27,7 +27,7 @@ _Array = np.ndarray[tuple[int], np.dtype[np.generic]]
 
 
 class QuerySpill:
-    """See the module."""
+    """The spill space of one query, shared by its operators. Thread-safe."""
 
     def __init__(self, folder: str, bytes_max: int) -> None:
         self._folder = folder
@@ -38,20 +38,20 @@ class QuerySpill:
 
     @property
     def bytes(self) -> int:
-        """Bytes in files now."""
+        """Bytes currently in files."""
         return self._bytes
 
     @property
     def peak(self) -> int:
-        """The most that was there at once."""
+        """The peak of the bytes in files."""
         return self._peak
 
     def open(self) -> SpillFile:
-        """A new file, empty."""
+        """Return a new, empty file."""
         return SpillFile(self, self._folder)
 
     def reserve(self, count: int) -> None:
-        """Add `count` bytes. Raises MemoryExceeded if there may not be so many."""
+        """Add `count` bytes. Raises MemoryExceeded beyond the limit."""
         with self._lock:
             wanted = self._bytes + count
             if wanted > self._bytes_max:
@@ -63,7 +63,7 @@ class QuerySpill:
             self._peak = max(self._peak, wanted)
 
     def release(self, count: int) -> None:
-        """Give `count` reserved bytes back."""
+        """Return `count` reserved bytes."""
         with self._lock:
             assert count <= self._bytes
             self._bytes -= count
@@ -71,7 +71,7 @@ class QuerySpill:
 
 @dataclass(frozen=True, slots=True)
 class Spilled:
-    """Where a block lies: types and lengths of its arrays; of each column the type, and whether it has a mask."""
+    """The place of a block: types and lengths of its arrays; of each column the type, and if it has a mask."""
 
     offset: int
     rows: int
@@ -81,12 +81,12 @@ class Spilled:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in the file, and of the block in memory."""
+        """Bytes of the block, in the file and in memory."""
         return sum(dtype.itemsize * count for dtype, count in self.arrays)
 
 
 class SpillFile:
-    """See the module."""
+    """One operator's unnamed file. Not thread-safe."""
 
     def __init__(self, owner: QuerySpill, folder: str) -> None:
         self._owner = owner
@@ -94,7 +94,7 @@ class SpillFile:
         self._size = 0
 
     def write(self, block: Block) -> Spilled:
-        """Put a block away. Raises MemoryExceeded where there is no room for it."""
+        """Append a block. Raises MemoryExceeded beyond the limit, or if the disk is full."""
         arrays = _arrays_of(block)
         kinds = tuple((column.type, column.valid is not None) for column in block.columns)
         shapes = tuple((array.dtype, len(array)) for array in arrays)
@@ -111,9 +111,9 @@ class SpillFile:
         return spilled
 
     def read(self, spilled: Spilled) -> Block:
-        """The block again."""
+        """Return a block that was written."""
         raw = os.pread(self._file.fileno(), spilled.nbytes, spilled.offset)
-        while len(raw) < spilled.nbytes:  # one call gives 2 GiB at most
+        while len(raw) < spilled.nbytes:  # one call reads at most 2 GiB
             raw += os.pread(self._file.fileno(), spilled.nbytes - len(raw), spilled.offset + len(raw))
         arrays, at = [], 0
         for dtype, count in spilled.arrays:
@@ -122,7 +122,7 @@ class SpillFile:
         return _block_of(spilled, arrays)
 
     def close(self) -> None:
-        """The file is gone. Idempotent."""
+        """Delete the file. Idempotent."""
         self._file.close()
         self._owner.release(self._size)
         self._size = 0
@@ -134,7 +134,7 @@ def _write_all(fd: int, rest: memoryview) -> None:
 
 
 def _arrays_of(block: Block) -> list[_Array]:
-    """The time, then of each column its values (text: offsets and bytes) and its mask."""
+    """Return the time, then for each column its values (text: offsets and bytes) and its mask."""
     found: list[_Array] = [] if block.time is None else [block.time]
     for column in block.columns:
         if isinstance(column.values, TextArray):
