@@ -1,10 +1,10 @@
-"""Functions and triggers that users wrote, in modules that an administrator installed.
+"""User-defined functions and triggers, in modules that an administrator installed.
 
-interface     what such a module defines; `saros.extensions` is its name for users
+interface     the contract for such modules; users import it as `saros.extensions`
 installed     entry points of the process -> definitions
-blocks        columns of the engine <-> arrays with validity; what goes wrong in between
+blocks        columns of the engine <-> arrays with validity; errors of user code
 functions, aggregates     definitions as functions and aggregates of the engine
 registered    CREATE, DROP, SHOW FUNCTION; calls of registered functions in a SELECT
-triggers      CREATE, DROP, SHOW TRIGGER; what is fired for a batch
+triggers      CREATE, DROP, SHOW TRIGGER; the triggers to fire for a batch
 trigger_dispatcher   the thread that AFTER triggers run on
 """

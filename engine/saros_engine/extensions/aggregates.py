@@ -1,4 +1,4 @@
-"""Aggregates that users wrote, as aggregates of the engine: a call per window, never per row.
+"""User-defined aggregates, as aggregates of the engine: one call per window, never per row.
 
 Immutable: any thread.
 """
@@ -22,7 +22,7 @@ _State = Sequence[Scalar]
 
 
 class OwnAggregate(Aggregate):
-    """See the module. The state of no rows is null in all its columns."""
+    """A user-defined aggregate. The state of no rows is null in all its columns."""
 
     def __init__(self, name: str, definition: AggregateFunction, attributes: Mapping[str, str] | None = None) -> None:
         super().__init__(name)
@@ -91,7 +91,7 @@ class OwnAggregate(Aggregate):
             if len(state) != len(self._types):
                 raise ValueError(f"a state has {len(state)} values, and is declared to have {len(self._types)}")
             for type_, value in zip(self._types, state, strict=True):
-                Column.of(type_, [value])  # raises what is wrong with it
+                Column.of(type_, [value])  # raises if the value does not fit
             return state
 
         return guarded(f"aggregate {self.name}", self._definition.hint, where, checked)
@@ -103,7 +103,7 @@ class OwnAggregate(Aggregate):
 
 
 def _filled_rows(states: Sequence[Column]) -> Int64Array:
-    """The rows that are the state of something."""
+    """Return the rows that hold a state, in ascending order."""
     return np.flatnonzero(np.logical_or.reduce([column.present for column in states]))
 
 
@@ -112,7 +112,7 @@ def _ranges(starts: Int64Array, stops: Int64Array) -> zip[tuple[int, int]]:
 
 
 def _scatter(column: Column, places: Int64Array) -> Column:
-    """The rows at these places; null where the place is -1."""
+    """Return the rows of `column` at these places; null where the place is -1."""
     if not len(column):
         return Column.nulls(column.type, len(places))
     taken = column.take(np.maximum(places, 0))

@@ -1,4 +1,4 @@
-"""Columns of the engine and what extensions see of them; what extensions answer, checked.
+"""Conversion between columns of the engine and arrays of extensions, with checks of the returned arrays.
 
 Pure but for the calls of `guarded`: any thread.
 """
@@ -19,7 +19,7 @@ _Result = TypeVar("_Result")
 
 
 def values_of(column: Column) -> Values:
-    """The column as extensions see it, read-only."""
+    """Return the column as extensions see it, read-only."""
     if column.type.is_text:
         values: NumericArray = np.empty(len(column), np.object_)
         values[:] = column.to_list()
@@ -31,7 +31,7 @@ def values_of(column: Column) -> Values:
 
 
 def column_of(type_: DataType, answer: Answer, rows: int) -> Column:
-    """An answer as a column. Raises ValueError or TypeError for what does not fit what was declared."""
+    """Return an answer as a column. Raises ValueError or TypeError if it does not match the declaration."""
     given, mask = answer
     values = np.asarray(given)
     if values.shape != (rows,):
@@ -62,7 +62,10 @@ def _text(type_: DataType, values: NumericArray, valid: BoolArray | None) -> Col
 
 
 def guarded(what: str, hint: str, where: Callable[[], str], call: Callable[[], _Result]) -> _Result:
-    """What a call answers. Raises ExtensionFailed that says what failed, `where`, and why, whatever it raises."""
+    """Return the result of `call`.
+
+    Raises ExtensionFailed if it raises anything; the message names `what`, `where` and the reason.
+    """
     try:
         return call()
     except Exception as error:
@@ -72,6 +75,6 @@ def guarded(what: str, hint: str, where: Callable[[], str], call: Callable[[], _
 
 
 def named_rows(first: int, times: Sequence[int] | NumericArray) -> str:
-    """Rows of a block, for errors: their numbers, from 0, and their times."""
+    """Describe rows of a block for errors: their numbers, from 0, and their times."""
     count = len(times)
     return f"in rows {first} to {first + count - 1} (times {int(times[0])} to {int(times[-1])})"

@@ -1,4 +1,4 @@
-"""Scalar and series functions that users wrote, as functions of the engine.
+"""User-defined scalar and series functions, as functions of the engine.
 
 Evaluators belong to one operator.
 """
@@ -18,14 +18,14 @@ from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import DataType, Int64Array
 
-#: What a series function may carry from one block to the next.
+#: Bytes of state that a series function may carry from one block to the next.
 STATE_BYTES_MAX = 1 << 20
-#: Tuples in tuples.
+#: Nesting depth of a state.
 _STATE_DEPTH_MAX = 8
 
 
 def function_of_definition(name: str, definition: ScalarFunction | SeriesFunction) -> Function:
-    """The engine's function."""
+    """Return the engine's function for a definition."""
 
     def result_type(types: Sequence[DataType], attributes: Attributes) -> DataType:
         expect(name, types, *definition.arguments)
@@ -46,7 +46,7 @@ def check_attributes(name: str, given: Mapping[str, str], allowed: Sequence[str]
 
 
 def rows_of(columns: Sequence[Column], times: Int64Array | None, count: int, attributes: Mapping[str, str]) -> Rows:
-    """Rows as extensions see them."""
+    """Return rows as extensions see them."""
     seen = np.zeros(count, np.int64) if times is None else times.view()
     seen.flags.writeable = False
     return Rows(seen, [values_of(column) for column in columns], attributes)
@@ -97,12 +97,12 @@ def _series(call: FunctionCall, definition: SeriesFunction) -> Evaluator:
 
 
 def _size_of(state: object, depth: int = 0) -> int:
-    """Bytes of a state. Raises TypeError for what a state may not hold."""
+    """Return the bytes of a state. Raises TypeError for a type that a state may not hold."""
     if depth > _STATE_DEPTH_MAX:
         raise TypeError(f"its state is nested deeper than {_STATE_DEPTH_MAX} levels")
     match state:
         case np.ndarray():
-            # A view keeps all that it is a view of.
+            # A view keeps the whole array that it refers to.
             return int(state.nbytes if state.base is None else getattr(state.base, "nbytes", state.nbytes))
         case None | bool() | int() | float() | str() | bytes() | np.generic():
             return sys.getsizeof(state)

@@ -1,17 +1,17 @@
-"""What a module of user functions and triggers defines: the contract between Saros and code that it does not know.
+"""The contract between Saros and modules of user-defined functions and triggers.
 
     ScalarFunction      rows -> a value per row, from that row alone
     SeriesFunction      state, rows -> state, a value per row; blocks come in the order of the rows
     AggregateFunction   rows -> state;  states -> state;  states -> values
     Trigger             a batch that is written -> nothing, or Refused
 
-An installed package names them as entry points of the groups `saros.functions` and `saros.triggers`, and SQL gives them
-names in a database (CREATE FUNCTION, CREATE TRIGGER). Calls get whole columns, never single rows; arrays are read-only,
-and may be views of the database's memory: what is to be kept must be copied.
+An installed package lists its definitions as entry points of the groups `saros.functions` and `saros.triggers`, and SQL
+gives them names in a database (CREATE FUNCTION, CREATE TRIGGER). Calls get whole columns, never single rows; arrays are
+read-only, and may be views of the database's memory: copy whatever must be kept after the call.
 
-A function is called by several queries at once, each on a thread of its own: it keeps nothing but what it is given as
-its state. It is not interrupted, so that a time-out or KILL QUERY takes effect after the call. What it raises fails the
-query, with code 2080.
+Several queries may call a function at once, each on a thread of its own: it must keep nothing except the state that it
+is given. A call is not interrupted, so a time-out or KILL QUERY takes effect after it. An exception fails the query,
+with code 2080.
 
 Immutable values: any thread.
 """
@@ -23,12 +23,12 @@ from dataclasses import dataclass, field
 
 from saros_storage.base.types import NUMERIC_TYPES, STRING_TYPES, BoolArray, DataType, Int64Array, NumericArray, Scalar
 
-#: Types that arithmetic takes, and types of text.
+#: Types that arithmetic accepts, and types of text.
 NUMBERS = NUMERIC_TYPES
 TEXTS = STRING_TYPES
 ANY = frozenset(DataType)
 
-#: An array of a value per row, and which rows have one (None: all). Text as an array of objects.
+#: An array with a value per row, and a mask of the rows that have one (None: all). Text as an array of objects.
 Answer = tuple[NumericArray, BoolArray | None]
 
 
@@ -37,8 +37,8 @@ class Values:
     """A column of n rows.
 
     `values`: bool_, int32, int64, float32 or float64 by its type (DATE: int32 yyyymmdd, TIMESTAMP: int64 ticks); TEXT
-    and STRING objects `str`, BLOB objects `bytes`. `valid`: bool[n], False where there is none; values are arbitrary
-    there.
+    and STRING as objects `str`, BLOB as objects `bytes`. `valid`: bool[n], False where there is no value; `values` is
+    arbitrary there.
     """
 
     type: DataType
@@ -48,19 +48,19 @@ class Values:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Some rows: at least one, of at most 262,144, all of one block, in the order of the query."""
+    """1 to 262,144 rows of one block, in the order of the query."""
 
     #: int64[n], ticks of the database's unit; zeros where rows have no time.
     times: Int64Array
     #: A column per argument.
     columns: Sequence[Values]
-    #: `'key'='value'` of the call.
+    #: The attributes of the call, `'key'='value'`.
     attributes: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarFunction:
-    """A value per row, from that row alone."""
+    """A function of one row: it returns a value per row, computed from that row alone."""
 
     #: Types that each argument may have.
     arguments: Sequence[frozenset[DataType]]
@@ -69,7 +69,7 @@ class ScalarFunction:
     evaluate: Callable[[Rows], Answer]
     #: Keys of attributes that a call may have.
     attributes: Sequence[str] = ()
-    #: Added to the errors of calls that fail.
+    #: Text appended to the error of a failed call.
     hint: str = ""
 
 
@@ -77,7 +77,7 @@ class ScalarFunction:
 class SeriesFunction:
     """A value per row, from this and earlier rows; rows without a value are left out of the result.
 
-    `step` gets the state that it answered for the rows before (None at first) and answers the next one: numbers, texts,
+    `step` gets the state that it returned for the rows before (None at first) and returns the next one: numbers, texts,
     bytes, NumPy arrays, and tuples, lists and dicts of these, of at most `STATE_BYTES_MAX` in all.
     """
 
@@ -92,8 +92,8 @@ class SeriesFunction:
 class AggregateFunction:
     """One value of many rows: of all, or of each window.
 
-    A state is a tuple of values of the types `state`, and says all of the rows that it was made from. Rows are cut
-    anywhere, and their states merged, in the order of time. The result of no rows at all is null.
+    A state is a tuple of values of the types `state`, and represents all the rows that it was made from. Rows may be
+    split anywhere; the states of the parts are merged in the order of time. The result of no rows at all is null.
     """
 
     arguments: Sequence[frozenset[DataType]]
@@ -102,7 +102,7 @@ class AggregateFunction:
     state: Sequence[DataType]
     #: The state of some rows.
     accumulate: Callable[[Rows], Sequence[Scalar]]
-    #: One state of several, which come as columns: a row is a state.
+    #: Merge several states into one; they come as columns, with one state per row.
     merge: Callable[[Sequence[Values]], Sequence[Scalar]]
     #: The values of n states.
     finish: Callable[[Sequence[Values]], Answer]
@@ -117,28 +117,28 @@ class Batch:
     #: Name of the trigger in this database, and its attributes.
     trigger: str
     attributes: Mapping[str, str]
-    #: Whether they are not written yet.
+    #: True if they are not written yet.
     before: bool
     device: str
     times: Int64Array
-    #: By measurement; only those that the trigger's path matches.
+    #: By measurement; only the measurements that the trigger's path matches.
     columns: Mapping[str, Values]
 
 
 class Refused(Exception):
-    """A BEFORE trigger raises it to refuse a batch, and says why."""
+    """Raised by a BEFORE trigger to refuse a batch; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
-    """`fire` is called once per batch.
+    """A definition of a trigger; `fire` is called once per batch.
 
-    BEFORE: on the writer's thread, and what it raises refuses the batch; it may be asked again of the same batch.
-    AFTER: on a thread of its own, when the batch is written; what it raises is counted and logged.
+    BEFORE: on the writer's thread; an exception refuses the batch. It may be called again for the same batch.
+    AFTER: on a thread of its own, after the batch is written; an exception is counted and logged.
     """
 
     fire: Callable[[Batch], None]
-    #: Called by CREATE TRIGGER; raises ValueError for attributes that will not do.
+    #: Called by CREATE TRIGGER; raises ValueError for unsuitable attributes.
     check: Callable[[Mapping[str, str]], object] = field(default=lambda _: None)
 
 

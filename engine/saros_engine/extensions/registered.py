@@ -1,12 +1,12 @@
-"""Functions that users wrote, by the names that SQL gave them. Kept as entries of the schema's catalogue.
+"""User-defined functions, by the names that SQL gave them. Stored as entries of the schema's catalogue.
 
     ("function", "CELSIUS")    {"name": "celsius", "entry": "celsius"}
 
-    SELECT celsius(s1) ...  --resolved-->  the same, its calls knowing what they call
+    SELECT celsius(s1) ...  --resolved-->  the same expression; its calls hold their functions
 
-A plan is carried out where it was made, so every node that takes queries needs the package.
+A plan runs on the node that made it, so every node that serves queries needs the package.
 
-Pure but for what loading imports: any thread.
+Pure except for the imports of loading: any thread.
 """
 
 from __future__ import annotations
@@ -29,35 +29,35 @@ from saros_storage.schema import Catalogue, SchemaChange, SetEntry
 
 KIND = "function"
 _EXISTS, _MISSING = 2081, 2082
-#: Names that are calls, and in no table.
+#: Names of calls that are in no table of functions.
 _OTHERS = frozenset({"now", "version", "cast", "count_time", "tags"})
-#: Where IoTDB's library has its classes, whose functions are Saros's own.
+#: Package of the classes of IoTDB's library; their functions are built into Saros.
 _LIBRARY = "org.apache.iotdb.library."
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredFunction:
-    """One of them: its name as it was given, and its entry point."""
+    """A registered function: its name as given, and its entry point."""
 
     name: str
     entry: str
 
 
 def is_built_in(name: str) -> bool:
-    """Whether a name, in any case, is Saros's own."""
+    """Return whether a name, in any case, is built into Saros."""
     word = name.lower()
     return any(word in names for names in (FUNCTIONS, POINT_FUNCTIONS, AGGREGATES, _OTHERS))
 
 
 def registered_functions(catalogue: Catalogue) -> list[RegisteredFunction]:
-    """All of them, by name."""
+    """Return all registered functions, by name."""
     return [RegisteredFunction(**json.loads(text)) for _, text in catalogue.all_of(KIND)]
 
 
 def function_creation(statement: CreateFunction, catalogue: Catalogue) -> list[SchemaChange]:
-    """The change of CREATE FUNCTION; none for a function of IoTDB's library, which is there without it.
+    """Return the change of CREATE FUNCTION; none for a function of IoTDB's library, which is built in.
 
-    Raises UserMistake 2081 if there is one of that name, 1200 if it is not here.
+    Raises UserMistake 2081 if the name is taken, 1200 if the entry point is not installed here.
     """
     name = statement.name
     if is_built_in(name):
@@ -72,7 +72,7 @@ def function_creation(statement: CreateFunction, catalogue: Catalogue) -> list[S
 
 
 def function_removal(name: str, catalogue: Catalogue) -> list[SchemaChange]:
-    """The change of DROP FUNCTION. Raises UserMistake 2082."""
+    """Return the change of DROP FUNCTION. Raises UserMistake 2082."""
     if catalogue.get(KIND, name.upper()) is None:
         if is_built_in(name):
             raise UserMistake(f"{name} is a function of Saros, and stays", code=_MISSING)
@@ -81,7 +81,7 @@ def function_removal(name: str, catalogue: Catalogue) -> list[SchemaChange]:
 
 
 def function_rows(catalogue: Catalogue) -> list[tuple[str, str, str, str]]:
-    """Their rows of SHOW FUNCTIONS: name, type, entry point, state on this node."""
+    """Return their rows of SHOW FUNCTIONS: name, type, entry point, state on this node."""
     rows = []
     for function in registered_functions(catalogue):
         kind, state = "external UDTF", "AVAILABLE"
@@ -98,14 +98,14 @@ def function_rows(catalogue: Catalogue) -> list[tuple[str, str, str, str]]:
 
 
 def calls_registered(expression: Expression) -> bool:
-    """Whether a registered function is called in it."""
+    """Return whether the expression calls a registered function."""
     return any_part(expression, lambda part: isinstance(part, RegisteredCall))
 
 
 def resolved(expression: Expression, catalogue: Catalogue) -> Expression:
-    """The expression with calls that know their functions. Raises UserMistake 1200 for one that this node has not.
+    """Return the expression with resolved calls. Raises UserMistake 1200 if this node lacks a function.
 
-    A name that was registered before Saros had a function of it means what was registered.
+    If a later version of Saros has a built-in function of a registered name, the registered one still takes precedence.
     """
     children = children_of(expression)
     changed = [resolved(child, catalogue) for child in children]

@@ -1,11 +1,11 @@
-"""The thread that AFTER triggers run on, and what waits for it.
+"""The thread that AFTER triggers run on, and its queue.
 
     writer --submit--> waiting (bounded in bytes) --thread, one by one--> call
 
-A batch is in the database before it is handed over, so nothing that happens here takes it back or fails its writer.
-If there is no room, the writer waits, at most PATIENCE_SECONDS; then its batch's call is given up, and so are those of
-the writers after it, without waiting, until the thread has gone on. What is given up, and what fails, is counted by
-trigger. Calls that wait when the process is killed are lost; `close` gives them CLOSING_SECONDS.
+A batch is written before it is submitted, so no failure here undoes it or fails its writer. If the queue is full, the
+writer waits for at most PATIENCE_SECONDS; then the call for its batch is dropped. Calls of later writers are dropped
+without waiting, until the thread has finished a call. Dropped and failed calls are counted by trigger. Queued calls are
+lost if the process is killed; `close` gives them CLOSING_SECONDS.
 
 Thread-safe.
 """
@@ -20,43 +20,43 @@ from dataclasses import dataclass, replace
 
 logger = logging.getLogger(__name__)
 
-#: Bytes of batches that wait: some seconds of writing at full speed.
+#: Bytes of queued batches: some seconds of writing at full speed.
 WAITING_BYTES_MAX = 64 << 20
-#: What a slow trigger may cost a writer.
+#: The longest delay that a slow trigger may cause a writer.
 PATIENCE_SECONDS = 5.0
-#: What waiting calls get when the database is closed.
+#: Time for queued calls when the database is closed.
 CLOSING_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """What became of the calls of one trigger on this node since the start."""
+    """Counters of the calls of one trigger on this node since the start."""
 
     done: int = 0
     failed: int = 0
-    #: Given up, since calls before took too long.
+    #: Dropped, because earlier calls took too long.
     missed: int = 0
-    #: Why the last one that failed did.
+    #: The error of the last failed call.
     problem: str = ""
 
 
 class TriggerDispatcher:
-    """See the module."""
+    """The queue of AFTER calls and its thread. Thread-safe."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        #: Trigger, bytes, call.
+        #: Queue of (trigger, bytes, call).
         self._waiting: deque[tuple[str, int, Callable[[], None]]] = deque()
-        #: Bytes of those that wait and of the one that runs.
+        #: Bytes of the queued calls and of the running one.
         self._bytes = 0
-        #: A writer waited in vain, and the thread has not gone on since.
+        #: A writer waited in vain, and the thread has not finished a call since.
         self._stuck = False
         self._closing = False
         self._thread: threading.Thread | None = None
         self._fired: dict[str, Fired] = {}
 
     def submit(self, trigger: str, nbytes: int, call: Callable[[], None]) -> None:
-        """Have a call made; waits a while if there is no room. One that alone is too large waits for an empty queue."""
+        """Queue a call; wait for room, up to PATIENCE_SECONDS. A call that exceeds the limit needs an empty queue."""
         with self._changed:
             if not self._has_room(nbytes) and not self._stuck and not self._closing:
                 self._stuck = not self._changed.wait_for(
@@ -76,22 +76,22 @@ class TriggerDispatcher:
         return not self._bytes or self._bytes + nbytes <= WAITING_BYTES_MAX
 
     def fired(self, trigger: str) -> Fired:
-        """See `Fired`."""
+        """Return the counters of a trigger."""
         with self._changed:
             return self._fired.get(trigger, Fired())
 
     def failed(self, trigger: str, problem: str) -> None:
-        """A call could not even be handed over."""
+        """Count a call that could not be submitted."""
         with self._changed:
             self._count(trigger, failed=1, problem=problem)
 
     def drain(self, seconds: float) -> bool:
-        """Wait until all calls that were handed over are made; whether they were in time."""
+        """Wait until all submitted calls have run; return False if `seconds` were not enough."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._bytes and not self._waiting, seconds)
 
     def close(self) -> None:
-        """Make the calls that wait, as far as there is time. Idempotent."""
+        """Run the queued calls as far as time permits. Idempotent."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()

@@ -1,11 +1,11 @@
-"""Triggers that users wrote: what they are fired for. Kept as entries of the schema's catalogue.
+"""User-defined triggers, and the batches that fire them. Stored as entries of the schema's catalogue.
 
     ("trigger", "limits")    {"name": "limits", "before": true, "path": "root.a.**", "entry": "limits", ...}
 
-    tablet --firing--> None, nearly always; else   before() -> the store writes it -> after()
+    tablet --firing--> None, nearly always; otherwise   before() -> the store writes it -> after()
 
-A trigger fires on the node that takes the write, once per batch and not per row, with the measurements that its path
-matches. What is loaded, synchronised or restored as files fires none.
+A trigger fires on the node that receives the write, once per batch and not per row, with the measurements that its path
+matches. Loaded, synchronised or restored files fire no trigger.
 
 Thread-safe.
 """
@@ -31,15 +31,15 @@ from saros_storage.schema import Catalogue, SchemaChange, SetEntry
 KIND = "trigger"
 #: IoTDB's CREATE_TRIGGER_ERROR, DROP_TRIGGER_ERROR and TRIGGER_FIRE_ERROR.
 _EXISTS, _MISSING, _FIRED = 1300, 1301, 1302
-#: Every batch is compared with all of them.
+#: Every batch is matched with all of them.
 TRIGGERS_MAX = 100
-#: Shapes of batches whose triggers are remembered.
+#: Shapes of batches whose triggers are cached.
 _SHAPES_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredTrigger:
-    """One of them."""
+    """A trigger as stored in the catalogue."""
 
     name: str
     before: bool
@@ -49,14 +49,14 @@ class RegisteredTrigger:
 
 
 def registered_triggers(catalogue: Catalogue) -> list[RegisteredTrigger]:
-    """All of them, by name."""
+    """Return all triggers, by name."""
     return [RegisteredTrigger(**json.loads(text)) for _, text in catalogue.all_of(KIND)]
 
 
 def trigger_creation(statement: CreateTrigger, catalogue: Catalogue) -> list[SchemaChange]:
-    """The change of CREATE TRIGGER.
+    """Return the change of CREATE TRIGGER.
 
-    Raises UserMistake 1300 if it exists or there is no room, 1303 if it is not installed, 701 for its attributes.
+    Raises UserMistake 1300 if it exists or there are too many, 1303 if it is not installed, 701 for its attributes.
     """
     name = statement.name
     if catalogue.get(KIND, name) is not None:
@@ -74,7 +74,7 @@ def trigger_creation(statement: CreateTrigger, catalogue: Catalogue) -> list[Sch
 
 
 def trigger_removal(name: str, catalogue: Catalogue) -> list[SchemaChange]:
-    """The change of DROP TRIGGER. Raises UserMistake 1301."""
+    """Return the change of DROP TRIGGER. Raises UserMistake 1301."""
     if catalogue.get(KIND, name) is None:
         raise UserMistake(f"trigger {name} doesn't exist: look with SHOW TRIGGERS", code=_MISSING)
     return [SetEntry(KIND, name, None)]
@@ -82,27 +82,30 @@ def trigger_removal(name: str, catalogue: Catalogue) -> list[SchemaChange]:
 
 @dataclass(frozen=True, slots=True)
 class _Armed:
-    """A trigger as this node has it."""
+    """A trigger with its parsed path."""
 
     registered: RegisteredTrigger
     pattern: PathPattern
 
     def matching(self, tablet: Tablet) -> tuple[int, ...]:
-        """Numbers of the measurements that it fires for."""
+        """Return the indexes of the measurements that it fires for."""
         nodes = split_path(tablet.device)
         return tuple(i for i, name in enumerate(tablet.measurements) if self.pattern.matches((*nodes, name)))
 
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """What is to be fired for one batch, each trigger with the measurements that it gets."""
+    """The triggers to fire for one batch, each with the measurements that it gets."""
 
     tablet: Tablet
     triggers: Sequence[tuple[RegisteredTrigger, tuple[int, ...]]]
     calls: TriggerDispatcher
 
     def before(self) -> None:
-        """Ask the BEFORE triggers. Raises UserMistake 1302 if one of them refuses, or fails; 1303 if it is not here."""
+        """Call the BEFORE triggers.
+
+        Raises UserMistake 1302 if one of them refuses or fails, 1303 if one is not installed here.
+        """
         for trigger, numbers in self.triggers:
             if trigger.before:
                 self._ask(trigger, numbers)
@@ -120,7 +123,7 @@ class Firing:
             raise UserMistake(message, code=_FIRED) from error
 
     def after(self) -> None:
-        """Hand the batch, which is written, to the AFTER triggers."""
+        """Submit the written batch to the AFTER triggers."""
         for trigger, numbers in self.triggers:
             if trigger.before:
                 continue
@@ -129,7 +132,7 @@ class Firing:
             except UserMistake as error:
                 self.calls.failed(trigger.name, error.message)
                 continue
-            # The arrays may be the caller's, who may do with them what he likes once he has his answer.
+            # The arrays may belong to the caller, which is free to reuse them after it has its answer.
             batch = self._batch(trigger, numbers, copied=True)
             size = batch.times.nbytes + sum(self.tablet.columns[number].nbytes for number in numbers)
             self.calls.submit(trigger.name, size, partial(definition.fire, batch))
@@ -144,17 +147,17 @@ class Firing:
 
 
 class Triggers:
-    """See the module. `catalogue`: what the schema says now."""
+    """The triggers of one node. `catalogue` returns the current one."""
 
     def __init__(self, catalogue: Callable[[], Catalogue]) -> None:
         self._catalogue = catalogue
         self.calls = TriggerDispatcher()
-        #: The catalogue that was looked at last, its triggers, and which of them fire for which shapes.
+        #: The last seen catalogue, its triggers, and the triggers of each shape of batch.
         self._known: tuple[Catalogue | None, list[_Armed]] = (None, [])
         self._shapes: dict[tuple[str, tuple[str, ...]], list[tuple[RegisteredTrigger, tuple[int, ...]]]] = {}
 
     def firing(self, tablet: Tablet) -> Firing | None:
-        """What is to be fired for a batch; None: nothing."""
+        """Return the triggers to fire for a batch, or None."""
         armed = self._armed()
         if not armed:
             return None
@@ -178,7 +181,7 @@ class Triggers:
         return armed
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Of SHOW TRIGGERS: name, event, type, state on this node, path, entry point, node."""
+        """Return the rows of SHOW TRIGGERS: name, event, type, state on this node, path, entry point, node."""
         rows: list[tuple[str, ...]] = []
         for one in self._armed():
             trigger = one.registered
@@ -210,5 +213,5 @@ def _installed(trigger: RegisteredTrigger) -> Trigger:
 
 def _copied(column: Column) -> Column:
     valid = None if column.valid is None else column.valid.copy()
-    # Texts are taken out of their array anyway.
+    # Texts are taken from their array, which copies them.
     return Column(column.type, column.values if column.type.is_text else column.numbers.copy(), valid)
