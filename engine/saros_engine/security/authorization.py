@@ -1,15 +1,15 @@
-"""The one place that decides whether a statement may run: a rule for every class of statement.
+"""The one place that decides if a statement may run: a rule for every class of statement.
 
     statement + Access --rule--> nothing, or NoPermission
     batch of columns   ---------^
-    plan of a SELECT   ---------^     what it reads, series by series
+    plan of a SELECT   ---------^     the series that it reads
 
-A rule looks at the statement and at what its names mean. SELECT, SHOW and COUNT see a schema that holds nothing else
-than what may be read (`schema_for`), so their rules are about names that are given in full; the plan of a SELECT is
-checked once more when it is made. What deletes needs the privilege on all that its pattern can match, be it there or
-not: so the answer tells nothing of what is there, and nothing slips in between question and deletion.
+A rule checks the statement and the names in it. SELECT, SHOW and COUNT see a schema that only has what the user may
+read (`schema_for`), so their rules are about names given in full; the plan of a SELECT is checked once more after it is
+made. Deletions need the privilege on everything that their pattern can match, existing or not. So the answer reveals
+nothing about the schema, and nothing can be created between the check and the deletion.
 
-Rules also say which statements an audit trail remembers. Pure: any thread.
+Rules also name the event of a statement for the audit trail. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from saros_storage.schema import DeviceSchema
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """What a rule looks at beside its statement."""
+    """The context of a rule, in addition to its statement."""
 
     access: Access
     store: Database
     users: Users
-    #: The end of all waiting for the statement; None: as long as each step allows.
+    #: The end of all waiting for the statement; None: each step's own limit.
     deadline_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`check` raises NoPermission; `event` is what an audit trail calls the statement, None: it is not remembered."""
+    """`check` raises NoPermission; `event` is the statement's event in the audit trail, None if it is not recorded."""
 
     check: Callable[[Any, AuthorizationRequest], None]
     event: str | None = None
@@ -69,7 +69,7 @@ def authorize(statement: ast.Statement, asked: AuthorizationRequest) -> None:
 def _sets_own_credentials(statement: ast.Statement, user: str) -> bool:
     """Return whether a statement sets a password or makes a token of `user`.
 
-    It is refused to a login by token: the holder of a stolen one would keep access after it was dropped.
+    A login by token may not: the holder of a stolen token would keep access after it was dropped.
     """
     match statement:
         case ast.AlterUser(name):
@@ -81,14 +81,14 @@ def _sets_own_credentials(statement: ast.Statement, user: str) -> bool:
 
 
 def changes(statement: ast.Statement) -> bool:
-    """Whether a statement changes data or schema: not who may what, nor which nodes there are."""
+    """Return whether a statement changes data or schema; changes of users, privileges or nodes do not count."""
     if isinstance(statement, ast.Select):
         return statement.into is not None
     return isinstance(statement, ast.Insert) or RULES[type(statement)].event in _CHANGES
 
 
 def check_session(statement: ast.Statement, session: SessionContext) -> None:
-    """Raise StatementNotAllowed for a statement that the session does not take."""
+    """Raise StatementNotAllowed for a statement that the session does not accept."""
     if session.read_only and not only_reads(statement):
         raise StatementNotAllowed("the statement does not only read, which is all that is allowed here")
     if session.shared and isinstance(statement, ast.SetTimeZone | ast.SetPartialResults):
@@ -106,19 +106,19 @@ def only_reads(statement: ast.Statement) -> bool:
 
 
 def leaves_database_alone(statement: ast.Statement) -> bool:
-    """Return whether a statement only reads, or concerns sessions, queries and caches alone."""
+    """Return whether a statement only reads, or only affects sessions, queries and caches."""
     passing = ast.SetTimeZone | ast.SetPartialResults | ast.SetSqlDialect | ast.KillQuery | ast.ClearCache
     return only_reads(statement) or isinstance(statement, passing | ast.NotSupported)
 
 
 def _require_own_password(access: Access) -> None:
-    """Raise PasswordMustChange if the user still has a password that somebody else has set."""
+    """Raise PasswordMustChange if the user still has a password set by an administrator."""
     if access.must_change:
         raise PasswordMustChange(access.user)
 
 
 def authorize_write(device: str, measurements: Sequence[str], asked: AuthorizationRequest) -> None:
-    """Raise NoPermission unless values may be written to a device; names are canonical, or aliases."""
+    """Raise NoPermission unless values may be written to a device; names are canonical or aliases."""
     access, store = asked.access, asked.store
     if access.unrestricted:
         return
@@ -126,7 +126,7 @@ def authorize_write(device: str, measurements: Sequence[str], asked: Authorizati
     path = join_nodes(split_path(device))
     known = store.schema.device(path)
     if known is not None and known.series.keys() >= set(measurements) and access.may_below(Privilege.WRITE_DATA, path):
-        return  # the usual case, quickly
+        return  # the fast path of the common case
     if _missing(known, measurements):
         wait_for_schema(store, [path], asked.deadline_ns)
         known = store.schema.device(path)
@@ -137,7 +137,7 @@ def authorize_write(device: str, measurements: Sequence[str], asked: Authorizati
 
 
 def authorize_backup(access: Access) -> None:
-    """Raise NoPermission or PasswordMustChange unless all that there is may be copied."""
+    """Raise NoPermission or PasswordMustChange unless the whole database may be copied."""
     _require_own_password(access)
     for privilege in (Privilege.MAINTAIN, Privilege.READ_DATA, Privilege.READ_SCHEMA):
         access.require(privilege)
@@ -153,14 +153,14 @@ def authorize_load(access: Access) -> None:
 
 
 def authorize_any_write(access: Access) -> None:
-    """Raise NoPermission or PasswordMustChange unless there is something that the user may write."""
+    """Raise NoPermission or PasswordMustChange unless the user may write something."""
     _require_own_password(access)
     if not access.rights.sees(Privilege.WRITE_DATA, "root"):
         raise NoPermission(Privilege.WRITE_DATA.value)
 
 
 def authorize_audit(access: Access) -> None:
-    """Raise NoPermission or PasswordMustChange unless the audit trail may be read: it has the statements of all."""
+    """Raise NoPermission or PasswordMustChange unless the audit trail may be read: it holds all users' statements."""
     _require_own_password(access)
     if not access.rights.administrator:
         raise NoPermission("an administrator")
@@ -173,7 +173,7 @@ def sees_statements_of(access: Access, user: str) -> bool:
 
 
 def may_send(access: Access, device: str) -> bool:
-    """Whether a sender of this user may bring a device: its points and its schema."""
+    """Return whether a sender of this user may send a device: its points and its schema."""
     pattern = f"{device}.**"
     return access.rights.may_all(Privilege.WRITE_DATA, pattern) and access.rights.may_all(
         Privilege.WRITE_SCHEMA, pattern
@@ -181,13 +181,13 @@ def may_send(access: Access, device: str) -> bool:
 
 
 def authorize_plan(plan: Node, access: Access) -> None:
-    """Raise NoPermission if a plan reads what may not be read; the planner was shown none of it."""
+    """Raise NoPermission if a plan reads an unreadable series; a second check, as the planner did not see them."""
     if not access.unrestricted:
         access.require(Privilege.READ_DATA, series_read(plan))
 
 
 def schema_for(access: Access, store: Database, privilege: Privilege) -> SchemaReader:
-    """The schema as far as the user holds the privilege, views being series of it."""
+    """Return the schema as far as the user holds the privilege, including views as series."""
     texts = texts_of_views(store.schema.catalogue)
     if access.unrestricted:
         return ViewedSchema(store.schema, texts, lambda _: True) if texts else store.schema
@@ -196,7 +196,7 @@ def schema_for(access: Access, store: Database, privilege: Privilege) -> SchemaR
 
 
 def authorize_views(views: Sequence[View], asked: AuthorizationRequest) -> None:
-    """Raise NoPermission unless the views may be made."""
+    """Raise NoPermission unless the views may be created."""
     if asked.access.unrestricted:
         return
     asked.access.require(Privilege.WRITE_SCHEMA, [view.path for view in views])
@@ -205,12 +205,12 @@ def authorize_views(views: Sequence[View], asked: AuthorizationRequest) -> None:
 
 
 def series_read(node: Node) -> Iterator[str]:
-    """The paths of all series that a plan reads."""
+    """Yield the paths of all series that a plan reads."""
     for request in scan_requests(node):
         yield from (f"{request.device}.{name}" for name in request.measurements)
 
 
-# ---------------------------------------------------------------------------------------------- what names mean
+# ---------------------------------------------------------------------------------------------- resolving names
 
 
 def _missing(known: DeviceSchema | None, measurements: Sequence[str]) -> list[str]:
@@ -218,13 +218,13 @@ def _missing(known: DeviceSchema | None, measurements: Sequence[str]) -> list[st
 
 
 def _own_name(known: DeviceSchema | None, name: str) -> str:
-    """The measurement that a name or an alias means."""
+    """Return the measurement that a name or an alias refers to."""
     series = None if known is None else known.find(name)
     return name if series is None else series.measurement
 
 
 def _own_path(path: ast.PathExpression, store: Database) -> str:
-    """The series' own path, where the statement may name it by its alias; a pattern as it is."""
+    """Return the series' own path, which the statement may name by its alias; a pattern as it is."""
     text = str(path)
     if path.has_wildcard or len(path.nodes) < 3:
         return text
@@ -233,7 +233,7 @@ def _own_path(path: ast.PathExpression, store: Database) -> str:
 
 
 def _require_database(device: str, asked: AuthorizationRequest) -> None:
-    """What is written below no database makes one."""
+    """Raise NoPermission unless the device's database exists or the user may create it: a write would create one."""
     if asked.store.schema.database_of(device) is None:
         asked.access.require(Privilege.MANAGE_DATABASE)
 
@@ -250,7 +250,7 @@ def _needs(privilege: Privilege) -> Callable[[ast.Statement, AuthorizationReques
 
 
 def _select(select: ast.Select, asked: AuthorizationRequest) -> None:
-    """Series that are named in full must be readable; whether they are there makes no difference."""
+    """Raise NoPermission for an unreadable series named in full, existing or not."""
     if select.table in TABLES:
         _show(TABLES[select.table], asked)
     expressions = [item.expression for item in select.items] + ([] if select.where is None else [select.where])
@@ -300,7 +300,7 @@ def _alter_storage(alter: ast.AlterStorage, asked: AuthorizationRequest) -> None
 
 
 def _create_view(create: ast.CreateView, asked: AuthorizationRequest) -> None:
-    """What it looks at; `authorize_views` says whether it may be where it is to be."""
+    """Check the sources of the view; `authorize_views` checks the place of the view itself."""
     wait_for_schema(asked.store, patterns_of(create), asked.deadline_ns)
     _select(create.select, asked)
 
@@ -322,7 +322,7 @@ def _deactivate(deactivate: ast.DeactivateTemplate, asked: AuthorizationRequest)
     asked.access.require_all(Privilege.WRITE_SCHEMA, [f"{path}.**" for path in deactivate.paths])
 
 
-#: What SHOW needs beside the privileges on what it shows; None: nothing.
+#: Privileges that SHOW needs in addition to those on the rows; None: none.
 SHOWING: dict[ast.ShowKind, Privilege | None] = {
     ast.ShowKind.DATABASES: None,
     ast.ShowKind.DEVICES: None,
@@ -370,7 +370,7 @@ def _show(show: ast.Show, asked: AuthorizationRequest) -> None:
 
 
 def _administrator(_: ast.ClusterStatement | ast.SyncStatement, asked: AuthorizationRequest) -> None:
-    """A node that joins gets all data, and the administrator's hash; devices of senders are several users'."""
+    """Require an administrator: a joining node gets all data and hashes; senders' devices belong to several users."""
     if not asked.access.rights.administrator:
         raise NoPermission("an administrator")
 
@@ -380,7 +380,7 @@ def _explain(explain: ast.Explain, asked: AuthorizationRequest) -> None:
 
 
 def _load(_: ast.Load, asked: AuthorizationRequest) -> None:
-    """What a file holds is not known before: all that a write may need, everywhere; and it reads files."""
+    """Require all that a write may need, everywhere: the file's content is unknown, and the statement reads files."""
     authorize_load(asked.access)
 
 
@@ -394,7 +394,7 @@ def _manage_token(statement: ast.CreateToken | ast.DropToken, asked: Authorizati
 
 
 def _require_credentials(user: str, asked: AuthorizationRequest) -> None:
-    """Raise NoPermission unless passwords and tokens of a user may be set: one's own, or with MANAGE_USER."""
+    """Raise NoPermission unless the session may set a user's passwords and tokens: its own, or with MANAGE_USER."""
     if user != asked.access.user:
         asked.access.require(Privilege.MANAGE_USER)
         _require_no_administrator(user, asked)
@@ -414,7 +414,7 @@ def _drop_principal(drop: ast.DropPrincipal, asked: AuthorizationRequest) -> Non
 
 
 def _require_no_administrator(name: str, asked: AuthorizationRequest) -> None:
-    """Who is none may not take an administrator's place."""
+    """Raise NoPermission if `name` is an administrator: others may not take over that account."""
     user = asked.users.users.get(name)
     if user is not None and user.administrator:
         raise NoPermission("an administrator")
@@ -461,7 +461,7 @@ RULES: dict[type, Rule] = {
     ast.AlterTimeseries: Rule(_alter_timeseries, _SCHEMA),
     ast.AlterStorage: Rule(_alter_storage, _SCHEMA),
     ast.Show: Rule(_show),
-    ast.Count: Rule(_allow_all),  # it counts what the user sees
+    ast.Count: Rule(_allow_all),  # it counts what the user can see
     ast.Flush: Rule(_needs(Privilege.MAINTAIN)),
     ast.Merge: Rule(_needs(Privilege.MAINTAIN)),
     ast.ClearCache: Rule(_needs(Privilege.MAINTAIN)),
@@ -478,14 +478,14 @@ RULES: dict[type, Rule] = {
     ast.DropViews: Rule(_drop_views, _SCHEMA),
     ast.SetTtl: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
     ast.UnsetTtl: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
-    ast.CreateContinuousQuery: Rule(_needs(Privilege.MAINTAIN), _SCHEMA),  # it reads and writes as who created it
+    ast.CreateContinuousQuery: Rule(_needs(Privilege.MAINTAIN), _SCHEMA),  # it runs with its creator's privileges
     ast.DropContinuousQuery: Rule(_needs(Privilege.MAINTAIN), _SCHEMA),
     ast.CreateFunction: Rule(_needs(Privilege.USE_UDF), _SCHEMA),
     ast.DropFunction: Rule(_needs(Privilege.USE_UDF), _SCHEMA),
     ast.CreateTrigger: Rule(_needs(Privilege.USE_TRIGGER), _SCHEMA),
     ast.DropTrigger: Rule(_needs(Privilege.USE_TRIGGER), _SCHEMA),
     ast.SetSystem: Rule(_needs(Privilege.MAINTAIN), _CLUSTER),
-    ast.KillQuery: Rule(_allow_all),  # it ends what SHOW QUERIES shows to the user
+    ast.KillQuery: Rule(_allow_all),  # it only ends queries that SHOW QUERIES shows to the user
     ast.SetTimeZone: Rule(_allow_all),
     ast.SetPartialResults: Rule(_allow_all),
     ast.SetSqlDialect: Rule(_allow_all),
@@ -513,5 +513,5 @@ RULES: dict[type, Rule] = {
     ast.DismissNode: Rule(_administrator, _CLUSTER),
     ast.TransferDevice: Rule(_administrator, _SYNC),
     ast.DropSender: Rule(_administrator, _SYNC),
-    ast.NotSupported: Rule(_allow_all),  # it is refused whoever asks
+    ast.NotSupported: Rule(_allow_all),  # it is always refused
 }

@@ -1,13 +1,14 @@
-"""information_schema: what SHOW shows, as tables that SELECT can choose from.
+"""information_schema: the rows of SHOW, as tables for SELECT.
 
     select timeseries, data_type from information_schema.timeseries where database = 'root.plant' order by timeseries
     show queries where elapsedtime > 1 order by elapsedtime desc limit 3
 
     rows of the SHOW -> Filter -> Sort -> Limit -> Project            Filter -> Aggregate -> Project, with aggregates
 
-A table has the rows and the columns of its SHOW, made anew for each statement, and needs the same privileges. Rows
-have no time, and what needs one or belongs to series is refused. IoTDB has such tables in its other model only; where
-both have a column, it is called as there (`start_time` of queries), but for signs that would need quotes (`ttl_ms`).
+A table has the rows and the columns of its SHOW, computed for each statement, and needs the same privileges. Rows have
+no time; clauses and functions that need one, or need series, are refused. IoTDB has such tables in its table model
+only; a column that exists in both has IoTDB's name (`start_time` of queries), without characters that would need quotes
+(`ttl_ms`).
 
 Pure: any thread.
 """
@@ -46,7 +47,7 @@ from saros_grammar.syntax.literals import canonical_name
 from saros_storage.base.block import Block, Column
 from saros_storage.base.types import DataType
 
-#: The SHOW that a table shows.
+#: The SHOW that supplies the rows of each table.
 TABLES = {
     "databases": Show(ShowKind.DATABASES),
     "devices": Show(ShowKind.DEVICES, details=True),
@@ -71,7 +72,7 @@ _ALL = PathExpression(("*",))
 
 
 def show_of(select: Select) -> Show:
-    """The SHOW that answers the rows of a SELECT's table. Raises SemanticError for another table, or clauses."""
+    """Return the SHOW for a SELECT's table. Raises SemanticError for an unknown table or unsuitable clauses."""
     show = TABLES.get(select.table or "")
     if show is None:
         raise SemanticError(f"information_schema has no table {select.table}: there are {', '.join(TABLES)}")
@@ -91,12 +92,12 @@ def show_of(select: Select) -> Show:
 
 
 def column_name(header: str) -> str:
-    """The name of a table's column for a header of SHOW: IsAligned is is_aligned."""
+    """Return the name of a table's column for a header of SHOW: IsAligned is is_aligned."""
     return _RENAMED.get(header) or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", header).lower()
 
 
 def plan_table(select: Select, shown: RowSet, moment: TimeContext) -> LogicalPlan:
-    """The plan over the rows that the SHOW gave. Raises SemanticError, UserMistake."""
+    """Return the plan over the rows of the SHOW. Raises SemanticError, UserMistake."""
     fields = tuple(Field(column_name(field.name), field.type) for field in shown.fields)
     node, names = _source(fields, [canonical_name(field.name) for field in fields], shown.rows, moment)
     table = f"information_schema.{select.table}"
@@ -120,13 +121,13 @@ def plan_table(select: Select, shown: RowSet, moment: TimeContext) -> LogicalPla
 
 
 def chooses(show: Show) -> bool:
-    """Whether a SHOW has clauses that `plan_show` carries out: over rows that are no schema's."""
+    """Return whether a SHOW has clauses for `plan_show`: conditions and order over rows that are not the schema's."""
     clauses = show.where, show.limit, show.offset
     return show.kind in CHOSEN_BY_COLUMNS and (bool(show.order_by) or any(clause is not None for clause in clauses))
 
 
 def plan_show(show: Show, shown: RowSet, moment: TimeContext) -> LogicalPlan:
-    """The plan of such a SHOW: its columns are called as their headers, in any case. Raises SemanticError."""
+    """Return the plan of such a SHOW; its columns are named by their headers, in any case. Raises SemanticError."""
     fields = shown.fields
     node, names = _source(fields, [field.name.lower() for field in fields], shown.rows, moment)
     what = f"SHOW {show.kind.value.upper()}"
@@ -145,7 +146,7 @@ def plan_show(show: Show, shown: RowSet, moment: TimeContext) -> LogicalPlan:
 def _source(
     fields: tuple[Field, ...], names: Sequence[str], rows: Sequence[Row], moment: TimeContext
 ) -> tuple[Node, Columns]:
-    """The rows as a plan's source, and what the names mean over it."""
+    """Return the rows as a plan's source, and the columns that the names refer to."""
     columns = tuple(Column.of(field.type, [row[i] for row in rows]) for i, field in enumerate(fields))
     inputs = [InputColumn(i, field.type) for i, field in enumerate(fields)]
     known = {PathExpression((name,)): column for name, column in zip(names, inputs, strict=True)}
@@ -153,7 +154,7 @@ def _source(
 
 
 def _in_lower_case(expression: Expression) -> Expression:
-    """With the names of columns in lower case; of these Time is one."""
+    """Return the expression with the names of columns in lower case; Time counts as a column."""
     if isinstance(expression, TimeReference):
         return PathExpression(("time",))
     if isinstance(expression, PathExpression):
@@ -163,7 +164,7 @@ def _in_lower_case(expression: Expression) -> Expression:
 
 
 def _expanded(item: SelectItem, fields: Sequence[Field]) -> list[SelectItem]:
-    """`*` as all columns."""
+    """Expand `*` to all columns."""
     if item.expression != _ALL:
         return [item]
     if item.alias is not None:
@@ -176,7 +177,7 @@ def _header(item: SelectItem) -> str:
 
 
 def _check(expression: Expression | None, columns: Columns, table: str, aliases: Collection[str | None] = ()) -> None:
-    """Raise SemanticError for names that are no columns, and for what rows without time do not have."""
+    """Raise SemanticError for names that are not columns, and for expressions that need time or series."""
     if expression is None:
         return
     for path in paths_of(expression):
@@ -198,7 +199,7 @@ def _needs_series(part: Expression) -> bool:
     return makes_points(part) or of_series or timed
 
 
-#: Aggregates that look at times.
+#: Aggregates that use times.
 _TIMED = frozenset(
     {
         "min_time", "max_time", "time_duration", "first_value", "last_value", "count_time", "count_if",
@@ -208,7 +209,7 @@ _TIMED = frozenset(
 
 
 def _aggregated(node: Node, items: Sequence[SelectItem], names: Columns) -> tuple[Node, Columns]:
-    """One row of aggregates; and what the items mean over it."""
+    """Return the node for one row of aggregates, and the columns that the items refer to over it."""
     calls = list(dict.fromkeys([call for item in items for call in _calls(item.expression)]))
     bound = []
     for call in calls:
@@ -237,7 +238,7 @@ def _calls(expression: Expression) -> list[Call]:
 
 
 def _sort_items(select: Select, items: Sequence[SelectItem], names: Columns) -> list[SortItem]:
-    """ORDER BY over the table's columns; an alias stands for what it names."""
+    """Return the keys of ORDER BY over the table's columns; an alias is replaced by its expression."""
     aliases: dict[str, Expression] = {item.alias: item.expression for item in items if item.alias is not None}
     return [
         SortItem(bind(_without_aliases(key.expression, aliases), names), key.descending, bool(key.nulls_first))
