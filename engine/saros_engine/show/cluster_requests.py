@@ -1,9 +1,9 @@
-"""Questions to every node, so that any node answers for all: SHOW QUERIES, FILES, ...; KILL QUERY, SET SYSTEM, ...
+"""Requests to every node, so that any node answers for all: SHOW QUERIES, FILES, ...; KILL QUERY, SET SYSTEM, ...
 
     the node that a client asks  --question-->  every other node
-                                 <--- rows ---                     a node that does not answer gets a row that says why
+                                 <--- rows ---                     a silent node gets a row with the reason
 
-All are asked at the same time. A database outside a cluster is node 1 alone. Thread-safe; waits for other nodes.
+All nodes are asked at the same time. A database outside a cluster is node 1 alone. Thread-safe; waits for other nodes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError
 from saros_storage.base.types import DataType
 
-#: What nodes ask one another by.
+#: Kind of the message between nodes.
 TELL = "tell"
 _MODE = "mode"
 _UNREACHABLE = 2016
@@ -52,35 +52,38 @@ class OtherNodes(Protocol):
     """The other nodes of the cluster."""
 
     def ask_each(self, question: bytes) -> Sequence[tuple[NodeId, bytes | str]]:
-        """What each node's `ClusterRequests.answer` says, or why there is no answer, as a text."""
+        """Return each node's answer (of `ClusterRequests.answer`), or the reason for its silence as a text."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """`kind`: None ends queries. Of QUERIES, and of those to be ended: `user`'s, or everybody's if it is None."""
+    """A question to a node. `kind`: the rows to show; None: end queries.
+
+    `user`: only this user's queries are shown or ended; None: all users'.
+    """
 
     kind: ShowKind | None
     databases: tuple[str, ...] = ()
     zone: str = "UTC"
     user: str | None = None
-    #: The query to be ended; None: all.
+    #: The query to end; None: all.
     query: str | None = None
-    #: What is kept of what was read is to be given up.
+    #: True to drop caches instead.
     clear: bool = False
-    #: Whether the node is to read only.
+    #: The system mode to set instead; None: leave it.
     read_only: bool | None = None
 
     def encode(self) -> bytes:
         if self.read_only is not None:
             return json.dumps([_MODE, self.read_only]).encode()
         kind = None if self.kind is None else self.kind.value
-        more = [True] if self.clear else []  # what is asked of nodes that know nothing of it stays as it was
+        more = [True] if self.clear else []  # other questions stay readable for older nodes
         return json.dumps([kind, self.databases, self.zone, self.user, self.query, *more]).encode()
 
     @staticmethod
     def decode(data: bytes) -> _Question:
-        """Raises BadRequest."""
+        """Decode a question. Raises BadRequest."""
         try:
             words = json.loads(data)
             if words[0] == _MODE:
@@ -93,7 +96,7 @@ class _Question:
 
 
 class ClusterRequests:
-    """See the module."""
+    """Answers questions about this node, and asks the other nodes. Thread-safe."""
 
     def __init__(
         self,
@@ -105,7 +108,7 @@ class ClusterRequests:
         forget: Callable[[], None],
         mode: SystemMode,
     ) -> None:
-        """`others`: None if there are none. `forget` gives up what the engine keeps of statements and plans."""
+        """`others`: None outside a cluster. `forget` drops the engine's caches of statements and plans."""
         self._registry = registry
         self._store = store
         self._clock = clock
@@ -115,7 +118,7 @@ class ClusterRequests:
         self._mode = mode
 
     def show(self, statement: Show, zone: str, access: Access) -> RowSet:
-        """SHOW QUERIES, PARTITIONS, FILES or DISK_USAGE, of all nodes. Raises SemanticError."""
+        """Return the rows of SHOW QUERIES, PARTITIONS, FILES or DISK_USAGE, of all nodes. Raises SemanticError."""
         kind = statement.kind
         databases = statement.databases if statement.path is None else (statement.path,)
         question = _Question(kind, tuple(map(str, databases)), zone, _visible_user(access))
@@ -134,7 +137,7 @@ class ClusterRequests:
         return RowSet(FIELDS[kind], [*rows, *silent])
 
     def kill(self, query: str | None, access: Access) -> int:
-        """End a query, or all (None), on the nodes that answer; how many there were. Raises QueryNotFound."""
+        """End a query, or all (None), on the nodes that answer; return the number ended. Raises QueryNotFound."""
         question = _Question(None, user=_visible_user(access), query=query)
         count, silent = self._end(question), []
         for _, answer in self._ask_others(question):
@@ -147,14 +150,14 @@ class ClusterRequests:
         return count
 
     def clear(self, *, local: bool) -> int:
-        """Give up what is kept of what was read, unless `local` also on all nodes that answer; how many did so."""
+        """Drop caches on this node, and unless `local` on all others; return the number of nodes that answered."""
         question = _Question(None, clear=True)
         self._clear()
         answers = [] if local else self._ask_others(question)
         return 1 + sum(isinstance(answer, bytes) for _, answer in answers)
 
     def set_mode(self, *, read_only: bool, local: bool) -> int:
-        """This node, and unless `local` all others, only read, or not; how many.
+        """Set the mode of this node, and unless `local` of all others; return the number of nodes.
 
         Raises StorageError if some do not answer; the others are set.
         """
@@ -170,13 +173,13 @@ class ClusterRequests:
         self._forget()
 
     def _ask_others(self, question: _Question) -> Sequence[tuple[NodeId, bytes | str]]:
-        """What each of them answers, or why it does not."""
+        """Return each other node's answer, or the reason for its silence."""
         return [] if self._others is None else self._others.ask_each(question.encode())
 
     # ------------------------------------------------------------------ this node
 
     def answer(self, data: bytes) -> bytes:
-        """What this node tells another one. Raises BadRequest."""
+        """Answer a question of another node. Raises BadRequest."""
         question = _Question.decode(data)
         if question.read_only is not None:
             self._mode.set(read_only=question.read_only)
@@ -220,7 +223,7 @@ class ClusterRequests:
         ]
 
     def _with_times(self, rows: Sequence[Row]) -> list[Row]:
-        """Return rows of queries; those without a time, of silent and of old nodes, get the present one."""
+        """Return rows of queries; those without a time, of silent and of older nodes, get the present one."""
         now = self._ticks(self._clock.now_ns())
         return [(now if time is None else time, *others) for time, *others in rows]
 
@@ -230,19 +233,19 @@ class ClusterRequests:
 
 
 def _visible_user(access: Access) -> str | None:
-    """Whose queries a user may see and end: everybody's (None), or only the user's own."""
+    """Return the user whose queries the session may see and end; None: all users'."""
     return None if access.may(Privilege.MAINTAIN) else access.user
 
 
 def _silent_row(kind: ShowKind, node: NodeId, why: str) -> Row:
-    """In the place of what a node would tell."""
+    """Return the row in place of a silent node's rows."""
     if kind is not ShowKind.QUERIES:
         return silent_row(kind, node, why)
     return (None, None, node, None, why, *(None,) * len(_QUERY_FIELDS[5:]))
 
 
 def _query_row(told: Row) -> Row:
-    """A row of `_QUERY_FIELDS` as a node tells it: five texts, of which old nodes tell no more; then what is newer."""
+    """Return a row of `_QUERY_FIELDS` from a node's answer: five texts, and newer fields that older nodes omit."""
     _, query, node, elapsed, statement, *newer = told
     ticks, waited, host, limit_ms, held = [*newer, *(None,) * 5][:5]
     return (ticks, query, int(str(node)), float(str(elapsed)), statement, waited, host, limit_ms, held)

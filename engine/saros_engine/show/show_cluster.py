@@ -1,6 +1,6 @@
 """SHOW CLUSTER, CLUSTERID, DATANODES, CONFIGNODES, URLS, REGIONS: a cluster's nodes and groups, as rows.
 
-Columns are named as IoTDB names them. Pure, but for the `ClusterInfo` it asks.
+Columns have IoTDB's names. Pure, except for the `ClusterInfo` that it reads.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _CONFIG_NODE_FIELDS = (
     Field("Role", _TEXT),
 )
 _URL_FIELDS = (Field("RpcAddress", _TEXT), Field("RpcPort", _INT32))
-#: As SHOW VARIABLES calls it, too.
+#: The name in SHOW VARIABLES, too.
 _CLUSTER_ID = "ClusterId"
 _ID_FIELDS = (Field(_CLUSTER_ID, _TEXT),)
-#: What only SHOW CLUSTER DETAILS has.
+#: Columns that only SHOW CLUSTER DETAILS has.
 _DETAILS = frozenset({"RpcAddress", "RpcPort", "Rack"})
 _REGION_FIELDS = (
     Field("RegionId", _INT64),
@@ -85,7 +85,7 @@ _CHANGE_FIELDS = (
 
 
 def show_cluster(statement: Show, cluster: ClusterInfo) -> RowSet:
-    """SHOW CLUSTER [DETAILS], CLUSTER CHANGE, CLUSTERID, DATANODES, CONFIGNODES, URLS, [DATA] REGIONS ..."""
+    """Return the rows of SHOW CLUSTER [DETAILS], CLUSTER CHANGE, CLUSTERID, DATANODES, CONFIGNODES, URLS or REGIONS."""
     match statement.kind:
         case ShowKind.CLUSTER_CHANGE:
             return _show_change(cluster.change())
@@ -102,7 +102,7 @@ def show_cluster(statement: Show, cluster: ClusterInfo) -> RowSet:
     return _show_regions(statement, cluster)
 
 
-#: What `show_cluster` shows.
+#: The kinds of SHOW that `show_cluster` serves.
 OF_CLUSTER = frozenset(
     {
         ShowKind.CLUSTER,
@@ -118,7 +118,7 @@ OF_CLUSTER = frozenset(
 
 
 def _show_nodes(statement: Show, cluster: ClusterInfo) -> RowSet:
-    """One row per node. Every node keeps data, so all are of one type."""
+    """Return one row per node. Every node keeps data, so all are of one type."""
     kept = [i for i, field in enumerate(_NODE_FIELDS) if statement.details or field.name not in _DETAILS]
     rows = [
         (
@@ -136,7 +136,7 @@ def _show_nodes(statement: Show, cluster: ClusterInfo) -> RowSet:
 
 
 def _show_data_nodes(cluster: ClusterInfo) -> RowSet:
-    """One row per node, with the regions of which it has a replica: each holds schema and points."""
+    """Return one row per node, with the regions of which it has a replica: each holds schema and points."""
     held = Counter(row.node for row in cluster.regions() if row.type is RegionType.DATA)
     rows: list[Row] = [
         (row.node, row.status.value, *_host_and_port(row.client), held[row.node], held[row.node])
@@ -146,13 +146,13 @@ def _show_data_nodes(cluster: ClusterInfo) -> RowSet:
 
 
 def _show_urls(cluster: ClusterInfo) -> RowSet:
-    """Where clients reach the nodes that answer; none where there is no port."""
+    """Return the client addresses of the nodes that answer and have one."""
     running = [row for row in cluster.nodes() if row.version is not None and row.client is not None]
     return RowSet(_URL_FIELDS, [_host_and_port(row.client) for row in running])
 
 
 def _show_config_nodes(cluster: ClusterInfo) -> RowSet:
-    """One row per node of the meta group; none where there is no such group."""
+    """Return one row per node of the meta group; none outside a cluster."""
     nodes = {node.node: node for node in cluster.nodes()}
     rows: list[Row] = [
         (row.node, nodes[row.node].status.value, *_host_and_port(nodes[row.node].internal), row.role.value)
@@ -163,7 +163,7 @@ def _show_config_nodes(cluster: ClusterInfo) -> RowSet:
 
 
 def _show_change(row: ChangeRow | None) -> RowSet:
-    """One row, or none if nothing changes."""
+    """Return one row, or none if there is no change in progress."""
     if row is None:
         return RowSet(_CHANGE_FIELDS, [])
     nodes = (", ".join(map(str, row.joining)), ", ".join(map(str, row.leaving)))
@@ -173,7 +173,7 @@ def _show_change(row: ChangeRow | None) -> RowSet:
 
 
 def _show_regions(statement: Show, cluster: ClusterInfo) -> RowSet:
-    """One row per replica, on the nodes, of a region that holds something of the databases."""
+    """Return one row per replica on the given nodes of a region with data of the given databases."""
     patterns = [parse_pattern(str(path)) for path in statement.databases]
     nodes = {node.node: node for node in cluster.nodes()}
     rows: list[Row] = []

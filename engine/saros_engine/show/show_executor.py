@@ -1,6 +1,6 @@
-"""What SHOW shows, and up to where it looked: the node, the cluster, the queries, and the schema as a session sees it.
+"""Execution of SHOW and COUNT: returns the rows, and the read point that they were read at.
 
-The rows come from the modules that know them (`show_schema`, `show_cluster`, `cluster_requests`, ...).
+The rows come from specialised modules (`show_schema`, `show_cluster`, `cluster_requests`, ...).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SETTINGS = (
     Field("TimePartitionOrigin", DataType.INT64),
     Field("TimePartitionInterval", DataType.INT64),
 )
-#: How many groups keep something of a database; a least and a greatest number cannot be set.
+#: Numbers of groups with data of a database; the minimum and the maximum cannot be configured.
 _GROUP_SETTINGS = tuple(
     Field(f"{bound}{what}RegionGroupNum", DataType.INT32) for what in ("Schema", "Data") for bound in ("", "Min", "Max")
 )
@@ -51,7 +51,7 @@ IOTDB_PROTOCOL = "V_3"
 
 
 class ShowExecutor:
-    """See the module."""
+    """Executes SHOW and COUNT for sessions."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class ShowExecutor:
         self._sync = sync
 
     def count(self, statement: ast.Count, session: SessionContext, limits: ReadLimits) -> tuple[RowSet, ReadPoint]:
-        """COUNT of what the schema has."""
+        """Return the rows of a COUNT over the schema, and its read point."""
         point = self._caught_up(statement, session, limits)
         schema = schema_for(session.access, self._store, Privilege.READ_SCHEMA)
         shown = count_schema(statement, schema, self._points(point, session))
@@ -81,7 +81,7 @@ class ShowExecutor:
         return shown, point
 
     def _caught_up(self, statement: ast.Show | ast.Count, session: SessionContext, limits: ReadLimits) -> ReadPoint:
-        """A point for the part of the schema that the statement names; SHOW leaves out unavailable groups."""
+        """Catch up with the part of the schema that the statement names; SHOW leaves out unavailable groups."""
         point = self._queries.read_point(session, limits)
         if isinstance(statement, ast.Show) and not point.settled:
             point.partial = True
@@ -89,7 +89,7 @@ class ShowExecutor:
         return point
 
     def show(self, statement: ast.Show, session: SessionContext, limits: ReadLimits) -> tuple[RowSet, ReadPoint]:
-        """The rows of a SHOW."""
+        """Return the rows of a SHOW, and its read point."""
         kind = statement.kind
 
         def time(ticks: int) -> str:
@@ -118,7 +118,7 @@ class ShowExecutor:
             case ast.ShowKind.VARIABLES:
                 return RowSet(_texts("Variable", "Value"), list(self._variables())), HERE
             case _ if kind in OF_CLUSTER:
-                return show_cluster(statement, self._cluster), HERE  # also without a leader: nothing is caught up with
+                return show_cluster(statement, self._cluster), HERE  # no catch-up, so it works without a leader
             case ast.ShowKind.SENDERS | ast.ShowKind.RECEIVERS | ast.ShowKind.SYNC:
                 return show_sync(kind, self._sync, lambda seconds: time(seconds * self._unit.value)), HERE
         point = self._caught_up(statement, session, limits)
@@ -128,7 +128,7 @@ class ShowExecutor:
         return self._with_settings(shown, statement) if kind is ast.ShowKind.DATABASES else shown, point
 
     def _with_settings(self, shown: RowSet, statement: ast.Show) -> RowSet:
-        """Databases, with what is the same for all: how many copies there are, and the partitions of time."""
+        """Add the settings common to all databases: the replication factor and the time partitions."""
         copies = self._cluster.replicas
         settings = (copies, copies, 0, self._store.options.time_partition_interval)
         rows: list[Row] = [(*row, *settings) for row in shown.rows]
@@ -145,7 +145,7 @@ class ShowExecutor:
     def _latest_times(
         self, point: ReadPoint, session: SessionContext, paths: Sequence[str], times: TimeRange
     ) -> dict[str, int]:
-        """The time of each series' latest point then; series without points, or that may not be read, are missing."""
+        """Return the times of the series' latest points in `times`, without series that are unreadable or have none."""
         items = []
         for path in paths:
             if not session.access.may(Privilege.READ_DATA, path):
@@ -187,8 +187,8 @@ def _texts(*names: str) -> tuple[Field, ...]:
 
 
 def _version() -> tuple[str, str]:
-    """Return the version, and the product, IoTDB's protocol, and the commit if pip installed from one (PEP 610)."""
-    from importlib.metadata import distribution  # loads the reader of e-mail
+    """Return the version; and the product, IoTDB's protocol, and the commit if pip installed from one (PEP 610)."""
+    from importlib.metadata import distribution  # expensive: it imports the e-mail parser
 
     installed = distribution("saros")
     origin = json.loads(installed.read_text("direct_url.json") or "{}")

@@ -1,6 +1,6 @@
-"""SHOW and COUNT of databases, devices, series, templates and the like: what the schema has, as rows.
+"""SHOW and COUNT of databases, devices, series, templates and others: the content of the schema, as rows.
 
-Columns are named as IoTDB names them. Pure, but for the schema it looks at.
+Columns have IoTDB's names. Pure, except for the schema that it reads.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from saros_storage.schema import Deadband, DeviceSchema, SeriesSchema
 
 _TEXT, _INT64 = DataType.TEXT, DataType.INT64
 _NO_TTL = "INF"
-#: The default of paths; a TTL of all paths, too.
+#: The default pattern; also the path of a TTL for everything.
 _EVERYTHING = "root.**"
 _BASE, _VIEW = "BASE", "VIEW"
 _SERIES_COLUMNS = (
@@ -61,9 +61,9 @@ _SERIES_COLUMNS = (
     "DeadbandParameters",
     "ViewType",
 )
-#: What a series is marked with, in the order of `_labels`.
+#: The two kinds of labels of a series, in the order of `_labels`.
 _LABELS = ("tags", "attributes")
-#: What a condition looks at: subject -> text, None if there is none.
+#: The subjects of a condition and their texts; None: null.
 Subjects = Mapping[str, str | None]
 
 
@@ -72,7 +72,7 @@ _FILTERED = frozenset({ShowKind.DEVICES, ShowKind.TIMESERIES, ShowKind.VIEWS})
 
 
 def show_schema(statement: Show, schema: SchemaReader, points: Points) -> RowSet:
-    """SHOW of databases, devices, series and paths; LATEST puts the series that were written last in front."""
+    """Return the rows of SHOW for databases, devices, series and paths; LATEST puts the latest points first."""
     if statement.where is not None and statement.kind not in _FILTERED:
         raise NotSupportedError(f"WHERE in SHOW {statement.kind.value.upper()}")
     where, spans = split_times(statement.where, points.moment)
@@ -92,7 +92,7 @@ def show_schema(statement: Show, schema: SchemaReader, points: Points) -> RowSet
 
 
 def _written(shown: RowSet, kind: ShowKind, spans: Sequence[TimeRange], schema: SchemaReader, points: Points) -> RowSet:
-    """The rows of devices or series that have points then. Raises SemanticError for views."""
+    """Return the rows of devices or series with points in `spans`. Raises SemanticError for views."""
     names = [str(row[0]) for row in shown.rows]
     if kind is ShowKind.VIEWS:
         raise SemanticError("views have no points of their own: SHOW VIEW takes no time")
@@ -104,7 +104,7 @@ def _written(shown: RowSet, kind: ShowKind, spans: Sequence[TimeRange], schema: 
 
 
 def _order(shown: RowSet, keys: Sequence[SortKey]) -> None:
-    """By the first column, which has all values once. Raises SemanticError for another key."""
+    """Sort by the first column, whose values are unique. Raises SemanticError for another key."""
     (key, *more), name = keys, shown.fields[0].name
     if more or str(key.expression).lower() != name.lower():
         raise SemanticError(f"this SHOW is ordered by {name} only")
@@ -112,7 +112,7 @@ def _order(shown: RowSet, keys: Sequence[SortKey]) -> None:
 
 
 def count_schema(statement: Count, schema: SchemaReader, points: Points) -> RowSet:
-    """COUNT of databases, devices, series and nodes."""
+    """Return the rows of COUNT for databases, devices, series and nodes."""
     pattern = _pattern(statement.path)
     kind = statement.kind
     where, spans = split_times(statement.where, points.moment)
@@ -200,7 +200,7 @@ def _series_row(device: DeviceSchema, series: SeriesSchema, schema: SchemaReader
 
 
 def _deadband_columns(deadband: Deadband | None) -> tuple[str | None, str | None]:
-    """What the two columns about it say: IoTDB's words."""
+    """Return the two columns about a deadband, in IoTDB's notation."""
     if deadband is None:
         return None, None
     words = [f"compdev={deadband.deviation:.15g}"]
@@ -210,7 +210,7 @@ def _deadband_columns(deadband: Deadband | None) -> tuple[str | None, str | None
 
 
 def _show_views(statement: Show, schema: SchemaReader) -> RowSet:
-    """Views; those that look at what is not there, or may not be seen, have neither type nor source."""
+    """Return the views; a view with missing or unreadable sources has neither type nor source."""
     rows: list[Row] = []
     views = schema.views(_pattern(statement.path)) if isinstance(schema, ViewedSchema) else []
     for view in views:
@@ -227,7 +227,7 @@ def _show_views(statement: Show, schema: SchemaReader) -> RowSet:
 
 
 def _json(words: Mapping[str, str]) -> str | None:
-    """As IoTDB writes it, the order too: that of Java's hash tables, of as many places as so few words need."""
+    """Return labels as IoTDB prints them, in the order of a Java hash table of the smallest fitting size."""
     if not words:
         return None
     places = 1
@@ -239,7 +239,7 @@ def _json(words: Mapping[str, str]) -> str | None:
 
 @lru_cache(1_000)
 def _java_hash(text: str) -> int:
-    """What Java's tables look at: the hash of a String, over UTF-16, with its halves mixed."""
+    """Return the hash that Java's hash tables use for a String: over UTF-16, with its halves mixed."""
     units = text.encode("utf-16-be", "surrogatepass")
     found = 0
     for place in range(0, len(units), 2):
@@ -340,7 +340,7 @@ def _device_subjects(schema: SchemaReader, device: DeviceSchema) -> Subjects:
 def _series(
     schema: SchemaReader, pattern: PathPattern, where: Expression | None
 ) -> list[tuple[DeviceSchema, SeriesSchema]]:
-    """Series that match by their name or by their alias."""
+    """Return the series that match by their name or by their alias."""
     found = schema.match_series(pattern)
     if not found and not pattern.has_wildcard and len(pattern.nodes) > 1:
         device = schema.device(".".join(pattern.nodes[:-1]))
@@ -359,7 +359,7 @@ def _subjects_of(device: DeviceSchema, series: SeriesSchema, schema: SchemaReade
 
 
 def _holds(where: Expression, subjects: Subjects) -> bool:
-    """Whether a condition of SHOW or COUNT is true."""
+    """Return whether a condition of SHOW or COUNT is true."""
     match where:
         case Binary(BinaryOperator.AND, left, right):
             return _holds(left, subjects) and _holds(right, subjects)

@@ -1,6 +1,6 @@
-"""SHOW PARTITIONS, FILES and DISK_USAGE: what lies on a node's disk, as rows.
+"""SHOW PARTITIONS, FILES and DISK_USAGE: the data on a node's disk, as rows.
 
-Of these IoTDB has DISK_USAGE; columns of the others are named after those of its SHOW REGIONS. Pure.
+IoTDB has DISK_USAGE; columns of the other two are named after those of its SHOW REGIONS. Pure.
 """
 
 from __future__ import annotations
@@ -62,7 +62,10 @@ TimeText = Callable[[int], str]
 def show_stored(
     kind: ShowKind, databases: Sequence[str], partitions: Iterable[PartitionStatus], time: TimeText, node: NodeId
 ) -> list[Row]:
-    """A node's rows by database and slice, for `FIELDS`; `databases`: patterns, none for all; `time` prints a time."""
+    """Return a node's rows for `FIELDS`, by database and slice.
+
+    `databases`: patterns, none for all. `time` formats a time.
+    """
     patterns = [parse_pattern(database) for database in databases]
     takes = PathPattern.covers if kind is ShowKind.DISK_USAGE else PathPattern.matches
     chosen = [p for p in partitions if not patterns or any(takes(w, split_path(p.database)) for w in patterns)]
@@ -75,7 +78,7 @@ def show_stored(
 
 
 def check_whole(pattern: str, databases: Iterable[str]) -> None:
-    """Raise SemanticError for a pattern of DISK_USAGE that takes a part of one of these databases."""
+    """Raise SemanticError for a pattern of DISK_USAGE that matches only a part of one of these databases."""
     wanted = parse_pattern(pattern)
     for database in databases:
         nodes = split_path(database)
@@ -84,7 +87,7 @@ def check_whole(pattern: str, databases: Iterable[str]) -> None:
 
 
 def silent_row(kind: ShowKind, node: NodeId, why: str) -> Row:
-    """The row of a node that does not tell."""
+    """Return the row of a node that does not answer."""
     told: dict[str, int | str] = {"Status": "Unknown", "Reason": why, "DataNodeId": node}
     return tuple(told.get(field.name) for field in FIELDS[kind])
 

@@ -1,9 +1,9 @@
-"""SHOW and COUNT ... WHERE time ...: of the schema what has points then.
+"""SHOW and COUNT ... WHERE time ...: the part of the schema with points in given times.
 
-    show devices where time > 10 and template is null  ->  devices without template, of which a series has a point then
+    show devices where time > 10 and template is null  ->  devices without template, with a point later than 10
 
-A condition is cut at its ANDs into what the schema answers and what asks for times; an OR may not mix the two. Points
-that are deleted or expired are none. Series that are views have no points of their own. Pure: any thread.
+A condition is split at its ANDs into parts about the schema and parts about time; an OR may not mix the two. Deleted
+and expired points do not count. Views have no points of their own. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from saros_grammar.syntax.ast import Binary, BinaryOperator, Expression, TimeRef
 from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import DeviceSchema
 
-#: (paths of series, times) -> the time of each one's latest point in there; series without one are missing.
+#: (paths of series, times) -> the time of each one's latest point in the range; series without one are missing.
 LatestTimes = Callable[[Sequence[str], TimeRange], Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """What the points of series are asked, and now."""
+    """Access to the latest points of series, and the present time."""
 
     latest: LatestTimes
     moment: TimeContext
 
     def of_series(self, paths: Sequence[str], times: Sequence[TimeRange]) -> set[str]:
-        """The paths that have a point in one of the ranges."""
+        """Return the paths that have a point in one of the ranges."""
         found: set[str] = set()
         for span in times:
             found.update(self.latest([path for path in paths if path not in found], span))
         return found
 
     def of_devices(self, devices: Iterable[DeviceSchema], times: Sequence[TimeRange]) -> set[str]:
-        """The paths of the devices of which a series has a point in one of the ranges."""
+        """Return the paths of the devices with a point in one of the ranges."""
         owners = {f"{device.path}.{name}": device.path for device in devices for name in device.series}
         return {owners[path] for path in self.of_series(list(owners), times)}
 
 
 def split_times(where: Expression | None, moment: TimeContext) -> tuple[Expression | None, list[TimeRange] | None]:
-    """What a condition asks of the schema, and the times it asks for (None: none). Raises SemanticError."""
+    """Split a condition into its part about the schema and its time ranges (None: no part). Raises SemanticError."""
     rest: Expression | None = None
     times: list[TimeRange] | None = None
     for part in conjuncts(where):
