@@ -1,4 +1,4 @@
-"""Aggregate: aggregates over the child's rows, per window of any kind, or over states that another fragment made.
+"""Aggregate: aggregates over the child's rows, per window of any kind, or over states made by another fragment.
 
 Results stream. With `descending`, the last window comes first, so results are kept until the child has ended; those
 that exceed their share of the query's memory are spilled to a file.
@@ -24,13 +24,13 @@ from saros_storage.base.types import Int64Array
 
 
 class AggregateOperator(PullOperator):
-    """See the module."""
+    """Aggregates its child's rows or states."""
 
     def __init__(self, node: Aggregate, child: Operator, context: OperatorContext) -> None:
         super().__init__("Aggregate", context, (child,), detail=_describe(node))
         self._child = child
         self._aggregation = _aggregation(node, context)
-        #: Results that wait to be turned around (descending only).
+        #: Results to be returned in reverse order (descending only).
         self._waiting = BlockBuffer(context.spill) if node.descending else None
         self._drained = False
 
@@ -108,14 +108,14 @@ def _aggregation(node: Aggregate, context: OperatorContext) -> Aggregation:
 
 
 class _LastTimes:
-    """From labels of windows to their last times."""
+    """A function from the labels of windows to their last times."""
 
     def __init__(self, windows: TimeWindows, context: OperatorContext) -> None:
         self._sequence = window_sequence(windows, context.time_unit)
         self._label_end = windows.label_end
 
     def __call__(self, labels: Int64Array) -> Int64Array:
-        """Last times of the windows labelled so."""
+        """Return the last times of the windows with these labels."""
         if self._label_end or len(labels) == 0:
             return labels
         return ends_of(self._sequence, self._sequence.index_of(labels)) - 1

@@ -1,4 +1,4 @@
-"""What all operators share: statistics, timing, closing. Subclasses write `_next`, and `_release` if they keep much.
+"""Base classes of operators: statistics, timing, closing. Subclasses define `_next`, and `_release` if needed.
 
 An operator with several children waits for the first blocked child that it needs. It belongs to its driver's thread.
 """
@@ -12,10 +12,10 @@ from saros_engine.operators.operator import Operator, OperatorContext, OperatorS
 from saros_scheduler.task import Blocked
 from saros_storage.base.block import Block
 
-#: What can be put into files may take this part of a query's memory: while rows are moved they are there twice, and
-#: other operators need some too.
+#: Rows that can be spilled may take this fraction of a query's memory: while rows are copied they are there twice, and
+#: other operators need memory too.
 _SHARE = 4
-#: And this part while the memory of all queries is short.
+#: The fraction while the memory of all queries is short.
 _SHARE_WHEN_SHORT = 64
 
 
@@ -33,7 +33,7 @@ class PullOperator:
         self._closed = False
         #: Bytes reserved in the query's account.
         self._reserved = 0
-        #: Until when it takes nothing more, since the memory of all queries is short.
+        #: Resolved when it may take more memory again; set while the memory of all queries is short.
         self._has_to_wait: Blocked | None = None
 
     @property
@@ -91,18 +91,18 @@ class PullOperator:
             child.close()
 
     def _next(self) -> Block | None:
-        """The work of one `next`."""
+        """Do the work of one `next`."""
         raise NotImplementedError
 
     def _release(self) -> None:
-        """Let go of what is not a child; called once."""
+        """Release everything except the children; called once."""
 
     def _needed(self) -> Sequence[Operator]:
-        """The children that the next `_next` would pull from."""
+        """Return the children that the next `_next` would pull from."""
         return self._children
 
     def _hold(self, count: int) -> None:
-        """State how many bytes this operator keeps now; raises what the account raises."""
+        """Set the number of bytes that this operator keeps; raises what the account raises."""
         more = count - self._reserved
         if more > 0:
             self._has_to_wait = self._context.memory.reserve(more) or self._has_to_wait
@@ -111,7 +111,7 @@ class PullOperator:
         self._reserved = count
 
     def _may_hold(self, count: int) -> bool:
-        """`_hold`, of rows that could go into a file instead: False if they have to."""
+        """Like `_hold`, for rows that could be spilled instead; return False if they have to be."""
         memory = self._context.memory
         if self._context.spill is None:
             self._hold(count)
@@ -126,7 +126,7 @@ class PullOperator:
 
 
 class BlockwiseOperator(PullOperator):
-    """Base of operators that look at one block of their only child at a time. Subclasses write `_made_of`."""
+    """Base of operators that process one block of their only child at a time. Subclasses define `_made_of`."""
 
     def __init__(self, name: str, context: OperatorContext, child: Operator, detail: str = "") -> None:
         super().__init__(name, context, (child,), detail)
@@ -143,5 +143,5 @@ class BlockwiseOperator(PullOperator):
         return self._made_of(block)
 
     def _made_of(self, block: Block) -> Block | None:
-        """What becomes of a block; None: nothing of it is left."""
+        """Return the result for a block; None if no rows are left."""
         raise NotImplementedError

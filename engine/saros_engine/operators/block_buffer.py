@@ -16,15 +16,15 @@ from saros_storage.base.block import Block
 
 
 class BlockBuffer:
-    """See the module. `close` lets go of the file."""
+    """A deque of blocks, partly in a file. `close` deletes the file."""
 
     def __init__(self, spill: QuerySpill | None) -> None:
-        """`spill`: None if there are no files."""
+        """`spill`: None if blocks must stay in memory."""
         self._spill = spill
         self._file: SpillFile | None = None
-        #: The oldest first; those in the file come before those in memory.
+        #: Oldest first; spilled blocks come before those in memory.
         self._blocks: deque[Block | Spilled] = deque()
-        #: The oldest, if it was read again.
+        #: The oldest block, if it was spilled and has been read back.
         self._head: Block | None = None
         #: Bytes in memory.
         self.nbytes = 0
@@ -34,16 +34,16 @@ class BlockBuffer:
 
     @property
     def in_files(self) -> bool:
-        """Whether anything was ever put away."""
+        """True once anything has been spilled."""
         return self._file is not None
 
     def append(self, block: Block) -> None:
-        """Keep a block behind the others."""
+        """Append a block."""
         self._blocks.append(block)
         self.nbytes += block.nbytes
 
     def spill_to_file(self) -> None:
-        """Put into the file what is in memory. Raises MemoryExceeded where there is no room for it."""
+        """Spill everything in memory to the file. Raises MemoryExceeded if there is no room."""
         assert self._spill is not None
         if self._file is None:
             self._file = self._spill.open()
@@ -53,7 +53,7 @@ class BlockBuffer:
         self._head, self.nbytes = None, 0
 
     def first(self) -> Block:
-        """The oldest block, which stays."""
+        """Return the oldest block without removing it."""
         block = self._blocks[0]
         if isinstance(block, Block):
             return block
@@ -63,14 +63,14 @@ class BlockBuffer:
         return self._head
 
     def drop_first(self) -> None:
-        """Without the oldest."""
+        """Remove the oldest block."""
         gone = self._blocks.popleft()
         block = gone if isinstance(gone, Block) else self._head
         self.nbytes -= 0 if block is None else block.nbytes
         self._head = None
 
     def pop_last(self) -> Block:
-        """The newest block, which goes."""
+        """Remove and return the newest block."""
         block = self._blocks.pop()
         if isinstance(block, Spilled):
             return self._read(block)
@@ -82,7 +82,7 @@ class BlockBuffer:
         return self._file.read(spilled)
 
     def close(self) -> None:
-        """Keep nothing any more. Idempotent."""
+        """Drop all blocks and delete the file. Idempotent."""
         self._blocks.clear()
         self._head, self.nbytes = None, 0
         if self._file is not None:

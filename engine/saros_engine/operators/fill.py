@@ -1,13 +1,14 @@
-"""Fill: nulls of the result are replaced, column by column.
+"""Fill: replaces nulls of the result, column by column.
 
-    previous   the last value above, in the order of the rows; with a bound only if it is at most so far away in time
-    linear     between the value above and the next one below, by time; numbers, times, dates by days; nothing outside
-    value      a constant, where the node has one for the column
+    previous   the last value above, in the order of the rows; with a bound, only if it is at most that far away in time
+    linear     interpolated by time between the value above and the next one below; for numbers, times, and dates (by
+               days); nulls before the first and after the last value stay
+    value      a constant, if the node has one for the column
 
 Linear holds rows back until the next value of every such column has arrived. Rows that exceed its share of the query's
 memory are spilled to a file; only the positions of each block's first values stay in memory.
 
-    blocks     [ 1 . ]  [ . . ]  [ . 5 ]      the first two are given once the 5 has come: 1 2, 3 4
+    blocks     [ 1 . ]  [ . . ]  [ . 5 ]      the first two are returned once the 5 has arrived: 1 2, 3 4
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from saros_storage.base.block import Block, Column
 from saros_storage.base.dates import dates_of, days_of
 from saros_storage.base.types import NUMPY_DTYPE, BoolArray, DataType, Int64Array, NumericArray, Scalar
 
-#: A value, as it lies on a line, and its time.
+#: A value on the interpolation axis, and its time.
 _Point = tuple[float, int]
-#: Of these too there are lines, of whole ticks and days.
+#: Non-numeric types that are interpolated too, in whole ticks and days.
 _WHOLE = frozenset({DataType.TIMESTAMP, DataType.DATE})
-#: Whole numbers within are doubles, and so are their differences.
+#: Integers below this magnitude, and their differences, are exact as doubles.
 _DOUBLE_WHOLE_MAX = 1 << 52
 
 
@@ -41,7 +42,7 @@ class FillOperator(BlockwiseOperator):
         self._kind = node.kind
         self._values = node.values
         self._bound = node.bound
-        #: Per column the last row that had a value: a column of one row, and its time.
+        #: By column, the last row with a value: a column of one row, and its time.
         self._last: dict[int, tuple[Column, int]] = {}
 
     def _made_of(self, block: Block) -> Block | None:
@@ -70,7 +71,7 @@ class FillOperator(BlockwiseOperator):
 
 
 def _previous(column: Column, times: Int64Array, bound: int | None) -> tuple[Column, Int64Array]:
-    """Nulls replaced, and for each row the last row with a value (-1: none)."""
+    """Return the column with nulls replaced, and for each row the last row with a value (-1: none)."""
     present = column.present
     source = np.maximum.accumulate(np.where(present, np.arange(len(column)), -1))
     usable = source >= 0
@@ -91,19 +92,19 @@ def _with_value(column: Column, value: Scalar) -> Column:
 
 
 class LinearFillOperator(PullOperator):
-    """LINEAR: rows wait for the next value of each column that has lines."""
+    """LINEAR: rows wait for the next value of each interpolated column."""
 
     def __init__(self, node: FillNode, child: Operator, context: OperatorContext) -> None:
         super().__init__("Fill", context, (child,), detail=node.kind.value)
         self._child = child
-        #: Blocks with rows that were not given yet; of the first one, how many were, and its number among all.
+        #: Blocks with rows not returned yet; the returned rows of the first one, and its number among all blocks.
         self._waiting = BlockBuffer(context.spill)
         self._at = self._first = 0
-        #: Rows of all blocks so far; how many were given; how many wait for no value below them.
+        #: Rows received; rows returned; rows that wait for no value below them.
         self._rows = self._given = self._settled = 0
-        #: Columns that are filled, and of each how many rows there were up to its last value.
+        #: Interpolated columns, and for each the number of rows up to its last value.
         self._known = {n: 0 for n, field in enumerate(node.fields) if field.type.is_numeric or field.type in _WHOLE}
-        #: Of each of them the last value above the rows that wait, and the first one of each block that has any.
+        #: By interpolated column, the last value above the waiting rows, and the first one of each block with a value.
         self._above: dict[int, _Point] = {}
         self._below: dict[int, deque[tuple[int, _Point]]] = {number: deque() for number in self._known}
 
@@ -138,7 +139,7 @@ class LinearFillOperator(PullOperator):
             self._hold(0)
 
     def _give(self) -> Block:
-        """The rows of the first block that wait for no value any more."""
+        """Return the rows of the first block that wait for no more values."""
         whole = self._waiting.first()
         rest = whole.slice(self._at, whole.rows)
         count = min(rest.rows, self._settled - self._given)
@@ -176,11 +177,11 @@ class LinearFillOperator(PullOperator):
             known, known_times = np.insert(known, 0, above[0]), np.insert(known_times, 0, above[1])
         if below:
             known, known_times = np.append(known, below[0][1][0]), np.append(known_times, below[0][1][1])
-        # Row i lies between the known points after[i] - 1 and after[i].
+        # Missing row i is between the known points after[i] - 1 and after[i].
         after = np.searchsorted(rows, missing) + (above is not None)
         inside = (after > 0) & (after < len(known))
         missing, after = missing[inside], after[inside]
-        # The last row of a device and the first of the next one may have the same time: no line goes through them.
+        # The last row of a device and the first of the next one may have the same time: no interpolation between them.
         apart = known_times[after] != known_times[after - 1]
         missing, after = missing[apart], after[apart]
         values, valid = column.numbers.copy(), column.valid.copy()
@@ -195,7 +196,7 @@ class LinearFillOperator(PullOperator):
 
 
 def _edges(valid: BoolArray) -> tuple[int, int] | None:
-    """The first and the last row with a value."""
+    """Return the first and the last row with a value, or None."""
     rows = np.flatnonzero(valid)
     return (int(rows[0]), int(rows[-1])) if len(rows) else None
 
@@ -205,7 +206,7 @@ def _point(column: Column, block: Block, row: int) -> _Point:
 
 
 def _on_line(column: Column, rows: Int64Array) -> NumericArray:
-    """Values of some rows as they lie on a line: dates as days, times as ticks, INT64 as it is, numbers as doubles."""
+    """Return values of some rows for interpolation: dates as days, times as ticks, INT64 as is, others as float64."""
     values = column.numbers[rows]
     if column.type is DataType.DATE:
         return days_of(values)
@@ -213,7 +214,7 @@ def _on_line(column: Column, rows: Int64Array) -> NumericArray:
 
 
 def _cut_between(known_times: Int64Array, known: NumericArray, times: Int64Array, after: Int64Array) -> NumericArray:
-    """Points on the lines between INT64 as `_between` finds them, cut off; exact where doubles would lose digits."""
+    """Interpolate INT64 values like `_between`, truncated towards zero; exact even where doubles would lose digits."""
     if ((known > -_DOUBLE_WHOLE_MAX) & (known < _DOUBLE_WHOLE_MAX)).all():
         return _between(known_times, known.astype(np.float64), times, after).astype(np.int64)
     moments, whole = known_times.astype(object), known.astype(object)
@@ -223,7 +224,7 @@ def _cut_between(known_times: Int64Array, known: NumericArray, times: Int64Array
 
 
 def _between(known_times: Int64Array, known: NumericArray, times: Int64Array, after: Int64Array) -> NumericArray:
-    """Points on the lines between known points, whole ones rounded down; doubles for integers the caller cuts off."""
+    """Interpolate between known points; integers are rounded down, doubles are left to the caller to truncate."""
     before = after - 1
     rise, run, gone = (
         known[after] - known[before],
@@ -234,7 +235,7 @@ def _between(known_times: Int64Array, known: NumericArray, times: Int64Array, af
         steps = rise * (gone / run)
         if known.dtype.kind != "i":
             return known[before] + steps  # type: ignore[no-any-return]
-    # A double cannot tell nanoseconds of today apart, nor 1 from 49 * (1 / 49): what is left is whole, and small, so it
-    # is right whatever its products lose on the way.
+    # A double cannot distinguish nanoseconds of present-day times, and 49 * (1 / 49) is not 1. The remainder is a small
+    # integer, so it is correct even if the products overflow.
     whole = np.floor(steps).astype(np.int64)
     return known[before] + whole + (rise * gone - whole * run) // run  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Filter: the rows for which a predicate is true."""
+"""Filter: keeps the rows for which a predicate is true."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from saros_storage.base.block import Block
 
 
 class FilterOperator(BlockwiseOperator):
-    """One block in, at most one out."""
+    """Filters block by block: one block in, at most one out."""
 
     def __init__(self, node: Filter, child: Operator, context: OperatorContext) -> None:
         super().__init__("Filter", context, child)

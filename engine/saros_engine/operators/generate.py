@@ -1,7 +1,7 @@
-"""Generate: the points that a function makes of the child's rows, once it has seen all of them.
+"""Generate: the points that a function computes from all of the child's rows.
 
-A row in which an argument is null is not a point, unless the function takes its arguments separately. Rows kept back
-are charged to the query's memory.
+A row with a null argument is not a point, unless the function takes its arguments separately. Buffered rows are charged
+to the query's memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from saros_storage.scan.reading import BLOCK_ROWS_MAX
 
 
 class GenerateOperator(PullOperator):
-    """See the module."""
+    """Buffers its child's rows, applies the function, and returns the points block by block."""
 
     def __init__(self, node: Generate, child: Operator, context: OperatorContext) -> None:
         super().__init__("Generate", context, (child,), detail=node.call.name)
@@ -26,9 +26,9 @@ class GenerateOperator(PullOperator):
         self._arguments = [compile_expression(argument) for argument in node.call.arguments]
         function = POINT_FUNCTIONS[node.call.name]
         self._function, self._apart = function.make(node.call, context.time_unit), function.apart
-        #: The arguments' points so far.
+        #: The arguments' points received.
         self._parts: list[Points] = []
-        #: What the function made of them, and how much of it was given.
+        #: The result of the function, and the number of rows returned.
         self._made: Block | None = None
         self._at = 0
 
@@ -59,7 +59,7 @@ class GenerateOperator(PullOperator):
         if not self._parts:
             self._finished = True
             return
-        # While points are put together, they are there twice.
+        # While points are concatenated, they are in memory twice.
         self._hold(2 * sum(map(_nbytes, self._parts)))
         times = np.concatenate([part.times for part in self._parts])
         columns = zip(*(part.columns for part in self._parts), strict=True)

@@ -16,14 +16,14 @@ from saros_storage.base.text_conversion import format_column
 from saros_storage.base.types import BoolArray, DataType, Scalar
 from saros_storage.scan.reading import ReadCounters, ReaderFactory, ScanRequest
 
-#: Series looked up by one `next`, or those of one device.
+#: Series looked up by one `next`; one request may exceed it.
 _SERIES_PER_BLOCK = 4_096
 
 _Point = tuple[int, Scalar]
 
 
 class LastScanOperator(PullOperator):
-    """Asks for latest points; with a predicate, each series is read backwards up to the first row that counts."""
+    """Looks up latest points; with a predicate, each series is read backwards up to the first matching row."""
 
     def __init__(self, node: LastScan, readers: ReaderFactory, context: OperatorContext) -> None:
         super().__init__("LastScan", context, detail=f"{node.series.rows} series")
@@ -53,7 +53,7 @@ class LastScanOperator(PullOperator):
         return _block(self._series.slice(first, self._row), points, types)
 
     def _search(self, request: ScanRequest) -> _Point | None:
-        """The first row from the end that counts."""
+        """Return the last row that satisfies the predicate, or None."""
         assert self._predicate is not None
         reader = self._readers.open(request)
         try:
@@ -70,13 +70,13 @@ class LastScanOperator(PullOperator):
 
 
 def _backwards(request: ScanRequest) -> Iterator[ScanRequest]:
-    """A scan of each series of a request for latest points."""
+    """Yield a scan for each series of a request for latest points."""
     for name, type_ in zip(request.measurements, request.types, strict=True):
         yield replace(request, measurements=(name,), types=(type_,), latest=False)
 
 
 def _block(series: Block, points: Sequence[_Point | None], types: Sequence[DataType]) -> Block | None:
-    """Rows of the series that have a point."""
+    """Return rows for the series that have a point."""
     found = [row for row, point in enumerate(points) if point is not None]
     if not found:
         return None
@@ -89,12 +89,12 @@ def _block(series: Block, points: Sequence[_Point | None], types: Sequence[DataT
 
 
 def _texts(column: Column) -> TextArray:
-    """Values of one type as text; a DATE by its number, as IoTDB's LAST shows it."""
+    """Return values of one type as text; a DATE as its number, as IoTDB's LAST shows it."""
     return format_column(Column(DataType.INT32, column.numbers) if column.type is DataType.DATE else column)
 
 
 def _values(values: Sequence[Scalar], types: Sequence[DataType]) -> Column:
-    """The values as text: type by type, then back in their order."""
+    """Return the values as text: converted type by type, then put back into their order."""
     parts, rows = [], []
     for type_ in set(types):
         numbers = [row for row, its in enumerate(types) if its is type_]

@@ -1,4 +1,4 @@
-"""Limit: skips rows, then lets a number of them through, then ends and closes what is below."""
+"""Limit: skips rows, passes a number of rows on, then ends and closes its child."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from saros_storage.base.block import Block
 
 
 class LimitOperator(BlockwiseOperator):
-    """Does not pull once it has enough."""
+    """Passes on a range of rows; does not pull once it has enough."""
 
     def __init__(self, node: Limit, child: Operator, context: OperatorContext) -> None:
         super().__init__("Limit", context, child, detail=f"offset {node.offset} count {node.count}")

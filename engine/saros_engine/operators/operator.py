@@ -1,17 +1,18 @@
 """The contract of every operator: pull, block, close.
 
     while not operator.finished:
-        blocked = operator.blocked()        # None, or a future that is resolved when it may go on
+        blocked = operator.blocked()        # None, or a future that is resolved when it can continue
         if blocked: return blocked to the scheduler
         block = operator.next()             # a block, or None: nothing yet (ask again)
 
   - `next` does a bounded piece of work (about one block of `BLOCK_ROWS_MAX` rows) and returns; a driver looks at
     the clock between two calls. None is not the end: `finished` is.
-  - after `finished` is true, `next` is not called; `close` may be called at any time and releases everything below.
+  - `next` is not called after `finished` is true; `close` may be called at any time and also closes the children.
   - blocks are never empty and never changed after they are returned.
   - an operator is used by one thread at a time (its driver's).
 
-`OperatorStatistics` counts what EXPLAIN ANALYZE shows; each operator times itself (`base.py`), the children included.
+`OperatorStatistics` holds the figures of EXPLAIN ANALYZE; each operator measures its own time (`base.py`), including
+its children's.
 """
 
 from __future__ import annotations
@@ -30,40 +31,40 @@ from saros_storage.scan.reading import ReadCounters
 
 
 class MemoryAccount(Protocol):
-    """A query's memory: operators that keep rows (sort, aggregation, fill, joins) reserve what they keep."""
+    """A query's memory: operators that keep rows (sort, aggregation, fill, joins) reserve their bytes."""
 
     @property
     def bytes_max(self) -> int:
-        """What the query's operators may hold in all."""
+        """The limit of all the query's operators together."""
         ...
 
     @property
     def short(self) -> bool:
-        """Whether the memory of all queries together is short: an operator that can do with less, should."""
+        """True if the memory of all queries together is short: operators that can reduce theirs should."""
         ...
 
     def reserve(self, count: int) -> Blocked | None:
-        """Add `count` bytes. The operator has them, but if a future comes back, it goes on when that is resolved.
+        """Reserve `count` bytes. They are granted; if a future is returned, the operator must wait for it to continue.
 
-        Raises MemoryExceeded (709) if the query may not have them, MemoryPoolExhausted (2033) if all together may not.
+        Raises MemoryExceeded (709) beyond the query's limit, MemoryPoolExhausted (2033) beyond that of all queries.
         """
         ...
 
     def release(self, count: int) -> None:
-        """Give `count` reserved bytes back."""
+        """Return `count` reserved bytes."""
         ...
 
     def enqueue(self, count: int) -> None:
-        """`count` bytes of rows are on their way to their reader. Raises MemoryPoolExhausted."""
+        """Add `count` bytes of rows on their way to their reader. Raises MemoryPoolExhausted."""
         ...
 
     def dequeue(self, count: int) -> None:
-        """The reader has so many bytes of them."""
+        """Subtract `count` bytes of rows that their reader has received."""
         ...
 
 
 class UnlimitedMemory:
-    """An account that never refuses."""
+    """An account without a limit."""
 
     @property
     def bytes_max(self) -> int:
@@ -75,7 +76,7 @@ class UnlimitedMemory:
         """See `MemoryAccount.short`."""
         return False
 
-    def reserve(self, count: int) -> Blocked | None:  # noqa: ARG002 (nobody counts)
+    def reserve(self, count: int) -> Blocked | None:  # noqa: ARG002 (nothing is counted)
         """See `MemoryAccount.reserve`."""
         return None
 
@@ -91,26 +92,26 @@ class UnlimitedMemory:
 
 @dataclass(frozen=True, slots=True)
 class OperatorContext:
-    """What all operators of one query share."""
+    """Resources shared by all operators of one query."""
 
     memory: MemoryAccount = field(default_factory=UnlimitedMemory)
-    #: Only calendar windows need it: to know which instant a time is.
+    #: Needed by calendar windows only, to convert times to instants.
     time_unit: TimeUnit = TimeUnit.MILLISECOND
     clock: Clock = field(default_factory=SystemClock)
-    #: Where rows go that do not fit into memory; None: the query fails.
+    #: Spill space for rows that do not fit into memory; None: the query fails instead.
     spill: QuerySpill | None = None
 
 
 @dataclass(slots=True)
 class OperatorStatistics:
-    """What one operator did."""
+    """Figures of the work of one operator."""
 
     name: str
-    #: Words that tell this operator from its like (device, predicate, window...).
+    #: Text that distinguishes it from other operators of its kind (device, predicate, window...).
     detail: str = ""
     rows: int = 0
     blocks: int = 0
-    #: Time inside `next`, the children's included.
+    #: Time inside `next`, including the children's.
     time_ns: int = 0
     bytes: int = 0
     #: Only for operators that read storage.
@@ -118,11 +119,11 @@ class OperatorStatistics:
 
 
 class Operator(Protocol):
-    """See the module."""
+    """One operator of a running query; see the contract above."""
 
     @property
     def statistics(self) -> OperatorStatistics:
-        """What was done so far."""
+        """Figures of the work already done."""
         ...
 
     @property
@@ -132,17 +133,17 @@ class Operator(Protocol):
 
     @property
     def finished(self) -> bool:
-        """No more blocks will come."""
+        """True if no more blocks will come."""
         ...
 
     def blocked(self) -> Blocked | None:
-        """What it waits for, if it cannot go on now."""
+        """Return a future to wait for if it cannot continue now, otherwise None."""
         ...
 
     def next(self) -> Block | None:
-        """The next block; None if this call produced none."""
+        """Return the next block; None if this call produced none."""
         ...
 
     def close(self) -> None:
-        """Release everything, children too. Idempotent."""
+        """Release everything, including the children. Idempotent."""
         ...

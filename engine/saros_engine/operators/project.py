@@ -10,7 +10,7 @@ from saros_storage.base.block import Block
 
 
 class ProjectOperator(BlockwiseOperator):
-    """One block in, one out."""
+    """Evaluates expressions block by block: one block in, one out."""
 
     def __init__(self, node: Project, child: Operator, context: OperatorContext) -> None:
         super().__init__("Project", context, child)

@@ -1,4 +1,4 @@
-"""Rows: rows that were known when the query was planned."""
+"""Rows: rows that were already known at planning."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from saros_storage.scan.reading import BLOCK_ROWS_MAX
 
 
 class RowsOperator(PullOperator):
-    """Hands the rows out block by block."""
+    """Returns the rows block by block."""
 
     def __init__(self, node: Rows, context: OperatorContext) -> None:
         super().__init__("Rows", context)

@@ -1,7 +1,7 @@
-"""Sort: a stable sort of the child's rows by any number of keys; with a limit, only rows that can be on top are kept.
+"""Sort: a stable sort of the child's rows by any number of keys; with a limit, only candidates for the top are kept.
 
-Every key becomes arrays that ascend in the wanted order (nulls, then NaN, then values), and one stable lexicographic
-sort does the rest. NaN is the largest number, as in Java. The rows are charged to the query's memory: rows that exceed
+Every key becomes arrays that ascend in the requested order (nulls, then NaN, then values), followed by one stable
+lexicographic sort. NaN is the largest number, as in Java. The rows are charged to the query's memory: rows that exceed
 a sort's share of it, or what the account has left, are spilled to a file as a sorted run, and the runs are merged
 (`sorted_runs.py`).
 """
@@ -23,14 +23,14 @@ from saros_storage.base.block import Block, Column
 from saros_storage.base.types import Int64Array, NumericArray
 from saros_storage.scan.reading import BLOCK_ROWS_MAX
 
-#: Of so many runs, pieces together are as large as the first run; with what is made of them, twice that.
+#: With this many runs, one piece of each is together as large as the first run; with the merged rows, twice that.
 _PIECES = 64
-#: So many rows are sorted by one key without a look at whether they are still wanted: a tenth of a second.
+#: Rows sorted by one key between two checks for cancellation: a tenth of a second.
 _PIECE_ROWS = 1 << 19
 
 
 class SortOperator(PullOperator):
-    """See the module."""
+    """Sorts its child's rows, in memory or with sorted runs in a file."""
 
     def __init__(self, node: Sort, child: Operator, context: OperatorContext) -> None:
         limit = "" if node.limit is None else f"top {node.limit}"
@@ -39,12 +39,12 @@ class SortOperator(PullOperator):
         self._items = node.keys
         self._keys: list[Compiled] = [compile_expression(item.expression) for item in node.keys]
         self._limit = node.limit
-        #: Rows so far that are in memory, in the order in which they came among equals.
+        #: Rows in memory, in the order of arrival among equals.
         self._blocks: list[Block] = []
         self._bytes = 0
-        #: Rows before them, once there were too many.
+        #: Earlier rows, once there were too many.
         self._runs: SortedRuns | None = None
-        #: Rows in order, once the child has ended, and how many of them were given.
+        #: Sorted rows, once the child has ended; their returned rows, and the number of rows taken from the runs.
         self._sorted: Block | None = None
         self._at = self._given = 0
 
@@ -69,7 +69,7 @@ class SortOperator(PullOperator):
             self._spill_run()
 
     def _spill_run(self) -> None:
-        """What is in memory becomes a run."""
+        """Spill the rows in memory as a sorted run."""
         if self._runs is None:
             assert self._context.spill is not None
             self._runs = SortedRuns(self._context.spill.open(), self._ascending, self._bytes // _PIECES)
@@ -80,7 +80,7 @@ class SortOperator(PullOperator):
         self._hold(0)
 
     def _end(self) -> None:
-        # While rows are moved, they are there twice.
+        # While rows are sorted, they are in memory twice.
         if self._runs is not None or (self._blocks and not self._may_hold(2 * self._bytes)):
             self._spill_run()
             self._take_merged()
@@ -100,7 +100,7 @@ class SortOperator(PullOperator):
         return rows.slice(start, min(start + BLOCK_ROWS_MAX, rows.rows))
 
     def _take_merged(self) -> None:
-        """The next rows of the runs; there are none if all were in memory, or if there are enough."""
+        """Take the next rows of the runs; finish if there are none, or if the limit is reached."""
         merged = None
         if self._runs is not None and (self._limit is None or self._given < self._limit):
             merged = self._runs.next()
@@ -127,13 +127,13 @@ class SortOperator(PullOperator):
 
 
 def stable_order(keys: Sequence[NumericArray]) -> Int64Array:
-    """Rows in the keys' order, the most important key first. Raises Unwanted.
+    """Return the rows in the keys' order, the most important key first. Raises Unwanted.
 
     Many rows are sorted by each key in turn, from the least important one on, and in pieces that are merged: as fast as
-    at once, which takes seconds.
+    a single sort, which would take seconds without a check for cancellation.
     """
     if len(keys[0]) <= _PIECE_ROWS:
-        return np.lexsort(keys[::-1]).astype(np.int64, copy=False)  # which takes the most important key last
+        return np.lexsort(keys[::-1]).astype(np.int64, copy=False)  # lexsort takes the most important key last
     order = np.arange(len(keys[0]))
     for key in reversed(keys):
         values, within = key[order], np.empty(len(order), np.int64)
@@ -142,13 +142,13 @@ def stable_order(keys: Sequence[NumericArray]) -> Int64Array:
             piece = slice(start, start + _PIECE_ROWS)
             within[piece] = start + np.lexsort([values[piece]])
         require_wanted()
-        # Rows that are in order piece by piece are merged, in a fifth of the time that it takes to sort them.
+        # The pieces are sorted, so this sort merges them, in a fifth of the time of sorting from scratch.
         order = order[within[np.lexsort([values[within]])]]
     return order
 
 
 def ascending_keys(columns: Sequence[Column], items: Sequence[SortItem]) -> list[NumericArray]:
-    """Arrays, the most important one first, whose lexicographic order is that of the keys."""
+    """Return arrays, the most important one first, whose lexicographic order is that of the keys."""
     return [key for column, item in zip(columns, items, strict=True) for key in _ascending(column, item)]
 
 
@@ -165,6 +165,6 @@ def _ascending(column: Column, item: SortItem) -> list[NumericArray]:
             values = np.where(unordered, values.dtype.type(0), values)
         keys.append(-values if item.descending else values)
     else:
-        # ~x descends where x ascends, for integers of any size and for booleans.
+        # ~x descends where x ascends, for integers of any width and for booleans.
         keys.append(~values if item.descending else values)
     return keys

@@ -1,4 +1,4 @@
-"""Sorted runs of rows in a file, merged into one: what Sort does when its rows do not fit into memory.
+"""Sorted runs of rows in a file, merged into one stream: used by Sort when its rows do not fit into memory.
 
     run 1   [ 1 4 | 7 9 ]            one piece of each run is in memory, the others are in the file
     run 2   [ 2 3 | 8   ]            the border is the least last row in memory of all unfinished runs: 3
@@ -18,39 +18,39 @@ from saros_engine.memory.spill import Spilled, SpillFile
 from saros_storage.base.block import Block
 from saros_storage.base.types import Int64Array, NumericArray
 
-#: Arrays that ascend in the wanted order, the most important one first.
+#: Arrays that ascend in the requested order, the most important one first.
 Keys = Callable[[Block], Sequence[NumericArray]]
 
-#: Rows of a piece: enough that reading it costs little per row, few enough that dozens are sorted in the CPU's cache.
+#: Rows of a piece: enough to read it cheaply per row, few enough to sort dozens of pieces in the CPU's cache.
 _PIECE_ROWS_MIN, _PIECE_ROWS_MAX = 64, 16_384
 
 
 class SortedRuns:
-    """See the module. `close` lets go of the file."""
+    """Sorted runs and their merge. `close` deletes the file."""
 
     def __init__(self, file: SpillFile, keys: Keys, piece_bytes: int) -> None:
-        """`piece_bytes`: what one run may have at hand, about."""
+        """`piece_bytes`: the approximate bytes of one run in memory."""
         self._file = file
         self._keys = keys
         self._piece_bytes = piece_bytes
-        #: Of each run, what is still in the file and what is at hand.
+        #: By run, its pieces in the file and its rows in memory.
         self._pieces: list[deque[Spilled]] = []
         self._heads: list[Block | None] = []
 
     @property
     def nbytes(self) -> int:
-        """Bytes at hand."""
+        """Bytes in memory."""
         return sum(head.nbytes for head in self._heads if head is not None)
 
     def add(self, run: Block) -> None:
-        """Put away rows that are in order, which come behind those of earlier runs among equals."""
+        """Spill sorted rows as a run; among equals, they come after the rows of earlier runs."""
         rows = min(max(self._piece_bytes * run.rows // run.nbytes, _PIECE_ROWS_MIN), _PIECE_ROWS_MAX)
         pieces = [self._file.write(run.slice(at, min(at + rows, run.rows))) for at in range(0, run.rows, rows)]
         self._pieces.append(deque(pieces))
         self._heads.append(None)
 
     def next(self) -> Block | None:
-        """The next rows, at least one; None at the end."""
+        """Return the next rows, at least one; None at the end."""
         for number, pieces in enumerate(self._pieces):
             if self._heads[number] is None and pieces:
                 self._heads[number] = self._file.read(pieces.popleft())
@@ -68,25 +68,25 @@ class SortedRuns:
         return joined.take(chosen[order])
 
     def _cut(self, live: Sequence[int], heads: Sequence[Block], ends: Int64Array, chosen: Int64Array) -> None:
-        """Take the chosen rows, the first ones of each run, from what is at hand."""
+        """Remove the chosen rows, which are the first ones of each run, from the rows in memory."""
         taken = np.diff(np.searchsorted(chosen, ends), prepend=0)
         for number, head, count in zip(live, heads, taken.tolist(), strict=True):
             self._heads[number] = None if count == head.rows else head.slice(count, head.rows)
 
     def close(self) -> None:
-        """Let go of everything. Idempotent."""
+        """Delete the file. Idempotent."""
         self._file.close()
         self._pieces, self._heads = [], []
 
 
 def _up_to_border(keys: Sequence[NumericArray], last: Int64Array) -> Int64Array:
-    """The rows that come no later than the least of the rows `last`."""
+    """Return the rows that come no later than the least of the rows `last`."""
     border = last[np.lexsort([key[last] for key in reversed(keys)])[0]]
     rows = len(keys[0])
     below, equal = np.zeros(rows, np.bool_), np.ones(rows, np.bool_)
     for key in keys:
         below |= equal & (key < key[border])
         equal &= key == key[border]
-    # Among equals, the order is that of the rows' numbers.
+    # Equal rows come in the order of their numbers.
     equal[border + 1 :] = False
     return np.flatnonzero(below | equal)

@@ -1,4 +1,4 @@
-"""DeviceMerge: the rows of several devices in one stream, each with its device's name in front (ALIGN BY DEVICE)."""
+"""DeviceMerge: the rows of several devices in one stream, with the device's name as first column (ALIGN BY DEVICE)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _with_device(block: Block, device: str) -> Block:
 
 
 class DeviceAppendOperator(PullOperator):
-    """Device after device; a child is closed as soon as it has ended."""
+    """Returns one device after another; closes a child as soon as it has ended."""
 
     def __init__(self, node: DeviceMerge, children: Sequence[Operator], context: OperatorContext) -> None:
         super().__init__("DeviceMerge", context, children, detail=f"{len(children)} devices")
@@ -43,7 +43,10 @@ class DeviceAppendOperator(PullOperator):
 
 
 class DeviceMergeOperator(PullOperator):
-    """By time, then by device in the children's order. A device may have several rows of one time (clipped windows)."""
+    """Merges by time, then by device in the children's order.
+
+    A device may have several rows with the same time (clipped windows).
+    """
 
     def __init__(self, node: DeviceMerge, children: Sequence[Operator], context: OperatorContext) -> None:
         super().__init__("DeviceMerge", context, children, detail=f"{len(children)} devices by time")
@@ -59,7 +62,7 @@ class DeviceMergeOperator(PullOperator):
         return [child for number, child in enumerate(self._children) if self._needs_input(number)]
 
     def _needs_input(self, number: int) -> bool:
-        """Whether more of a child must be known: of its last time there may be more rows."""
+        """Return whether more rows of a child are needed: there may be more rows of its last time."""
         rest = self._rest[number]
         return not self._children[number].finished and (rest is None or rest.times[0] == rest.times[-1])
 
@@ -83,7 +86,7 @@ class DeviceMergeOperator(PullOperator):
         return result
 
     def _merge(self) -> None:
-        """Everything before the earliest last time of the children that go on."""
+        """Merge everything before the earliest last time of the unfinished children."""
         pairs = zip(self._children, self._rest, strict=True)
         ends = [int(rest.times[-1]) for child, rest in pairs if rest is not None and not child.finished]
         sign = -1 if self._descending else 1

@@ -1,4 +1,4 @@
-"""LevelMerge: states of several series, side by side in a row, merged into one value for each group of them."""
+"""LevelMerge: merges the states of several series in a row, side by side, into one value per group of series."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from saros_storage.base.block import Block, Column
 from saros_storage.base.types import Int64Array
 from saros_storage.read.row_ranges import RowRanges
 
-#: Aggregates to which the order of states in time matters; their last state column is the time.
+#: Aggregates that depend on the order of states in time; their last state column is the time.
 _BY_TIME = frozenset({"first_value", "last_value"})
 
 
 class LevelMergeOperator(BlockwiseOperator):
-    """One block in, one out."""
+    """Merges block by block: one block in, one out."""
 
     def __init__(self, node: LevelMerge, child: Operator, context: OperatorContext) -> None:
         super().__init__("LevelMerge", context, child, detail=f"{len(node.calls)} groups")
@@ -34,12 +34,12 @@ class LevelMergeOperator(BlockwiseOperator):
 
 
 def _merge(call: AggregateCall, members: Sequence[int], block: Block) -> Column:
-    """One group: `members` are the first state columns of its series."""
+    """Merge one group; `members` are the first state columns of its series."""
     aggregate = aggregate_of(call)
     width = len(call.arguments)
     count, rows = len(members), block.rows
     starts = np.arange(rows, dtype=np.int64) * count
-    # Row by row the states of all series: series k's row r comes to place r * count + k.
+    # Group the states of all series by row: row r of series k gets position r * count + k.
     order = np.arange(rows * count, dtype=np.int64).reshape(count, rows).T.ravel()
     states = [Column.concat([block.columns[first + i] for first in members]).take(order) for i in range(width)]
     if call.function in _BY_TIME:
@@ -50,7 +50,7 @@ def _merge(call: AggregateCall, members: Sequence[int], block: Block) -> Column:
 
 
 def _ordered_by_time(times: Column, count: int) -> Int64Array:
-    """Positions that put each row's states in order of time."""
+    """Return the positions that put each row's states in order of time."""
     grid = times.numbers.reshape(-1, count)
     within = np.argsort(grid, axis=1, kind="stable")
     return (within + np.arange(len(grid))[:, None] * count).ravel()

@@ -6,8 +6,9 @@ unfinished child can still return an earlier row. Where all children have the sa
     child 1   1  2  4  |7        joined now: times up to 4 (child 1 ends there first)
     child 2   2  3  5  6  8      -> 1 2 3 4, child 2 keeps 5 6 8
 
-A block has a bounded number of values. How many rows of each child are joined at once adapts to the number of distinct
-times that come out, so that a thousand children with different times stay within memory as well as two with the same.
+A block has a bounded number of values. The number of rows of each child that are joined at once adapts to the number of
+distinct times in the results, so that a thousand children with different times stay within memory as well as two with
+the same.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from saros_storage.base.types import DataType, Int64Array
 from saros_storage.kernels.merge import union_times
 from saros_storage.scan.reading import rows_per_block
 
-#: Children that may bring whole blocks with wholly different times at once; more start with parts of blocks.
+#: Children that may contribute whole blocks with disjoint times at once; with more children, parts of blocks are used.
 _WHOLE_BLOCKS_MAX = 8
 _QUOTA_MIN = 64
 
 
 class TimeJoinOperator(PullOperator):
-    """See the module."""
+    """Joins its children by time."""
 
     def __init__(
         self,
@@ -45,9 +46,9 @@ class TimeJoinOperator(PullOperator):
         #: The rows of each child that are not joined yet.
         self._rest: list[Block | None] = [None] * len(children)
         self._pending: list[Block] = []
-        #: Bytes of `_pending` when it was made.
+        #: Bytes of the blocks in `_pending` when they were joined.
         self._joined_bytes = 0
-        #: Rows of a block.
+        #: Rows of a returned block.
         self._rows_max = rows_per_block(sum(map(len, types)))
         #: Rows per child and round.
         self._quota = max(self._rows_max * _WHOLE_BLOCKS_MAX // max(len(children), _WHOLE_BLOCKS_MAX), _QUOTA_MIN)
@@ -71,7 +72,7 @@ class TimeJoinOperator(PullOperator):
         return all(rest is None and child.finished for child, rest in pairs)
 
     def _fill(self) -> bool:
-        """Pull once from each child that has nothing left; whether every child has rows or has ended."""
+        """Pull once from each child without rows; return whether every child has rows or has ended."""
         complete = True
         for number, child in enumerate(self._children):
             if self._rest[number] is None and not child.finished:
@@ -108,7 +109,7 @@ class TimeJoinOperator(PullOperator):
         self._account()
 
     def _heads(self) -> list[Block | None]:
-        """Cut off each child's rows up to the common border."""
+        """Cut off and return each child's rows up to the common border."""
         ends = []
         for child, rest in zip(self._children, self._rest, strict=True):
             if rest is not None and (rest.rows > self._quota or not child.finished):
@@ -125,7 +126,7 @@ class TimeJoinOperator(PullOperator):
         return heads
 
     def _rows_until(self, times: Int64Array, border: int | None) -> int:
-        """How many rows come before or at the border."""
+        """Return the number of rows before or at the border."""
         if border is None:
             return len(times)
         if self._descending:
@@ -133,7 +134,7 @@ class TimeJoinOperator(PullOperator):
         return int(np.searchsorted(times, border, side="right"))
 
     def _align(self, heads: list[Block | None]) -> tuple[Int64Array, list[Int64Array | None]]:
-        """The union of times and where each head's rows land in it (None: they are the union)."""
+        """Return the union of times, and the positions of each head's rows in it (None: they are the union)."""
         blocks = [head for head in heads if head is not None]
         first = blocks[0].times
         if all(block.times is first or np.array_equal(block.times, first) for block in blocks[1:]):
@@ -148,7 +149,7 @@ class TimeJoinOperator(PullOperator):
 
 
 def _scatter(column: Column, at: Int64Array | None, count: int) -> Column:
-    """The column's values at ascending positions `at` of `count` rows, null elsewhere."""
+    """Return the column's values at ascending positions `at` of `count` rows, null elsewhere."""
     if at is None or len(at) == count:
         return column
     valid = np.zeros(count, np.bool_)

@@ -1,4 +1,4 @@
-"""WindowJoin: children that have the same rows (the same windows, or one row each) side by side."""
+"""WindowJoin: children with the same rows (the same windows, or one row each) side by side."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from saros_storage.base.block import Block
 
 
 class WindowJoinOperator(PullOperator):
-    """Blocks may be cut differently by each child: as many rows are joined as all have."""
+    """Joins as many rows as all children have; each child may cut its blocks differently."""
 
     def __init__(self, children: Sequence[Operator], context: OperatorContext) -> None:
         super().__init__("WindowJoin", context, children)
@@ -38,6 +38,6 @@ class WindowJoinOperator(PullOperator):
     def _exhausted(self) -> bool:
         pairs = list(zip(self._children, self._rest, strict=True))
         ended = [rest is None and child.finished for child, rest in pairs]
-        # Children promise as many rows as each other: one that ends early would leave the others' rows unseen.
+        # Children have the same number of rows: if one ended early, the others' rows would be lost.
         assert not any(ended) or all(rest is None for _, rest in pairs), "children of WindowJoin differ in rows"
         return all(ended)

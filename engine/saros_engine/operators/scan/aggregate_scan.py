@@ -15,12 +15,12 @@ from saros_storage.base.block import Block
 from saros_storage.read.window_statistics import of_summaries
 from saros_storage.scan.reading import ReaderFactory, SeriesReader, Summaries, Summary
 
-#: Single summaries that are taken together: enough that NumPy's cost per call vanishes, few enough for a quantum.
+#: Single summaries that are added together: enough to amortise NumPy's cost per call, few enough for a quantum.
 _SUMMARIES_MAX = 1_024
 
 
 class AggregateScanOperator(PullOperator):
-    """Asks the reader for summaries if every call can use them. A descending request gives the last window first."""
+    """Requests summaries from the reader if every call can use them. A descending request yields windows last first."""
 
     def __init__(self, node: AggregateScan, readers: ReaderFactory, context: OperatorContext) -> None:
         request = node.request

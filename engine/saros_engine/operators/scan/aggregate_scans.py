@@ -1,4 +1,4 @@
-"""AggregateScans: aggregates of many series, per window or over all time, whose states are made and merged together.
+"""AggregateScans: aggregates of many series, per window or over all time, with shared tables of states.
 
     d0.s0 ┐ one reader  summaries ┐
     d0.s1 ┘ of both               ├▶ states, slot = number in its lane * windows + number of the window ─▶ results
@@ -45,28 +45,28 @@ from saros_storage.scan.reading import (
     TimestampsDiffer,
 )
 
-#: Summaries that become columns together, and readers that one `next` pulls from.
+#: Summaries converted to columns together, and pieces that one `next` pulls.
 _PIECES_MAX = 1_024
-#: Rows of states that are merged together: enough that NumPy's cost per call vanishes.
+#: Rows of states that are merged together: enough to amortise NumPy's cost per call.
 _STATES_MAX = 16_384
-#: Values that a group has at hand: as many as a block has.
+#: Values that a group may hold in memory: as many as a block.
 _VALUES_MAX = 2 << 20
 
 
 class _ScanStates:
-    """The states of a batch's scans whose results are a column; see the module."""
+    """A lane: the states of a batch's scans whose results form one column."""
 
     def __init__(self, calls: Calls, types: tuple[DataType, ...], windows: WindowSequence | None) -> None:
         self.calls = calls
         self._types = types
         self._windows = windows
-        #: Rows of states of each scan: as many as there are windows, or one.
+        #: Rows of states per scan: the number of windows, or one.
         self._rows = 1 if windows is None else windows.count
         self._table = StateTable(calls)
-        #: Single summaries, and the scan of each, that wait to become columns together.
+        #: Single summaries, and the scan of each, to be converted to columns together.
         self._waiting: list[Summary] = []
         self._scans: list[int] = []
-        #: Scans of this lane so far.
+        #: Number of scans of this lane.
         self.count = 0
 
     @property
@@ -75,12 +75,12 @@ class _ScanStates:
         return self._table.nbytes
 
     def wait(self, scan: int, summary: Summary) -> None:
-        """Take a single summary; until `add_pending` no others are added."""
+        """Buffer a single summary; nothing else may be added before `add_pending`."""
         self._waiting.append(summary)
         self._scans.append(scan)
 
     def add_pending(self) -> None:
-        """Add the summaries that wait."""
+        """Add the buffered summaries."""
         if not self._waiting:
             return
         scans, summaries = np.array(self._scans, np.int64), of_summaries(self._types, self._waiting)
@@ -95,22 +95,22 @@ class _ScanStates:
         self._table.add(scans * self._rows + numbers, states)
 
     def add(self, scan: int, windows: Int64Array, states: list[Column]) -> None:
-        """States of a scan's windows, whose numbers never fall."""
+        """Add states of a scan's windows, whose numbers never decrease."""
         self._table.add(windows + scan * self._rows, states)
 
     def forget(self, scan: int) -> None:
-        """Nothing was added for the scan."""
+        """Drop the states of a scan."""
         low, high = scan * self._rows, (scan + 1) * self._rows
         self._table.keep(lambda slots: (slots < low) | (slots >= high))
 
     def results(self) -> list[Column]:
-        """All scans were added: their results, one's rows after the other's."""
+        """Return the results of all scans, one scan's rows after another's; all states must have been added."""
         return self.calls.results(self._table.rows(0, self.count * self._rows))
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Scans [first, stop) of the operator's that one reader is for. Of one scan it may have several columns."""
+    """Scans [first, stop) of the operator that share one reader. A single scan may have several columns."""
 
     first: int
     stop: int
@@ -118,18 +118,18 @@ class _Group:
 
 
 class _Batch:
-    """Scans [first, stop) of the operator's, from their pieces to lanes. Pieces of a scan come in order of time."""
+    """Scans [first, stop) of the operator, from their pieces to lanes. Pieces of a scan come in order of time."""
 
     def __init__(
         self, first: int, stop: int, places: list[tuple[_ScanStates, int]], windows: WindowSequence | None
     ) -> None:
         self.first = first
         self.stop = stop
-        #: Of each scan its lane, and its number there.
+        #: By scan, its lane and its number there.
         self.places = places
         self._windows = windows
         self._lanes = list({id(lane): lane for lane, _ in places}.values())
-        #: Summaries of one kind that wait to be looked at together, and whose they are.
+        #: Summaries of one kind to be processed together, each with its group.
         self._waiting: list[tuple[_Group, Summary | Summaries]] = []
         self._waiting_rows = 0
         self._waiting_bytes = 0
@@ -140,7 +140,7 @@ class _Batch:
         return self._waiting_bytes + sum([lane.nbytes for lane in self._lanes])
 
     def add(self, group: _Group, piece: Block | Summary | Summaries) -> None:
-        """A piece of a group's."""
+        """Add a piece of a group."""
         if isinstance(piece, Block):
             self._add_pending()
             self._add_rows(group, piece)
@@ -155,13 +155,13 @@ class _Batch:
             self._add_pending()
 
     def forget(self, group: _Group) -> None:
-        """Nothing was added for a group's scans."""
+        """Drop everything added for a group's scans."""
         self._add_pending()
         for lane, scan in self._places_of(group):
             lane.forget(scan)
 
     def lanes(self) -> list[_ScanStates]:
-        """All pieces were added."""
+        """Return the lanes, after all pieces have been added."""
         self._add_pending()
         return self._lanes
 
@@ -211,7 +211,7 @@ class _Batch:
                 lane.add(scan, own, states if chosen is None else [column.take(chosen) for column in states])
 
     def _windows_of(self, pieces: Sequence[Summaries]) -> tuple[Int64Array, np.ndarray | None]:
-        """The window of each span of the pieces; which of them lie in one, unless all do."""
+        """Return the window of each span of the pieces, and the mask of spans inside a window (None: all are)."""
         count = sum([piece.rows for piece in pieces])
         if self._windows is None:
             return np.zeros(count, np.int64), None
@@ -225,7 +225,7 @@ class _Batch:
 
 
 def _columns_of(group: _Group, block: Block) -> Iterator[Block]:
-    """A group's rows by scan."""
+    """Yield a group's rows, scan by scan."""
     if group.stop - group.first == 1:
         yield block
         return
@@ -234,7 +234,7 @@ def _columns_of(group: _Group, block: Block) -> Iterator[Block]:
 
 
 class AggregateScansOperator(PullOperator):
-    """Reads group after group."""
+    """Reads one group after another."""
 
     def __init__(self, node: AggregateScans, readers: ReaderFactory, context: OperatorContext) -> None:
         of_devices = f" of {len(node.devices)} devices" if node.devices else ""
@@ -245,17 +245,17 @@ class AggregateScansOperator(PullOperator):
         windows = node.scans[0].windows
         self._windows = None if windows is None else window_sequence(windows, context.time_unit)
         self._label_end = windows is not None and windows.label_end
-        #: By the identity of a scan's calls, which many share: what they are; and by that the compiled ones.
+        #: Calls by the identity of their tuple, which many scans share -> their key; and compiled calls by shape.
         self._known: dict[int, object] = {}
         self._calls: dict[object, Calls] = {}
         for scan in node.scans:
             readers.expect(scan.request)
-        #: Groups that are still to be read, the next one last.
+        #: Groups not read yet, the next one last.
         self._groups = _groups(node.scans)[::-1]
         self._group: _Group | None = None
         self._reader: SeriesReader | None = None
         self._batch: _Batch | None = None
-        #: Side by side, the results of each scan; and their bytes.
+        #: Side by side: the results of each scan, and their bytes.
         self._results: list[list[Column]] = []
         self._results_bytes = 0
 
@@ -277,7 +277,7 @@ class AggregateScansOperator(PullOperator):
     # ------------------------------------------------------------------ reading
 
     def _pull(self, batch: _Batch) -> int:
-        """One piece of the group whose turn it is; how many rows it was."""
+        """Read one piece of the current group; return its number of rows (0 for summaries)."""
         if self._group is None:
             self._open(self._groups.pop())
         group, reader = self._group, self._reader
@@ -305,7 +305,7 @@ class AggregateScansOperator(PullOperator):
             self._group = group
 
     def _split_group(self, group: _Group) -> None:
-        """Have each of a group's scans read by itself next."""
+        """Schedule each of a group's scans to be read alone, next."""
         places = range(group.stop - 1, group.first - 1, -1)
         self._groups += [_Group(place, place + 1, self._node.scans[place].request) for place in places]
 
@@ -337,11 +337,11 @@ class AggregateScansOperator(PullOperator):
 
     @property
     def _width(self) -> int:
-        """Scans of a device."""
+        """Scans per device."""
         return len(self._node.scans) // max(len(self._node.devices), 1)
 
     def _end_of_batch(self, first: int) -> int:
-        """Where the batch ends that begins there: behind a whole device, or a whole group."""
+        """Return the end of the batch that begins at `first`: the end of a whole device, or of a whole group."""
         if self._node.devices:
             return min(first + self._node.together * self._width, len(self._node.scans))
         most = first + max(_STATES_MAX // (1 if self._windows is None else self._windows.count), 1)
@@ -378,7 +378,7 @@ class AggregateScansOperator(PullOperator):
         return Block.untimed(columns, 1) if self._windows is None else Block.timed(self._labels(), columns)
 
     def _by_device(self, batch: _Batch, lanes: Sequence[_ScanStates]) -> Block:
-        """A block of the batch's devices."""
+        """Return a block of the batch's devices."""
         columns = list(chain.from_iterable([lane.results() for lane in lanes]))
         first, stop = batch.first // self._width, batch.stop // self._width
         each = 1 if self._windows is None else self._windows.count
@@ -396,7 +396,7 @@ class AggregateScansOperator(PullOperator):
 
 
 def _groups(scans: Sequence[AggregateScan]) -> list[_Group]:
-    """Runs of scans of one device that may be read together."""
+    """Return runs of scans of one device that may be read together."""
     found: list[_Group] = []
     run: list[AggregateScan] = []
     for place, scan in enumerate(scans):
@@ -408,7 +408,7 @@ def _groups(scans: Sequence[AggregateScan]) -> list[_Group]:
 
 
 def _most(request: ScanRequest) -> int:
-    """Series of a group."""
+    """Return the maximum number of series of a group."""
     return max(_VALUES_MAX // request.block_rows, 1)
 
 

@@ -1,4 +1,4 @@
-"""Scan: the rows of one device, as its series reader gives them."""
+"""Scan: the rows of one device, as its series reader returns them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from saros_storage.scan.reading import ReaderFactory, ScanRequest, SeriesReader
 
 
 class ScanOperator(PullOperator):
-    """Opens its reader when it is first pulled, so that a plan that is never run opens nothing.
+    """Opens its reader when it is first pulled, so that a plan that never runs opens nothing.
 
-    Who makes it tells `readers` what to expect.
+    The caller announces the request with `readers.expect`.
     """
 
     def __init__(self, request: ScanRequest, readers: ReaderFactory, context: OperatorContext) -> None:
@@ -38,5 +38,5 @@ class ScanOperator(PullOperator):
 
 
 def describe_request(request: ScanRequest) -> str:
-    """What a scan reads, for EXPLAIN ANALYZE."""
+    """Describe the series that a scan reads, for EXPLAIN ANALYZE."""
     return f"{request.device}.({', '.join(request.measurements)})"

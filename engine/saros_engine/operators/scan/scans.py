@@ -1,7 +1,7 @@
-"""Scans: several series of a non-aligned device, side by side, from one reader while they have the same times.
+"""Scans: several series of a non-aligned device, side by side, from one reader as long as they have the same times.
 
-reader      Block Block   Apart [20, 50)                            Block     None
-given       Block Block   what a TimeJoin of Scans gives of it      Block     (the end)
+reader      Block Block   Unaligned [20, 50)                        Block     None
+returned    Block Block   the blocks of a TimeJoin of Scans         Block     (the end)
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from saros_storage.scan.reading import MultiSeriesReader, ReadCounters, ReaderFa
 
 
 class ScansOperator(PullOperator):
-    """Stands for scans that differ in their series only (`can_read_in_lockstep`), in their order."""
+    """Replaces scans that differ only in their series (`can_read_in_lockstep`), in their order."""
 
     def __init__(self, scans: Sequence[Scan], readers: ReaderFactory, context: OperatorContext) -> None:
         self._requests = [scan.request for scan in scans]
@@ -35,7 +35,7 @@ class ScansOperator(PullOperator):
             readers.expect(request)
         self._opened = False
         self._reader: MultiSeriesReader | None = None
-        #: What reads where the series do not keep step.
+        #: Reads the ranges in which the times of the series differ.
         self._join: TimeJoinOperator | None = None
 
     def _next(self) -> Block | None:
@@ -87,7 +87,7 @@ class ScansOperator(PullOperator):
 
 
 def can_read_in_lockstep(request: ScanRequest, other: ScanRequest) -> bool:
-    """Whether two requests are for series of one device that is not aligned, and alike but for the series."""
+    """Return whether two requests differ only in their series, and are for one device that is not aligned."""
     same = (request.device, request.time, request.descending, request.block_rows) == (
         other.device,
         other.time,
