@@ -1,15 +1,15 @@
-"""From a SELECT to a logical plan: `plan_select`.
+"""Planning of a SELECT: `plan_select` returns its logical plan.
 
 by_time      one row per time, a column per series; windows; one row in all
 by_tags      GROUP BY TAGS: a body per group of series, one after the other
 by_device    ALIGN BY DEVICE: a body per device, one after the other
 last         SELECT LAST
 without_from  SELECT without FROM: one row
-query_core   what by_time and by_device share: scans, filter, aggregation, expressions
-window_range      the range of GROUP BY (1h), which the data may have to tell before there is a plan
-post_processing   what comes after: FILL, ORDER BY, LIMIT
+query_core   the core of by_time and by_device: scans, filter, aggregation, expressions
+window_range      the range of GROUP BY (1h), for which the data may have to be read before there is a plan
+post_processing   the clauses after the body: FILL, ORDER BY, LIMIT
 
-Pure, but for what loading user-defined functions imports: any thread.
+Pure, except for the imports of user-defined functions: any thread.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ __all__ = ["LastItem", "LogicalPlan", "PlanContext", "last_scan", "plan_select"]
 
 
 def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
-    """The plan of a SELECT whose parameters are bound. Raises SemanticError, NotSupportedError, UserMistake."""
+    """Return the plan of a SELECT whose parameters are bound.
+
+    Raises SemanticError, NotSupportedError, UserMistake.
+    """
     if select.table is not None:
         raise SemanticError("information_schema is read by a SELECT of its own: not by EXPLAIN, INTO or a view")
     select = _with_registered(select, context.schema.catalogue)
@@ -90,7 +93,7 @@ def _with_registered(select: Select, catalogue: Catalogue) -> Select:
 
 
 def _deciding(keys: tuple[SortKey, ...]) -> tuple[SortKey, ...]:
-    """The keys of ORDER BY without those that come again, which decide nothing."""
+    """Return the keys of ORDER BY without repeated ones, which have no effect."""
     first: dict[str, SortKey] = {}
     for key in keys:
         text = str(key.expression)
@@ -99,13 +102,13 @@ def _deciding(keys: tuple[SortKey, ...]) -> tuple[SortKey, ...]:
 
 
 def _check_cases(expression: Expression) -> None:
-    """Raise SemanticError where CASE meets a function whose points are not its argument's."""
+    """Raise SemanticError if CASE is combined with a function whose points are not its argument's."""
     if any_part(expression, lambda part: isinstance(part, Case)) and any_part(expression, has_own_points):
         raise SemanticError(f"CASE expression cannot be used with non-mappable UDF: {expression}")
 
 
 def _check_functions(expression: Expression) -> None:
-    """Raise SemanticError for a function that is none, even if there is no series that it would be of."""
+    """Raise SemanticError for an unknown function, even if no series matches its arguments."""
     if isinstance(expression, Call) and not is_known(expression):
         raise unknown_function(expression)
     for child in children_of(expression):
@@ -113,7 +116,7 @@ def _check_functions(expression: Expression) -> None:
 
 
 def _check_aliases(select: Select) -> None:
-    """Raise SemanticError where two columns have one alias."""
+    """Raise SemanticError if two columns have the same alias."""
     aliases = [item.alias for item in select.items if item.alias is not None]
     twice = next((alias for number, alias in enumerate(aliases) if alias in aliases[:number]), None)
     if twice is not None:
@@ -121,7 +124,7 @@ def _check_aliases(select: Select) -> None:
 
 
 def _with_end_time_first(select: Select) -> Select:
-    """Return the query with `__endTime` as its first item, once; INTO has its targets in the order of the items."""
+    """Return the query with `__endTime` once, as its first item; INTO keeps the order of items, as its targets do."""
     if select.into is not None:
         return select
     first = [item for item in select.items if isinstance(item.expression, EndTimeReference)][:1]
@@ -130,7 +133,7 @@ def _with_end_time_first(select: Select) -> Select:
 
 
 def _check_mixture(select: Select) -> None:
-    """Raise SemanticError for raw data beside aggregates, also for a path that matches no series."""
+    """Raise SemanticError for raw data mixed with aggregates, even if a path matches no series."""
     shown, having = [item.expression for item in select.items], select.having
     timed = select.group_by is not None
     if not timed and having is None and not any(any_part(expression, is_aggregate) for expression in shown):
@@ -153,14 +156,14 @@ def _names_raw(expression: Expression, kind: type[PathExpression | TimeReference
 
 
 def _check_limits(select: Select) -> None:
-    """Raise SemanticError for what is no number of rows or columns, even if there are none of them."""
+    """Raise SemanticError for invalid numbers of rows or columns, even for an empty result."""
     counts = ("LIMIT", select.limit), ("OFFSET", select.offset), ("SLIMIT", select.slimit), ("SOFFSET", select.soffset)
     for what, expression in counts:
         row_count(expression, what)
 
 
 def _check_row_counts(select: Select) -> None:
-    """Raise SemanticError where COUNT_TIME stands beside what it does not go with."""
+    """Raise SemanticError if COUNT_TIME is combined with unsupported items or clauses."""
     parts = [item.expression for item in select.items]
     if select.having is not None and any_part(select.having, counts_rows):
         raise SemanticError("count_time(*) cannot stand in HAVING")

@@ -1,8 +1,8 @@
-"""ALIGN BY DEVICE: a body per device, each with the same columns; the device's name stands in front.
+"""ALIGN BY DEVICE: a body per device, each with the same columns; the device's name is the first column.
 
     select s1, s2 from root.a.*      DeviceMerge( d1: Project(s1, s2)   d2: Project(s1, null) )
 
-A column exists if at least one device has it; a device without any of the columns gives no rows.
+A column exists if at least one device has it; a device without any of the columns has no rows.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _DEVICE = Field("Device", DataType.TEXT)
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A result column: which devices have it, and by what expression."""
+    """A result column, and its expression for each device that has it."""
 
     name: str
     by_device: dict[str, Expression]
 
 
 def plan_by_device(select: Select, context: PlanContext) -> LogicalPlan:
-    """See the module."""
+    """Return the plan of ALIGN BY DEVICE. Raises SemanticError, UserMistake."""
     order = select.order_by
     for item in select.items:
         for path in paths_of(item.expression):
-            require_suffix(path)  # even where there is no device
+            require_suffix(path)  # checked even without devices
     scopes = [DeviceScope(device) for device in _devices(select, context)]
     if (order and str(order[0].expression).lower() == "device" and order[0].descending) or (
         len(order) > 1 and str(order[1].expression).lower() == "device" and order[1].descending
@@ -72,12 +72,12 @@ def plan_by_device(select: Select, context: PlanContext) -> LogicalPlan:
 
 
 def _expanded(expression: Expression, scopes: list[DeviceScope]) -> list[Expression]:
-    """What it stands for in any of the devices."""
+    """Return the expansions of an expression in all the devices, without duplicates."""
     return list(dict.fromkeys([found for scope in scopes for found in scope.expand(expression)]))
 
 
 def _with_series(select: Select, scopes: list[DeviceScope], columns: list[_Column]) -> list[DeviceScope]:
-    """The devices that have a column; where columns speak of series, `__endTime` and constants alone are none."""
+    """Return the devices with at least one column; if items name series, only columns that name series count."""
     found = [[c.by_device[s.device.path] for c in columns if s.device.path in c.by_device] for s in scopes]
     if any(names_series(item.expression) for item in select.items):
         found = [[expression for expression in own if names_series(expression)] for own in found]
@@ -85,7 +85,7 @@ def _with_series(select: Select, scopes: list[DeviceScope], columns: list[_Colum
 
 
 def _check_keys(order: tuple[SortKey, ...], columns: list[_Column], scopes: list[DeviceScope]) -> None:
-    """Raise SemanticError for a key of ORDER BY that no device has."""
+    """Raise SemanticError for a key of ORDER BY that does not exist in any device."""
     names = {column.name for column in columns}
     for key in order:
         known = _is_order(key) or str(key.expression) in names or any(scope.expand(key.expression) for scope in scopes)
@@ -94,7 +94,7 @@ def _check_keys(order: tuple[SortKey, ...], columns: list[_Column], scopes: list
 
 
 def _is_order(key: SortKey) -> bool:
-    """Whether ORDER BY speaks of time or device only, which the merge does by itself."""
+    """Return whether a key of ORDER BY is the time or the device, by which the merge already sorts."""
     return is_time(key.expression) or str(key.expression).lower() == "device"
 
 
@@ -143,7 +143,7 @@ def _body(
     time, rest = context.split_time(select.where)
     for condition in (rest, select.having, *keys, *_window_expressions(select)):
         for path in () if condition is None else paths_of(condition):
-            scope.find(path)  # makes the series known; a measurement that the device lacks is null
+            scope.find(path)  # registers the series in the scope; a measurement that the device lacks is null
     base = BaseSeries(context.schema, scope.series, split_path(scope.device.path))
     return Body(
         [Output(output.name, base.of(output.expression)) for output in outputs],
@@ -166,7 +166,7 @@ def _window_expressions(select: Select) -> list[Expression]:
 
 
 def same_types(bodies: list[Project], width: int) -> list[Project]:
-    """The bodies with typed nulls where a device lacks a column. Raises SemanticError if the devices' types differ."""
+    """Return the bodies with typed nulls for missing columns. Raises SemanticError if the devices' types differ."""
     types: list[DataType | None] = [None] * len(bodies[0].fields)
     for body in bodies:
         for number, bound in enumerate(body.expressions):

@@ -1,9 +1,9 @@
-"""GROUP BY TAGS: a row per group of series with the same values of some tags, which are the first columns.
+"""GROUP BY TAGS: a row per group of series with the same values of some tags; the tags are the first columns.
 
     avg(temperature) ... group by tags(city)     city | avg(temperature)
 
-A column is named without the series' paths, its functions in lower case. Groups come in the order of their values,
-those that lack a tag last; with windows of time, in this order at each time. A measurement that a group lacks is null.
+Columns are named without the series' paths, with functions in lower case. Groups are ordered by their values, groups
+without a tag last; with windows of time, in this order at each time. A measurement that a group lacks is null.
 
 Pure: any thread.
 """
@@ -28,13 +28,13 @@ from saros_grammar.syntax.ast import Call, Expression, GroupByTime, Literal, Lit
 from saros_storage.base.block import Block
 from saros_storage.base.types import DataType
 
-#: The values of the keys; None where a series lacks one.
+#: The values of the keys; None for a key that a series lacks.
 _Group = tuple[str | None, ...]
 _NULL = Literal(LiteralKind.NULL, None, "null")
 
 
 def plan_by_tags(select: Select, context: PlanContext) -> LogicalPlan:
-    """See the module. Raises SemanticError for clauses that do not go with it."""
+    """Return the plan of GROUP BY TAGS. Raises SemanticError for unsupported clauses."""
     time, rest = context.split_time(select.where)
     _check(select, has_value_filter=rest is not None)
     scope = Scope(context.schema, select.from_paths)
@@ -68,7 +68,7 @@ def plan_by_tags(select: Select, context: PlanContext) -> LogicalPlan:
         bodies.append(planned.root)
         timed = planned.timed
     keys = len(select.tag_keys)
-    # Before the groups come together: what is missing comes from the group's own windows.
+    # Before the groups are concatenated: a null is filled from the group's own windows.
     whole = [
         filled(body, select.fill, context.moment, descending=descending, first=keys)
         for body in same_types(bodies, len(bodies[0].fields))
@@ -112,14 +112,14 @@ def _outputs(expression: Expression, alias: str | None, merged: MergedScope) -> 
 
 
 def _in_lower_case(expression: Expression) -> Expression:
-    """The expression with the names of functions as columns of groups have them."""
+    """Return the expression with functions in lower case, as in the columns' names."""
     children = [_in_lower_case(child) for child in children_of(expression)]
     made = rebuilt(expression, children) if children else expression
     return replace(made, name=made.name.lower()) if isinstance(made, Call) else made
 
 
 def _group_of(call: Call, scope: Scope, keys: Sequence[str]) -> _Group:
-    """The tags of the call's first series."""
+    """Return the tags of the call's first series."""
     tags = scope.series[next(paths_of(call))].series.tags
     return tuple(tags.get(key) for key in keys)
 
@@ -136,13 +136,13 @@ def _tags(keys: Sequence[str], group: _Group) -> list[Output]:
 
 
 def _of_group(output: Output, members: dict[Call, list[Call]]) -> Output:
-    """The output, or null if the group has none of its series."""
+    """Return the output, or null if the group has none of its series."""
     lacking = any_part(output.expression, lambda part: isinstance(part, Call) and not members.get(part, [part]))
     return Output(output.name, _NULL) if lacking else output
 
 
 def _concatenated(bodies: list[Node], *, by_time: bool, descending: bool) -> Node:
-    """The groups' rows in one stream, without the column that tells them apart."""
+    """Return the groups' rows as one stream, without the column that identifies the group."""
     fields = bodies[0].fields
     names = tuple(str(number) for number in range(len(bodies)))
     node = DeviceMerge(tuple(bodies), names, (Field("Group", DataType.TEXT), *fields), by_time, descending)

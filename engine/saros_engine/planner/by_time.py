@@ -1,4 +1,4 @@
-"""Queries aligned by time: one row per time (or window, or one in all), one column per expanded select item."""
+"""Queries aligned by time: one row per time or window, or one in all; one column per expanded select item."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from saros_storage.base.paths import split_path
 
 
 def plan_by_time(select: Select, context: PlanContext) -> LogicalPlan:
-    """See the module."""
+    """Return the plan of a query aligned by time. Raises SemanticError, UserMistake."""
     scope = Scope(context.schema, select.from_paths)
     levels = _level_scope(select, scope)
     results = scope if levels is None else levels
@@ -39,7 +39,7 @@ def plan_by_time(select: Select, context: PlanContext) -> LogicalPlan:
         return LogicalPlan((), True, Rows(Block(None, (), 0), ()))
     order_by = _expanded_keys(select.order_by, outputs, results)
     base = BaseSeries(context.schema, scope.series)
-    # What a merged call stands for are its members: it has paths of no series itself.
+    # A merged call has no series paths itself; views are resolved in its members.
     of = base.of if levels is None else _same
     only_time = len(order_by) == 1 and is_time(order_by[0].expression)
     descending = only_time and order_by[0].descending
@@ -69,7 +69,7 @@ def _same(expression: Expression) -> Expression:
 
 
 def _source(expression: Expression, scope: Scope) -> Expression:
-    """What a column is; a series by its own name, whatever the statement called it."""
+    """Return the source expression of a column; a series by its own name, even if the statement used an alias."""
     leaf = scope.series.get(expression) if isinstance(expression, PathExpression) else None
     if leaf is None or leaf.path.nodes[-1] == leaf.series.measurement:
         return expression
@@ -77,7 +77,7 @@ def _source(expression: Expression, scope: Scope) -> Expression:
 
 
 def _level_scope(select: Select, scope: Scope) -> MergedScope | None:
-    """The scope of GROUP BY LEVEL; None without it. Raises SemanticError."""
+    """Return the scope of GROUP BY LEVEL, or None without it. Raises SemanticError."""
     if not select.levels:
         return None
     if select.having is not None:
@@ -106,7 +106,7 @@ def _outputs(select: Select, scope: Scope | MergedScope) -> list[Output]:
 
 
 def _condition(condition: Expression | None, scope: Scope) -> list[Expression]:
-    """A condition, which must hold for every series that its paths mean; a path without a series is null."""
+    """Expand a condition, which must hold for every series that its paths match; a path without series is null."""
     found = []
     for part in conjuncts(condition):
         found += scope.expand_known(part)
@@ -114,7 +114,7 @@ def _condition(condition: Expression | None, scope: Scope) -> list[Expression]:
 
 
 def _expanded_keys(order_by: tuple[SortKey, ...], outputs: list[Output], scope: Scope | MergedScope) -> list[SortKey]:
-    """ORDER BY with whole paths. Raises SemanticError for a key that means no series."""
+    """Return ORDER BY with full paths. Raises SemanticError for a key that matches no series."""
     names = {output.name for output in outputs}
     found = []
     for key in order_by:
@@ -129,7 +129,7 @@ def _expanded_keys(order_by: tuple[SortKey, ...], outputs: list[Output], scope: 
 
 
 def _only(expression: Expression, scope: Scope) -> Expression:
-    """The expression of GROUP BY with whole paths. Raises SemanticError unless it means exactly one series' values."""
+    """Return the expression of GROUP BY with full paths. Raises SemanticError unless it expands to one expression."""
     found = scope.expand(expression)
     if len(found) != 1:
         raise SemanticError(f"the expression {expression} of GROUP BY should be one series and is {len(found)}")

@@ -13,9 +13,9 @@ from saros_storage.scan.reading import TimeRange
 
 @dataclass(frozen=True, slots=True)
 class PlanContext:
-    """The schema as the session sees it, and the session's zone, unit and now.
+    """The schema as the session sees it, and the session's zone, unit and present time.
 
-    `time`: the range of times, where the WHERE of the statement says nothing of time any more; scans get it as it is.
+    `time`: the range of times, if the conditions on time have been removed from WHERE; scans get this very object.
     """
 
     schema: SchemaReader
@@ -23,16 +23,16 @@ class PlanContext:
     time: TimeRange | None = None
 
     def split_time(self, where: Expression | None) -> tuple[TimeRange, Expression | None]:
-        """The range of times that a WHERE allows, and what is left of it: see `time_filter.split_time`."""
+        """Split a WHERE into its range of times and the remaining condition: see `time_filter.split_time`."""
         return split_time(where, self.moment) if self.time is None else (self.time, where)
 
 
 @dataclass(frozen=True, slots=True)
 class LogicalPlan:
-    """A plan before the optimiser; `timed`: a Time column stands in front of `fields`.
+    """A plan before the optimiser; `timed`: a Time column precedes `fields`.
 
-    `sources`: what each column is, but for the names of devices in front; `aliases`: what the statement calls those
-    that it gives a name; `devices`: of ALIGN BY DEVICE, those that have rows, in path order.
+    `sources`: the expression of each column, except for a leading column of device names. `aliases`: the columns' names
+    given in the statement, or None. `devices`: for ALIGN BY DEVICE, the devices with rows, in path order.
     """
 
     fields: tuple[Field, ...]

@@ -1,14 +1,14 @@
-"""SELECT INTO: which series each result column is written to. `targets_of`; of views: `targets_by_column`.
+"""SELECT INTO: the target series of each result column. `targets_of`; for views: `targets_by_column`.
 
     into root.x.d(a, b)              one target per column, in order
-    into root.x.::(::)               `::` stands for the source's nodes from there on, or for its measurement
-    into root.x_${1}.d(m_${3})       `${i}` stands for node i of the source, root being 0
+    into root.x.::(::)               `::` is replaced by the source's nodes from that position on, or its measurement
+    into root.x_${1}.d(m_${3})       `${i}` is replaced by node i of the source; root is node 0
 
-A series that has an alias in the statement has it as its measurement here, too.
-With ALIGN BY DEVICE each device has its item, in order, or all share one with placeholders; its measurements are the
-columns. A single measurement with a placeholder stands for all columns. Placeholders need a series to stand for: a
-column that is computed has none (of a device there is always the device).
-
+A series with an alias in the statement has the alias as its measurement here, too. With ALIGN BY DEVICE each device has
+its item, in order, or all share one with placeholders; the measurements are the columns. A single measurement with a
+placeholder applies to all columns. Placeholders need a series as the source, and a computed column is none; for the
+placeholder applies to all columns. Placeholders need a series as the source, not a computed column; for the nodes of a
+device, the device suffices.
 Pure: any thread.
 """
 
@@ -30,7 +30,7 @@ _PLACE = re.compile(r"\$\{(\d+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Column `column` of the rows (of `source`, if given, a device) goes to one series."""
+    """The series to which column `column` of the rows (of device `source`, if given) is written."""
 
     source: str | None
     column: int
@@ -40,7 +40,7 @@ class Target:
 
 
 def targets_of(select: Select, plan: LogicalPlan) -> tuple[Target, ...]:
-    """The targets, in the order of columns; by device, device after device; none if the query has no columns.
+    """Return the targets, in the order of columns; by device, one device after another; none without columns.
 
     Raises SemanticError.
     """
@@ -49,7 +49,7 @@ def targets_of(select: Select, plan: LogicalPlan) -> tuple[Target, ...]:
 
 
 def targets_by_column(items: Sequence[IntoItem], sources: Sequence[Expression]) -> tuple[Target, ...]:
-    """The targets of columns that are these expressions. Raises SemanticError."""
+    """Return the targets of columns with these expressions. Raises SemanticError."""
     with _prefix_errors("create view"):
         found = _by_column(items, sources)
         _check(found)
@@ -89,7 +89,7 @@ def _called(source: Expression, alias: str | None) -> Expression:
 
 
 def source_columns(select: Select, plan: LogicalPlan) -> list[str]:
-    """What the answer calls the query's columns: by device what they are, else what their headers say."""
+    """Return the names of the source columns in the answer: by device the expressions, otherwise the headers."""
     names = [field.name for field in plan.fields[len(plan.fields) - len(plan.sources) :]]
     if not select.align_by_device:
         return names
@@ -124,7 +124,7 @@ def _check(targets: Sequence[Target]) -> None:
             raise SemanticError(f"{target.device} is ALIGNED in one item and not in another")
 
 
-# ---------------------------------------------------------------------------------------------- which item
+# ---------------------------------------------------------------------------------------------- items
 
 
 def _has_place(text: str) -> bool:
@@ -144,7 +144,7 @@ def _items_by_device(into: Into, devices: Sequence[str]) -> Sequence[IntoItem]:
 
 
 def _pairs_by_column(pairs: list[tuple[IntoItem, str]], sources: Sequence[Expression]) -> list[tuple[IntoItem, str]]:
-    """One pair per column."""
+    """Return one pair per column."""
     for item, measurement in pairs:
         if _has_place(measurement) and len(item.measurements) > 1:
             raise SemanticError(f"{measurement} cannot share its parentheses: which columns would it mean?")

@@ -1,6 +1,6 @@
 """SELECT LAST: the latest point of each series, as rows (Time, Timeseries, Value, DataType).
 
-An alias of an item does not rename its series. FILL is accepted, and has nothing to fill.
+An alias of an item does not rename its series. FILL is accepted, but has no effect.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class LastItem:
-    """One series, by its canonical path, and how the result calls it."""
+    """One series, by its canonical path, and its name in the result."""
 
     device: str
     measurement: str
@@ -43,7 +43,7 @@ class LastItem:
 
 
 def last_scan(items: Sequence[LastItem], time: TimeRange, predicate: Bound | None = None) -> LastScan:
-    """The scan of these series, in this order; neighbours of one device are asked for together."""
+    """Return the scan of these series, in this order; adjacent series of one device share a request."""
     requests = []
     for (device, aligned), run in groupby(items, lambda item: (item.device, item.aligned)):
         own = list(run)
@@ -55,7 +55,7 @@ def last_scan(items: Sequence[LastItem], time: TimeRange, predicate: Bound | Non
 
 
 def plan_last(select: Select, context: PlanContext) -> LogicalPlan:
-    """See the module."""
+    """Return the plan of SELECT LAST. Raises SemanticError."""
     _check(select)
     scope = Scope(context.schema, select.from_paths)
     time, rest = context.split_time(select.where)
@@ -101,6 +101,6 @@ def _check(select: Select) -> None:
 
 
 def _series_of(path: PathExpression, scope: Scope, context: PlanContext) -> Leaf | None:
-    """The series that a path means; of a view, the one that it is another name for; None if it computes."""
+    """Return the series of a path; for a view, the series that it renames; None for a computed view."""
     base = BaseSeries(context.schema, scope.series).of(path)
     return scope.series[base] if isinstance(base, PathExpression) else None

@@ -1,4 +1,4 @@
-"""GROUP BY LEVEL and TAGS: series that are named alike are aggregated together.
+"""GROUP BY LEVEL and TAGS: series whose paths have the same name after generalisation are aggregated together.
 
     level = 1    count(root.a.d1.s)  count(root.a.d2.s)  count(root.b.d1.s)   ->   count(root.a.*.s)  count(root.b.*.s)
 
@@ -6,7 +6,7 @@
 
 With levels `count(*)` counts the points of all measurements together, in `count(root.a.*.*)`.
 
-A call over such a path stands for the calls over the series themselves (`members`), whose partial states are merged.
+A call over such a path represents the calls over the series themselves (`members`), whose partial states are merged.
 Belongs to one statement.
 """
 
@@ -23,7 +23,7 @@ from saros_grammar.syntax.ast import Call, Expression, PathExpression
 
 
 def of_levels(levels: Sequence[int]) -> Callable[[PathExpression], PathExpression]:
-    """From a path to the one with `*` for all nodes but the root, those of the levels, and the measurement."""
+    """Return a function that replaces a path's nodes by `*`, except root, the levels, and the measurement."""
     kept = frozenset(levels)
 
     def name(path: PathExpression) -> PathExpression:
@@ -35,17 +35,17 @@ def of_levels(levels: Sequence[int]) -> Callable[[PathExpression], PathExpressio
 
 
 def measurement_of(path: PathExpression) -> PathExpression:
-    """From a path to its measurement."""
+    """Return a path's measurement, as a path."""
     return replace(path, nodes=path.nodes[-1:])
 
 
 def _all_measurements(path: PathExpression) -> PathExpression:
-    """From a path to the one of all measurements."""
+    """Return the path with `*` as its measurement."""
     return replace(path, nodes=(*path.nodes[:-1], "*"))
 
 
 def _counts_all(expression: Expression) -> bool:
-    """Whether the expression is `count(*)` or `count(**)`, whatever stands in front of the star."""
+    """Return whether the expression is `count(*)` or `count(**)`, with any prefix."""
     if not isinstance(expression, Call) or expression.name.lower() != "count" or len(expression.arguments) != 1:
         return False
     argument = expression.arguments[0]
@@ -53,13 +53,13 @@ def _counts_all(expression: Expression) -> bool:
 
 
 def members_of_series(members: Mapping[Call, Sequence[Call]], base: BaseSeries) -> dict[Call, list[Call]]:
-    """The members with views replaced by what they look at."""
+    """Return the members with views replaced by their base series."""
     found = {call: base.of_each(own) for call, own in members.items()}
     return {call: [member for member in own if isinstance(member, Call)] for call, own in found.items()}
 
 
 class MergedScope:
-    """See the module; `name` is what a path is called by. `is_aggregate` says what is to be merged.
+    """A scope that expands to merged calls; `name` generalises a path, `is_aggregate` selects the calls to merge.
 
     `counts_all`: `count(*)` is one column.
     """
@@ -76,17 +76,17 @@ class MergedScope:
         self._name = name
         self._is_aggregate = is_aggregate
         self._counts_all = counts_all
-        #: The calls over series that a merged call stands for.
+        #: By merged call, the calls over series that it represents.
         self.members: dict[Call, list[Call]] = {}
 
     def expand(self, expression: Expression) -> list[Expression]:
-        """What the expression stands for, with merged calls in place of calls over series."""
+        """Return the expansions of an expression, with merged calls in place of calls over series."""
         if self._counts_all and isinstance(expression, Call) and _counts_all(expression):
             return list(self._grouped(expression, lambda path: _all_measurements(self._name(path))))
         return self._expand(expression, known=False)
 
     def expand_known(self, condition: Expression) -> list[Expression]:
-        """The same of a condition: calls over paths that mean no series stay as they are, to be those of nulls."""
+        """Expand a condition; calls over paths that match no series stay as they are, and evaluate to null."""
         return self.expand(condition) or self._expand(condition, known=True)
 
     def _expand(self, expression: Expression, *, known: bool) -> list[Expression]:
@@ -106,7 +106,7 @@ class MergedScope:
         return call
 
     def _grouped(self, call: Call, name: Callable[[PathExpression], PathExpression]) -> list[Call]:
-        """The merged calls, in order of their first series."""
+        """Return the merged calls, in order of their first series."""
         found: dict[Call, list[Call]] = {}
         for concrete in self._scope.expand(call):
             assert isinstance(concrete, Call)

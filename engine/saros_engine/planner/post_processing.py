@@ -1,4 +1,4 @@
-"""What follows a body: FILL, WITHOUT NULL, ORDER BY, LIMIT. Pure: any thread."""
+"""The clauses applied after a body: FILL, WITHOUT NULL, ORDER BY, LIMIT. Pure: any thread."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _KINDS = {
     FillMethod.LINEAR: FillKind.LINEAR,
     FillMethod.VALUE: FillKind.VALUE,
 }
-#: IoTDB's counts are 64-bit.
+#: IoTDB's row counts are 64-bit.
 _ROWS_MAX = 2**63 - 1
 
 
 def row_count(expression: Expression | None, what: str) -> int | None:
-    """The number of LIMIT and its like. Raises SemanticError."""
+    """Return the number of a LIMIT, OFFSET, SLIMIT or SOFFSET. Raises SemanticError."""
     if expression is None:
         return None
     value = expression.value if isinstance(expression, Literal) else None
@@ -50,7 +50,7 @@ def row_count(expression: Expression | None, what: str) -> int | None:
 
 
 def limited(node: Node, limit: Expression | None, offset: Expression | None) -> Node:
-    """With LIMIT and OFFSET, which come last."""
+    """Apply LIMIT and OFFSET, which come last."""
     count, skipped = row_count(limit, "LIMIT"), row_count(offset, "OFFSET")
     if count is None and not skipped:
         return node
@@ -58,7 +58,7 @@ def limited(node: Node, limit: Expression | None, offset: Expression | None) -> 
 
 
 def cut_columns(outputs: list[Output], select: Select) -> list[Output]:
-    """With SLIMIT and SOFFSET, which do not count `__endTime`."""
+    """Apply SLIMIT and SOFFSET, which do not count `__endTime`."""
     count, offset = row_count(select.slimit, "SLIMIT"), row_count(select.soffset, "SOFFSET") or 0
     if count is None and not offset:
         return outputs
@@ -73,7 +73,7 @@ def cut_columns(outputs: list[Output], select: Select) -> list[Output]:
 
 
 def filled(node: Node, fill: Fill | None, moment: TimeContext, *, descending: bool, first: int = 0) -> Node:
-    """With FILL; constants go to columns from `first` on. Raises SemanticError for a duration that has no meaning."""
+    """Apply FILL; constants apply to columns from `first` on. Raises SemanticError for an invalid duration."""
     if fill is None:
         return node
     if fill.bound is not None and fill.method is not FillMethod.PREVIOUS:
@@ -88,7 +88,7 @@ def filled(node: Node, fill: Fill | None, moment: TimeContext, *, descending: bo
 
 
 def _fill_value(literal: Literal, type_: DataType, moment: TimeContext) -> Scalar:
-    """The value for one column; None where it does not go with the column's type."""
+    """Return the value for one column; None if it does not fit the column's type."""
     value = literal.value
     if type_ in STRING_TYPES:
         return value if isinstance(value, str) else literal.text
@@ -109,7 +109,7 @@ def without_null(
     expand: Callable[[Expression], Sequence[Expression]],
     first: int = 0,
 ) -> Node:
-    """With WITHOUT NULL; the outputs are the columns from `first` on. Raises SemanticError for other columns."""
+    """Apply WITHOUT NULL; the outputs are the columns from `first` on. Raises SemanticError for other columns."""
     if clause is None:
         return node
     chosen: Iterable[int] = range(len(outputs))
@@ -119,7 +119,7 @@ def without_null(
         NullTest(InputColumn(first + n, node.fields[first + n].type), negated=True) for n in dict.fromkeys(chosen)
     ]
     if not tests:
-        return node  # columns of series that are not here
+        return node  # the clause names columns of series that do not exist
     operator = BinaryOperator.AND if clause.any_null else BinaryOperator.OR
     kept = functools.reduce(lambda a, b: Operation(operator, a, b, DataType.BOOLEAN), tests)
     return Filter(node, kept, node.fields)
@@ -128,7 +128,7 @@ def without_null(
 def _columns_named(
     column: Expression, outputs: Sequence[Output], expand: Callable[[Expression], Sequence[Expression]]
 ) -> list[int]:
-    """The outputs that a column of WITHOUT NULL means, by their names."""
+    """Return the numbers of the outputs that a column of WITHOUT NULL names."""
     numbers = {output.name: number for number, output in enumerate(outputs)}
     text = unquote_name(str(column))
     if text in numbers:
@@ -142,7 +142,7 @@ def _columns_named(
 
 
 def extra_keys(order_by: Sequence[SortKey], outputs: Sequence[Output], named: Sequence[str] = ()) -> list[Expression]:
-    """Expressions of ORDER BY that are neither outputs, nor the time, nor one of the `named` columns."""
+    """Return the expressions of ORDER BY that are neither outputs, nor the time, nor one of the `named` columns."""
     names = {output.name for output in outputs}
     shown = {output.expression for output in outputs}
     return [
@@ -158,9 +158,9 @@ def extra_keys(order_by: Sequence[SortKey], outputs: Sequence[Output], named: Se
 def sorted_by(
     node: Node, order_by: Sequence[SortKey], outputs: Sequence[Output], named: Sequence[str] = (), *, timed: bool
 ) -> Node:
-    """With ORDER BY; `node` has the `named` columns, the outputs, and the extra keys. The keys are then gone.
+    """Apply ORDER BY; `node` has the `named` columns, the outputs, and the extra keys, which are removed.
 
-    Rows that are not `timed` are equal in time.
+    Rows that are not `timed` compare as equal in time.
     """
     extra = extra_keys(order_by, outputs, named)
     first = len(named)

@@ -4,7 +4,7 @@
     aggregate    Project( having Filter( Aggregate( Filter( TimeJoin(Scan ...) ) ) ) )
                  Project( having Filter( WindowJoin( AggregateScan ... ) ) )        no value filter, plain arguments
 
-The last form lets scans answer from statistics. Pure: any thread.
+In the last form, scans can use statistics. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -61,23 +61,23 @@ from saros_storage.scan.reading import TimeRange, rows_per_block
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A result column: its header and its expression, expanded."""
+    """A result column: its header and its expanded expression."""
 
     name: str
     expression: Expression
 
 
 def aliases_of(outputs: Sequence[Output]) -> tuple[str | None, ...]:
-    """The names that the statement gave to columns; None where it gave none."""
+    """Return the columns' names given in the statement; None for a column without one."""
     return tuple(None if output.name == column_name(output.expression) else output.name for output in outputs)
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What a body is made from; all expressions are expanded, conditions are joined by AND already."""
+    """The input of `plan_body`; all expressions are expanded, and conditions are joined by AND."""
 
     outputs: Sequence[Output]
-    #: What ORDER BY needs beside the outputs.
+    #: Expressions of ORDER BY that are not outputs.
     keys: Sequence[Expression]
     time: TimeRange
     where: Expression | None
@@ -85,7 +85,7 @@ class Body:
     having: Expression | None
     series: Mapping[PathExpression, Leaf]
     descending: bool
-    #: GROUP BY LEVEL: the calls over series that each call stands for; None without it.
+    #: GROUP BY LEVEL and TAGS: by merged call, the calls over series that it represents; None without them.
     members: Mapping[Call, Sequence[Call]] | None = None
 
 
@@ -98,12 +98,12 @@ class Planned:
 
 
 def is_aggregate(expression: Expression) -> bool:
-    """Whether the expression is a call of an aggregate."""
+    """Return whether the expression is a call of an aggregate."""
     return isinstance(expression, Call) and aggregate_named(expression) is not None
 
 
 def conjunction(parts: Iterable[Expression]) -> Expression | None:
-    """The parts joined by AND, as a tree of little depth; None if there are none."""
+    """Return the parts joined by AND as a balanced tree; None without parts."""
     level = list(parts)
     while len(level) > 1:
         pairs = [Binary(BinaryOperator.AND, a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
@@ -112,7 +112,7 @@ def conjunction(parts: Iterable[Expression]) -> Expression | None:
 
 
 def plan_body(body: Body, context: PlanContext) -> Planned:
-    """The plan of a body with at least one output. Raises SemanticError, UserMistake."""
+    """Return the plan of a body with at least one output. Raises SemanticError, UserMistake."""
     aggregated = any(any_part(output.expression, is_aggregate) for output in body.outputs)
     if not aggregated and body.group_by is None and body.having is None:
         return Planned(_raw(body, context), timed=True)
@@ -145,11 +145,11 @@ def _is_null(expression: Expression) -> bool:
 
 
 def _without_empty_rows(project: Project, width: int) -> Project:
-    """Without the rows in which none of the outputs has a point."""
+    """Remove the rows in which all outputs are null."""
     fields = project.fields
     tests: list[Bound] = [NullTest(InputColumn(i, fields[i].type), negated=True) for i in range(width)]
     some = functools.reduce(lambda a, b: Operation(BinaryOperator.OR, a, b, DataType.BOOLEAN), tests)
-    # What is null throughout is still seen to be: its type is another device's.
+    # An output that is always null stays recognisable as such: its type comes from another device.
     pairs = enumerate(project.expressions)
     same = tuple(bound if is_null(bound) else InputColumn(i, fields[i].type) for i, bound in pairs)
     return Project(Filter(project, some, fields), same, fields)
@@ -160,18 +160,18 @@ def _where(body: Body) -> list[Expression]:
 
 
 def makes_points(expression: Expression) -> bool:
-    """Whether the expression is a call of a function that makes points of its own."""
+    """Return whether the expression is a call of a function that generates points of its own."""
     if not isinstance(expression, Call) or isinstance(expression, RegisteredCall):
         return False
     return expression.name.lower() in POINT_FUNCTIONS
 
 
-#: Functions of a series that give one value per row, as CASE needs it.
+#: Series functions with one value per row, which CASE accepts.
 _ROW_BY_ROW = frozenset({"diff"})
 
 
 def has_own_points(expression: Expression) -> bool:
-    """Whether the expression is a call of a function whose points are not its argument's."""
+    """Return whether the expression is a call of a function whose points are not its argument's."""
     if not isinstance(expression, Call):
         return False
     function = function_named(expression)
@@ -181,7 +181,7 @@ def has_own_points(expression: Expression) -> bool:
 
 
 def _with_points(needed: Sequence[Expression], body: Body, context: PlanContext) -> tuple[Node, Columns]:
-    """Rows, ascending, that hold the series of the expressions and the points that functions in them make."""
+    """Return rows, ascending, with the series of the expressions and the points generated by functions in them."""
     calls = list(dict.fromkeys([call for expression in needed for call in _outermost(expression)]))
     outside = [path for expression in needed for path in _paths_outside(expression)]
     children: list[Node] = []
@@ -194,7 +194,7 @@ def _with_points(needed: Sequence[Expression], body: Body, context: PlanContext)
         made = _generated(call, body, context)
         points[call] = NULL if made is None else InputColumn(sum(len(c.fields) for c in children), made.fields[0].type)
         children += [] if made is None else [made]
-    if not children:  # all of null, for each row of the series
+    if not children:  # everything is null, in each row of the series
         children = [_filtered([*needed, *_where(body)], body, context, body.time, descending=False)[0]]
     node = children[0]
     if len(children) > 1:
@@ -203,7 +203,7 @@ def _with_points(needed: Sequence[Expression], body: Body, context: PlanContext)
 
 
 def _generated(call: Call, body: Body, context: PlanContext) -> Generate | None:
-    """The points of one call; None if it speaks of a series that is not here."""
+    """Return the points of one call; None if it names a series that does not exist."""
     child, columns = _with_points(call.arguments, body, context)
     arguments = tuple(bind(argument, columns) for argument in call.arguments)
     if any(is_null(argument) for argument in arguments):
@@ -214,7 +214,7 @@ def _generated(call: Call, body: Body, context: PlanContext) -> Generate | None:
 
 
 def _outermost(expression: Expression) -> Iterator[Call]:
-    """The calls that make points and are in no other such call."""
+    """Yield the point-generating calls that are not inside another such call."""
     if isinstance(expression, Call) and makes_points(expression):
         yield expression
         return
@@ -223,7 +223,7 @@ def _outermost(expression: Expression) -> Iterator[Call]:
 
 
 def _paths_outside(expression: Expression) -> Iterator[PathExpression]:
-    """The paths that are in no call that makes points."""
+    """Yield the paths that are not inside a point-generating call."""
     if isinstance(expression, PathExpression):
         yield expression
     if not makes_points(expression):
@@ -234,7 +234,7 @@ def _paths_outside(expression: Expression) -> Iterator[PathExpression]:
 def _filtered(
     needed: Sequence[Expression], body: Body, context: PlanContext, time: TimeRange, *, descending: bool | None = None
 ) -> tuple[Node, Columns]:
-    """The rows of all series that the expressions speak of, without those that WHERE rejects."""
+    """Return the rows of all series that the expressions name, filtered by WHERE."""
     backwards = body.descending if descending is None else descending
     leaves = _leaves(needed, body.series)
     if not leaves:
@@ -285,7 +285,7 @@ def _aggregated(body: Body, context: PlanContext) -> Project:
 def _aggregation(
     calls: Sequence[Call], body: Body, context: PlanContext, stage: Stage, *, end_time: bool
 ) -> tuple[Node, dict[Call, int]]:
-    """The calls by the scans alone where that can be, else over rows; and each call's (first) column."""
+    """Aggregate in the scans alone if possible, otherwise over rows; also return each call's (first) column."""
     if not calls:
         raise SemanticError("GROUP BY needs an aggregate in SELECT")
     sources = None if end_time else _plain_sources(calls, body, context)
@@ -303,7 +303,7 @@ def _merged(
     *,
     passed: int,
 ) -> tuple[LevelMerge, dict[Call, int]]:
-    """The states of each asked call's series merged; and each call's column."""
+    """Merge the states of each call's series; also return each call's column."""
     assert body.members is not None
     calls, groups = [], []
     for call in asked:
@@ -322,14 +322,14 @@ def _merged(
 
 
 def _typed(call: Call, body: Body, context: PlanContext) -> list[Bound]:
-    """The arguments with their types, as columns of no table in particular."""
+    """Return the call's arguments with their types; the column numbers are placeholders."""
     paths = [path for path in paths_of(call) if path in body.series]
     columns = Columns(context.moment, {path: InputColumn(0, body.series[path].series.type) for path in paths})
     return [bind(argument, columns) for argument in _values(call)]
 
 
 def _values(call: Call) -> tuple[Expression, ...]:
-    """The arguments that are values of the rows: not COUNT_IF's threshold, nor what COUNT_TIME counts the rows of."""
+    """Return the arguments that are values of the rows: not COUNT_IF's threshold, nor COUNT_TIME's argument."""
     name = call.name.lower()
     return () if name == "count_time" else call.arguments[:1] if name == "count_if" else call.arguments
 
@@ -337,7 +337,7 @@ def _values(call: Call) -> tuple[Expression, ...]:
 def _result_fields(
     calls: Sequence[Call], bound: Sequence[AggregateCall], stage: Stage
 ) -> tuple[list[Field], list[int]]:
-    """The columns that an aggregation gives, and the first of each call."""
+    """Return the result columns of an aggregation, and the first column of each call."""
     if stage is not Stage.PARTIAL:
         return [Field(str(call), made.type) for call, made in zip(calls, bound, strict=True)], list(range(len(calls)))
     fields: list[Field] = []
@@ -349,7 +349,7 @@ def _result_fields(
 
 
 def _calls(expression: Expression) -> Iterator[Call]:
-    """Aggregate calls in an expression. Raises SemanticError for one inside another."""
+    """Yield the aggregate calls in an expression. Raises SemanticError for nested ones."""
     if isinstance(expression, Call) and is_aggregate(expression):
         nested = [argument for argument in expression.arguments if not isinstance(argument, PathExpression)]
         if any(any_part(argument, is_aggregate) for argument in nested):
@@ -361,7 +361,7 @@ def _calls(expression: Expression) -> Iterator[Call]:
 
 
 def _is_of_nothing(call: Call, body: Body, context: PlanContext) -> bool:
-    """Whether an argument speaks of a series that the device lacks and is null by that; counts are 0 all the same."""
+    """Return whether an argument is null because the device lacks its series; False for counts, which are 0 then."""
     series = body.series
     if _counts(call) or all(argument in series for argument in call.arguments):
         return False
@@ -377,14 +377,14 @@ def _counts(call: Call) -> bool:
     return not isinstance(call, RegisteredCall) and call.name.lower().startswith("count")
 
 
-#: A call whose arguments are nothing but series, and these.
+#: A call whose arguments are all series, and the series.
 _PlainCall = tuple[Call, list[Leaf]]
 
 
 def _plain_sources(
     calls: Sequence[Call], body: Body, context: PlanContext
 ) -> list[tuple[Source, list[_PlainCall]]] | None:
-    """The scans and their calls, if scans can do the whole aggregation; else None."""
+    """Return the scans and their calls if scans can do the whole aggregation; otherwise None."""
     if body.where is not None or not isinstance(body.group_by, GroupByTime | None):
         return None
     windows = windows_of(body.group_by, None, context.moment)
@@ -405,7 +405,7 @@ def _plain_sources(
 
 
 def _arguments(call: Call, body: Body) -> list[Leaf]:
-    """Arguments that are nothing but a series."""
+    """Return the series of the arguments that are series."""
     known = [body.series.get(path) for path in call.arguments if isinstance(path, PathExpression)]
     return [leaf for leaf in known if leaf is not None]
 
@@ -419,17 +419,17 @@ def _scan_time(body: Body, windows: object) -> TimeRange:
 def _scans(
     sources: Sequence[tuple[Source, list[_PlainCall]]], body: Body, context: PlanContext, stage: Stage
 ) -> tuple[Node, dict[Call, int]]:
-    """Scans that aggregate, side by side; and each call's column."""
+    """Return aggregating scans side by side, and each call's column."""
     windows = windows_of(body.group_by, None, context.moment)
     assert isinstance(windows, TimeWindows | None)
     children: list[Node] = []
     numbers: dict[Call, int] = {}
     width = 0
-    #: What was bound for the scans so far: of a hundred thousand, nearly all ask for the same.
+    #: Calls already bound, by types and calls: of a hundred thousand scans, nearly all have the same.
     known: dict[tuple[object, ...], tuple[AggregateCall, ...]] = {}
     for source, own in sources:
         column = {leaf.series.measurement: i for i, leaf in enumerate(source.leaves)}
-        # A series may be asked for by its name and by its alias.
+        # The same series may be named by its name and by its alias.
         asked = [(call, [column[leaf.series.measurement] for leaf in leaves]) for call, leaves in own]
         key = (source.request.types, *[(type(call), call.name, call.attributes, *at) for call, at in asked])
         bound = known.get(key)
@@ -462,7 +462,7 @@ def _aggregate_call(call: Call, arguments: Sequence[Bound]) -> AggregateCall:
 def _rows(
     calls: Sequence[Call], body: Body, context: PlanContext, stage: Stage, *, end_time: bool
 ) -> tuple[Node, dict[Call, int]]:
-    """One aggregation over the joined and filtered rows; and each call's column."""
+    """Return one aggregation over the joined and filtered rows, and each call's column."""
     controls = _controls(body.group_by)
     needed: list[Expression] = [*calls, *controls, *([] if body.where is None else [body.where])]
     time = body.time
@@ -480,11 +480,11 @@ def _rows(
 
 
 def _controls(group_by: GroupByWindow | None) -> list[Expression]:
-    """The expressions that windows depend on."""
+    """Return the expressions that the windows depend on."""
     found = [getattr(group_by, name, None) for name in ("control", "predicate")]
     return [expression for expression in found if expression is not None]
 
 
 def is_time(expression: Expression) -> bool:
-    """Whether ORDER BY means the time by it."""
+    """Return whether an expression of ORDER BY is the time."""
     return isinstance(expression, TimeReference) or str(expression).lower() == "time"

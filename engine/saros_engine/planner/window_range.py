@@ -1,11 +1,11 @@
-"""The range of GROUP BY (1h), where the statement gives none: that of WHERE, or else of the data.
+"""The range of GROUP BY (1h) if the statement has none: that of WHERE, or otherwise that of the data.
 
     where time >= a and time < b     [a, b)
-    where time >= a, or no WHERE     from the first to the last point that it allows, which `bounds_query` asks for
+    where time >= a, or no WHERE     from the first to the last matching point, which `bounds_query` reads
 
-Windows lie on a grid that does not depend on the data, so that results of different queries line up: steps count from
-Monday 2000-01-03, steps of months from 2000-01-01, at midnight in the session's zone. They begin with the first window
-that covers a time of the range.
+Windows are aligned to a grid that does not depend on the data, so that results of different queries line up: steps
+count from Monday 2000-01-03, steps of months from 2000-01-01, at midnight in the session's zone. The first window is
+the first one that contains a time of the range.
 
 Pure: any thread.
 """
@@ -33,10 +33,10 @@ from saros_storage.base.types import TIME_MAX, TIME_MIN
 from saros_storage.scan.reading import TimeRange
 
 _MONDAY, _JANUARY = "2000-01-03", "2000-01-01"
-#: Steps of the calendar are searched within these years of the origin, in which it has them all.
+#: Calendar steps are searched within these numbers of years around the origin, which the calendar supports.
 _YEARS_BEFORE, _YEARS_AFTER = 1_900, 7_900
 _MONTHS_PER_YEAR, _DAYS_PER_YEAR, _SECONDS_PER_DAY = 12, 366, 86_400
-#: More than all times.
+#: Larger than the number of distinct times.
 _TICKS_MAX = 1 << 64
 _NONE = Literal(LiteralKind.INTEGER, 0, "0")
 
@@ -47,7 +47,7 @@ def lacks_range(select: Select) -> bool:
 
 
 def bounds_query(select: Select, moment: TimeContext) -> Select | None:
-    """The SELECT of the first and last times of all its series that WHERE allows; None if WHERE gives both ends."""
+    """Return a SELECT of the first and last matching times of all series; None if WHERE has both ends."""
     time, _ = split_time(select.where, moment)
     paths = dict.fromkeys(path for item in select.items for path in paths_of(item.expression))
     if (time.start != TIME_MIN and time.end != TIME_MAX) or not paths:
@@ -58,7 +58,7 @@ def bounds_query(select: Select, moment: TimeContext) -> Select | None:
 
 
 def with_range(select: Select, times: Iterable[int], moment: TimeContext) -> Select:
-    """The SELECT with its range, given the answer of `bounds_query`; without rows if the range has no time."""
+    """Return the SELECT with its range, given the result of `bounds_query`; an empty range returns no rows."""
     group_by = select.group_by
     assert isinstance(group_by, GroupByTime)
     time = _covered(split_time(select.where, moment)[0], list(times))
@@ -73,18 +73,18 @@ def _literal(ticks: int) -> Literal:
 
 
 def _covered(time: TimeRange, times: list[int]) -> TimeRange:
-    """The range of WHERE, with those of its ends that are open as the data has them."""
+    """Return the range of WHERE, with open ends replaced by the first or last time of the data."""
     if time.start != TIME_MIN and time.end != TIME_MAX:
         return time
     return time.intersect(TimeRange(min(times), max(times) + 1)) if times else TimeRange(0, 0)
 
 
 def _on_grid(interval: Duration, step: Duration, time: TimeRange, moment: TimeContext) -> tuple[int, int]:
-    """The start of the first window with a time of the range, and of the first one after the range."""
+    """Return the start of the first window with a time of the range, and of the first one after the range."""
     ticks, more = (duration_ticks(replace(d, months=0, days=0), moment.unit) for d in (step, interval))
     kinds = (step.months > 0) + (step.days > 0) + (ticks > 0)
     if not kinds:
-        return time.start, time.end  # a step of 0 is refused with any range
+        return time.start, time.end  # a step of 0 is refused later, with any range
     if kinds > 1:
         raise SemanticError(
             "GROUP BY needs a range of time unless its step is of one kind (mo or y, cd or cw, w and less):"
@@ -109,7 +109,7 @@ def _on_grid(interval: Duration, step: Duration, time: TimeRange, moment: TimeCo
 
 
 def _steps(step: Duration, ticks: int, moment: TimeContext, *, by_calendar: bool) -> tuple[int, int]:
-    """The first and last step from the origin that can be asked for: all, or those that the calendar has."""
+    """Return the lowest and highest step to search, counted from the origin: all, or those that the calendar has."""
     if not by_calendar:
         return -_TICKS_MAX // ticks, _TICKS_MAX // ticks
     if step.is_fixed:
@@ -120,7 +120,7 @@ def _steps(step: Duration, ticks: int, moment: TimeContext, *, by_calendar: bool
 
 
 def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """The first number from low to high for which the condition holds, which it does for all after it, or high."""
+    """Return the least number in [low, high) that satisfies a monotonic condition, or high."""
     while low < high:
         middle = (low + high) // 2
         if holds(middle):

@@ -1,4 +1,4 @@
-"""GROUP BY as windows of the plan. Pure: any thread."""
+"""Conversion of GROUP BY to the windows of a plan. Pure: any thread."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from saros_grammar.syntax.ast import (
 from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType
 from saros_storage.scan.reading import BLOCK_ROWS_MAX
 
-#: Windows times columns that scans which aggregate side by side have at hand: some 100 MB with their states.
+#: Limit of windows times columns for scans that aggregate side by side: some 100 MB with their states.
 _STATES_MAX = 4 << 20
 _ROWS_MIN = 64
 
 
 def rows_of_windows(windows: Windows | None) -> Callable[[int], int]:
-    """Rows that each of many scans reads at a time, by their columns: fewer where each could be a window of its own."""
+    """Return a function from columns to the rows that each scan reads at a time: fewer if windows may be that small."""
     if not isinstance(windows, TimeWindows) or windows.step_ticks == 0:
-        return lambda _columns: BLOCK_ROWS_MAX  # calendar windows are never many
+        return lambda _columns: BLOCK_ROWS_MAX  # calendar windows are always few
     count = (windows.end - windows.start) // windows.step_ticks
 
     def rows(columns: int) -> int:
@@ -52,7 +52,7 @@ def rows_of_windows(windows: Windows | None) -> Callable[[int], int]:
 def with_expressions(
     group_by: GroupByWindow | None, change: Callable[[Expression], Expression]
 ) -> GroupByWindow | None:
-    """The windows with other expressions in place of those that they depend on."""
+    """Return the windows with the expressions that they depend on replaced."""
     match group_by:
         case GroupByVariation() | GroupByCount():
             return replace(group_by, control=change(group_by.control))
@@ -63,7 +63,7 @@ def with_expressions(
 
 
 def windows_of(group_by: GroupByWindow | None, columns: Columns | None, moment: TimeContext) -> Windows | None:
-    """The windows; None without GROUP BY, and for windows over rows if there are no `columns` to bind to."""
+    """Return the windows; None without GROUP BY, and for windows over rows if there are no `columns` to bind to."""
     match group_by:
         case GroupByTime():
             return _time_windows(group_by, moment)
@@ -119,7 +119,7 @@ def _time_windows(group_by: GroupByTime, moment: TimeContext) -> TimeWindows:
 
 
 def _ticks(duration: Duration, what: str, moment: TimeContext) -> int:
-    """The part of a duration that has a fixed length. Raises SemanticError for the duration 0."""
+    """Return the part of a duration with a fixed length. Raises SemanticError for the duration 0."""
     ticks = duration_ticks(replace(duration, months=0, days=0), moment.unit)
     if ticks + duration.months + duration.days <= 0:
         raise SemanticError(f"The {what} should be a positive integer")

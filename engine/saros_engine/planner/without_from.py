@@ -1,6 +1,6 @@
 """SELECT without FROM: one row of expressions that read no series, such as `select 1` or `select now()`.
 
-Clients send it to check a connection. Of the clauses it takes WHERE, LIMIT, and OFFSET.
+Clients send it to check a connection. It accepts WHERE, LIMIT and OFFSET.
 
 Pure: any thread.
 """
@@ -25,7 +25,7 @@ _ONE_ROW = Rows(Block(None, (), 1), ())
 
 
 def plan_without_from(select: Select, context: PlanContext) -> LogicalPlan:
-    """See the module. Raises UserMistake 700 for expressions and clauses that need series."""
+    """Return the plan of a SELECT without FROM. Raises UserMistake 700 for expressions and clauses that need series."""
     _check_clauses(select)
     for item in select.items:
         _check(item.expression)
