@@ -47,14 +47,14 @@ from saros_storage.scan.reading import rows_per_block
 
 _Part = TypeVar("_Part", Node, AggregateScan)
 
-#: Fewer children than this are not worth a second driver.
+#: With fewer children, a second driver does not pay off.
 CHILDREN_MIN = 8
-#: A limit that takes at most so many values from its scans is not worth a second driver either.
+#: Nor does it for a limit that takes at most this many values from its scans.
 _FEW_VALUES = 4_096
 
 
 def distribute(root: Node, parallelism: int) -> tuple[FragmentInstance, ...]:
-    """The fragment instances of a plan, the root fragment's first."""
+    """Return the fragment instances of a plan, the root fragment's first."""
     cut: list[PlanFragment] = []
     top = _cut(root, parallelism, cut) if parallelism > 1 else root
     instances = [FragmentInstance(PlanFragment(0, top), 0, None)]
@@ -67,7 +67,7 @@ def distribute(root: Node, parallelism: int) -> tuple[FragmentInstance, ...]:
 
 
 def _cut(node: Node, parallelism: int, fragments: list[PlanFragment]) -> Node:
-    """The node with its large join cut; the parts are added to `fragments`."""
+    """Return the node with its large join cut; the parts are added to `fragments`."""
     if isinstance(node, Limit) and _takes_few_values(node):
         return node
     if isinstance(node, (Filter, Project, Generate, Aggregate, LevelMerge, FillNode, Sort, Limit)):
@@ -90,7 +90,7 @@ def _cut(node: Node, parallelism: int, fragments: list[PlanFragment]) -> Node:
 
 
 def _takes_few_values(limit: Limit) -> bool:
-    """Whether the first rows of a join of scans, with nothing filtered, are all that a limit takes."""
+    """Return whether a limit only takes the first rows of an unfiltered join of scans, and few values in all."""
     child = limit.child.child if isinstance(limit.child, Project) else limit.child
     if limit.count is None or not isinstance(child, TimeJoin):
         return False
@@ -99,7 +99,7 @@ def _takes_few_values(limit: Limit) -> bool:
 
 
 def _with_more_rows(children: tuple[Node, ...], block_rows: int) -> tuple[Node, ...]:
-    """The children, with the block size of scans raised to a number of rows if it is smaller."""
+    """Return the children, with the block size of scans raised to `block_rows` if it is smaller."""
     return tuple(
         [
             replace(child, request=replace(child.request, block_rows=block_rows))
@@ -123,7 +123,7 @@ def _cut_scans(node: AggregateScans, parallelism: int, fragments: list[PlanFragm
 
 
 def _cut_aggregated_devices(node: AggregateScans, parallelism: int, fragments: list[PlanFragment]) -> Node:
-    """Deal devices round-robin, as many at a time as are aggregated together; each instance gets some."""
+    """Deal devices round-robin, as many at a time as are aggregated together; no instance is left without any."""
     if len(node.scans) < CHILDREN_MIN:
         return node
     width, count = len(node.scans) // len(node.devices), len(node.devices)

@@ -1,18 +1,18 @@
 """A cache of plans for SELECTs that recur, with the same values or with others.
 
-    (whose, zone, shape)   not seen before, few series       -> plan, which is not cached
-    (whose, zone, shape, kinds of open values, other values) -> Frame -- values --> plan
-      no frame: (whose, zone, shape, all values)             -> plan
+    (user's key, zone, shape)   first occurrence, few series      -> plan, not cached
+    (user's key, zone, shape, kinds of open values, other values) -> template -- values --> plan
+      no template: (user's key, zone, shape, all values)          -> plan
 
-A frame takes several times as long to make as a plan of a few series, and if a program queries one device after the
-other, most of its statements never recur: so a frame is made only when a statement recurs. Where a path stands for many
-series, planning itself is slow, and the plan is cached at once.
+A template takes several times as long to make as a plan of a few series. If a program queries one device after another,
+most of its statements never recur: so a template is made only when a statement recurs. If a path may match many series,
+planning itself is slow, and the plan is cached at once.
 
-A plan is valid for one version of the schema (series, views, templates, TTLs: all that `SchemaTree.apply` changes) and
-for one set of rights, which was checked to cover what the plan reads. The values of WHERE, LIMIT and OFFSET make no
-difference, only their kinds do; see `plan_template`.
+A plan is valid for one version of the schema (series, views, templates, TTLs: everything that `SchemaTree.apply`
+changes) and for one set of privileges, which was checked to cover all series that the plan reads. Only the kinds of the
+values of WHERE, LIMIT and OFFSET matter, not the values; see `plan_template`.
 
-Memory: entries as `RecentMap` keeps them. Any thread.
+Memory: the number of entries is bounded, see `RecentMap`. Any thread.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from saros_grammar.cache import RecentMap
 from saros_grammar.syntax import ast
 
 _Key = tuple[object, ...]
-#: Where one of these stands, paths may stand for very many series.
+#: Parts of a statement's text with which a path may match very many series.
 _MANY = ("**", ".*")
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """An optimised plan, and what its rows look like."""
+    """An optimised plan, and the description of its rows."""
 
     fields: tuple[Field, ...]
     timed: bool
@@ -47,46 +47,46 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """Who asks, when, and of which schema. `key` is the same for all who may read the same."""
+    """The context of a request for a plan. `key` is equal for all users with the same privileges."""
 
     key: str
     moment: TimeContext
-    #: Of the schema before `context` was made.
+    #: Version of the schema, read before `context` was made.
     version: int
     context: Callable[[], PlanContext]
-    #: Raises if what a plan reads may not be read.
+    #: Raises if the plan reads an unreadable series.
     check: Callable[[Node], None]
 
 
 class PlanCache:
-    """See the module. Keeps about `capacity` plans with holes, and as many without."""
+    """A cache of about `capacity` templates, and as many plans. Any thread."""
 
     def __init__(self, capacity: int) -> None:
-        #: Who has asked what so far.
+        #: The keys and shapes of statements seen before.
         self._met: RecentMap[_Key, bool] = RecentMap(capacity)
         self._outlines: RecentMap[str, Outline] = RecentMap(capacity)
-        #: With the version of the schema; None: there is no frame.
+        #: Templates with the version of the schema; None: no template is possible.
         self._frames: RecentMap[_Key, tuple[int, PlanTemplate | None]] = RecentMap(capacity)
         self._plans: RecentMap[_Key, tuple[int, Planned]] = RecentMap(capacity)
         self._counting = threading.Lock()
         self._made = self._reused = 0
 
     def counts(self) -> tuple[int, int]:
-        """How many plans were made, and how often one was used again."""
+        """Return the number of plans made, and how often a plan was reused."""
         with self._counting:
             return self._made, self._reused
 
     def clear(self) -> None:
-        """Forget all."""
+        """Drop all entries."""
         for kept in (self._met, self._outlines, self._frames, self._plans):
             kept.clear()
 
     def plan(
         self, parsed: ast.Parsed, given: Values, asking: PlanRequest, fill: Callable[[], ast.Statement]
     ) -> Planned:
-        """The plan of a SELECT with these values for its `?`. Raises what planning and `asking.check` raise.
+        """Return the plan of a SELECT with these values for its `?`. Raises what planning and `asking.check` raise.
 
-        `fill` gives the statement with its values.
+        `fill` returns the statement with its values.
         """
         whose = (asking.key, asking.moment.zone, parsed.shape)
         if self._met.get(whose) is None:
@@ -119,7 +119,7 @@ class PlanCache:
             return Planned(known[1].fields, known[1].timed, known[1].filled(values, asking.moment))
 
     def _plan_for_values(self, outline: Outline, values: Values, key: _Key, asking: PlanRequest) -> Planned:
-        """A plan for these values only."""
+        """Return a plan for these values only."""
         known = self._plans.get(key)
         if known is not None and known[0] == asking.version:
             self._count(reused=True)

@@ -1,13 +1,13 @@
-"""A plan with holes: what all executions of a SELECT have in common whose WHERE compares with other values each time.
+"""A plan with holes: the common part of all executions of a SELECT that differ in the values of its WHERE.
 
     where time > ~ and s2 = ~      times: time > ~        plan: Filter(s2 = Given 1) over Scan(time: hole)
     limit ~                               `-- values --> a range, constants --> the plan of these values, cut to rows
 
-An `Outline` belongs to a shape of statements: it knows which values are open, that is, stand only in WHERE, LIMIT and
-OFFSET. A `PlanTemplate` belongs to a schema besides, and to the kinds of the open values: what is said of time is cut
-off before planning and read anew each time (so `now()` may stand there), as are LIMIT and OFFSET, which come last; the
-other values are planned as `PlanParameter`, of which only the type is known. Whatever needs to know more of a value
-while it is planned (IN, LIKE, a text that is compared with a date) cannot be planned so, and then there is no frame.
+An `Outline` belongs to a shape of statements: it knows which values are open, that is, occur only in WHERE, LIMIT and
+OFFSET. A `PlanTemplate` also belongs to a schema and to the kinds of the open values. Conditions on time are removed
+before planning and evaluated for each execution (so they may contain `now()`), as are LIMIT and OFFSET, which come
+last. The other values are planned as `PlanParameter`, of which only the type is known. If planning needs to know more
+about a value (IN, LIKE, a text compared with a date), no template is possible.
 
 Pure: any thread.
 """
@@ -35,52 +35,52 @@ from saros_storage.scan.reading import ScanRequest, TimeRange
 
 Values = Sequence[ast.Literal]
 _ONE = ast.Literal(ast.LiteralKind.INTEGER, 1, "1")
-#: What most fields hold, and no part is below.
+#: Types of most fields; they have no dataclasses below them.
 _LEAVES = frozenset({type(None), str, bool, int, float})
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A SELECT and where its values stand, which are numbered: first the literals, then the `?`."""
+    """A SELECT and the places of its values, which are numbered: first the literals, then the `?`."""
 
     select: ast.Select
-    #: The numbers of values that stand only where a plan may leave them open.
+    #: Numbers of the values that occur only in places that a template can leave open.
     opened: frozenset[int]
-    #: Whether there may be a frame: something may be open, and there are no windows that cut the range of times.
+    #: True if a template may be possible: some values may be open, and no windows depend on the range of times.
     framed: bool
     rebuild: Rebuild | None
 
     def filled(self, values: Sequence[ast.Literal | ast.Parameter]) -> ast.Select:
-        """The statement with its values."""
+        """Return the statement with its values."""
         select: ast.Select = self.select if self.rebuild is None else self.rebuild(values)
         return select
 
 
 @dataclass(frozen=True, slots=True)
 class PlanTemplate:
-    """See the module. `plan` without holes is the plan itself."""
+    """A plan with holes. Without holes, `plan` is the plan itself."""
 
     fields: tuple[Field, ...]
     timed: bool
-    #: The plan with `PlanParameter`s and a hole for the range of times; before the optimiser if there are any
+    #: The plan with `PlanParameter`s and a hole for the range of times; not optimised yet if there are any
     #: `PlanParameter`s.
     plan: Node
-    #: Makes the plan from (range of times, a Constant for each number).
+    #: Builds the plan from (range of times, a Constant for each number).
     rebuild: Rebuild | None
-    #: What WHERE says of time, and how values come into it.
+    #: The conditions on time in WHERE, and the function that fills in their values.
     times: ast.Expression | None
     times_rebuild: Rebuild | None
     givens: tuple[PlanParameter, ...]
-    #: LIMIT and OFFSET, which are not in the plan.
+    #: LIMIT and OFFSET, which are not part of the plan.
     limit: ast.Expression | None
     offset: ast.Expression | None
-    #: Whether there is something for them to cut: of no device there are no rows. They are looked at all the same.
+    #: True if the plan has rows to be limited: it has none without devices. The numbers are checked in any case.
     cut: bool
     #: See `plan.width`.
     width: int
 
     def filled(self, values: Values, moment: TimeContext) -> Node:
-        """The optimised plan for values of the frame's kinds. Raises SemanticError (no date, no number of rows)."""
+        """Return the optimised plan for values of the template's kinds. Raises SemanticError for invalid values."""
         plan = self.plan if self.rebuild is None else self._rebuilt(self.rebuild, values, moment)
         rows = limited(plan, _valued(self.limit, values), _valued(self.offset, values))
         plan = rows if self.cut else plan
@@ -99,7 +99,7 @@ class PlanTemplate:
 
 
 def outline_of(parsed: ast.Parsed) -> Outline:
-    """The outline of a SELECT."""
+    """Return the outline of a SELECT."""
     select = parsed.statement
     assert isinstance(select, ast.Select)
     numbers = {id(literal): number for number, literal in enumerate(parsed.literals)}
@@ -124,7 +124,7 @@ def outline_of(parsed: ast.Parsed) -> Outline:
 
 
 def frame_of(outline: Outline, values: Values, context: PlanContext) -> PlanTemplate | None:
-    """The frame for values of these kinds; None if there is none, which is not to say that there is no plan."""
+    """Return the template for values of these kinds, or None if there cannot be one; a plan may exist nevertheless."""
     marks = [
         ast.Parameter(number, value.kind) if number in outline.opened and may_be_given(value) else value
         for number, value in enumerate(values)
@@ -142,7 +142,7 @@ def frame_of(outline: Outline, values: Values, context: PlanContext) -> PlanTemp
 
 
 def depends_on_now(select: ast.Select) -> bool:
-    """Whether the plan depends on when it is made."""
+    """Return whether the plan depends on the time at which it is made."""
     return any(isinstance(part, ast.Call) and part.name.lower() == "now" for part in parts_of(select))
 
 
@@ -197,7 +197,7 @@ def _with(part: ast.Expression, values: Values) -> ast.Expression:
 
 
 def parts_of(node: object) -> Iterator[object]:
-    """A tree's dataclasses that have fields, those above before those below."""
+    """Yield a tree's dataclasses that have fields, parents before children."""
     waiting = [node]
     while waiting:
         part = waiting.pop()

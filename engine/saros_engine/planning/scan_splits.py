@@ -1,13 +1,13 @@
-"""Devices of many rows, dealt out to a fragment's instances in slices of time.
+"""Devices with many rows, split into slices of time among a fragment's instances.
 
-    dealt by distribution   instance 0: d0 d2      instance 1: d1        of d0 there is as much as of all others
+    dealt by distribution   instance 0: d0 d2      instance 1: d1        d0 has as many rows as all others
     in slices               d0[..5)  d1            d0[5..)  d2           in turn: d0[..5) d0[5..) d1 d2
 
 An instance that is far ahead of its turn must wait once its output fills its buffer: with whole devices, perhaps most
-of the time. Only plans that work row by row can be cut: scans, their joins, conditions and expressions, but no function
-that looks at earlier rows, and no aggregate.
+of the time. Only plans that work row by row can be split: scans, their joins, conditions and expressions, but no
+function that looks back at earlier rows, and no aggregate.
 
-How many rows a device has is known when a query starts, not when it is planned. Pure: any thread.
+The number of rows of a device is known when a query starts, not when it is planned. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from saros_engine.plan.plan import (
 )
 from saros_storage.scan.reading import ScanRequest, TimeRange
 
-#: The times at which a scan may be cut.
+#: Returns the times at which a scan may be split.
 Cuts = Callable[[ScanRequest], Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class _SplitScan:
-    """What one instance does before another one's turn."""
+    """One turn: the work of one instance before the next turn of another one."""
 
     device: str
     time: TimeRange
@@ -45,7 +45,7 @@ class _SplitScan:
 
 
 def in_slices(instances: tuple[FragmentInstance, ...], cuts: Cuts) -> tuple[FragmentInstance, ...]:
-    """The instances, with devices that have cuts dealt out in slices."""
+    """Return the instances, with large devices dealt out in slices."""
     if len(instances) == 1:
         return instances
     hands: dict[int, list[DeviceMerge]] = {}
@@ -63,7 +63,7 @@ def _devices(hand: Sequence[DeviceMerge]) -> int:
 
 
 def _turns(hand: Sequence[DeviceMerge], cuts: Cuts) -> list[_SplitScan]:
-    """All devices of a fragment as they were before they were dealt out, each in its slices."""
+    """Return all devices of a fragment in their original order, each in its slices."""
     turns: list[_SplitScan] = []
     for number in range(_devices(hand)):
         part, place = hand[number % len(hand)], number // len(hand)
@@ -72,7 +72,7 @@ def _turns(hand: Sequence[DeviceMerge], cuts: Cuts) -> list[_SplitScan]:
 
 
 def _slices(device: str, body: Node, cuts: Cuts) -> list[_SplitScan]:
-    """A device's slices, in the order of its rows; all of it if it cannot be cut."""
+    """Return a device's slices, in the order of its rows; a single one if it cannot be split."""
     scan = _first_scan(body)
     borders = () if scan is None else cuts(scan)
     if scan is None or not borders:
@@ -85,7 +85,7 @@ def _slices(device: str, body: Node, cuts: Cuts) -> list[_SplitScan]:
 
 
 def _first_scan(body: Node) -> ScanRequest | None:
-    """A request of a body whose rows are made each by itself; None of others."""
+    """Return a request of a body that works row by row; None for other bodies."""
     match body:
         case Scan(request):
             return request
@@ -101,7 +101,7 @@ def _first_scan(body: Node) -> ScanRequest | None:
 
 
 def _of_time(body: Node, time: TimeRange) -> Node:
-    """A body that may be cut, of this time only."""
+    """Return a body that works row by row, restricted to a time range."""
     match body:
         case Scan(request):
             return replace(body, request=replace(request, time=request.time.intersect(time)))
@@ -114,7 +114,7 @@ def _of_time(body: Node, time: TimeRange) -> Node:
 
 
 def _with_turns(instance: FragmentInstance, dealt: dict[int, list[_SplitScan]], count: int) -> FragmentInstance:
-    """An instance with its part of the turns, one of `count`, or with what it receives of them."""
+    """Return an instance with its share of the turns, one of `count`, or with the turns that it receives."""
     fragment = instance.fragment
     turns = dealt.get(fragment.number)
     if turns is None:

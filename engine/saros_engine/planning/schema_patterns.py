@@ -4,7 +4,7 @@
     SHOW TIMESERIES                                root                     the whole schema
     SHOW DATABASES, SHOW FUNCTIONS, SELECT 1       none                     the databases and the catalogue only
 
-Series behind views are added by `catalog.views.with_bases`. Pure: any thread.
+Series that views refer to are added by `catalog.views.with_bases`. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from saros_engine.planning.plan_template import parts_of
 from saros_grammar.syntax import ast
 
 _WHOLE = ("root",)
-#: Of these, the schema of no series is looked at.
+#: Kinds of SHOW and COUNT that read no series schema.
 _CATALOGUE = frozenset({ast.ShowKind.DATABASES, ast.ShowKind.FUNCTIONS, ast.ShowKind.TRIGGERS, ast.ShowKind.TTL})
-#: Only series that their paths name are looked at; other statements look at all, and are rare.
+#: Statements that only use series that their paths name; others use the whole schema, and are rare.
 _NAMED = (
     ast.Select,
     ast.Show,
@@ -33,7 +33,7 @@ _NAMED = (
 
 
 def patterns_of(statement: ast.Statement) -> tuple[str, ...]:
-    """See the module."""
+    """Return the patterns of the schema that a statement depends on."""
     if not isinstance(statement, _NAMED):
         return _WHOLE
     if isinstance(statement, ast.Show | ast.Count) and statement.kind in _CATALOGUE:

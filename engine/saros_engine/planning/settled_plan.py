@@ -1,11 +1,11 @@
-"""Planning with a schema that shows what a read point must see, in as few rounds of messages as possible.
+"""Planning with a schema as current as a read point requires, in as few rounds of messages as possible.
 
-    plan by the schema as it is known here
-    catch up with the groups that keep the schema of the statement's patterns, and those that keep the plan's sources
-    nothing new came of it: the plan is right        otherwise: plan again, and ask the groups that are new
+    plan with the schema known on this node
+    catch up with the groups that hold the schema of the statement's patterns, and those that hold the plan's sources
+    nothing new arrived: the plan is right           otherwise: plan again, and ask the new groups
 
-A plan is taken only if, when it was made, every group that it depends on had told its newest entry. On one node, and of
-a pinned moment, nothing is to be asked, and the first plan is taken. Any thread.
+A plan is accepted only if every group that it depends on had reported its newest entry before it was made. On one node,
+and for a fixed read point, nothing has to be asked, and the first plan is accepted. Any thread.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ def settled_plan(
     plan: Callable[[], T],
     sources: Callable[[T], Sources],
 ) -> T:
-    """See the module; `sources` returns the sources of a plan. Raises what `plan` and `Database.catch_up` raise."""
+    """Return a plan made with a current schema; `sources` returns the sources of a plan.
+
+    Raises what `plan` and `Database.catch_up` raise.
+    """
     while not point.settled:
         version = database.schema.version
         made: T | None = None
@@ -43,5 +46,5 @@ def settled_plan(
         if not asked and error is not None:
             raise error
         if not asked or (error is None and database.schema.version == version):
-            return made  # type: ignore[return-value]  # without an error there is one
+            return made  # type: ignore[return-value]  # it is set if there was no error
     return plan()
