@@ -1,8 +1,8 @@
-"""The optimiser: rules that make a cheaper plan with the same rows, applied one after the other.
+"""The optimiser: rules that return a cheaper plan with the same rows, applied one after the other.
 
     gather_scans          many aggregates side by side become one node; first, so the other rules need not visit each
     gather_devices        aggregates of many devices, one after the other, become one node
-    fold_constants        what does not depend on rows is computed once; a filter that nothing passes is empty
+    fold_constants        expressions without columns are computed once; a filter that is never true becomes empty
     push_value_bounds     comparisons with constants let scans skip pages by their statistics
     keep_top_rows         a sort below a LIMIT keeps only the rows it takes; scans below one return small blocks
 
@@ -30,7 +30,7 @@ RULES: tuple[Callable[[Node], Node], ...] = (
 
 
 def optimize(root: Node) -> Node:
-    """The plan after all rules."""
+    """Return the plan after all rules."""
     for rule in RULES:
         root = rule(root)
     return root

@@ -1,6 +1,6 @@
-"""Rule: expressions without columns become constants; a filter that is always true goes, one that never is empties.
+"""Rule: expressions without columns become constants; a filter that is always true is removed, one never true is empty.
 
-Example, s1 + (1 + 2) > now(): 1 + 2 is computed here, once. What fails (1 / 0) is left for the rows that ask for it.
+Example, s1 + (1 + 2) > now(): 1 + 2 is computed here, once. An error (1 / 0) is left to be raised for actual rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ONE_ROW = Block(None, (), 1)
 
 
 def fold_constants(root: Node) -> Node:
-    """See the module."""
+    """Fold the constants of a plan."""
     return bottom_up(root, _fold_node)
 
 
@@ -54,7 +54,7 @@ def _nothing(node: Filter) -> Rows:
 
 
 def folded(expression: Bound) -> Bound:
-    """The expression with its constant parts computed."""
+    """Return the expression with its constant parts computed."""
     if isinstance(expression, (InputColumn, InputTime, Constant)):
         return expression
     if isinstance(expression, Operation):
@@ -69,11 +69,11 @@ def folded(expression: Bound) -> Bound:
     try:
         return Constant(evaluate(expression, _ONE_ROW).to_list()[0], expression.type)
     except UserMistake:
-        return expression  # fails for the rows that ask for it; there may be none
+        return expression  # it fails for actual rows; there may be none
 
 
 def _short_cut(expression: Operation, left: Bound, right: Bound) -> Bound | None:
-    """`false AND x`, `true AND x` and their like."""
+    """Simplify an AND or OR with a constant side; None if that is not possible."""
     if expression.operator not in (BinaryOperator.AND, BinaryOperator.OR):
         return None
     decides = expression.operator is BinaryOperator.OR

@@ -1,12 +1,12 @@
-"""Rule: aggregates of many devices with like plans become one node, and what is done above them is done once.
+"""Rule: aggregates of many devices with equal plans become one node, and the nodes above them exist only once.
 
 DeviceMerge( d0: Project(Filter(AggregateScans))   d1: Project(Filter(AggregateScans)) ... )
 
 Project( Device, ..; Filter( AggregateScans of d0, d1, .. ))
 
-Plans are alike if their devices have the same columns of the same types. Others stay as they are; so do devices that
-are merged by time, devices with descending rows, and expressions that look at earlier rows, which would then be
-another device's.
+Plans are equal if their devices have the same columns of the same types. Others are left unchanged; so are devices
+merged by time, devices with descending rows, and expressions that look back at earlier rows, which would then belong to
+another device.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from saros_engine.plan.expression import Bound, InputColumn
 from saros_engine.plan.plan import AggregateScan, AggregateScans, DeviceMerge, Field, Filter, Node, Project, WindowJoin
 from saros_storage.scan.reading import rows_per_block
 
-#: Rows of a block, at most: enough that what a block costs vanishes.
+#: Maximum rows of a block: enough to amortise the cost per block.
 _ROWS_MAX = 4 * WINDOW_ROWS_MAX
 
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """What is done for one device."""
+    """The plan of one device."""
 
     expressions: tuple[Bound, ...]
     predicate: Bound | None
     scans: tuple[AggregateScan, ...]
 
     def like(self, other: _Body) -> bool:
-        """Whether it does the same for another device."""
+        """Return whether another device has the same plan."""
         if self.expressions != other.expressions or self.predicate != other.predicate:
             return False
         pairs = zip(self.scans, other.scans, strict=False)
@@ -45,7 +45,7 @@ class _Body:
 
 
 def gather_devices(root: Node) -> Node:
-    """See the module."""
+    """Gather the devices of a plan."""
     return bottom_up(root, _gathered)
 
 
@@ -69,7 +69,7 @@ def _gathered(node: Node) -> Node:
 
 
 def _body(child: Node) -> _Body | None:
-    """What a device's plan does, if that can be done for several."""
+    """Return the plan of a device, or None if it cannot be shared by several devices."""
     if not isinstance(child, Project):
         return None
     below, predicate = child.child, None

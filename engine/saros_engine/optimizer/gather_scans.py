@@ -1,12 +1,12 @@
-"""Rule: many scans that aggregate over the same windows, or without any, side by side, are one node.
+"""Rule: many scans that aggregate over the same windows, or without any, side by side, become one node.
 
 WindowJoin( AggregateScan ... a hundred thousand ... )      AggregateScans
 
-A small number of scans stays as it is, since EXPLAIN then shows more about each. So do scans whose windows overlap,
-follow the calendar, or give more than a block of results: one node holds the results of all its scans.
+A small number of scans is left unchanged, since EXPLAIN then shows more about each. So are scans whose windows overlap,
+follow the calendar, or have more than a block of results: one node holds the results of all its scans.
 
-That statistics may answer is noted in the plan, which may be cached; an operator would have to work it out for each
-scan in every execution.
+The plan, which may be cached, records if statistics can be used; otherwise an operator would determine it for each scan
+in every execution.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from saros_engine.functions.registry import uses_summaries
 from saros_engine.optimizer.rewrite import bottom_up
 from saros_engine.plan.plan import AggregateScan, AggregateScans, Node, TimeWindows, WindowJoin
 
-#: From so many on, an operator for each costs more than it shows.
+#: From this number on, an operator for each scan costs more than its details in EXPLAIN are worth.
 SCANS_MIN = 8
 
 
 def gather_scans(root: Node) -> Node:
-    """See the module."""
+    """Gather the scans of a plan."""
     return bottom_up(root, _gathered)
 
 
@@ -38,9 +38,9 @@ def _gathered(node: Node) -> Node:
 
 
 def asking_statistics(scans: tuple[AggregateScan, ...]) -> tuple[AggregateScan, ...]:
-    """Scans of the same windows (of fixed length); the requests of those that statistics may answer have the grid."""
+    """Return scans of the same fixed-length windows with the window grid in requests that can use statistics."""
     cells = grid(scans[0].windows)
-    #: By the identity of a scan's calls, which many share.
+    #: By the identity of the calls' tuple, which many scans share.
     answered = {id(scan.calls): all(map(uses_summaries, scan.calls)) for scan in scans}
     return tuple(
         [
@@ -53,7 +53,7 @@ def asking_statistics(scans: tuple[AggregateScan, ...]) -> tuple[AggregateScan, 
 
 
 def gatherable(scans: tuple[AggregateScan, ...]) -> bool:
-    """Whether one node may be for all of them."""
+    """Return whether one node can replace all the scans."""
     windows = scans[0].windows
     if any(scan.windows is not windows and scan.windows != windows for scan in scans):
         return False
@@ -64,7 +64,7 @@ def gatherable(scans: tuple[AggregateScan, ...]) -> bool:
 
 
 def windows_count(windows: TimeWindows) -> int:
-    """How many windows there are; 0 of those that overlap or follow the calendar."""
+    """Return the number of windows; 0 if they overlap or follow the calendar."""
     if windows.by_calendar or windows.interval_ticks > windows.step_ticks:
         return 0
     return -(-(windows.end - windows.start) // windows.step_ticks)

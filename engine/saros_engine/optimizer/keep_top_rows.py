@@ -1,7 +1,7 @@
 """Rule: nodes below a limit keep, and read, no more rows at a time than it takes.
 
 Limit(offset 10, count 5) over Sort                         Sort keeps 15 rows
-Limit(count 5) over [Project over] [TimeJoin over] Scan     each Scan returns blocks of 5 rows, so of a page at a time
+Limit(count 5) over [Project over] [TimeJoin over] Scan     each Scan returns blocks of 5 rows, and reads few pages
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from saros_engine.plan.plan import Limit, Node, Project, Scan, Sort, TimeJoin
 
 
 def keep_top_rows(root: Node) -> Node:
-    """See the module."""
+    """Apply the rule to a plan."""
     return bottom_up(root, keep_top)
 
 
 def keep_top(node: Node) -> Node:
-    """The rule for one node."""
+    """Apply the rule to one node."""
     if not isinstance(node, Limit) or node.count is None:
         return node
     child = _of_rows(node.child, max(node.offset + node.count, 1))
@@ -26,7 +26,7 @@ def keep_top(node: Node) -> Node:
 
 
 def _of_rows(node: Node, wanted: int) -> Node:
-    """The node for a reader that takes so many rows of it; the same node if that makes no difference."""
+    """Return the node for a reader that takes `wanted` rows; the same node if that makes no difference."""
     match node:
         case Sort():
             return node if node.limit == wanted else replace(node, limit=wanted)

@@ -2,10 +2,10 @@
 
     Filter(s1 > 5 and s2 < 3)  over  TimeJoin(Scan s1, Scan s2)      Scan s1 (low 5)   Scan s2 (high 3)
 
-Skipping is safe because a row that is missing is null in that column, and the filter rejects null as it rejects the
-value. So only conjuncts of the form "column compared with constant" count, and the filter itself stays. A function in
-the filter that looks back at earlier rows (`diff`) would make it unsafe, and then nothing is pushed. Conjuncts
-after one that can fail do not count: whether it fails must not depend on how rows are laid out in pages.
+Skipping is safe because a missing row is null in that column, and the filter rejects null as it rejects the value. So
+only conjuncts of the form "column compared with constant" are used, and the filter itself stays. With a function in the
+filter that looks back at earlier rows (`diff`) it would not be safe, and nothing is pushed. Conjuncts after one that
+can fail are not used: whether it fails must not depend on the layout of rows in pages.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ABOVE = (BinaryOperator.GREATER, BinaryOperator.GREATER_EQUAL)
 
 
 def push_value_bounds(root: Node) -> Node:
-    """See the module."""
+    """Push the value bounds of a plan's filters."""
     return bottom_up(root, _push)
 
 
@@ -55,7 +55,7 @@ def _push(node: Node) -> Node:
 
 
 def _looks_back(predicate: Bound) -> bool:
-    """Whether a function in it needs the rows before, also those that are filtered out."""
+    """Return whether a function in the predicate needs earlier rows, including filtered ones."""
     parts = [predicate]
     while parts:
         part = parts.pop()
@@ -66,13 +66,13 @@ def _looks_back(predicate: Bound) -> bool:
 
 
 def _bounded(scan: Scan, bounds: list[ValueBound], first: int) -> Scan:
-    """The scan with the bounds of its columns, which are numbered from `first` in the filter."""
+    """Return the scan with the bounds of its columns, which are numbered from `first` in the filter."""
     own = [replace(b, column=b.column - first) for b in bounds if first <= b.column < first + len(scan.fields)]
     return replace(scan, request=replace(scan.request, bounds=tuple(own))) if own else scan
 
 
 def _safe_conjuncts(predicate: Bound) -> Iterator[Bound]:
-    """The conjuncts in front of the first one that can fail."""
+    """Yield the conjuncts before the first one that can fail."""
     waiting = [predicate]
     while waiting:
         part = waiting.pop()
@@ -103,7 +103,7 @@ def _bounds(predicate: Bound) -> Iterator[ValueBound]:
 
 
 def _as_compared(value: Scalar, type_: DataType) -> int | float | None:
-    """The constant as the comparison with a column of `type_` rounds it; None if it is no bound."""
+    """Return the constant, rounded as in a comparison with a column of `type_`; None if it is not a bound."""
     if type_ not in NUMERIC_TYPES or not isinstance(value, (int, float)) or isinstance(value, bool):
         return None  # statistics of other types have no minimum and maximum
     if isinstance(value, float) and math.isnan(value):

@@ -1,4 +1,4 @@
-"""Walking plans, for the rules."""
+"""Traversal of plans, for the rules."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from saros_engine.plan.plan import (
     WindowJoin,
 )
 
-#: What most of a large plan is, and no rule changes but from above.
+#: The bulk of a large plan; rules change these nodes only from their parents.
 _SCANS = (Scan, AggregateScan, AggregateScans, LastScan)
 
 
 def bottom_up(node: Node, change: Callable[[Node], Node]) -> Node:
-    """The plan with every node but scans changed, children first; what does not change is not copied."""
+    """Return the plan with every node except scans changed, children first; unchanged nodes are not copied."""
     if isinstance(node, _SCANS):
         return node
     if isinstance(node, (Filter, Project, Generate, Aggregate, LevelMerge, FillNode, Sort, Limit)):
