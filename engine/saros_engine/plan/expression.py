@@ -1,8 +1,8 @@
 """Typed expressions over the columns of a block, as analysis makes them from the statement's expressions.
 
 A bound expression knows its result type and refers to its input by column number, so that evaluation needs no names.
-Evaluation is in `evaluate.py`, functions in `functions/`. Null logic is three-valued; arithmetic gives DOUBLE,
-but `/` and `%` of whole numbers INT64.
+Evaluation is in `evaluate.py`, functions in `functions/`. Null logic is three-valued; the result of arithmetic is
+DOUBLE, but INT64 for `/` and `%` of integers.
 
 Signed zeros: if a side of a comparison is floating-point and computed, -0.0 is less than 0.0, as in Java's
 `Double.compare`; otherwise they are equal, as in storage. Binding decides this (`signed_zeros`) from the statement's
@@ -48,7 +48,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class PlanParameter:
-    """A value that is known only when the plan is used; evaluation meets a `Constant` in its place."""
+    """A value that is unknown until the plan is used; it is replaced by a `Constant` before evaluation."""
 
     number: int
     type: DataType
@@ -56,7 +56,7 @@ class PlanParameter:
 
 @dataclass(frozen=True, slots=True)
 class Negate:
-    """Arithmetic minus."""
+    """Arithmetic negation."""
 
     operand: Bound
     type: DataType
@@ -64,7 +64,7 @@ class Negate:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """Logical not."""
+    """Logical negation."""
 
     operand: Bound
     type: DataType = DataType.BOOLEAN
@@ -78,7 +78,7 @@ class Operation:
     left: Bound
     right: Bound
     type: DataType
-    #: Of a comparison: whether -0.0 is less than 0.0.
+    #: For a comparison: true if -0.0 is less than 0.0.
     signed_zeros: bool = False
 
 
@@ -90,7 +90,7 @@ class FunctionCall:
     arguments: tuple[Bound, ...]
     type: DataType
     attributes: tuple[tuple[str, str], ...] = ()
-    #: The function, if a user wrote it.
+    #: The function, if it is user-defined.
     own: Function | None = field(default=None, compare=False, repr=False)
 
 
@@ -105,13 +105,13 @@ class NullTest:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """[NOT] IN of constants, of the operand's type."""
+    """[NOT] IN a list of constants of the operand's type."""
 
     operand: Bound
     items: tuple[Scalar, ...]
     negated: bool
     type: DataType = DataType.BOOLEAN
-    #: Whether -0.0 and 0.0 are two.
+    #: True if -0.0 and 0.0 differ.
     signed_zeros: bool = False
 
 
@@ -128,18 +128,18 @@ class PatternMatch:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """CAST; a value that cannot be converted is an error that names it."""
+    """CAST; a value that cannot be converted raises an error that names it."""
 
     operand: Bound
     type: DataType
-    #: How times are written and read.
+    #: Zone and unit for converting times to and from text.
     zone: str = "UTC"
     unit: TimeUnit = TimeUnit.MILLISECOND
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """CASE: the first true condition's result, all results of one type."""
+    """CASE: the result of the first true condition; all results have one type."""
 
     whens: tuple[tuple[Bound, Bound], ...]
     otherwise: Bound | None

@@ -1,4 +1,4 @@
-"""The plan tree: what a query does, from scans up to the rows that a client sees.
+"""The plan tree: the work of a query, from scans up to the rows that a client sees.
 
     logical plan --optimiser rules--> logical plan --distribution--> fragments (cut at exchanges)
         --one instance per holder--> FragmentInstance --drivers--> operators (`operators/`), one per node
@@ -12,7 +12,7 @@ unless `descending`. Nodes are frozen; rules build new ones with `dataclasses.re
     TimeJoin            children side by side, aligned by time (full outer)
     WindowJoin          children side by side that have identical rows (same windows, or one row each)
     Filter Project Generate Aggregate LevelMerge Fill Sort Limit
-    DeviceMerge         children one after the other (or merged by time), each with its device's name in front
+    DeviceMerge         children one after the other (or merged by time), each with its device's name as first column
     LastScan            the latest point of each series
     Rows                rows known at planning time (SHOW, COUNT, EXPLAIN)
     ExchangeSource      the rows that another fragment sends; if it has several instances, device by device
@@ -53,9 +53,9 @@ class Field:
 class TimeWindows:
     """Windows over time: window k covers [start_k, end_k), labelled by its start (left-open forms by its end).
 
-    `start` and `end` bound all windows, half-open, already in the instance's time unit; a left-open statement has had 1
-    added to both by analysis and sets `label_end`. Intervals and steps are `months` and `days` of the calendar, counted
-    from `start` in `zone`, and `ticks` from where these lead.
+    `start` and `end` bound all windows, half-open, in the instance's time unit; for a left-open statement, analysis has
+    added 1 to both and set `label_end`. Intervals and steps are `months` and `days` of the calendar, counted from
+    `start` in `zone`, plus `ticks`.
     """
 
     start: int
@@ -71,20 +71,20 @@ class TimeWindows:
 
     @property
     def by_calendar(self) -> bool:
-        """Whether windows differ in length or distance: they are of months or calendar days."""
+        """True if windows vary in length or distance because they are of months or calendar days."""
         return bool(self.interval_months or self.step_months or self.interval_days or self.step_days)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionWindows:
-    """A new window where the gap to the row before exceeds `gap` ticks."""
+    """A new window starts where the gap to the previous row exceeds `gap` ticks."""
 
     gap: int
 
 
 @dataclass(frozen=True, slots=True)
 class VariationWindows:
-    """A new window where `control` differs from the window's first value by more than `delta` (0: differs at all)."""
+    """A new window starts where `control` differs from the window's first value by more than `delta` (0: at all)."""
 
     control: Bound
     delta: float
@@ -114,7 +114,7 @@ Windows = TimeWindows | SessionWindows | VariationWindows | ConditionWindows | C
 
 
 class Stage(Enum):
-    """What an aggregation reads and writes.
+    """The input and output of an aggregation.
 
     PARTIAL: rows -> states; FINAL: states -> values; SINGLE: rows -> values; MERGE: states -> states.
     """
@@ -137,7 +137,7 @@ class AggregateCall:
     arguments: tuple[Bound, ...]
     type: DataType
     attributes: tuple[tuple[str, str], ...] = ()
-    #: The aggregate, if a user wrote it.
+    #: The aggregate, if it is user-defined.
     own: AggregateFunction | None = field(default=None, compare=False, repr=False)
 
 
@@ -156,8 +156,8 @@ class Scan:
 class AggregateScan:
     """Aggregates over one device's columns, per window (None: one row in all); uses summaries where exact.
 
-    `calls` take `InputColumn`s of the request's columns. Rows: every window of `windows` that the range has, empty ones
-    too, timed by the label; without windows one row, not timed. Stage is PARTIAL or SINGLE.
+    `calls` take `InputColumn`s of the request's columns. Rows: every window of `windows`, including empty ones, timed
+    by the label; without windows one row, not timed. Stage is PARTIAL or SINGLE.
     """
 
     request: ScanRequest
@@ -169,9 +169,9 @@ class AggregateScan:
 
 @dataclass(frozen=True, slots=True)
 class AggregateScans:
-    """The results of `scans` side by side; all are ascending, with the same non-overlapping windows or all with none.
+    """The results of `scans` side by side; all are ascending, with the same non-overlapping windows or all without.
 
-    Where statistics may answer, the requests already contain the window grid; a lone AggregateScan gets its grid when
+    If statistics can be used, the requests already contain the window grid; a single AggregateScan gets its grid when
     its operator is built.
 
     With `devices`, the scans are runs of equal length and with the same columns, one run per device. Rows come device
@@ -195,7 +195,7 @@ class TimeJoin:
 
 @dataclass(frozen=True, slots=True)
 class WindowJoin:
-    """Children have the same number of rows with the same times: columns side by side."""
+    """Columns of the children side by side; they have the same number of rows with the same times."""
 
     children: tuple[Node, ...]
     fields: tuple[Field, ...]
@@ -212,7 +212,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """`expressions` over the child's columns."""
+    """The values of `expressions` over the child's columns."""
 
     child: Node
     expressions: tuple[Bound, ...]
@@ -221,7 +221,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """The points that a function of `transforms.POINT_FUNCTIONS` makes; one field; timed, ascending as the child is.
+    """The points generated by a function of `transforms.POINT_FUNCTIONS`; one field; timed and ascending.
 
     The call's arguments are expressions over the child's columns.
     """
@@ -236,7 +236,7 @@ class Aggregate:
     """Aggregates over the child's rows, per window or in all (None). The child's rows are in ascending time.
 
     `end_time`: the first field is `__endTime`, each window's last covered time (TimeWindows: end - 1).
-    `descending`: windows come last first.
+    `descending`: windows are returned in descending order.
     """
 
     child: Node
@@ -250,10 +250,10 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class LevelMerge:
-    """GROUP BY LEVEL: the child's columns are states, side by side; each call merges those of its group of series.
+    """GROUP BY LEVEL: the child's columns are states, side by side; each call merges the states of a group of series.
 
     `members[i]` are the numbers of the first state column of each series of call i; a call's arguments are the state
-    columns of its first series. The first `passed` columns (`__endTime`) go through as they are.
+    columns of its first series. The first `passed` columns (`__endTime`) are passed on unchanged.
     """
 
     child: Node
@@ -264,7 +264,7 @@ class LevelMerge:
 
 
 class FillKind(Enum):
-    """How nulls are replaced."""
+    """The method of replacing nulls."""
 
     PREVIOUS = "previous"
     LINEAR = "linear"
@@ -273,7 +273,7 @@ class FillKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FillNode:
-    """Replace nulls column by column; `values[i]` for VALUE (None: leave column i), `bound` ticks for PREVIOUS."""
+    """Replaces nulls column by column; `values[i]` for VALUE (None: leave column i), `bound` ticks for PREVIOUS."""
 
     child: Node
     kind: FillKind
@@ -285,7 +285,7 @@ class FillNode:
 
 @dataclass(frozen=True, slots=True)
 class SortItem:
-    """Sort by an expression over the child's columns (or its time)."""
+    """A sort key: an expression over the child's columns, or its time."""
 
     expression: Bound
     descending: bool
@@ -294,7 +294,7 @@ class SortItem:
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """Stable sort; with `limit` only that many rows from the top are kept."""
+    """A stable sort; with `limit`, only that many rows from the top are kept."""
 
     child: Node
     keys: tuple[SortItem, ...]
@@ -304,7 +304,7 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Skip `offset` rows, then at most `count` (None: all)."""
+    """Skips `offset` rows, then returns at most `count` (None: all)."""
 
     child: Node
     offset: int
@@ -314,7 +314,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class DeviceMerge:
-    """ALIGN BY DEVICE: `devices[i]` is put in front of child i's rows as a TEXT column; children's fields agree.
+    """ALIGN BY DEVICE: prepends `devices[i]` to child i's rows as a TEXT column; all children have the same fields.
 
     `by_time`: rows are merged by time (then device) instead of device by device.
     """
@@ -330,9 +330,9 @@ class DeviceMerge:
 class LastScan:
     """Rows (Time; Timeseries, Value, DataType as TEXT): the latest point of each series in the requests' time.
 
-    `requests` are `latest` ones, one for each run of series of one device; `series` has for each of their columns, in
-    order, a row of two TEXT columns: the series' name and its type. With `predicate` (over the value as
-    `InputColumn(0)` and time) the latest point that satisfies it.
+    `requests` have `latest` set, one for each run of series of one device. For each of their columns, in order,
+    `series` has a row of two TEXT columns: the series' name and its type. With `predicate` (over the value as
+    `InputColumn(0)` and time), the latest point that satisfies it.
     """
 
     requests: tuple[ScanRequest, ...]
@@ -343,7 +343,7 @@ class LastScan:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows known at planning time."""
+    """Rows that are known at planning."""
 
     block: Block
     fields: tuple[Field, ...]
@@ -354,8 +354,9 @@ class ExchangeSource:
     """Rows of fragment `fragment`, of all its instances.
 
     `devices` are those of its `DeviceMerge`: they were dealt out round-robin, and their rows come in this order. With
-    `times`, devices were cut into slices (`scan_splits`): a device is listed once per slice, with the slice's times. Of
-    devices that are aggregated together, the first of each turn stands for all. `named_by`: the device name's column.
+    `times`, devices were split into slices (`scan_splits`): a device is listed once per slice, with the slice's times.
+    For devices that are aggregated together, the first of each turn represents all. `named_by`: the column with the
+    device's name.
     """
 
     fragment: int
@@ -387,7 +388,7 @@ Node = (
 
 
 def scan_requests(node: Node) -> Iterator[ScanRequest]:
-    """The requests of all scans of a plan."""
+    """Yield the requests of all scans of a plan."""
     match node:
         case Scan(request) | AggregateScan(request):
             yield request
@@ -404,12 +405,12 @@ def scan_requests(node: Node) -> Iterator[ScanRequest]:
 
 
 def sources_of(node: Node) -> Sources:
-    """The devices and ranges of time that a plan reads."""
+    """Return the devices and time ranges that a plan reads."""
     return dict.fromkeys((request.device, request.time) for request in scan_requests(node)).keys()
 
 
 def width(node: Node) -> int:
-    """The largest number of columns or children of any node from the root to where the plan branches."""
+    """Return the largest number of columns or children of any node from the root to the plan's first branch."""
     widest = 0
     while True:
         match node:
@@ -435,7 +436,7 @@ class PlanFragment:
 
 @dataclass(frozen=True, slots=True)
 class FragmentInstance:
-    """A fragment on one holder. On one node there is one instance per fragment; `sink` is the consumer's fragment."""
+    """A fragment on one holder. On one node there is one instance per fragment; `sink` is the consuming fragment."""
 
     fragment: PlanFragment
     instance: int
@@ -444,7 +445,7 @@ class FragmentInstance:
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """A whole plan, ready to run: `timed` says whether the result has a Time column (in front of `fields`)."""
+    """A whole plan, ready to run; with `timed`, the result has a Time column before `fields`."""
 
     fields: tuple[Field, ...]
     timed: bool
