@@ -6,9 +6,9 @@
 
 A series with an alias in the statement has the alias as its measurement here, too. With ALIGN BY DEVICE each device has
 its item, in order, or all share one with placeholders; the measurements are the columns. A single measurement with a
-placeholder applies to all columns. Placeholders need a series as the source, and a computed column is none; for the
 placeholder applies to all columns. Placeholders need a series as the source, not a computed column; for the nodes of a
 device, the device suffices.
+
 Pure: any thread.
 """
 
