@@ -1,11 +1,11 @@
-"""Points that are unlike the others, for more than being far out: the rest of IoTDB's library for anomalies.
+"""Anomaly detection beyond value ranges: the remaining anomaly functions of IoTDB's library.
 
-    OUTLIER             points with few others near them in value, window by window
-    TWOSIDEDFILTER      the points without those that are unlike both what is before and what is behind them
-    LOF                 how thinly the space around a row, or around a few points in a row, is settled
-    MISSDETECT          whether a point is of a part so straight that it was filled by a line
+    OUTLIER             points with few neighbours in value, window by window
+    TWOSIDEDFILTER      the points without those that differ from both the preceding and the following ones
+    LOF                 the sparsity of the neighbourhood of a row, or of a few consecutive points
+    MISSDETECT          true for points in a part so straight that it was probably filled by interpolation
 
-What is not finite is passed over.
+Non-finite values are skipped.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def _refuse(name: str, rows: int, advice: str) -> UserMistake:
 
 # ---------------------------------------------------------------------------------------------- straight parts
 
-#: How straight a part is: the share of its values' variance that a line explains.
+#: Minimum coefficient of determination (R squared) of a straight part.
 _STRAIGHT = 0.9999
-#: Windows are looked at so many at a time, and then more; and so points when a part goes on.
+#: Initial and maximum number of windows, or of points, that are tested together.
 _LOOK, _LOOK_MAX = 16, 1 << 14
 
 
@@ -55,7 +55,7 @@ def _make_missdetect(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _explained(times: Float64Array, values: Float64Array) -> BoolArray:
-    """Of rows of points, whether a line explains them; values of a row that are all the same are a line."""
+    """Return for each row of points if a line explains them; equal values are a line."""
     times = times - times.mean(axis=1, keepdims=True)
     values = values - values[:, :1]
     same = ~values.any(axis=1)
@@ -65,7 +65,7 @@ def _explained(times: Float64Array, values: Float64Array) -> BoolArray:
 
 
 def _straight_window(times: Float64Array, values: Float64Array, begin: int, window: int) -> int | None:
-    """Where the first straight window begins, of those that lie one behind the other from `begin` on."""
+    """Return the start of the first straight window, of the consecutive ones from `begin` on, or None."""
     look = _LOOK
     while (count := min((len(values) - begin) // window, look)) > 0:
         end = begin + count * window
@@ -78,7 +78,7 @@ def _straight_window(times: Float64Array, values: Float64Array, begin: int, wind
 
 
 def _straight_end(times: Float64Array, values: Float64Array, first: int, end: int) -> int:
-    """Where the part that begins at `first`, and is straight up to `end`, is so no longer."""
+    """Return the end of the part that begins at `first` and is straight up to `end` or further."""
     look = _LOOK
     while end < len(values):
         stop = min(end + look, len(values))
@@ -90,13 +90,13 @@ def _straight_end(times: Float64Array, values: Float64Array, first: int, end: in
 
 
 def _straight_back(times: Float64Array, values: Float64Array, low: int, first: int, end: int) -> int:
-    """Where the part that is straight from `first` to `end` begins, not before `low`."""
+    """Return the start, not before `low`, of the part that is straight from `first` to `end`."""
     bent = np.flatnonzero(~_prefixes(times[low:end][::-1], values[low:end][::-1])[end - first :])
     return first - int(bent[0]) if len(bent) else low
 
 
 def _prefixes(times: Float64Array, values: Float64Array) -> BoolArray:
-    """Of each point, whether it and those before it are straight."""
+    """Return for each point if it and those before it are straight."""
     x, y = times - times[0], values - values[0]
     count = np.arange(1, len(x) + 1)
     sums_x, sums_y = np.cumsum(x), np.cumsum(y)
@@ -106,14 +106,14 @@ def _prefixes(times: Float64Array, values: Float64Array) -> BoolArray:
     return ~np.logical_or.accumulate(y != 0) | (both * both >= _STRAIGHT * alone_x * alone_y)  # type: ignore[no-any-return]
 
 
-# ---------------------------------------------------------------------------------------------- few others near
+# ---------------------------------------------------------------------------------------------- few neighbours
 
-#: Of all windows together; one costs as much as so many points besides.
+#: Limit on the points of all windows together, and the fixed cost of a window, in points.
 _OUTLIER_POINTS_MAX, _WINDOW_COST = 1 << 25, 256
 
 
 def _outlier_attributes(attributes: Attributes) -> tuple[float, int, int, int]:
-    """Distance, number of neighbours, window, step."""
+    """Return distance, number of neighbours, window, step."""
     name = "outlier"
     distance = number_attribute(name, {"r": "5", **attributes}, "r")
     if not 0 <= distance < np.inf:
@@ -146,7 +146,7 @@ def _make_outlier(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _near(values: Float64Array, distance: float) -> Int64Array:
-    """How many of the values are at most so far from each, itself among them."""
+    """Return for each value the number of values within `distance`, including itself."""
     order = np.argsort(values)
     ordered = values[order]
     places = np.arange(len(values))
@@ -156,7 +156,7 @@ def _near(values: Float64Array, distance: float) -> Int64Array:
 
 
 def _reached(ordered: Float64Array, places: Int64Array, distance: float) -> Int64Array:
-    """How many from each value on are at most so far above it, by halving; the first is the value itself."""
+    """Return for each value the number of values from it up to `distance` above it, by bisection."""
     low, high = places, np.full(len(places), len(places))
     for _ in range(len(places).bit_length()):
         middle = (low + high) // 2
@@ -168,7 +168,7 @@ def _reached(ordered: Float64Array, places: Int64Array, distance: float) -> Int6
 
 # ---------------------------------------------------------------------------------------------- both sides
 
-#: Points times the window.
+#: Limit on points times the window.
 _SIDES_MAX = 1 << 29
 
 
@@ -200,14 +200,14 @@ def _make_twosidedfilter(attributes: Attributes, unit: TimeUnit) -> Generator:
     return run
 
 
-# ---------------------------------------------------------------------------------------------- thinly settled
+# ---------------------------------------------------------------------------------------------- sparse neighbourhoods
 
-#: So many differences of coordinates are looked at together, and in all.
+#: Differences of coordinates computed at once, and their limit in all.
 _TOGETHER, _DIFFERENCES_MAX = 1 << 20, 1 << 28
 
 
 def _lof_attributes(attributes: Attributes) -> tuple[bool, int, int, int]:
-    """Whether points in a row are looked at together, of how many neighbours, in windows of, how many in a row."""
+    """Return: consecutive points instead of rows, number of neighbours, window, number of consecutive points."""
     return (
         choice_attribute("lof", attributes, "method", ("default", "series")) == "series",
         integer_attribute("lof", attributes, "k", 3, low=1),
@@ -244,7 +244,7 @@ def _make_lof(call: FunctionCall, _: TimeUnit) -> Generator:
 
 
 def _places(points: Points, size: int) -> Float64Array:
-    """A row of coordinates for each row of the arguments, or for each `size` points in a row."""
+    """Return a row of coordinates for each row of the arguments, or for each `size` consecutive points."""
     if not size:
         return np.stack([doubles(points, number) for number in range(len(points.columns))], axis=1)
     if len(points.times) < size:
@@ -253,9 +253,10 @@ def _places(points: Points, size: int) -> Float64Array:
 
 
 def _factors(places: Float64Array, neighbours: int) -> Float64Array:
-    """All reaches beside a place's own, by the neighbours.
+    """Return the sum of all reaches divided by a place's own reach and by the number of neighbours.
 
-    Its reach is the sum of its distances to all places, each at least as large as that to its so many-th neighbour.
+    The reach of a place is the sum of its distances to all places, each raised to at least the distance to its n-th
+    neighbour, where n is `neighbours`.
     """
     count = len(places)
     if count <= neighbours:

@@ -1,13 +1,13 @@
-"""CLUSTER: a series cut into windows of as many points, which are put together by what they look like.
+"""CLUSTER: cuts a series into windows of equal length, and clusters the windows.
 
-    kmeans          by the distance of their points; a cluster's middle is its mean
-    kshape          by shape, whenever it begins; the middle is the first right singular vector
-    medoidshape     by shape; middles are windows, each the best of some that are drawn (the same ones each time)
+    kmeans          by the distance of their points; a cluster's centre is its mean
+    kshape          by shape, at any shift; the centre is the first right singular vector
+    medoidshape     by shape; centres are windows, each the best of a random sample (with a fixed seed)
 
-    shape distance = 1 - the largest cross correlation of all shifts, both being of length 1
+    shape distance = 1 - the largest cross correlation over all shifts, both normalised to length 1
 
-Windows are made alike first, to mean 0 and deviation 1, unless `norm` is false. What is not finite is passed over, and
-so are the last points if they are too few for a window.
+Windows are normalised first, to mean 0 and deviation 1, unless `norm` is false. Non-finite values are skipped, and so
+are the last points if they are too few for a window.
 
 Sources: Lloyd, Least Squares Quantization in PCM, 1982; Paparrizos and Gravano, k-Shape, 2015.
 """
@@ -38,16 +38,18 @@ _NAME = "cluster"
 _METHODS = ("kmeans", "kshape", "medoidshape")
 _OUTPUTS = ("label", "centroid")
 _ROUNDS, _SHARE = 200, 0.3
-#: Points, and points times clusters times rounds.
+#: Limits on points, and on points times clusters times rounds.
 _POINTS_MAX, _WORK_MAX = 1 << 22, 1 << 33
-#: Nothing is shorter, or deviates less.
+#: Smaller lengths and deviations count as zero.
 _LEAST = 1e-9
-#: What has no window is moved by so much beside the largest cluster.
+#: Offset of the centre of an empty cluster from that of the largest cluster.
 _ASIDE = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
+    """The parsed attributes of a call."""
+
     length: int
     clusters: int
     method: str
@@ -58,7 +60,7 @@ class _Wanted:
 
 
 def _parse_attributes(attributes: Attributes) -> _Wanted:
-    """Raises UserMistake."""
+    """Return the attributes. Raises UserMistake."""
     share = number_attribute(_NAME, {"sample_rate": str(_SHARE), **attributes}, "sample_rate")
     if not 0 < share <= 1:
         raise UserMistake(f"{_NAME}: 'sample_rate' must be above 0 and at most 1, and is {share}", code=701)
@@ -112,14 +114,14 @@ def _require(windows: int, points: int, wanted: _Wanted) -> None:
 
 
 def _z_normalized(windows: Float64Array) -> Float64Array:
-    """Mean 0 and deviation 1; what does not deviate is 0."""
+    """Return windows with mean 0 and deviation 1; constant ones become 0."""
     less = windows - windows.mean(axis=-1, keepdims=True)
     deviations = np.sqrt((less * less).mean(axis=-1, keepdims=True))
     return np.where(deviations < _LEAST, 0.0, less / np.maximum(deviations, _LEAST))
 
 
 def _clustered(windows: Float64Array, wanted: _Wanted) -> tuple[Int64Array, Float64Array]:
-    """Each window's cluster, and the clusters' middles."""
+    """Return each window's cluster, and the clusters' centres."""
     if wanted.method == "kmeans":
         return _lloyd(windows, wanted.clusters, wanted.rounds, _distances, _mean, _ASIDE)
     if wanted.method == "kshape":
@@ -139,7 +141,7 @@ def _lloyd(
     middle: Callable[[Float64Array], Float64Array],
     aside: float,
 ) -> tuple[Int64Array, Float64Array]:
-    """From the first windows as middles, until no window goes to another cluster."""
+    """Cluster from the first windows as centres, until no window changes its cluster or `rounds` is reached."""
     middles = windows[:clusters].copy()
     labels = np.full(len(windows), -1)
     for _ in range(rounds):
@@ -170,7 +172,7 @@ def _distances(windows: Float64Array, middles: Float64Array) -> Float64Array:
 
 
 def _shape(members: Float64Array) -> Float64Array:
-    """What most of a cluster's windows have in common; of one, itself."""
+    """Return the common shape of a cluster's windows; of one window, itself."""
     if len(members) == 1:
         return np.asarray(members[0])
     found = np.asarray(np.linalg.svd(members, full_matrices=False)[2][0])
@@ -183,7 +185,7 @@ def _of_length_one(shape: Float64Array) -> Float64Array:
 
 
 def _shape_distances(windows: Float64Array, middles: Float64Array) -> Float64Array:
-    """Of each window (rows) from each middle (columns)."""
+    """Return the distances of each window (rows) to each centre (columns)."""
     width = windows.shape[1]
     size = 1 << (2 * width - 1).bit_length()
     spectra = np.fft.rfft(windows, size)
@@ -199,7 +201,7 @@ def _shape_distances(windows: Float64Array, middles: Float64Array) -> Float64Arr
 
 
 def _medoids(windows: Float64Array, wanted: _Wanted) -> Float64Array:
-    """Windows, one after the other, each the one after which the middles of a coarse clustering are nearest in all."""
+    """Choose windows greedily, each so that the centres of a coarse clustering are nearest to the chosen ones."""
     coarse = min(2 * wanted.clusters, len(windows))
     labels, middles = _lloyd(windows, coarse, wanted.rounds, _distances, _mean, _ASIDE)
     weights = np.bincount(labels, minlength=coarse)

@@ -1,12 +1,12 @@
-"""VALUEFILL: values in the place of NaN, at the points' times.
+"""VALUEFILL: replaces NaN values, at the points' times.
 
-    linear previous mean     from the points around, those before, and all
+    linear previous mean     from the points around, from the point before, and from all points
     ma                       the mean of the five points around
-    ar                       each from the one before it, as x' = theta x + mean rest tells of all the others (AR(1))
-    screen                   what most of the points within five steps behind ask for, as near as speeds let it
-    likelihood               the least change of speed (in squares): a cubic, where points are even
+    ar                       from the previous value, with the model x' = theta x + mean residual (AR(1))
+    screen                   the median demanded by the points within the next five steps, within the speed bounds
+    likelihood               the smallest changes of speed (least squares): a cubic for evenly spaced points
 
-What is not finite is NaN here. Where a model tells nothing, as before the first value, NaN stays.
+Non-finite values are treated as NaN. Where a model has no result, as before the first value, NaN stays.
 
 Sources: Song et al., SCREEN: Stream Data Cleaning under Speed Constraints, 2015; Zhang et al., Sequential Data
 Cleaning: A Statistical Approach, 2016.
@@ -26,13 +26,13 @@ from saros_storage.base.types import BoolArray, Float64Array, TimeUnit
 
 _NAME = "valuefill"
 _METHODS = ("linear", "previous", "mean", "ma", "ar", "screen", "likelihood")
-#: MA looks at so many points on either side.
+#: Points that MA uses on either side.
 _REACH = 2
-#: Screen looks so many median steps behind, and takes speeds within so many deviations.
+#: Median steps that Screen looks ahead, and its bounds of speed in deviations.
 _STEPS, _DEVIATIONS = 5, 3
-#: Likelihood solves as many equations at once as points are missing with at most one between them.
+#: Limit on equations that likelihood solves at once: missing points with at most one value between them.
 _EQUATIONS_MAX = 500
-#: Screen looks at so many numbers in all.
+#: Limit on the numbers that Screen computes in all.
 _NUMBERS_MAX = 1 << 26
 
 
@@ -66,7 +66,7 @@ def _mean(_: Float64Array, values: Float64Array, there: BoolArray) -> Float64Arr
 def _around(_: Float64Array, values: Float64Array, there: BoolArray) -> Float64Array:
     missing = np.flatnonzero(~there)
     size = min(2 * _REACH + 1, len(values))
-    near = np.clip(missing - _REACH, 0, len(values) - size)[:, None] + np.arange(size)  # at an end as many, further in
+    near = np.clip(missing - _REACH, 0, len(values) - size)[:, None] + np.arange(size)  # shifted inwards at the ends
     counts = there[near].sum(axis=1)
     sums = np.where(there[near], values[near], 0.0).sum(axis=1)
     found = values.copy()
@@ -105,9 +105,9 @@ def _screened(since: Float64Array, values: Float64Array, there: BoolArray) -> Fl
     near = np.minimum(missing[:, None] + np.arange(1, ahead + 1), len(values) - 1)
     seen = np.where(near <= behind[missing, None], values[near], np.nan)
     back = since[missing, None] - since[near]
-    asked = np.sort(np.concatenate([seen + low * back, seen + high * back], axis=1), axis=1)  # NaN is behind all
+    asked = np.sort(np.concatenate([seen + low * back, seen + high * back], axis=1), axis=1)  # NaN sorts last
     counts = (~np.isnan(seen)).sum(axis=1)
-    # Of nothing the middle is NaN.
+    # Without any values the median is NaN.
     middles = np.take_along_axis(asked, np.minimum(counts, 2 * ahead - 1)[:, None], axis=1)[:, 0]
     found = values.copy()
     for row, asked_for in zip(missing.tolist(), middles.tolist(), strict=True):
@@ -122,9 +122,9 @@ def _screened(since: Float64Array, values: Float64Array, there: BoolArray) -> Fl
 
 
 def _likeliest(since: Float64Array, values: Float64Array, there: BoolArray) -> Float64Array:
-    """Between the first value and the last; each stretch of what is missing by itself, with two points at either side.
+    """Fill between the first and the last value; each stretch of missing values alone, with two points at either side.
 
-    The changes of speed are linear in the values, so where the sum of their squares is least is one set of equations.
+    The changes of speed are linear in the values, so the minimum of the sum of their squares is a system of equations.
     """
     known = np.flatnonzero(there)
     missing = np.flatnonzero(~there[: known[-1]])

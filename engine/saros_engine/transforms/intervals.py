@@ -1,6 +1,6 @@
-"""Intervals in which a series is zero (or false) throughout, or throughout not: how long they last, how many points.
+"""Intervals in which a series is zero (or false), or not zero, throughout: their durations or numbers of points.
 
-An interval's result stands at its first point's time; its duration is from its first to its last point.
+The result of an interval has the time of its first point; the duration is from its first to its last point.
 """
 
 from __future__ import annotations

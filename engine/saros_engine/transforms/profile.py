@@ -1,11 +1,11 @@
-"""Profiling a series, and points that stand out: the part of IoTDB's library of functions that is taken over.
+"""Profiling of a series, and simple outliers: the functions of IoTDB's library for data profiling.
 
     one point at time 0     SPREAD INTEGRAL INTEGRALAVG SKEW MEDIAN MAD COV PEARSON;  PERCENTILE (at its value's time)
     points of their own     DISTINCT HISTOGRAM
     at the points' times    MINMAX ZSCORE MVAVG
-    points that stand out   IQR RANGE
+    outliers                IQR RANGE
 
-NaN is passed over, but by DISTINCT. `error`, which allows an approximation there, is taken and everything is exact.
+NaN is skipped, except by DISTINCT. `error`, which permits approximations in IoTDB, is accepted; results are exact.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def point_function(
     allowed: frozenset[DataType] = NUMERIC_TYPES,
     apart: bool = False,
 ) -> SeriesTransform:
-    """One over `series` arguments, perhaps `apart`; `result` None: the type of the first."""
+    """Return a function over `series` arguments, perhaps `apart`; `result` None: the type of the first argument."""
 
     def result_type(types: Sequence[DataType], attributes: Attributes) -> DataType:
         expect(name, types, *[allowed] * series)
@@ -68,7 +68,7 @@ def point_function(
 
 
 def without_nan(points: Points) -> Points:
-    """Without the points of which a value is NaN."""
+    """Return the points without those that have a NaN value."""
     known = np.ones(len(points.times), np.bool_)
     for column in points.columns:
         if column.numbers.dtype.kind == "f":
@@ -77,18 +77,18 @@ def without_nan(points: Points) -> Points:
 
 
 def finite_points(points: Points) -> Points:
-    """Without the points of which a value is not finite."""
+    """Return the points without those that have a non-finite value."""
     known = np.logical_and.reduce([np.isfinite(doubles(points, number)) for number in range(len(points.columns))])
     return points.take(np.flatnonzero(known))
 
 
 def doubles(points: Points, number: int = 0) -> Float64Array:
-    """The values of an argument."""
+    """Return the values of an argument as float64."""
     return points.columns[number].numbers.astype(np.float64, copy=False)
 
 
 def made_points(times: Int64Array, type_: DataType, values: NumericArray) -> Points:
-    """Points of one column, as its type."""
+    """Return points of one column, cast to its type."""
     return Points(times, (Column(type_, values.astype(NUMPY_DTYPE[type_], copy=False)),))
 
 
@@ -98,7 +98,7 @@ def made_points(times: Int64Array, type_: DataType, values: NumericArray) -> Poi
 def _number(
     name: str, compute: Callable[[Points], float], *, series: int = 1, if_empty: float | None = None
 ) -> SeriesTransform:
-    """One DOUBLE at time 0; of no points `if_empty`, or nothing."""
+    """Return a function with one DOUBLE at time 0; without points, `if_empty` or no point."""
 
     def make(_: Attributes, __: TimeUnit) -> Generator:
         def run(points: Points) -> Points:
@@ -165,7 +165,7 @@ def _make_percentile(attributes: Attributes, _: TimeUnit) -> Generator:
         known = without_nan(points)
         values = known.columns[0].numbers
         place = min(int(rank * len(values)), len(values) - 1)
-        # Of equal values the first one's time.
+        # The time of the first one among equal values.
         first = np.flatnonzero(values == np.sort(values)[place])[:1] if len(values) else np.empty(0, np.int64)
         found = known.take(first)
         return found if exact else Points(np.zeros(len(first), np.int64), found.columns)
@@ -177,7 +177,7 @@ def _make_percentile(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _seconds(attributes: Attributes) -> float:
-    """The length of `unit`. Case tells milliseconds from seconds."""
+    """Return the length of `unit`. Case distinguishes milliseconds from seconds."""
     lengths = {"1S": 1 / _MILLISECONDS, "1s": 1.0, "1m": _MINUTE, "1H": _HOUR, "1d": _DAY}
     unit = attributes.get("unit", "1s")
     if unit not in lengths:
@@ -186,7 +186,7 @@ def _seconds(attributes: Attributes) -> float:
 
 
 def _area(points: Points, ticks: float) -> float:
-    """Below the lines from point to point; a length of `ticks` is 1."""
+    """Return the area below the line through the points; a length of `ticks` is 1."""
     values = doubles(points)
     return float((np.diff(points.times) / ticks * (values[1:] + values[:-1]) / 2).sum())
 
@@ -232,7 +232,7 @@ def _make_histogram(attributes: Attributes, _: TimeUnit) -> Generator:
 
     def run(points: Points) -> Points:
         values = np.clip(doubles(without_nan(points)), low, high)
-        # Halves, so that the widest range does not overflow.
+        # Halved, so that the widest range does not overflow.
         width = high / 2 - low / 2
         places = np.zeros(len(values)) if not width else (values / 2 - low / 2) / width * count
         counts = np.bincount(np.minimum(places.astype(np.int64), count - 1), minlength=count)
@@ -256,7 +256,7 @@ def _check_standard(name: str, keys: tuple[str, str]) -> _Check:
 def _standardised(
     keys: tuple[str, str], of: Callable[[Float64Array], tuple[float, float]]
 ) -> Callable[[Attributes, TimeUnit], Generator]:
-    """(value - shift) / scale; both of the whole series, or given for a stream."""
+    """Return (value - shift) / scale; both are computed from the whole series, or given for a stream."""
 
     def make(attributes: Attributes, _: TimeUnit) -> Generator:
         given = attributes.get("compute", "batch").lower() == "stream"
@@ -293,7 +293,7 @@ def _make_mvavg(attributes: Attributes, _: TimeUnit) -> Generator:
     return run
 
 
-# ---------------------------------------------------------------------------------------------- standing out
+# ---------------------------------------------------------------------------------------------- outliers
 
 
 def _check_iqr(attributes: Attributes) -> None:

@@ -1,16 +1,16 @@
-"""How good a series is, window by window: the data quality of IoTDB's library, as shares from 0 to 1.
+"""The quality of a series, window by window: the data quality functions of IoTDB's library, as ratios from 0 to 1.
 
     COMPLETENESS    1 - (missing + not finite) / (points + missing)
     CONSISTENCY     1 - redundant / points
     TIMELINESS      1 - late / points
     VALIDITY        1 - outliers / (4 * points): among the values, their steps, their speeds, the steps of these
 
-The pace of a window is the median of its steps in time; what is missing, redundant or late beside it is said in
-`saros_storage.kernels.time_gaps`. An outlier is further from the median than 3 times 1.4826 times the median distance
-from it; values that are not finite are put on the line through their neighbours before.
+The pace of a window is the median of its steps in time; `saros_storage.kernels.time_gaps` defines missing, redundant
+and late points with respect to it. An outlier is further from the median than 3 times 1.4826 times the median absolute
+deviation; non-finite values are interpolated first.
 
-A window is `window` points, or so long a time from the series' first point on; windows of at most ten points answer
-nothing, nor does VALIDITY where fewer than two values are finite. The point stands at the window's first time.
+A window is `window` points, or a duration, counted from the series' first point on. Windows of at most ten points have
+no result, nor has VALIDITY if fewer than two values are finite. The result has the time of the window's first point.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from saros_scheduler import require_wanted
 from saros_storage.base.types import DataType, Float64Array, Int64Array, TimeUnit
 from saros_storage.kernels.time_gaps import pace_faults
 
-#: A window needs more points than are in view at once.
+#: A window needs more points than this, the view of the fault detection.
 _VIEW = 10
-#: A longer step is a time out of use, not a gap (`downtime`).
+#: A longer step is downtime, not a gap (`downtime`).
 _GAP_PACES_MAX = 9.0
 _OUTLIER_DEVIATIONS, _DEVIATION = 3, 1.4826
 _POINTS_MAX = (1 << 31) - 1
 
-#: A window's times and values to its share; None: it has none.
+#: From a window's times and values to its ratio; None: no result.
 _Share = Callable[[Int64Array, Float64Array], float | None]
 
 
 def _windows(name: str, attributes: Attributes, times: Int64Array, unit: TimeUnit) -> Iterator[slice]:
-    """Those that have points enough."""
+    """Yield the windows that have enough points."""
     if is_duration(attributes.get("window", "")):
         ticks = duration_attribute(name, attributes, "window", unit)
         number = (times - times[:1]) // ticks
@@ -78,7 +78,7 @@ def _quality(name: str, make: Callable[[Attributes], _Share]) -> SeriesTransform
 
 
 def _faults(times: Int64Array, longest: float = _GAP_PACES_MAX) -> tuple[int, int, int]:
-    """How many points are redundant, late, missing."""
+    """Return the numbers of redundant, late, and missing points."""
     found = np.empty(3, np.int64)
     pace_faults(times, float(np.median(np.diff(times))), longest, np.empty(_VIEW, np.int64), found)
     redundant, late, missing = found.tolist()
@@ -125,12 +125,15 @@ def _outliers(values: Float64Array) -> int:
 
 
 def deviation(values: Float64Array) -> float:
-    """The median distance from the median, scaled to be a normal distribution's standard deviation."""
+    """Return the median absolute deviation, scaled to the standard deviation of a normal distribution."""
     return _DEVIATION * float(np.median(np.abs(values - np.median(values))))
 
 
 def bridged(times: Int64Array, values: Float64Array) -> Float64Array | None:
-    """Values that are not finite, on the line through the finite ones around them, or the two nearest at an end."""
+    """Interpolate non-finite values between the finite ones around, or extrapolate from the two nearest at an end.
+
+    Returns None if fewer than two values are finite.
+    """
     finite = np.flatnonzero(np.isfinite(values))
     if len(finite) == len(values):
         return values

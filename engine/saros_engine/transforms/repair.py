@@ -1,9 +1,9 @@
-"""Repair: points at an even pace, values that do not jump.
+"""Repair of series: evenly spaced timestamps, values without jumps.
 
-    TIMESTAMPREPAIR     the points moved to the times of an even pace, where that is the least to do
-    VALUEREPAIR         values that change too fast (Screen), or whose speed does (LsGreedy), put right
+    TIMESTAMPREPAIR     the points moved to evenly spaced times, at the least total cost
+    VALUEREPAIR         values that change too fast (Screen), or whose speed does (LsGreedy), corrected
 
-Values that are not finite are left out by TIMESTAMPREPAIR; VALUEREPAIR puts them on the line through their neighbours.
+Non-finite values are left out by TIMESTAMPREPAIR and interpolated by VALUEREPAIR.
 
 Sources: Fang et al., On Repairing Timestamps for Regular Interval Time Series, 2022; Song et al., SCREEN: Stream Data
 Cleaning under Speed Constraints, 2015; Zhang et al., Sequential Data Cleaning: A Statistical Approach, 2016.
@@ -35,7 +35,7 @@ _NANOSECOND = TimeUnit.NANOSECOND
 
 
 def _as_type(times: Int64Array, type_: DataType, values: Float64Array) -> Points:
-    """Points of the type; whole numbers by rounding halves up. Raises UserMistake 750."""
+    """Return points of the type; integers are rounded half up. Raises UserMistake 750."""
     if type_ in (DataType.INT32, DataType.INT64):
         values = checked_integers(np.floor(values + 0.5), type_, times)
     return made_points(times, type_, values)
@@ -44,9 +44,9 @@ def _as_type(times: Int64Array, type_: DataType, values: Float64Array) -> Points
 # ---------------------------------------------------------------------------------------------- times
 
 _METHODS = ("median", "mode", "cluster")
-#: What it costs to add a time or to leave a point out; to move a point costs the ticks.
+#: Cost of adding a time or of leaving a point out; moving a point costs its distance in ticks.
 _ADD_COST = 100_000
-#: Every time is compared with every point.
+#: Limits on times, and on pairs of a time and a point, which are all compared.
 _TIMES_MAX, _PAIRS_MAX = 20_000, 1 << 25
 _CLUSTERS = 3
 _CLUSTERING_ROUNDS_MAX = 100
@@ -54,7 +54,7 @@ _MOVED, _ADDED, _LEFT_OUT = range(3)
 
 
 def _interval(attributes: Attributes, unit: TimeUnit) -> int | None:
-    """The pace, in ticks or as a duration."""
+    """Return the interval in ticks, given as ticks or as a duration; None if it is estimated."""
     name = "timestamprepair"
     choice_attribute(name, attributes, "method", _METHODS)
     if "interval" not in attributes:
@@ -72,7 +72,7 @@ def _make_timestamprepair(attributes: Attributes, unit: TimeUnit) -> Generator:
         times, column = points.times, points.columns[0]
         if len(times) > 2:
             pace = given or _estimated_interval(np.diff(times), method)
-            # As many points as may be stand right already.
+            # The offset at which the most points are already in place.
             offset = _most_frequent(times % pace)
             start = int(times[0]) - (int(times[0]) - offset) % pace
             count = -(-(int(times[-1]) - start) // pace) + 1
@@ -104,13 +104,13 @@ def _estimated_interval(steps: Int64Array, method: str) -> int:
 
 
 def _most_frequent(values: Int64Array) -> int:
-    """Of equally frequent ones the one that comes first."""
+    """Return the most frequent value; the first one among equally frequent ones."""
     found, firsts, counts = np.unique(values, return_index=True, return_counts=True)
     return int(found[np.lexsort((firsts, -counts))[0]])
 
 
 def _of_clusters(steps: Int64Array) -> int:
-    """The middle of the largest of three clusters (k-means)."""
+    """Return the centre of the largest of three clusters (k-means)."""
     low, high = int(steps.min()), int(steps.max())
     middles = low + np.arange(1, _CLUSTERS + 1) * (high - low) // (_CLUSTERS + 1)
     nearest = np.full(len(steps), -1)
@@ -125,9 +125,9 @@ def _of_clusters(steps: Int64Array) -> int:
 
 
 def _moves(even: Int64Array, times: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Which points (rows) go to which times (places), at the least cost in all; the others are left out, or empty.
+    """Return the moves of points (rows) to times (places) with the least total cost; others are left out, or empty.
 
-    cost[i, j] of the first i times and j points, by diagonals i + j; `steps` remembers what was cheapest there.
+    cost[i, j] of the first i times and j points, by diagonals i + j; `steps` records the cheapest step of each cell.
     """
     places, rows = len(even), len(times)
     steps = np.zeros((places + 1, rows + 1), np.uint8)
@@ -149,7 +149,7 @@ def _moves(even: Int64Array, times: Int64Array) -> tuple[Int64Array, Int64Array]
 
 
 def _traced(steps: NumericArray) -> tuple[Int64Array, Int64Array]:
-    """The moves from the end back to the beginning, in order."""
+    """Trace the moves back from the end to the beginning; return them in order."""
     found = []
     i, j = steps.shape[0] - 1, steps.shape[1] - 1
     while i and j:
@@ -164,11 +164,11 @@ def _traced(steps: NumericArray) -> tuple[Int64Array, Int64Array]:
 # ---------------------------------------------------------------------------------------------- values
 
 _REPAIRS = ("screen", "lsgreedy")
-#: A window of Screen, in median steps; its bounds, and those of LsGreedy, in deviations.
+#: The window of Screen, in median steps; the bounds of Screen and LsGreedy, in deviations.
 _WINDOW, _DEVIATIONS = 5, 3
-#: So many numbers of windows are looked at in all.
+#: Limit on the numbers in all windows.
 _WINDOWS_MAX = 1 << 28
-#: Nothing is nearer than this.
+#: Lower limit of the bound on changes of speed.
 _LEAST = 1e-12
 _REPAIRS_MAX = 500_000
 
@@ -203,7 +203,7 @@ def _make_valuerepair(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _screened(times: Float64Array, values: Float64Array, attributes: Attributes) -> Float64Array:
-    """Speeds within bounds: each value as near as they let it to what most of the values behind it ask for."""
+    """Bound the speeds: each value is as near as they permit to the median demanded by the values after it."""
     steps = np.diff(times)
     speeds = np.diff(values) / steps
     reach = _DEVIATIONS * deviation(speeds)
@@ -216,7 +216,7 @@ def _screened(times: Float64Array, values: Float64Array, attributes: Attributes)
 def _constrained_medians(
     times: Float64Array, values: Float64Array, window: float, low: float, high: float
 ) -> Float64Array:
-    """Of each value, and of what those up to a window behind it allow at least and at most, the median."""
+    """Return the medians of each value and of the bounds that the values up to a window after it imply."""
     counts = np.searchsorted(times, times + window, "right") - 1 - np.arange(len(times))
     if int(2 * counts.sum()) > _WINDOWS_MAX:
         raise UserMistake(
@@ -236,9 +236,9 @@ def _constrained_medians(
 
 
 def _within(asked: Float64Array, least: Float64Array, most: Float64Array) -> Float64Array:
-    """What is asked for, but no further from the value before than from `least` to `most`.
+    """Return the values asked for, limited to steps from `least` to `most` from the previous value.
 
-    Only from where a step is too wide up to where what is asked for is in reach again, values are looked at one by one.
+    Only from a step that is too wide to where the value asked for is in reach again, values are computed one by one.
     """
     found = asked.copy()
     steps = np.diff(asked)
@@ -254,7 +254,7 @@ def _within(asked: Float64Array, least: Float64Array, most: Float64Array) -> Flo
 
 
 def _smoothed(times: Float64Array, values: Float64Array, attributes: Attributes) -> Float64Array:
-    """Changes of speed within bounds: the greatest is made less, again and again."""
+    """Bound the changes of speed: repeatedly reduce the greatest one."""
     steps = np.diff(times)
     center = float(attributes.get("center", "0"))
     changes = np.diff(np.diff(values) / steps) - center
@@ -268,7 +268,7 @@ def _smoothed(times: Float64Array, values: Float64Array, attributes: Attributes)
     heapq.heapify(heap)
     for _ in range(_REPAIRS_MAX):
         while heap and -heap[0][0] != abs(wrong[heap[0][1]]):
-            heapq.heappop(heap)  # what it was before
+            heapq.heappop(heap)  # an outdated entry
         if not heap:
             return np.array(found)
         _, at = heapq.heappop(heap)

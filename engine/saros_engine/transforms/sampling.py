@@ -1,12 +1,12 @@
-"""Sampling: of a series cut into buckets of equally many points, or into windows, a few points stay.
+"""Sampling: a few points of each bucket of equally many points, or of each window.
 
-    EQUAL_SIZE_BUCKET_RANDOM_SAMPLE    any one point of a bucket of int(1 / proportion) points
+    EQUAL_SIZE_BUCKET_RANDOM_SAMPLE    one random point of a bucket of int(1 / proportion) points
     EQUAL_SIZE_BUCKET_AGG_SAMPLE       an aggregate of the bucket, at its first time
-    EQUAL_SIZE_BUCKET_M4_SAMPLE        first, least and largest in between, last of 4 * int(1 / proportion) points
-    EQUAL_SIZE_BUCKET_OUTLIER_SAMPLE   the `number` points that stick out most of number * int(1 / proportion)
+    EQUAL_SIZE_BUCKET_M4_SAMPLE        first, last, and the least and largest in between, of 4 * int(1 / proportion)
+    EQUAL_SIZE_BUCKET_OUTLIER_SAMPLE   the `number` greatest outliers of number * int(1 / proportion) points
     M4                                 first, least, largest, last of windows by points or by time
 
-The last bucket may have fewer points. "Any one" is the same one every time that the same points are asked for.
+The last bucket may have fewer points. Random points have a fixed seed: the same points give the same sample.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _bucket_function(
     make: Callable[[int, Attributes], Generator],
     check_more: Callable[[Attributes, DataType], DataType] = lambda _, type_: type_,
 ) -> SeriesTransform:
-    """A function over buckets: `make` is given their size."""
+    """Return a function over buckets; `make` gets their size."""
 
     def check(types: Sequence[DataType], attributes: Attributes) -> DataType:
         expect(name, types, NUMERIC_TYPES)
@@ -117,7 +117,7 @@ def _aggregated(size: int, attributes: Attributes) -> Generator:
 
 
 def _reduced(kind: str, values: NumericArray, starts: Int64Array, size: int) -> NumericArray:
-    """One value per bucket."""
+    """Return one value per bucket."""
     if kind == "max":
         return np.maximum.reduceat(values, starts)
     if kind == "min":
@@ -166,7 +166,7 @@ def _check_m4(types: Sequence[DataType], attributes: Attributes) -> DataType:
 
 
 def _m4_windows(attributes: Attributes) -> Callable[[Int64Array], tuple[Int64Array, Int64Array]]:
-    """From times to the windows' first rows and the rows behind their last."""
+    """Return a function from times to the windows' first rows and the rows after their last ones."""
     if "timeInterval" not in attributes:
         size = integer_attribute(_M4, attributes, "windowSize", low=1)
         step = integer_attribute(_M4, attributes, "slidingStep", size, low=1)
@@ -186,7 +186,7 @@ def _m4_windows(attributes: Attributes) -> Callable[[Int64Array], tuple[Int64Arr
         times = times[: int(np.searchsorted(times, end))]
         if not len(times):
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        # Windows that hold points only: those that begin at or before a point and end behind it.
+        # Only windows that may have points: those that begin at or before a point and end after it.
         last = (times - begin) // step
         depth = -(-interval // step)
         numbers = np.unique(np.concatenate([last - back for back in range(depth)]))
@@ -242,7 +242,7 @@ def _outliers(size: int, attributes: Attributes) -> Generator:
             stop = min(start + number * size, len(times))
             rows = np.arange(start, stop)
             if kind != "avg" and len(rows) == number + 1:
-                rows = rows[:-1]  # of which fewer than asked for lie between others
+                rows = rows[:-1]  # fewer than `number` rows have two neighbours
             elif len(rows) > number:
                 with np.errstate(all="ignore"):
                     scores = _scores(kind, times[start:stop], values[start:stop])
@@ -255,7 +255,7 @@ def _outliers(size: int, attributes: Attributes) -> Generator:
 
 
 def _scores(kind: str, times: Int64Array, values: Float64Array) -> Float64Array:
-    """How much each point (of all kinds but avg: each between the first and the last) sticks out."""
+    """Return the outlier score of each point (for kinds other than avg, without the first and the last)."""
     if kind == "avg":
         return np.asarray(np.abs(values - values.mean()))
     moments = (times - times[0]).astype(np.float64)

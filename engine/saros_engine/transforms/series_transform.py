@@ -1,9 +1,9 @@
-"""What a function is whose points are not its argument's: the contract of `POINT_FUNCTIONS`.
+"""The contract of `POINT_FUNCTIONS`: functions whose points are not those of their arguments.
 
-Such a function sees its arguments whole: the rows in which all of them are present, in rising time, or all rows if it
-takes its arguments `apart`. It answers points
-at times of its own, rising too, all present. It is checked once, by analysis, and made once per operator. All of it is
-one step of its driver: a loop that may take long asks whether it is still wanted (`require_wanted`).
+Such a function gets its arguments whole: the rows in which all of them are present, in ascending time, or all rows if
+it takes its arguments `apart`. It returns points at times of its own, also ascending and all present. It is checked
+once, by analysis, and made once per operator. A call is one step of its driver, so a loop that may take long checks for
+cancellation (`require_wanted`).
 
 Pure: any thread.
 """
@@ -21,13 +21,13 @@ from saros_storage.base.types import DataType, Int64Array, TimeUnit
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Times, rising, and columns of as many values, all present but in arguments that are taken apart."""
+    """Ascending times, and columns of the same length; values are present except in arguments taken apart."""
 
     times: Int64Array
     columns: tuple[Column, ...]
 
     def take(self, rows: Int64Array) -> Points:
-        """Some of the points."""
+        """Return the points at these rows."""
         return Points(self.times[rows], tuple(column.take(rows) for column in self.columns))
 
 
@@ -44,14 +44,14 @@ class SeriesTransform:
     result_type: Callable[[Sequence[DataType], Attributes], DataType]
     #: The function with a call's attributes, in a time unit.
     make: Callable[[FunctionCall, TimeUnit], Generator]
-    #: Whether each argument counts by itself, so that rows stay in which one is null.
+    #: True if arguments are independent, so that rows with a null argument are kept.
     apart: bool = False
 
     def check(self, types: Sequence[DataType], attributes: Iterable[tuple[str, str]] = ()) -> DataType:
-        """Result type for arguments of `types`. Raises UserMistake 701 that says what the function takes."""
+        """Return the result type for arguments of `types`. Raises UserMistake 701 that names the accepted types."""
         return self.result_type(types, dict(attributes))
 
 
 def attributes_of(call: FunctionCall) -> Mapping[str, str]:
-    """The call's attributes by key."""
+    """Return the call's attributes by key."""
     return dict(call.attributes)

@@ -1,13 +1,13 @@
-"""What a series is like: itself or another one, shifted; periodic, symmetric, made of lines; a curve through it.
+"""The shape of a series: correlation with itself or another one; period, symmetry, line segments; a smooth curve.
 
     XCORR               two series, one shifted by -(n - 1) to n - 1 points, at times 1, 2, ...
     PACF QLB            a series and itself, shifted: partial correlation at its points' times; p values at the lags
-    AR                  how each point comes of those before it, at times 1, 2, ...
-    PERIOD              how many points a period has, at time 0
-    PTNSYM SEGMENT      parts that are symmetric, or nearly straight, at the times where they begin
-    SPLINE              a curve through the points (Akima), at times of an even pace
+    AR                  coefficients of the autoregressive model, at times 1, 2, ...
+    PERIOD              the period in points, at time 0
+    PTNSYM SEGMENT      parts that are symmetric, or nearly straight, at their first times
+    SPLINE              a curve through the points (Akima), at evenly spaced times
 
-What is not finite is 0 to XCORR, PACF and QLB, the value before to PERIOD, and else passed over.
+A non-finite value counts as 0 in XCORR, PACF and QLB and as the previous value in PERIOD; other functions skip it.
 
 Sources: Akima, A New Method of Interpolation and Smooth Curve Fitting, 1970; Keogh et al., An Online Algorithm for
 Segmenting Time Series, 2001 (bottom-up); Durbin, The Fitting of Time-Series Models, 1960.
@@ -31,13 +31,13 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import DataType, Float64Array, Int64Array, TimeUnit
 
 _DOUBLE = DataType.DOUBLE
-#: PACF, AR and QLB take time by the square of their lags.
+#: The time of PACF, AR and QLB is quadratic in their lags.
 _LAG_MAX = 10_000
-#: PTNSYM takes time by the points and the square of its window.
+#: The time of PTNSYM is the points times the square of its window.
 _SYMMETRY_MAX = 1 << 29
-#: So many numbers of windows are looked at together.
+#: Numbers in the windows that are computed together.
 _TOGETHER = 1 << 18
-#: SEGMENT looks at all its parts for each two that it joins.
+#: SEGMENT searches all its parts for each join of two.
 _SEGMENT_ROWS_MAX = 20_000
 
 
@@ -83,7 +83,7 @@ def _make_pacf(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _predicted(covariances: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Durbin's recursion: the last coefficient of each order's prediction, and all of the last order's."""
+    """Run Durbin's recursion: return the last coefficient of each order, and all coefficients of the last order."""
     found = np.ones(len(covariances))
     weights = np.empty(0)
     for order in range(1, len(covariances)):
@@ -112,7 +112,7 @@ def _make_ar(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _regularized(times: Int64Array, values: Float64Array) -> Float64Array:
-    """The values with those of a line where points are missing in the most frequent step."""
+    """Return the values with missing points interpolated, at the most frequent step."""
     if len(times) < 2:
         return values
     steps = np.diff(times)
@@ -137,7 +137,7 @@ def _make_qlb(attributes: Attributes, _: TimeUnit) -> Generator:
         if not lag:
             return made_points(lags, _DOUBLE, values[:0])
         products = shifted_products(values - values.mean())[: lag + 1]
-        with np.errstate(all="ignore"):  # of a constant nothing is told
+        with np.errstate(all="ignore"):  # a constant series has no correlation
             correlations = products[1:] / products[0]
         statistics = np.cumsum(correlations**2 / (count - lags) * count * (count + 2))
         return made_points(lags, _DOUBLE, _beyond(statistics))
@@ -146,10 +146,10 @@ def _make_qlb(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _beyond(statistics: Float64Array) -> Float64Array:
-    """How likely chi squared of 1, 2, ... degrees of freedom is beyond its statistic.
+    """Return the probability of a greater chi-squared value, for 1, 2, ... degrees of freedom and their statistics.
 
-    Of 2 n degrees the sum of exp(-x) x^k / gamma(k + 1) over k = 0 ... n - 1, x being half of the statistic; of 2 n + 1
-    over k = 1/2 ... n - 1/2, and erfc(sqrt x).
+    With x half of the statistic: for 2 n degrees the sum of exp(-x) x^k / gamma(k + 1) over k = 0 ... n - 1; for
+    2 n + 1 degrees over k = 1/2 ... n - 1/2, plus erfc(sqrt x).
     """
     whole = np.arange(len(statistics) // 2 + 1)
     gammas = (
@@ -169,11 +169,11 @@ def _beyond(statistics: Float64Array) -> Float64Array:
 
 # ---------------------------------------------------------------------------------------------- periodic
 
-#: How much alike a series and itself must be, one or more periods later.
+#: Minimum autocorrelation at a multiple of the period.
 _ALIKE = 0.5
-#: The longest period is looked for in so many shifts; of none there, peaks so far apart are.
+#: Shifts in which the shortest period is searched; without one there, the minimum width of peaks.
 _PERIOD_VIEW = 100
-#: What differs by less is as large: so far sums of products are off.
+#: Correlations are rounded to this many decimals, the error of sums of products.
 _DIGITS = 12
 
 
@@ -181,7 +181,7 @@ def _make_period(_: Attributes, __: TimeUnit) -> Generator:
     def run(points: Points) -> Points:
         values = doubles(points)
         known = np.isfinite(values)
-        # What is not finite is the value before it; at the beginning there is none.
+        # A non-finite value is replaced by the previous one; leading ones are dropped.
         last = np.maximum.accumulate(np.where(known, np.arange(len(values)), -1))
         values = values[last[last >= 0]]
         if not len(values):
@@ -194,7 +194,7 @@ def _make_period(_: Attributes, __: TimeUnit) -> Generator:
 
 
 def _autocorrelation(values: Float64Array) -> Float64Array:
-    """The correlation of the series with itself, shifted by 0, 1, ... points; what has none is less than all."""
+    """Return the correlation of the series with itself, shifted by 0, 1, ... points; undefined ones are -inf."""
     values = values - values.mean()
     count = len(values)
     sums, squares = (np.concatenate([[0.0], np.cumsum(v)]) for v in (values, values * values))
@@ -208,7 +208,7 @@ def _autocorrelation(values: Float64Array) -> Float64Array:
 
 
 def _peaks(likenesses: Float64Array) -> Int64Array:
-    """Shifts at which the series is more like itself than at those around, as far as half of the shortest such one."""
+    """Return the shifts with an autocorrelation peak, each the maximum within half of the shortest such shift."""
     near = likenesses[: min(len(likenesses), _PERIOD_VIEW + 1)]
     rising = (near[1:-1] > near[:-2]) & (near[1:-1] > near[2:]) & (near[1:-1] > _ALIKE)
     width = int(np.argmax(rising)) + 1 if rising.any() else _PERIOD_VIEW
@@ -253,9 +253,10 @@ def _make_ptnsym(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _asymmetry(views: Float64Array) -> Float64Array:
-    """The distance of each part from its mirror image, by dynamic time warping; not finite if a value is not.
+    """Return the distance of each window from its mirror image, by dynamic time warping; non-finite values propagate.
 
-    From the middle outwards: the ends' squared distance, and the least of what is inside without one or both of them.
+    Computed from the middle outwards: the squared distance of the ends, plus the least cost of the part inside without
+    one or both of them.
     """
     columns = np.ascontiguousarray(views.T)
     inner = np.zeros(columns.shape)
@@ -298,7 +299,7 @@ def _make_segment(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _edges(values: Float64Array, error_max: float) -> list[int]:
-    """Where parts begin, and the end: pairs of points, of which the two that fit a line best are joined, and so on."""
+    """Return the starts of the parts, and the end: from pairs of points, the best-fitting neighbours are joined."""
     count = len(values)
     if count <= 3:
         return [0, count] if count else [0]
@@ -316,7 +317,7 @@ def _edges(values: Float64Array, error_max: float) -> list[int]:
 
 
 def _line(values: Float64Array) -> Float64Array:
-    """The straight line that fits best (least squares), at an even pace."""
+    """Return the best-fitting straight line (least squares) for evenly spaced values."""
     if len(values) <= 2:
         return values
     places = np.arange(len(values)) - (len(values) - 1) / 2
@@ -327,7 +328,7 @@ def _error(values: Float64Array) -> float:
     return float(np.abs(values - _line(values)).mean())
 
 
-#: A curve needs so many points.
+#: Points that a curve needs.
 _CURVE_POINTS_MIN = 5
 
 
@@ -351,7 +352,7 @@ def _make_spline(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _curve(x: Float64Array, y: Float64Array, wanted: Float64Array) -> Float64Array:
-    """Akima's: cubics from point to point, each with slopes that the nearer lines have more to say in."""
+    """Evaluate Akima's curve: cubics between the points, with tangents weighted towards the smoother side."""
     slopes = np.diff(y) / np.diff(x)
     bends = np.abs(np.diff(slopes))
     left, right = bends[2:], bends[:-2]
@@ -371,7 +372,7 @@ def _curve(x: Float64Array, y: Float64Array, wanted: Float64Array) -> Float64Arr
 
 
 def _tangent(x: Float64Array, y: Float64Array, at: float) -> float:
-    """Of the parabola through three points."""
+    """Return the slope at `at` of the parabola through three points."""
     first, second = np.diff(y) / np.diff(x)
     bend = (second - first) / (x[2] - x[0])
     return float(first + bend * (2 * at - x[0] - x[1]))

@@ -1,13 +1,13 @@
-"""More of IoTDB's library: points at an even pace, filtered, compared as shapes; runs without a gap.
+"""More of IoTDB's library: resampling, filters, comparison of shapes, runs without a gap.
 
     of the whole series     QUANTILE DTW                       at time 0
     of all shifts           ACF                                at times 1, 2, ...
-    even pace               RESAMPLE (RE_SAMPLE)               at multiples of `every`
+    evenly spaced           RESAMPLE (RE_SAMPLE)               at multiples of `every`
     some of the points      SAMPLE KSIGMA
     at the points' times    HIGHPASS LOWPASS
     runs                    CONSECUTIVESEQUENCES CONSECUTIVEWINDOWS     at the first time of each
 
-NaN is passed over, but by ACF, to which it is 0, SAMPLE, and those that look at times only.
+NaN is skipped, except by ACF, which treats it as 0, by SAMPLE, and by functions that only use times.
 
 Source: Steinarsson, Downsampling Time Series for Visual Representation, 2013 (triangles).
 """
@@ -38,7 +38,7 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import NUMERIC_TYPES, BoolArray, DataType, Float64Array, Int64Array, TimeUnit
 
 _ANY = frozenset(DataType)
-#: DTW takes time by the square of it.
+#: The time of DTW is quadratic in the rows.
 _DTW_ROWS_MAX = 20_000
 _NANOSECOND = TimeUnit.NANOSECOND
 
@@ -79,9 +79,9 @@ def _make_dtw(_: Attributes, __: TimeUnit) -> Generator:
 
 
 def _warped(x: Float64Array, y: Float64Array) -> float:
-    """The cost of the cheapest way through |x[i] - y[j]|, diagonal after diagonal."""
+    """Return the cost of the cheapest path through |x[i] - y[j]|, computed by diagonals."""
     count = len(x)
-    before = last = np.full(count, np.inf)  # by i, of the diagonals i + j = d - 2 and d - 1
+    before = last = np.full(count, np.inf)  # by i, for the diagonals i + j = d - 2 and d - 1
     for d in range(2 * count - 1):
         require_wanted()
         rows = np.arange(max(0, d - count + 1), min(d, count - 1) + 1)
@@ -94,7 +94,7 @@ def _warped(x: Float64Array, y: Float64Array) -> float:
     return float(last[-1])
 
 
-# ---------------------------------------------------------------------------------------------- even pace
+# ---------------------------------------------------------------------------------------------- evenly spaced
 
 _AGGREGATES = ("mean", "max", "min", "first", "last", "median")
 _INTERPOLATIONS = ("nan", "ffill", "bfill", "linear")
@@ -132,7 +132,7 @@ def _resample(name: str) -> SeriesTransform:
     return point_function(name, DataType.DOUBLE, make, check)
 
 
-#: From values, and where each bin begins and ends in them, to one per bin; the median needs them sorted.
+#: From values, and the starts and ends of the bins in them, to one value per bin; the median needs sorted values.
 _REDUCED: dict[str, Callable[[Float64Array, Int64Array, Int64Array], Float64Array]] = {
     "mean": lambda values, firsts, ends: np.asarray(np.add.reduceat(values, firsts) / (ends - firsts)),
     "max": lambda values, firsts, _: np.maximum.reduceat(values, firsts),
@@ -143,7 +143,7 @@ _REDUCED: dict[str, Callable[[Float64Array, Int64Array, Int64Array], Float64Arra
 
 
 def _by_bins(points: Points, start: int, every: int, count: int, aggregate: str) -> Float64Array:
-    """One value per bin; NaN where there are no points."""
+    """Return one value per bin; NaN for a bin without points."""
     bins = (points.times - start) // every
     inside = (bins >= 0) & (bins < count)
     bins, values = bins[inside], doubles(points)[inside]
@@ -175,7 +175,7 @@ def _bridged(values: Float64Array, interpolation: str) -> Float64Array:
 
 
 def forward_filled(values: Float64Array, there: BoolArray) -> Float64Array:
-    """Each value, or the one before it that is there."""
+    """Replace missing values by the previous value; leading ones become NaN."""
     last = np.maximum.accumulate(np.where(there, np.arange(len(values)), -1))
     return np.where(last >= 0, values[last], np.nan)
 
@@ -204,17 +204,17 @@ def _make_sample(call: FunctionCall, _: TimeUnit) -> Generator:
             return points.take(_corners(points, chosen))
         if method != "reservoir":
             return points.take(np.arange(chosen) * count // max(chosen, 1))
-        # Any ones: the same ones each time.
+        # Random points with a fixed seed.
         return points.take(np.sort(np.random.default_rng(0).choice(count, chosen, replace=False)))
 
     return run
 
 
 def _corners(points: Points, wanted: int) -> Int64Array:
-    """The first point, the last, and one of each of the equal parts between them.
+    """Return the first point, the last, and one of each of the equal parts between them.
 
-    Of a part it is the point with the largest triangle between the one that was taken before and the next part's mean.
-    What is not finite makes no triangle.
+    The point of a part is the one with the largest triangle between the point chosen before and the next part's mean.
+    Non-finite values form no triangle.
     """
     count = len(points.times)
     if wanted < 3:
@@ -222,7 +222,7 @@ def _corners(points: Points, wanted: int) -> Int64Array:
     since, values = (points.times - points.times[0]).astype(np.float64), doubles(points)
     size, more = divmod(count - 2, wanted - 2)
     parts = np.arange(wanted - 1)
-    # The first parts have one more; the last start is the last point.
+    # The first parts have one more point; the last start is the last point.
     starts = 1 + parts * size + np.minimum(parts, more)
     lengths = np.append(np.diff(starts), 1)
     times, heights = (np.add.reduceat(v, starts) / lengths for v in (since, values))
@@ -250,9 +250,9 @@ def _make_ksigma(attributes: Attributes, _: TimeUnit) -> Generator:
         values = doubles(found)
         if times_sigma <= 0 or not len(values):
             return found.take(np.empty(0, np.int64))
-        values = values - values.mean()  # sums of squares stay small
+        values = values - values.mean()  # keeps sums of squares small
         sums, squares = (np.concatenate([[0.0], np.cumsum(v)]) for v in (values, values * values))
-        # The first window is that of all its points; each later point looks at the window that ends with it.
+        # All points of the first window use that window; each later point uses the window that ends with it.
         behind = np.maximum(np.arange(len(values)) + 1, min(size, len(values)))
         first = np.maximum(behind - size, 0)
         mean = (sums[behind] - sums[first]) / (behind - first)
@@ -295,7 +295,7 @@ def _pass_filter(name: str, *, high: bool) -> SeriesTransform:
 def _runs(
     name: str, check: Callable[[Attributes], object], least: Callable[[Attributes, TimeUnit], int]
 ) -> SeriesTransform:
-    """The runs of rows without a gap that last at least so long, and how many rows they have."""
+    """Return a function for the runs of rows without a gap that last at least `least`, and their numbers of rows."""
 
     def result_type(types: object, attributes: Attributes) -> DataType:
         if not types:
@@ -325,19 +325,19 @@ def _runs(
 
 
 def mode(steps: Int64Array) -> int:
-    """The most frequent one, the smallest of equally frequent ones; 1 of none."""
+    """Return the most frequent value, the smallest of equally frequent ones; 1 for no values."""
     values, counts = np.unique(steps, return_counts=True)
     return int(values[np.argmax(counts)]) if len(values) else 1
 
 
-# ---------------------------------------------------------------------------------------------- itself, shifted
+# ---------------------------------------------------------------------------------------------- autocorrelation
 
-#: Up to so many points all products are summed, which is exact; more go by the spectrum.
+#: Up to this number of points products are summed directly, which is exact; beyond it by the spectrum.
 _PRODUCTS_MAX = 2_048
 
 
 def _make_acf(_: Attributes, __: TimeUnit) -> Generator:
-    """The mean product of the series and itself, shifted by each of -(n - 1) to n - 1 points."""
+    """Return the mean products of the series and itself, shifted by each of -(n - 1) to n - 1 points."""
 
     def run(points: Points) -> Points:
         values = np.nan_to_num(doubles(points), nan=0.0, posinf=np.inf, neginf=-np.inf)
@@ -350,7 +350,7 @@ def _make_acf(_: Attributes, __: TimeUnit) -> Generator:
 
 
 def shifted_products(values: Float64Array) -> Float64Array:
-    """The sum of the products of the values and themselves, shifted by 0, 1, ... points."""
+    """Return the sums of the products of the values and themselves, shifted by 0, 1, ... points."""
     count = len(values)
     if count <= _PRODUCTS_MAX:
         return np.correlate(values, values, "full")[count - 1 :] if count else values

@@ -1,11 +1,11 @@
-"""Frequencies and waves: the part of IoTDB's library that looks at a series as a signal of an even pace.
+"""Frequencies and wavelets: the functions of IoTDB's library for evenly spaced signals.
 
-    FFT IFFT                            a spectrum at times 0, 1, ...; and back, at a pace
+    FFT IFFT                            a spectrum at times 0, 1, ...; and back, at a given interval
     CONV DECONV                         products and quotients of two series as polynomials, at times 0, 1, ...
-    DWT IDWT                            wavelets: at the points' times, of which there are a power of two
+    DWT IDWT                            wavelets: at the points' times; the number of points is a power of two
     ENVELOPE                            the spectrum of the envelope, at frequencies
 
-What is not finite is passed over. CONV and DECONV take each series by itself, for these need not be of one length.
+Non-finite values are skipped. CONV and DECONV take each series separately, since their lengths may differ.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from saros_storage.base.types import DataType, Float64Array, Int64Array, TimeUni
 
 _DOUBLE = DataType.DOUBLE
 _MAX = (1 << 63) - 1
-#: A spectrum is as long as its last time says, not as it has points: 128 MiB of complex numbers.
+#: The last time, not the number of points, sets the length of a spectrum: 128 MiB of complex numbers.
 _SPECTRUM_MAX = 1 << 23
-#: Up to so many products are added one by one, which is exact for whole numbers; more go by the spectrum.
+#: Up to this number of products they are added directly, which is exact for integers; beyond it by the spectrum.
 _PRODUCTS_MAX = 1 << 24
-#: DECONV takes time by the length of its series, step by step, and by their product.
+#: Limits of DECONV on the length of the first series, and on the product of the lengths.
 _DIVIDEND_MAX, _DIVISION_MAX = 500_000, 1 << 28
 _NANOSECOND = TimeUnit.NANOSECOND
 
 
 def _finite_values(points: Points, number: int = 0) -> Float64Array:
-    """The values of an argument that are there and finite."""
+    """Return the values of an argument that are present and finite."""
     values = doubles(points, number)
     return values[np.isfinite(values) & points.columns[number].present]
 
 
 def _counted(values: Float64Array) -> Points:
-    """Values at times 0, 1, ..."""
+    """Return points with these values at times 0, 1, ..."""
     return made_points(np.arange(len(values), dtype=np.int64), _DOUBLE, values)
 
 
@@ -62,7 +62,7 @@ _PARTS: dict[str, Callable[[np.ndarray], Float64Array]] = {
 
 
 def _compression(attributes: Attributes) -> float | None:
-    """The share of the energy that is kept; None: all of the spectrum."""
+    """Return the fraction of the energy to keep; None: the whole spectrum."""
     choice_attribute("fft", attributes, "method", ("uniform",))
     choice_attribute("fft", attributes, "result", tuple(_PARTS))
     if "compress" not in attributes:
@@ -89,7 +89,7 @@ def _make_fft(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _strongest(spectrum: np.ndarray, share: float) -> Int64Array:
-    """The lowest frequencies that have more than this share of the energy, and the last one, which tells the length."""
+    """Return the lowest frequencies with more than this share of the energy, and the last one, which sets the size."""
     energy = np.abs(spectrum) ** 2
     half = len(spectrum) // 2
     reached = np.flatnonzero(energy[0] + 2 * np.cumsum(energy[1 : half + 1]) > share * energy.sum())
@@ -119,7 +119,7 @@ def _make_ifft(attributes: Attributes, unit: TimeUnit) -> Generator:
             raise UserMistake("ifft: the times go beyond INT64: take a shorter 'interval'", code=2007)
         spectrum = np.zeros(count, np.complex128)
         numbers = doubles(points)[known] + 1j * doubles(points, 1)[known]
-        # A real signal's upper half mirrors the lower one; where both are given, the upper half is taken.
+        # A real signal's upper half mirrors the lower one; if both are given, the upper half takes precedence.
         for half in (places <= count // 2, places > count // 2):
             spectrum[places[half]] = numbers[half]
             mirrored = half & (places > 0)
@@ -150,7 +150,7 @@ def _make_envelope(attributes: Attributes, unit: TimeUnit) -> Generator:
         spectrum = np.fft.fft(np.abs(_analytic(values)))[: count // 2]
         pace = unit.value / mode(np.diff(times)) if given is None else given
         frequencies = np.arange(count // 2) * (pace * amplification / count)
-        # Times are whole: of equal ones the first stays.
+        # Times are integers: the first of equal ones stays.
         whole, firsts = np.unique(frequencies[frequencies < _MAX].astype(np.int64), return_index=True)
         return made_points(whole, _DOUBLE, np.abs(spectrum[firsts]) / count)
 
@@ -158,7 +158,7 @@ def _make_envelope(attributes: Attributes, unit: TimeUnit) -> Generator:
 
 
 def _analytic(values: Float64Array) -> np.ndarray:
-    """The signal without its negative frequencies (Hilbert)."""
+    """Return the signal without its negative frequencies (Hilbert)."""
     count = len(values)
     weights = np.zeros(count)
     weights[0] = 1
@@ -172,7 +172,7 @@ def _analytic(values: Float64Array) -> np.ndarray:
 
 
 def convolved(x: Float64Array, y: Float64Array) -> Float64Array:
-    """All products of x[i] and y[j], added up by i + j; both have values."""
+    """Return the products of x[i] and y[j], summed by i + j; both must have values."""
     if len(x) * len(y) <= _PRODUCTS_MAX:
         return np.convolve(x, y)
     count = len(x) + len(y) - 1
@@ -188,7 +188,7 @@ def _make_conv(_: Attributes, __: TimeUnit) -> Generator:
     return run
 
 
-#: The manual's word, which IoTDB spelt otherwise for long.
+#: Both the spelling of the manual and the older one of IoTDB's code are accepted.
 _RESULTS = ("quotient", "quotinent", "remainder")
 
 
@@ -215,7 +215,7 @@ def _make_deconv(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _divided(dividend: Float64Array, divisor: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Long division of polynomials, whose highest coefficients come last: quotient and remainder."""
+    """Divide polynomials, whose highest coefficients come last; return quotient and remainder."""
     rest = dividend.copy()
     degree = len(divisor) - 1
     quotient = np.zeros(max(len(dividend) - degree, 1))
@@ -229,7 +229,7 @@ def _divided(dividend: Float64Array, divisor: Float64Array) -> tuple[Float64Arra
 
 # ---------------------------------------------------------------------------------------------- wavelets
 
-#: Of Haar and Daubechies, by the number of coefficients.
+#: Haar and Daubechies wavelets; the number is that of the coefficients.
 _WAVELETS: dict[str, tuple[float, ...]] = {
     "haar": (0.7071067811865476, 0.7071067811865476),
     "db2": (0.7071067811865476, 0.7071067811865476),
@@ -253,12 +253,12 @@ _WAVELETS: dict[str, tuple[float, ...]] = {
         -0.0105974017850690,
     ),
 }
-#: Time is by the number of coefficients and the points.
+#: The time is the number of coefficients times the points.
 _COEFFICIENTS_MAX = 1_000
 
 
 def _wavelet(name: str, attributes: Attributes) -> tuple[float, ...]:
-    """The low-pass filter that `method` or `coef` names."""
+    """Return the low-pass filter given by `method` or `coef`."""
     integer_attribute(name, attributes, "layer", 1, low=1)
     method = attributes.get("method", "").lower()
     if method in _WAVELETS:
@@ -309,7 +309,7 @@ def _halved(size: int, least: int) -> Iterator[int]:
 
 
 def _filters(low: Sequence[float], size: int) -> Iterator[tuple[float, float, Int64Array]]:
-    """Each coefficient of the low and the high pass, and the places that it weighs, in a ring."""
+    """Yield each coefficient of the low and the high pass, and the places that it weighs, in a ring."""
     evens = np.arange(0, size, 2)
     for number, coefficient in enumerate(low):
         high = low[len(low) - 1 - number] * (1 if number % 2 == 0 else -1)
@@ -317,7 +317,7 @@ def _filters(low: Sequence[float], size: int) -> Iterator[tuple[float, float, In
 
 
 def _parted(values: Float64Array, low: Sequence[float]) -> Float64Array:
-    """The low half, then the high one."""
+    """Split values into the low half, followed by the high one."""
     found = np.zeros((2, len(values) // 2))
     for coefficient, high, places in _filters(low, len(values)):
         found[0] += coefficient * values[places]
@@ -326,7 +326,7 @@ def _parted(values: Float64Array, low: Sequence[float]) -> Float64Array:
 
 
 def _joined(values: Float64Array, low: Sequence[float]) -> Float64Array:
-    """What was parted so."""
+    """Return the values of a split, the inverse of `_parted`."""
     lower, upper = values.reshape(2, -1)
     found = np.zeros(len(values))
     for coefficient, high, places in _filters(low, len(values)):
