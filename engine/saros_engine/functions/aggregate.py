@@ -1,4 +1,4 @@
-"""An aggregate function: three pure functions over columns. `registry.AGGREGATES` has them all.
+"""An aggregate function: three pure functions over columns. `registry.AGGREGATES` lists them all.
 
 Pure: any thread.
 """
@@ -20,20 +20,20 @@ States = list[Column]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows to be aggregated: the arguments' values, and the rows' times."""
+    """Rows to be aggregated: the values of the arguments, and the times of the rows."""
 
     columns: Sequence[Column]
     time: Column
 
 
 class Aggregate:
-    """One entry of `registry.AGGREGATES`; subclasses fill in what differs."""
+    """One entry of `registry.AGGREGATES`; subclasses override the parts that differ."""
 
-    #: Argument types, position by position.
+    #: Accepted types of each argument.
     arguments: tuple[frozenset[DataType], ...] = (frozenset(DataType),)
     #: Result type; None: that of the first argument.
     result: DataType | None = None
-    #: Types whose stored statistics give the state (None: this aggregate needs the rows).
+    #: Types for which stored statistics give the state (None: the aggregate needs the rows).
     summarised: frozenset[DataType] | None = None
     #: Types of the state's columns; "x" and "y" stand for the types of the first and the second argument.
     state: tuple[DataType | str, ...] = ()
@@ -42,7 +42,7 @@ class Aggregate:
         self.name = name
 
     def check(self, types: Sequence[DataType], attributes: Iterable[tuple[str, str]] = ()) -> DataType:
-        """Result type for arguments of `types`. Raises UserMistake 701 that says what the function takes."""
+        """Return the result type for arguments of `types`. Raises UserMistake 701 that names the accepted types."""
         self._check_attributes(dict(attributes))
         if len(types) != len(self.arguments) or any(t not in a for t, a in zip(types, self.arguments, strict=True)):
             wanted = ", ".join(_describe(allowed) for allowed in self.arguments)
@@ -55,38 +55,38 @@ class Aggregate:
             raise UserMistake(f"{self.name} takes no attributes", code=701)
 
     def state_types(self, types: Sequence[DataType]) -> tuple[DataType, ...]:
-        """Types of the state's columns for arguments of `types`."""
+        """Return the types of the state's columns for arguments of `types`."""
         names = dict(zip("xy", types, strict=False))
         return tuple(names[part] if isinstance(part, str) else part for part in self.state)
 
     def of(self, call: AggregateCall) -> Aggregate:
-        """This aggregate with the call's attributes."""
+        """Return this aggregate with the call's attributes."""
         assert call.function == self.name
         return self
 
     def partial(self, rows: Rows, slices: RowRanges) -> States:
-        """States of slices of rows."""
+        """Return the states of slices of rows."""
         raise NotImplementedError
 
     def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
-        """States of slices of states."""
+        """Return the merged states of slices of states, in order of time within a slice."""
         raise NotImplementedError
 
     def merge_series(self, states: Sequence[Column], slices: RowRanges) -> States:
-        """States of slices of states that are those of different series, not of rows one after the other."""
+        """Return the merged states of slices of states that belong to different series, not to consecutive rows."""
         return self.merge(states, slices)
 
     def final(self, states: Sequence[Column]) -> Column:
-        """The values."""
+        """Return the values of states."""
         raise NotImplementedError
 
     def summary(self, statistics: SpanStatistics) -> States:
-        """States of spans whose statistics are known (only if `summarised`)."""
+        """Return the states of spans with known statistics (only if `summarised`)."""
         raise NotImplementedError
 
 
 def nullable(type_: DataType, values: Int64Array | Float64Array, present: BoolArray) -> Column:
-    """A column of the values that are present."""
+    """Return a column with null where a value is not present."""
     return Column(type_, values, None if present.all() else present)
 
 

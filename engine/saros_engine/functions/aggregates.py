@@ -1,16 +1,16 @@
 """The aggregate functions whose state is a few plain columns: `BASIC_AGGREGATES`.
 
-An aggregate is three pure functions over columns, so that it works the same on rows, on states that came over the wire,
-and on stored statistics:
+An aggregate is three pure functions over columns, so that it works the same on rows, on states received from other
+nodes, and on stored statistics:
 
     partial   rows, cut into slices            -> one row of state columns per slice
     merge     states, cut into slices          -> one row of state columns per slice (in time order within a slice)
     final     states                           -> values
 
 A state is a row of columns (`state_types`), and states travel as blocks. The state of no rows is null (for counts: 0)
-and merging it changes nothing. Sums are DOUBLE and added in row order; min, max and extreme pass over NaN unless there
-is nothing else, and of zeros they give 0.0: which of the two statistics have is chance. `count` of nothing is 0,
-everything else null.
+and merging it changes nothing. Sums are DOUBLE and added in row order. Min, max and extreme skip NaN unless all values
+are NaN; a zero result is always 0.0, since statistics may hold either zero. Without rows, `count` is 0 and everything
+else null.
 
     count                   count INT64                     first_value, last_value   value, its time
     sum                     sum                             min_time, max_time        time
@@ -39,7 +39,7 @@ _ORDERED = NUMERIC_TYPES | {DataType.STRING, DataType.TIMESTAMP, DataType.DATE}
 
 
 def retyped(type_: DataType, column: Column) -> Column:
-    """The same values under the type that a call asks for."""
+    """Return the column with the type that a call declares."""
     if column.type is type_ or type_.is_text:
         return Column(type_, column.values, column.valid)
     return Column(type_, column.numbers.astype(NUMPY_DTYPE[type_], copy=False), column.valid)
@@ -49,7 +49,7 @@ def retyped(type_: DataType, column: Column) -> Column:
 
 
 def _extremes(column: Column, slices: RowRanges) -> tuple[Int64Array, Int64Array]:
-    """Positions of the first smallest and first largest present value, -1 if none; of text by its order."""
+    """Return the positions of the first smallest and first largest present value, -1 if none; text by its order."""
     if column.type.is_text:
         column = Column(DataType.INT64, text_ranks(column.text), column.valid)
     return extremes_of(column, slices)
@@ -59,6 +59,8 @@ def _extremes(column: Column, slices: RowRanges) -> tuple[Int64Array, Int64Array
 
 
 class _Count(Aggregate):
+    """count: the number of present values."""
+
     result = DataType.INT64
     summarised: frozenset[DataType] | None = frozenset(DataType)
 
@@ -68,7 +70,7 @@ class _Count(Aggregate):
         return [Column(DataType.INT64, counts_of(rows.columns[0], slices))]
 
     def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
-        # Whoever joins windows of different fragments may have made nulls of counts that are not there.
+        # A join of windows of different fragments may have replaced missing counts by nulls.
         counts = np.where(states[0].present, states[0].numbers, 0)
         return [Column(DataType.INT64, prefix_sums(counts, slices))]
 
@@ -80,7 +82,7 @@ class _Count(Aggregate):
 
 
 class _CountTime(_Count):
-    """`count_time(*)`: rows, whatever is in them."""
+    """`count_time(*)`: the number of rows, even if all their values are null."""
 
     arguments = ()
     summarised = None
@@ -91,6 +93,8 @@ class _CountTime(_Count):
 
 
 class _Sum(Aggregate):
+    """sum, as DOUBLE."""
+
     arguments = (NUMERIC_TYPES,)
     result = DataType.DOUBLE
     summarised = NUMERIC_TYPES
@@ -111,6 +115,8 @@ class _Sum(Aggregate):
 
 
 class _Average(_Sum):
+    """avg: the state is count and sum."""
+
     state = (DataType.INT64, DataType.DOUBLE)
 
     def partial(self, rows: Rows, slices: RowRanges) -> States:
@@ -139,7 +145,7 @@ def _total(statistics: SpanStatistics) -> Column:
 
 
 class _Extremum(Aggregate):
-    """min_value, max_value and extreme: the state is the value, so rows are states already."""
+    """min_value, max_value and extreme: the state is the value, so rows are already states."""
 
     arguments = (_ORDERED,)
     summarised = NUMERIC_TYPES
@@ -166,7 +172,7 @@ class _Extremum(Aggregate):
 
 
 class _Extreme(_Extremum):
-    """The value furthest from zero; the positive one of two."""
+    """extreme: the value furthest from zero; the positive one of two."""
 
     arguments = (NUMERIC_TYPES,)
 
@@ -174,7 +180,7 @@ class _Extreme(_Extremum):
         least, most = _extremes(states[0], slices)
         if len(states[0]):
             values = states[0].numbers
-            # min < -max rather than |min| > max: -max of the largest type cannot overflow, |min| can.
+            # min < -max rather than |min| > max: -max of the largest integer cannot overflow, |min| can.
             further = values[np.maximum(least, 0)] < -values[np.maximum(most, 0)]
             most = np.where(further, least, most)
         return [pick(states[0], most)]
@@ -188,7 +194,7 @@ class _Extreme(_Extremum):
 
 
 class _By(Aggregate):
-    """max_by(x, y), min_by(x, y): x where y is largest or smallest, the earliest of equals; x may be null there."""
+    """max_by(x, y), min_by(x, y): x where y is largest or smallest, the earliest among equals; x may be null there."""
 
     arguments = (frozenset(DataType), _ORDERED)
 
@@ -211,7 +217,7 @@ class _By(Aggregate):
 
 
 class _Edge(Aggregate):
-    """first_value and last_value. Statistics of BLOB do not have them."""
+    """first_value and last_value. Statistics of BLOB do not contain them."""
 
     summarised = frozenset(DataType) - {DataType.BLOB}
 
@@ -260,7 +266,7 @@ class _TimeEdge(Aggregate):
 
 
 class _Duration(Aggregate):
-    """time_duration: last time minus first time. Raises UserMistake 750 if INT64 cannot hold it."""
+    """time_duration: last time minus first time. Raises UserMistake 750 if it does not fit INT64."""
 
     result = DataType.INT64
     summarised = frozenset(DataType)

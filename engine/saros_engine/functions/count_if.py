@@ -1,8 +1,9 @@
-"""COUNT_IF(condition, threshold): how many runs of rows fulfil a condition and are so long, as in `keep >= threshold`.
+"""COUNT_IF(condition, threshold): the number of runs of rows that satisfy a condition, of a minimum length.
 
-A state says what later rows may still change: the length of the run at its beginning and of the one at its end, whether
-anything stands between them (`broken`; if not, the whole is one run, kept as the one at the beginning), and how many
-runs in between count already. A null breaks a run unless nulls are ignored.
+The threshold compares the length of a run, as in `keep >= threshold`. A state holds what later rows may still change:
+the length of the run at its beginning and of the one at its end, if they are separated (`broken`; otherwise the whole
+is one run, kept as the one at the beginning), and the number of runs in between that already count. A null breaks a run
+unless nulls are ignored.
 
 Pure: any thread.
 """
@@ -35,7 +36,7 @@ _HOW_TO = "count_if takes a condition and a length: count_if(s1 > 0, 3), count_i
 
 
 def threshold_of(call: Call) -> tuple[tuple[str, str], ...]:
-    """The threshold of a call, as attributes beside those that it has. Raises SemanticError."""
+    """Return the threshold of a call as attributes, followed by the call's own. Raises SemanticError."""
     if len(call.arguments) != 2:
         raise SemanticError(_HOW_TO)
     threshold: Expression = call.arguments[1]
@@ -48,11 +49,11 @@ def threshold_of(call: Call) -> tuple[tuple[str, str], ...]:
 
 
 class CountIf(Aggregate):
-    """See the module."""
+    """COUNT_IF with the threshold of a call."""
 
     arguments = (frozenset({DataType.BOOLEAN}),)
     result = DataType.INT64
-    #: Length at the beginning, broken, length at the end, runs in between that count.
+    #: Length at the beginning, broken, length at the end, counted runs in between.
     state = (DataType.INT64, DataType.BOOLEAN, DataType.INT64, DataType.INT64)
 
     def __init__(self, name: str, attributes: Mapping[str, str] | None = None) -> None:
@@ -72,7 +73,7 @@ class CountIf(Aggregate):
             raise SemanticError(f"{_NAME}: 'ignoreNull' must be true or false and is {flag!r}")
 
     def partial(self, rows: Rows, slices: RowRanges) -> States:
-        """See `Aggregate.partial`: each row is a state of its own kind, a run of one or a break."""
+        """See `Aggregate.partial`: each row is a state of its own, a run of one or a break."""
         column = rows.columns[0]
         holds = column.numbers & column.present
         breaks = ~holds if not self._ignore_null else ~column.numbers & column.present
@@ -85,7 +86,7 @@ class CountIf(Aggregate):
         return self._merge(lead, broken.astype(np.bool_), trail, inner, slices)
 
     def merge_series(self, states: Sequence[Column], slices: RowRanges) -> States:
-        """See `Aggregate.merge_series`: a run does not go on in another series."""
+        """See `Aggregate.merge_series`: a run does not continue in another series."""
         nothing = np.zeros(len(slices), np.int64)
         counts = prefix_sums(self.final(states).numbers, slices)
         broken = np.ones(len(slices), np.bool_)

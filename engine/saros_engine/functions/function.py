@@ -1,8 +1,8 @@
 """A function of SELECT and WHERE, and checks of its arguments and attributes.
 
 Each of `scalar`, `series` and `regex` ends with a table of its functions, which `registry` joins. An entry is made by
-`declared` if its signature says all that is checked, and by `Function` if it has a check of its own. Functions that
-make points of their own are in `transforms`.
+`declared` if its signature covers all checks, and by `Function` if it has a check of its own. Functions that generate
+points of their own are in `transforms`.
 
 Pure data: any thread.
 """
@@ -28,7 +28,7 @@ _MIN, _MAX = -(1 << 63), (1 << 63) - 1
 
 
 class FunctionKind(Enum):
-    """Whether a result depends on one row or on the rows before too."""
+    """The rows that a result depends on: one row (SCALAR), or earlier rows too (SERIES)."""
 
     SCALAR = "scalar"
     SERIES = "series"
@@ -42,15 +42,15 @@ class Function:
     kind: FunctionKind
     #: (argument types, attributes) -> result type; raises UserMistake.
     result_type: Callable[[Sequence[DataType], Attributes], DataType]
-    #: An evaluator for one operator.
+    #: Makes an evaluator for one operator.
     make: Callable[[FunctionCall], Evaluator]
-    #: Whether a row's result may not fit an integer type, which is an error (750).
+    #: True if a result may not fit its integer type, which is an error (750).
     overflows: bool = False
     #: Further names in SQL; messages show `name`.
     aliases: tuple[str, ...] = ()
 
     def check(self, types: Sequence[DataType], attributes: Iterable[tuple[str, str]] = ()) -> DataType:
-        """Result type for arguments of `types`. Raises UserMistake 701 that says what the function takes."""
+        """Return the result type for arguments of `types`. Raises UserMistake 701 that names the accepted types."""
         return self.result_type(types, dict(attributes))
 
 
@@ -65,10 +65,10 @@ def declared(
     overflows: bool = False,
     aliases: tuple[str, ...] = (),
 ) -> Function:
-    """Return a function whose signature says all that is checked.
+    """Return a function whose signature covers all checks.
 
-    `arguments`: the types that each argument may have; the last `optional` may be missing. `attributes`: those that
-    must be given. `result`: None for the type of the first argument.
+    `arguments`: the types that each argument may have; the last `optional` may be missing. `attributes`: the required
+    ones. `result`: None for the type of the first argument.
     """
 
     def check(types: Sequence[DataType], given: Attributes) -> DataType:
@@ -81,7 +81,7 @@ def declared(
 
 
 def stateless(run: Evaluator) -> Callable[[FunctionCall], Evaluator]:
-    """Return a `make` for an evaluator that is the same for all calls."""
+    """Return a `make` that returns the same evaluator for all calls."""
     return lambda _: run
 
 
@@ -89,7 +89,7 @@ def stateless(run: Evaluator) -> Callable[[FunctionCall], Evaluator]:
 
 
 def expect(name: str, types: Sequence[DataType], *wanted: frozenset[DataType], optional: int = 0) -> None:
-    """Raise unless `types` fit `wanted`, of which the last `optional` may be missing."""
+    """Raise UserMistake 701 unless `types` fit `wanted`, of which the last `optional` may be missing."""
     fits = len(wanted) - optional <= len(types) <= len(wanted)
     if not fits or any(given not in allowed for given, allowed in zip(types, wanted, strict=False)):
         needs = ", ".join("/".join(sorted(t.name for t in allowed)) for allowed in wanted)
@@ -98,14 +98,14 @@ def expect(name: str, types: Sequence[DataType], *wanted: frozenset[DataType], o
 
 
 def required(name: str, attributes: Attributes, key: str) -> str:
-    """An attribute that must be there."""
+    """Return a required attribute. Raises UserMistake 701 if it is missing."""
     if key not in attributes:
         raise UserMistake(f"{name} needs the attribute '{key}', as in {name}(s, '{key}'='...')", code=701)
     return attributes[key]
 
 
 def number_attribute(name: str, attributes: Attributes, key: str) -> float:
-    """An attribute that must be a number."""
+    """Return a required attribute that must be a number. Raises UserMistake 701."""
     text = required(name, attributes, key)
     try:
         return float(text)
@@ -116,7 +116,7 @@ def number_attribute(name: str, attributes: Attributes, key: str) -> float:
 def integer_attribute(
     name: str, attributes: Attributes, key: str, default: int | None = None, *, low: int = _MIN, high: int = _MAX
 ) -> int:
-    """An attribute that is a whole number from `low` to `high`; without a default it must be there."""
+    """Return an attribute that must be an integer from `low` to `high`; it is required unless it has a default."""
     text = required(name, attributes, key) if default is None else attributes.get(key, str(default))
     try:
         value = int(text)
@@ -128,7 +128,7 @@ def integer_attribute(
 
 
 def duration_attribute(name: str, attributes: Attributes, key: str, unit: TimeUnit) -> int:
-    """An attribute such as `5m`, in ticks."""
+    """Return a required attribute such as `5m`, in ticks. Raises UserMistake 701."""
     text = required(name, attributes, key)
     try:
         ticks = duration_ticks(duration_of(text), unit) if is_duration(text) else 0
@@ -140,7 +140,7 @@ def duration_attribute(name: str, attributes: Attributes, key: str, unit: TimeUn
 
 
 def choice_attribute(name: str, attributes: Attributes, key: str, allowed: Sequence[str]) -> str:
-    """An attribute that is one of a few words, in any case; the first word if it is not there."""
+    """Return an attribute that must be one of a few words, in any case; the first word is the default."""
     text = attributes.get(key, allowed[0]).lower()
     if text not in allowed:
         raise UserMistake(f"{name}: '{key}' must be one of {', '.join(allowed)} and is {text!r}", code=701)
@@ -148,7 +148,7 @@ def choice_attribute(name: str, attributes: Attributes, key: str, allowed: Seque
 
 
 def flag_attribute(name: str, attributes: Attributes, key: str, *, default: bool) -> bool:
-    """An attribute that is true or false."""
+    """Return an attribute that must be true or false."""
     text = attributes.get(key, str(default)).lower()
     if text not in ("true", "false"):
         raise UserMistake(f"{name}: '{key}' must be true or false and is {text!r}", code=701)
@@ -156,7 +156,7 @@ def flag_attribute(name: str, attributes: Attributes, key: str, *, default: bool
 
 
 def constant_argument(call: FunctionCall, index: int) -> Scalar:
-    """An argument that must be a literal."""
+    """Return an argument that must be a literal. Raises UserMistake 701."""
     argument = call.arguments[index]
     if not isinstance(argument, Constant) or argument.value is None:
         raise UserMistake(f"{call.name}: argument {index + 1} must be a constant", code=701)

@@ -1,7 +1,7 @@
-"""MODE: the most frequent value; of equally frequent ones the one that was seen first.
+"""MODE: the most frequent value; among equally frequent ones the one with the earliest time.
 
-A state is a BLOB: how many different values, how often each came, when it first came, and the values themselves
-(numbers as they lie in memory; text as offsets and bytes). It grows with the number of different values.
+A state is a BLOB: the number of distinct values, the count and the first time of each, and the values themselves
+(numbers in memory layout; text as offsets and bytes). Its size grows with the number of distinct values.
 
 Pure: any thread.
 """
@@ -19,12 +19,12 @@ from saros_storage.base.block import Column, TextArray
 from saros_storage.base.types import NUMPY_DTYPE, DataType, Int64Array
 from saros_storage.read.row_ranges import RowRanges
 
-#: Different values of a state: their numbers of rows, first times, and the values.
+#: Distinct values: their numbers of rows, their first times, and the values.
 _Counted = tuple[Int64Array, Int64Array, Column]
 
 
 class Mode(Aggregate):
-    """See the module; `type_` is that of the values, once a call has said it."""
+    """The aggregate MODE; `type_` is the type of the values, known once there is a call."""
 
     state = (DataType.BLOB,)
 
@@ -73,11 +73,11 @@ class Mode(Aggregate):
 
 
 def _merge_counts(counts: Int64Array, times: Int64Array, values: Column) -> _Counted:
-    """Each different value once."""
+    """Merge equal values: add their counts, and keep the earliest time."""
     if values.type.is_text:
         keys = text_ranks(values.text)
     elif values.numbers.dtype.kind == "f":
-        # By bits, so that NaN is one value; adding zero makes 0.0 of -0.0.
+        # By bits, so that NaN is one value; adding zero turns -0.0 into 0.0.
         keys = (values.numbers.astype(np.float64) + 0.0).view(np.int64)
     else:
         keys = values.numbers.astype(np.int64)

@@ -1,17 +1,18 @@
-"""`MOMENTS`, aggregates from moments about the mean: deviation, shape, and how two series go together.
+"""`MOMENTS`: aggregates of moments about the mean: deviation, skewness and kurtosis, covariance and regression.
 
     variance family       count, mean, M2
     skewness, kurtosis    count, mean, M2, M3, M4
     covar, corr, regr     count, means of x and y, Mxy, Mxx, Myy
 
-Mk is the sum of the k-th powers of the distances from the mean, Mxy that of the products of both. States merge by the
-formulas of Chan, Golub and LeVeque (1979) and Pebay (2008): with d, how far a state's mean is from the merged one,
+Mk is the sum of the k-th powers of the deviations from the mean, Mxy that of the products of both deviations. States
+merge by the formulas of Chan, Golub and LeVeque (1979) and Pebay (2008), where d is the deviation of a state's mean
+from the merged one:
 
     M2 = sum M2 + n d^2      M3 = sum M3 + 3 d M2 + n d^3      M4 = sum M4 + 4 d M3 + 6 d^2 M2 + n d^4
     Mxy = sum Mxy + n dx dy
 
-A row is a state of count 1 whose moments are 0. Deviations are taken from the merged mean, in a second pass, so nothing
-cancels. A pair of which one is null counts for nothing.
+A row is a state of count 1 whose moments are 0. Deviations are taken from the merged mean, in a second pass, so there
+is no cancellation. A pair with a null is ignored.
 
 Pure: any thread.
 """
@@ -29,11 +30,11 @@ from saros_storage.kernels.windows import window_moments
 from saros_storage.read.row_ranges import RowRanges, doubles_of, mask_of
 
 _WITH_TIMES = NUMERIC_TYPES | {DataType.TIMESTAMP}
-#: Infinities and NaN go through.
+#: Infinities and NaN propagate without warnings.
 _QUIET = np.errstate(all="ignore")
-#: Rows that are laid out at once: slices that overlap may have far more than the column.
+#: Rows that are gathered at once: overlapping slices may have far more rows than the column.
 _ROWS_AT_ONCE = 1 << 20
-#: A spread so small against the mean is that of roundings: of a series that is constant.
+#: A series whose spread relative to its mean is at most this is constant, except for rounding errors.
 _ROUNDING = 2.0**-50
 
 
@@ -72,7 +73,7 @@ class _Deviation(Aggregate):
 
 
 class _Shape(Aggregate):
-    """skewness and kurtosis, of samples; null of fewer than three or four points, and where all are equal."""
+    """skewness and kurtosis of samples; null for fewer than three or four points, and if all are equal."""
 
     arguments = (_WITH_TIMES,)
     result = DataType.DOUBLE
@@ -108,7 +109,7 @@ class _Shape(Aggregate):
 
 
 class _Pairs(Aggregate):
-    """covar_pop, covar_samp, corr, and regr_slope and regr_intercept of the first series over the second."""
+    """covar_pop, covar_samp, corr; and regr_slope, regr_intercept of the first series over the second."""
 
     arguments = (_WITH_TIMES, _WITH_TIMES)
     result = DataType.DOUBLE
@@ -148,7 +149,7 @@ class _Pairs(Aggregate):
 
 
 class _Total:
-    """Sums over the rows of each slice of a run; `rows` are these rows, one slice after the other."""
+    """A sum over the rows of each slice of a run; `rows` are these rows, one slice after the other."""
 
     def __init__(self, rows: Int64Array, owner: Int64Array, slices: int) -> None:
         self.rows = rows
@@ -160,14 +161,14 @@ class _Total:
 
 
 class _Merged:
-    """The states that come of it."""
+    """The merged states under construction."""
 
     def __init__(self, slices: int, numbers: int) -> None:
         self._counts = np.zeros(slices, np.int64)
         self._numbers = [np.zeros(slices, np.float64) for _ in range(numbers)]
 
     def mean(self, number: int, part: slice, n: Float64Array, total: _Total, means: Float64Array) -> Float64Array:
-        """Puts the means of the slices; how far each row's is from that."""
+        """Store the means of the slices; return each row's deviation from its slice's mean."""
         own = means[total.rows]
         counts = total(n)
         self._counts[part] = counts.astype(np.int64)
@@ -187,7 +188,7 @@ def _state(counts: Int64Array, *numbers: Float64Array) -> States:
 
 
 def _numbers(states: Sequence[Column]) -> tuple[Int64Array, list[Float64Array]]:
-    """Counts and numbers of states, 0 in those of no rows."""
+    """Return the counts and the numbers of states, 0 for states of no rows."""
     counts = np.where(states[0].present, states[0].numbers, 0)
     return counts, [np.where(counts > 0, column.numbers, 0.0) for column in states[1:]]
 
@@ -201,7 +202,7 @@ def _rows_as_states(rows: Rows, moments: int) -> States:
 
 
 def _laid_out(counts: Int64Array, slices: RowRanges) -> Iterator[tuple[slice, Float64Array, _Total]]:
-    """Runs of slices: which, the counts of their rows, and how to sum over them."""
+    """Yield runs of slices: the slices, the counts of their rows, and a function that sums over them."""
     lengths = slices.stops - slices.starts
     ends = np.cumsum(lengths)
     start = 0
@@ -216,7 +217,7 @@ def _laid_out(counts: Int64Array, slices: RowRanges) -> Iterator[tuple[slice, Fl
 
 
 def _constant(counts: Int64Array, mean: Float64Array, squares: Float64Array) -> BoolArray:
-    """Whether the rows spread no more than roundings do."""
+    """Return for each state if its rows spread no more than rounding errors."""
     constant: BoolArray = squares <= counts * (mean * _ROUNDING) ** 2
     return constant
 

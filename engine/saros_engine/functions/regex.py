@@ -1,11 +1,11 @@
-"""STRREPLACE, REGEXMATCH, REGEXREPLACE, REGEXSPLIT: what IoTDB's library does with parts of texts.
+"""STRREPLACE, REGEXMATCH, REGEXREPLACE, REGEXSPLIT: the text functions of IoTDB's library that search in texts.
 
-Arrow's kernels find and rewrite (RE2: linear in the text), and do not tell where. So every match is rewritten to hold
-both what was found and what stands for it, between signs that no text holds, and is then cut there:
+Arrow's kernels find and rewrite (RE2: linear in the text), but do not return positions. So every match is rewritten to
+its replacement and the original, between separators that no text contains, and the result is split there:
 
-    a-b-c    "-" by "+"      a⟨+|-⟩b⟨+|-⟩c      cut at ⟨, |, ⟩:  before a,  new +,  old -,  behind b, ...
+    a-b-c    "-" by "+"      a⟨+|-⟩b⟨+|-⟩c      split at ⟨, |, ⟩:  before a,  new +,  old -,  after b, ...
 
-A row without a result gets no point. Pure: any thread.
+A row without a result has no point. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from saros_storage.base.block import Block, Column, TextArray
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import STRING_TYPES, BoolArray, DataType, Int64Array
 
-#: Non-characters of Unicode: not meant for texts that anybody keeps.
+#: Non-characters of Unicode, which texts are not meant to contain.
 _OPEN, _MIDDLE, _CLOSE = "\ufdd0", "\ufdd1", "\ufdd2"
 _INT32_MAX = (1 << 31) - 1
-#: RE2's rewriting knows as many groups.
+#: The number of groups that RE2's rewriting supports.
 _GROUPS_MAX = 9
 
 
@@ -46,12 +46,12 @@ def _check_signs(texts: Arrow, name: str) -> None:
 
 
 def _flat(lists: Arrow) -> tuple[Arrow, Int64Array]:
-    """The parts of all rows one after the other, and where each row's begin."""
+    """Return the parts of all rows, one row after the other, and the start of each row's parts."""
     return lists.flatten(), np.asarray(lists.offsets, np.int64) - lists.offsets[0].as_py()
 
 
 def _rewrite(name: str, texts: Arrow, pattern: str, template: str, limit: int | None = None) -> Arrow:
-    """The texts with matches rewritten; the template is RE2's."""
+    """Return the texts with matches rewritten by an RE2 template."""
     import pyarrow as pa
 
     _check_signs(texts, name)
@@ -65,14 +65,14 @@ def _rewrite(name: str, texts: Arrow, pattern: str, template: str, limit: int | 
 
 
 def _counts(name: str, attributes: Attributes) -> tuple[int, int, bool]:
-    """How many (-1: all), behind how many, and whether from the end."""
+    """Return the number of replacements (-1: all), the number of matches to skip, and if counting is from the end."""
     limit = integer_attribute(name, attributes, "limit", -1, low=-1, high=_INT32_MAX)
     offset = integer_attribute(name, attributes, "offset", 0, low=0, high=_INT32_MAX)
     return limit, offset, flag_attribute(name, attributes, "reverse", default=False)
 
 
 def _java_template(text: str) -> str:
-    """RE2's form of a replacement as Java writes it: `$1` a group, a backslash makes the next sign plain."""
+    """Convert a Java replacement to RE2's form: `$1` is a group, a backslash quotes the next character."""
 
     def rewritten(found: re.Match[str]) -> str:
         if found["group"]:
@@ -102,14 +102,14 @@ def _replacing(name: str, pattern: str, template: str, call: FunctionCall) -> Ev
 
 
 def _result_mask(begins: Int64Array, limit: int, offset: int, *, reverse: bool) -> BoolArray:
-    """Of parts before, (new, old, behind)*, those that make the result: of each match the new or the old one."""
+    """Return the mask of the parts to keep, of before, (new, old, after)*: for each match the new or the old one."""
     counts = np.diff(begins)
     place = np.arange(begins[-1]) - np.repeat(begins[:-1], counts)
     match = (place - 1) // 3
     if reverse:
         match = np.repeat((counts - 1) // 3, counts) - 1 - match
     chosen = (match >= offset) & ((limit < 0) | (match < offset + limit))
-    kind = place % 3  # 0: before or behind, 1: new, 2: old
+    kind = place % 3  # 0: before or after, 1: new, 2: old
     return np.asarray((kind == 0) | (chosen == (kind == 1)), np.bool_)
 
 
@@ -160,7 +160,7 @@ def _make_regexmatch(call: FunctionCall) -> Evaluator:
         rewritten = _rewrite("regexmatch", texts, attributes["regex"], template, 1)
         parts, begins = _flat(arrow_compute().split_pattern(rewritten, _OPEN))
         found = np.diff(begins) > 1
-        # Of a row without a match any part will do: it is no point.
+        # A row without a match is null, so any part will do.
         texts_found = text_from_arrow(parts).take(begins[:-1] + found)
         return Column(DataType.TEXT, texts_found, columns[0].present & found)
 
@@ -194,7 +194,7 @@ def _make_regexsplit(call: FunctionCall) -> Evaluator:
 
 
 def _without_empty_ends(parts: TextArray, begins: Int64Array) -> Int64Array:
-    """Parts per row without empty ones at its end, as Java counts; a text that was not split is one part."""
+    """Return the numbers of parts per row without trailing empty ones, as in Java; an unsplit text is one part."""
     counts = np.diff(begins)
     place = np.arange(begins[-1]) - np.repeat(begins[:-1], counts) + 1
     place[np.diff(parts.offsets) == 0] = 0
@@ -202,7 +202,7 @@ def _without_empty_ends(parts: TextArray, begins: Int64Array) -> Int64Array:
     return np.asarray(np.where(counts == 1, 1, filled), np.int64)
 
 
-#: Series functions, since a row may have no result, as the first row of `diff`.
+#: Series functions, because a row may have no result, like the first row of `diff`.
 REGEX_FUNCTIONS: tuple[Function, ...] = (
     Function("strreplace", FunctionKind.SERIES, _check_strreplace, _make_strreplace),
     Function("regexmatch", FunctionKind.SERIES, _check_regexmatch, _make_regexmatch),

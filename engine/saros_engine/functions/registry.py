@@ -1,13 +1,13 @@
-"""All functions and aggregates of SQL, by lower-case name, and the ones that a call names.
+"""All functions and aggregates of SQL, by lower-case name, and lookup of the ones that a call names.
 
-    FUNCTIONS     of a row (`scalar`); of rows before it, too (`series`); or without a result for some rows (`regex`)
+    FUNCTIONS     of a row (`scalar`); of earlier rows, too (`series`); or without a result for some rows (`regex`)
     AGGREGATES    of a window or a group
 
 A function is checked once, by analysis (`check`: argument types and attributes -> result type), and made once per
-operator (`make`: the call -> an evaluator of whole columns). An evaluator of a series function is fed in the rows'
-order and belongs to one operator. A call of a user-defined function carries the function itself.
+operator (`make`: the call -> an evaluator of whole columns). An evaluator of a series function gets rows in their order
+and belongs to one operator. A call of a user-defined function carries the function itself.
 
-Functions that make points of their own: `transforms.POINT_FUNCTIONS`. Pure: any thread.
+Functions that generate points of their own: `transforms.POINT_FUNCTIONS`. Pure: any thread.
 """
 
 from __future__ import annotations

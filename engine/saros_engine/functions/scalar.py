@@ -47,12 +47,12 @@ from saros_storage.base.types import (
 
 # ---------------------------------------------------------------------------------------------- mathematics
 
-#: Larger negative exponents of ten change nothing: the power is zero.
+#: Smaller exponents of ten make no difference: the power is zero.
 _PLACES_MAX = 400
 
 
 def _of_number(name: str, function: Callable[[Float64Array], Float64Array]) -> Function:
-    """A function of one number that gives a DOUBLE."""
+    """Return a function of one number with a DOUBLE result."""
 
     def run(columns: Sequence[Column], _: Block) -> Column:
         values = function(columns[0].numbers.astype(np.float64, copy=False))
@@ -95,7 +95,7 @@ def _make_round(call: FunctionCall) -> Evaluator:
 
 
 def _any_present(columns: Sequence[Column]) -> BoolArray | None:
-    """Rows in which at least one argument is present."""
+    """Return the mask of rows in which at least one argument is present; None if all are."""
     if any(column.valid is None for column in columns):
         return None
     valid = columns[0].present
@@ -105,7 +105,7 @@ def _any_present(columns: Sequence[Column]) -> BoolArray | None:
 
 
 def _repeated(name: str, value: float) -> Function:
-    """`pi(s...)`, `e(s...)`: a constant at the times of the arguments."""
+    """Return `pi(s...)` or `e(s...)`: a constant at the times of the arguments."""
 
     def check(types: Sequence[DataType], _: Attributes) -> DataType:
         if not types:
@@ -171,7 +171,7 @@ def _make_condition(call: FunctionCall) -> Evaluator:
     high = float(attributes["upper"]) if call.name == "in_range" else math.inf
 
     def run(columns: Sequence[Column], _: Block) -> Column:
-        # As doubles: NumPy would round the thresholds to FLOAT.
+        # As float64: NumPy would round the thresholds to FLOAT.
         values = columns[0].numbers.astype(np.float64, copy=False)
         return Column(DataType.BOOLEAN, (values >= low) & (values <= high), columns[0].valid)
 
@@ -182,7 +182,7 @@ def _make_condition(call: FunctionCall) -> Evaluator:
 
 
 def _mapped(name: str, change: Callable[[Column], TextArray]) -> Function:
-    """A function from text to text."""
+    """Return a function from text to text."""
 
     def run(columns: Sequence[Column], _: Block) -> Column:
         return Column(DataType.TEXT, change(columns[0]), columns[0].valid)
@@ -191,7 +191,7 @@ def _mapped(name: str, change: Callable[[Column], TextArray]) -> Function:
 
 
 def _arrow_numbers(column: Column, type_: DataType, kernel: Callable[[Arrow], Arrow]) -> Column:
-    """A column of numbers or booleans that an Arrow kernel makes of a text column."""
+    """Apply an Arrow kernel from text to numbers or booleans to a text column."""
     values: NumericArray = numbers_from_arrow(kernel(text_to_arrow(column.text)))
     return Column(type_, values.astype(NUMPY_DTYPE[type_], copy=False), column.valid)
 
@@ -201,7 +201,7 @@ def _length(columns: Sequence[Column], _: Block) -> Column:
 
 
 def _search(name: str, key: str, kernel: str) -> Function:
-    """A function that says whether an Arrow kernel finds the attribute `key` in a text."""
+    """Return a function that tests with an Arrow kernel if a text contains the attribute `key`."""
 
     def make(call: FunctionCall) -> Evaluator:
         wanted = dict(call.attributes)[key]
@@ -236,7 +236,7 @@ def _make_locate(call: FunctionCall) -> Evaluator:
         wanted = target
         if backwards:
             texts, wanted = compute.utf8_reverse(texts), target[::-1]
-        # Arrow finds bytes; what stands before the match, in characters, is the position.
+        # Arrow returns a byte offset; the position is the number of characters before it.
         at = compute.find_substring(texts, wanted)
         found = numbers_from_arrow(compute.greater_equal(at, 0))
         before = _characters_before(texts, numbers_from_arrow(at))
@@ -248,7 +248,7 @@ def _make_locate(call: FunctionCall) -> Evaluator:
 
 
 def _characters_before(texts: Arrow, at: NumericArray) -> NumericArray:
-    """How many characters begin before byte `at[i]` of text i."""
+    """Return the number of characters that begin before byte `at[i]` of text i."""
     text = text_from_arrow(texts)
     begins = np.zeros(len(text.data) + 1, np.int64)
     np.cumsum((text.data & 0xC0) != 0x80, out=begins[1:])
@@ -269,7 +269,7 @@ def _make_substring(call: FunctionCall) -> Evaluator:
 
 
 def _characters(call: FunctionCall, place: int) -> int:
-    """An argument that counts characters."""
+    """Return an argument that counts characters. Raises UserMistake 701."""
     found = constant_argument(call, place)
     if not isinstance(found, int) or isinstance(found, bool) or found < 0:
         raise UserMistake(f"substring: begin and length are whole numbers from 0, and not {found!r}", code=701)

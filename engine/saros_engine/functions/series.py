@@ -1,7 +1,7 @@
-"""Functions of a series: results that depend on the rows before (`diff`, `derivative`, `change_points`, ...).
+"""Functions of a series: results that depend on earlier rows (`diff`, `derivative`, `change_points`, ...).
 
-Each evaluator is fed its operator's blocks in order and carries the last present point from one to the next; a row
-without a result is null. Null values are passed over: "previous" means the previous present value (except for
+Each evaluator gets its operator's blocks in order and carries the last present point from one to the next; a row
+without a result is null. Null values are skipped: "previous" means the previous present value (except for
 `diff(s, 'ignoreNull'='false')`, where it is the previous row). A difference that keeps an integer type must fit it.
 
 An evaluator belongs to one operator.
@@ -34,7 +34,7 @@ _ANY = NUMERIC_TYPES | STRING_TYPES | {DataType.BOOLEAN, DataType.TIMESTAMP, Dat
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """Present points, each with the present point before it."""
+    """Present points, each with the previous present point."""
 
     values: NumericArray
     before: NumericArray
@@ -43,12 +43,12 @@ class _Pairs:
 
     @property
     def difference(self) -> NumericArray:
-        """As doubles."""
+        """The differences of the values, as float64."""
         return self.values.astype(np.float64) - self.before.astype(np.float64)
 
     @property
     def elapsed(self) -> NumericArray:
-        """The ticks between; doubles if INT64 cannot hold one of them."""
+        """The elapsed ticks; float64 if one of them does not fit INT64."""
         if differences_fit(self.times, self.times_before):
             return self.times - self.times_before
         return self.times.astype(np.float64) - self.times_before.astype(np.float64)
@@ -58,15 +58,15 @@ _Step = Callable[[_Pairs], NumericArray]
 
 
 class _Previous:
-    """Pairs each present point with the one before, over block borders."""
+    """Pairs each present point with the previous one, across blocks."""
 
     def __init__(self) -> None:
-        #: The last present point so far: one value, one time; empty at the beginning.
+        #: The last present point: one value, one time; None at the beginning.
         self._value: NumericArray | None = None
         self._time: Int64Array | None = None
 
     def pair(self, values: NumericArray, times: Int64Array) -> tuple[NumericArray, Int64Array, int]:
-        """Values and times before, and how many of the first points have none (0 or 1)."""
+        """Return the previous values and times, and the number of first points without a previous one (0 or 1)."""
         first = self._value is None
         head_value = values[:1] if self._value is None else self._value
         head_time = times[:1] if self._time is None else self._time
@@ -106,7 +106,7 @@ def _scatter(type_: DataType, values: NumericArray, rows: Int64Array, count: int
 
 
 def _of_pairs(name: str, result: DataType | None, allowed: frozenset[DataType], step: _Step) -> Function:
-    """A function of present points and the present points before them; `result` None: the argument's type."""
+    """Return a function of present points and their previous ones; `result` None: the argument's type."""
     return declared(name, lambda call: _make_step(call, step), allowed, result=result, kind=FunctionKind.SERIES)
 
 
@@ -138,7 +138,7 @@ def _make_diff(call: FunctionCall) -> Evaluator:
 
 
 def _make_change_points(_: FunctionCall) -> Evaluator:
-    """Points whose value differs from the present value before; the first point is one."""
+    """Keep points whose value differs from the previous present value; the first point is kept."""
     carried: Column | None = None
 
     def run(columns: Sequence[Column], block: Block) -> Column:
