@@ -1,1 +1,1 @@
-"""Building blocks of expressions: conversion, text kernels, times, literals, exact comparison of whole numbers."""
+"""Building blocks of expressions: conversion, text kernels, times, literals, exact comparison of integers."""

@@ -1,7 +1,7 @@
-"""CAST: one column of one type as a column of another. Nulls stay null.
+"""CAST: converts a column to another type. Nulls stay null.
 
     from / to   INT32 INT64          FLOAT DOUBLE    BOOLEAN   TEXT STRING       TIMESTAMP   DATE         BLOB
-    integers    range checked        nearest         != 0      digits            as it is    yyyymmdd     big-endian
+    integers    range checked        nearest         != 0      digits            unchanged   yyyymmdd     big-endian
     floats      rounded half up,     range checked   != 0      shortest digits   rounded     yyyymmdd     big-endian
                 range checked
     BOOLEAN     0 or 1               0.0 or 1.0      itself    true, false       0 or 1      -            0 or 1
@@ -10,8 +10,8 @@
     DATE        yyyymmdd             yyyymmdd        != 0      YYYY-MM-DD        midnight    itself       big-endian
     BLOB        -                    -               -         its bytes         -           -            itself
 
-The bytes of a BLOB that are not UTF-8 become U+FFFD. Times: `time_conversion`. A value that the target cannot hold is
-an error that names it. Pure: any thread.
+Bytes of a BLOB that are not UTF-8 become U+FFFD. Times: `time_conversion`. A value that does not fit the target is an
+error that names it. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from saros_storage.base.types import (
     TimeUnit,
 )
 
-#: Doubles from here on are whole numbers.
+#: Doubles from here on are integers.
 _WHOLE = 2.0**52
 _ASCII_END = 0x80
 _ANY_DAY, _FIRST_DATE, _LAST_DATE = 19_700_101, 10_000_101, 99_991_231
@@ -56,13 +56,13 @@ _TARGETS: dict[DataType, frozenset[DataType]] = {
 
 
 def check_conversion(source: DataType, target: DataType) -> None:
-    """Raises UserMistake 701 if there is no conversion from `source` to `target`."""
+    """Raise UserMistake 701 if there is no conversion from `source` to `target`."""
     if source is not target and target not in _TARGETS[source]:
         raise UserMistake(f"CAST from {source.name} to {target.name} is not possible", code=701)
 
 
 def always_converts(source: DataType, target: DataType) -> bool:
-    """Whether no value of `source` is an error as `target`."""
+    """Return whether every value of `source` can be converted to `target`."""
     if source is target or target in STRING_TYPES or target is DataType.BLOB:
         return True
     if source in INTEGER_TYPES and target in _WHOLE_64:
@@ -73,7 +73,7 @@ def always_converts(source: DataType, target: DataType) -> bool:
 def convert(column: Column, target: DataType, zone: str = "UTC", unit: TimeUnit = TimeUnit.MILLISECOND) -> Column:
     """Return the column as `target`.
 
-    Raises UserMistake: 701 for an impossible pair, 2008 for a value that does not fit, 752 for a time that is no DATE.
+    Raises UserMistake: 701 for an impossible pair, 2008 for a value that does not fit, 752 for a time without a DATE.
     """
     check_conversion(column.type, target)
     if column.type is target:
@@ -121,7 +121,7 @@ def _big_endian(numbers: NumericArray) -> TextArray:
 
 
 def _of_days(column: Column, target: DataType, zone: str, unit: TimeUnit) -> Column:
-    """A column to or from DATE. Slots of nulls may hold any number."""
+    """Convert a column to or from DATE. Values of nulls are arbitrary."""
     numbers = column.numbers if column.valid is None else np.where(column.valid, column.numbers, _ANY_DAY)
     if column.type is DataType.TIMESTAMP:
         times = numbers if column.valid is None else np.where(column.valid, numbers, 0)
@@ -137,7 +137,7 @@ def _of_days(column: Column, target: DataType, zone: str, unit: TimeUnit) -> Col
 
 
 def exact_integers(column: Column, target: DataType) -> Column:
-    """Return a column of floats as integers of the same values. Raises UserMistake 507 for the first other value."""
+    """Return a column of floats as integers with the same values. Raises UserMistake 507 for the first other value."""
     values, dtype = column.numbers, NUMPY_DTYPE[target]
     lowest = float(np.iinfo(dtype).min)
     fits = (values >= lowest) & (values < -lowest) & (values == np.floor(values))
@@ -149,7 +149,7 @@ def exact_integers(column: Column, target: DataType) -> Column:
 
 
 def _number(column: Column, target: DataType) -> NumericArray:
-    """Numbers and booleans as another number."""
+    """Convert numbers and booleans to another numeric type."""
     values, dtype = column.numbers, NUMPY_DTYPE[target]
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
@@ -161,7 +161,7 @@ def _number(column: Column, target: DataType) -> NumericArray:
         with np.errstate(invalid="ignore"):
             values = np.nan_to_num(np.floor(values.astype(np.float64) + 0.5), nan=0.0, posinf=np.inf, neginf=-np.inf)
     limits = np.iinfo(dtype)
-    # As a float the largest INT64 is 2 ** 63, which is one too many.
+    # The largest INT64 is 2 ** 63 as a float, which is one too many.
     too_large = values >= 2.0**63 if values.dtype.kind == "f" and dtype.itemsize == 8 else values > limits.max
     outside = too_large | (values < limits.min) if values.dtype.kind != "b" else np.zeros(len(values), np.bool_)
     _refuse(column, outside, target)
@@ -184,7 +184,7 @@ def _parse(column: Column, target: DataType) -> NumericArray:
     kind = arrow_type(target, instant=pa.int64())
     texts = text_to_arrow(column.text, column.valid)
     if target is DataType.BOOLEAN:
-        # Arrow would take 0 and 1 too, which are not what a BOOLEAN is written as.
+        # Arrow would also accept 0 and 1, which are not BOOLEAN literals.
         texts = arrow_compute().utf8_lower(texts)
         texts = arrow_compute().replace_substring_regex(texts, "^[01]$", "x")
     try:
@@ -196,14 +196,14 @@ def _parse(column: Column, target: DataType) -> NumericArray:
         return dates_of(numbers_from_arrow(parsed, NUMPY_DTYPE[target]))
     numbers = numbers_from_arrow(parsed)
     if numbers.dtype.kind == "f" and np.isinf(numbers).any():
-        # Arrow makes infinities of what is too large; those that are written as such stay.
+        # Arrow turns numbers that are too large into infinities; only those written as infinities stay.
         written = numbers_from_arrow(arrow_compute().match_substring(texts, "inf", ignore_case=True).fill_null(True))
         _refuse(column, np.isinf(numbers) & ~written, target)
     return numbers
 
 
 def _offender(texts: Arrow, kind: Arrow) -> int:
-    """The row of the first text that cannot be parsed, found by halving."""
+    """Return the row of the first text that cannot be parsed, found by bisection."""
     import pyarrow as pa
 
     low, high = 0, len(texts)
@@ -218,7 +218,7 @@ def _offender(texts: Arrow, kind: Arrow) -> int:
 
 
 def rounded(column: Column, decimals: int) -> Column:
-    """A column of floats with so many decimals, halves up; what has no decimals left to round stays as it is."""
+    """Round a column of floats to `decimals` places, halves up; values without that many decimals are unchanged."""
     values = column.numbers.astype(np.float64)
     with np.errstate(over="ignore"):
         scaled = values * 10.0**decimals

@@ -1,12 +1,12 @@
-"""Arithmetic whose results are whole numbers: exact, or an error of the first row whose result its type cannot hold.
+"""Integer arithmetic: exact results, or an error for the first row whose result does not fit its type.
 
     7 / -2 = -3      7 % -2 = 1      -7 / 2 = -3      -7 % 2 = -1      as in Java
     -n, abs(n), m - n      of the type of their operands
     by zero                                                     751
     -n, abs(n), n / -1 of the least number, 5 - the least       750
 
-Java and NumPy wrap there. Rows that are null never fail. Checks cost a pass or two over the values: a row's own check
-is made only if the least and the largest of all rows allow a result that does not fit. Pure: any thread.
+Java and NumPy wrap around there. Null rows never fail. Checks cost a pass or two over the values: single rows are
+checked only if the least and the largest of all rows permit a result that does not fit. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import BoolArray, DataType, Float64Array, Int64Array, NumericArray
 
 _MIN = -(1 << 63)
-#: Half of the distance between an INT64 that has wrapped and the exact number.
+#: Half of the difference between a wrapped INT64 and the exact number.
 _WRAPPED = 2.0**63
 
 
@@ -52,19 +52,19 @@ def divided(
 
 
 def negated(column: Column, block: Block) -> Column:
-    """The column times -1. Raises UserMistake 750 for the least whole number."""
+    """Return the column negated. Raises UserMistake 750 for the least integer."""
     _require_opposites(column, block, "-({})")
     return Column(column.type, np.negative(column.numbers), column.valid)
 
 
 def absolute(column: Column, block: Block) -> Column:
-    """The column without signs. Raises UserMistake 750 for the least whole number."""
+    """Return the absolute values of a column. Raises UserMistake 750 for the least integer."""
     _require_opposites(column, block, "abs({})")
     return Column(column.type, np.abs(column.numbers), column.valid)
 
 
 def subtracted(left: NumericArray, right: NumericArray, times: Int64Array | None) -> NumericArray:
-    """`left - right` of equally many values of one dtype, at `times`. Raises UserMistake 750."""
+    """Return `left - right` for arrays of the same length and dtype, at `times`. Raises UserMistake 750."""
     difference = left - right
     if left.dtype.kind == "i" and not differences_fit(left, right):
         wrong = ((left ^ right) & (left ^ difference)) < 0
@@ -73,7 +73,7 @@ def subtracted(left: NumericArray, right: NumericArray, times: Int64Array | None
 
 
 def distances(left: NumericArray, right: NumericArray, times: Int64Array | None) -> NumericArray:
-    """`|left - right|`, as `subtracted`."""
+    """Return `|left - right|`, like `subtracted`."""
     found = np.abs(subtracted(left, right, times))
     if left.dtype.kind == "i" and found.min(initial=0) < 0:
         _refuse(found < 0, None, times, _type_of(left), lambda row: f"abs({left[row]} - {_inside(right[row])})")
@@ -81,7 +81,7 @@ def distances(left: NumericArray, right: NumericArray, times: Int64Array | None)
 
 
 def differences_fit(left: NumericArray, right: NumericArray) -> bool:
-    """Whether no whole number of one array is too far from any of the other."""
+    """Return whether every difference of a number of one array and one of the other fits their type."""
     if not len(left):
         return True
     limits = np.iinfo(left.dtype)
@@ -90,7 +90,7 @@ def differences_fit(left: NumericArray, right: NumericArray) -> bool:
 
 
 def sums(values: Int64Array, starts: Int64Array, times: Int64Array) -> Int64Array:
-    """The sum of each run of INT64 that begins at `starts`. Raises UserMistake 750 with the run's time."""
+    """Return the sum of each run of INT64 that begins at `starts`. Raises UserMistake 750 with the run's time."""
     found: Int64Array = np.add.reduceat(values, starts)
     wrong = np.abs(_doubles(values, starts) - found) > _WRAPPED
     _refuse(wrong, None, times, DataType.INT64, lambda _: "the sum")
@@ -98,7 +98,7 @@ def sums(values: Int64Array, starts: Int64Array, times: Int64Array) -> Int64Arra
 
 
 def checked_integers(values: Float64Array, type_: DataType, times: Int64Array) -> Float64Array:
-    """Whole doubles at `times`, all of which an integer type holds. Raises UserMistake 750."""
+    """Return integral doubles at `times` unchanged if they fit the integer type. Raises UserMistake 750."""
     limit = 2.0 ** (31 if type_ is DataType.INT32 else 63)
     _refuse((values < -limit) | (values >= limit), None, times, type_, lambda row: f"{values[row]:.0f}")
     return values
@@ -109,14 +109,14 @@ def _doubles(values: Int64Array, starts: Int64Array) -> Float64Array:
 
 
 def _towards_zero(left: Int64Array, right: Int64Array) -> Int64Array:
-    with np.errstate(over="ignore"):  # in rows that are null anyway
+    with np.errstate(over="ignore"):  # only in null rows
         floor = np.floor_divide(left, right)
         up = (floor * right != left) & ((left < 0) != (right < 0))
         return np.asarray(floor + up)
 
 
 def _require_opposites(column: Column, block: Block, text: str) -> None:
-    """Raise for the first row with the least number of an integer type."""
+    """Raise UserMistake 750 for the first row with the least number of an integer type."""
     values = column.numbers
     if values.dtype.kind == "i" and values.min(initial=0) == (least := np.iinfo(values.dtype).min):
         _refuse(values == least, column.valid, block.time, column.type, lambda row: text.format(values[row]))
@@ -125,14 +125,14 @@ def _require_opposites(column: Column, block: Block, text: str) -> None:
 def _refuse(
     wrong: BoolArray, valid: BoolArray | None, times: Int64Array | None, type_: DataType, text: Callable[[int], str]
 ) -> None:
-    """Raise for the first present row that is `wrong`; `text` says which number a row would have."""
+    """Raise UserMistake 750 for the first present row that is `wrong`; `text` formats the computation of a row."""
     row = _first(wrong, valid)
     if row is not None:
         raise UserMistake(f"{text(row)}{_when(times, row)} is out of the range of {type_.name}", code=750)
 
 
 def _first(wrong: BoolArray, valid: BoolArray | None) -> int | None:
-    """The first present row that is `wrong`."""
+    """Return the first present row that is `wrong`, or None."""
     rows = wrong if valid is None else wrong & valid
     return int(np.argmax(rows)) if rows.any() else None
 
@@ -146,6 +146,6 @@ def _type_of(values: NumericArray) -> DataType:
 
 
 def _inside(number: object) -> str:
-    """A number behind an operator."""
+    """Format a number after an operator."""
     text = str(number)
     return f"({text})" if text.startswith("-") else text

@@ -1,4 +1,4 @@
-"""Literals of INSERT as columns of a series' type. Pure: any thread."""
+"""Conversion of INSERT's literals to columns of a series' type. Pure: any thread."""
 
 from __future__ import annotations
 
@@ -29,14 +29,17 @@ _NUMBERS = (LiteralKind.INTEGER, LiteralKind.DOUBLE)
 
 
 def inferred_type(literals: Sequence[Literal]) -> DataType | None:
-    """The type of a series that is made for these values; None if all are null."""
+    """Return the type of a series that is created for these values; None if all are null."""
     return next((_INFERRED[v.kind] for v in literals if v.kind is not LiteralKind.NULL), None)
 
 
 def column_of_literals(
     literals: Sequence[Literal], type_: DataType, zone: str, unit: TimeUnit
 ) -> tuple[Column, str | None]:
-    """The values as a column, null where one does not fit; and which these are, if any, to stand after their name."""
+    """Return the values as a column, null where one does not fit; and a text about the misfits, if there are any.
+
+    The text is meant to follow the name of the column.
+    """
     values: list[Scalar] = []
     unfit: list[int] = []
     for row, literal in enumerate(literals):
@@ -48,12 +51,12 @@ def column_of_literals(
 
 
 def value_of(literal: Literal, type_: DataType, zone: str, unit: TimeUnit) -> Scalar:
-    """The literal as a value of a type; None if it does not fit."""
+    """Return the literal as a value of a type; None if it does not fit."""
     return _TAKERS[type_](literal, type_, zone, unit)
 
 
 def _misfits(literals: Sequence[Literal], unfit: list[int], type_: DataType) -> str:
-    """Which values do not fit: the first one with its row, and how many others."""
+    """Describe the values that do not fit: the first one with its row, and the number of others."""
     row, others = unfit[0], len(unfit) - 1
     where = f" in row {row + 1}" if len(literals) > 1 else ""
     form = " as YYYY-MM-DD" if type_ is DataType.DATE else ""
@@ -99,7 +102,7 @@ def _float(literal: Literal, type_: DataType, *_: object) -> Scalar:
     except OverflowError:
         return None
     if math.isinf(value):
-        return value if literal.text.lstrip("-").isalpha() else None  # 1e999 is a number, and too large
+        return value if literal.text.lstrip("-").isalpha() else None  # 1e999 is a number that is too large
     return None if type_ is DataType.FLOAT and abs(value) > _FLOAT_MAX else value
 
 
@@ -114,7 +117,7 @@ def _text(literal: Literal, *_: object) -> Scalar:
 
 
 def date_of(literal: Literal, *_: object) -> Scalar:
-    """A day written as YYYY-MM-DD, as DATE has it; None if it is none."""
+    """Return a day written as YYYY-MM-DD as a DATE number; None for anything else."""
     if literal.kind not in (LiteralKind.STRING, LiteralKind.TIME) or not isinstance(literal.value, str):
         return None
     try:
@@ -125,7 +128,7 @@ def date_of(literal: Literal, *_: object) -> Scalar:
 
 
 def _blob(literal: Literal, *_: object) -> Scalar:
-    """X'0aff', or the same digits as a text."""
+    """Return the bytes of X'0aff', or of the same digits as a text."""
     if not isinstance(literal.value, str) or literal.kind is not LiteralKind.STRING:
         return literal.value if isinstance(literal.value, bytes) else None
     digits = _HEXADECIMAL.fullmatch(literal.value)

@@ -1,7 +1,7 @@
 """Text columns through Arrow's kernels: comparison, order, matching.
 
-Matching is linear in the text whatever the pattern: Arrow's regular expressions are RE2's. Comparison is by bytes,
-which for UTF-8 is the order of code points. What becomes text: `saros_storage.base.text_conversion`.
+Matching is linear in the text for every pattern: Arrow's regular expressions are RE2's. Comparison is by bytes, which
+for UTF-8 is the order of code points. Conversion to text: `saros_storage.base.text_conversion`.
 
 Arrow is imported when a query first needs it. Pure: any thread.
 """
@@ -18,19 +18,19 @@ from saros_storage.base.block import Column, TextArray
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import BoolArray, ByteArray, Int64Array, NumericArray
 
-#: Of a character in UTF-8, behind its first.
+#: Bytes of a UTF-8 character after the first one.
 _FOLLOWING_BYTES_MAX = 3
-#: Bytes below it are characters.
+#: Smaller bytes are ASCII characters.
 _ASCII_END = 0x80
 
 
 def map_text(column: Column, function: str, **options: object) -> TextArray:
-    """Arrow's string function `function` over the column."""
+    """Apply Arrow's string function `function` to the column."""
     return text_from_arrow(getattr(arrow_compute(), function)(text_to_arrow(column.text, column.valid), **options))
 
 
 def cased_text(column: Column, kernel: str, change: Callable[[str], str]) -> TextArray:
-    """The column in another case. Arrow's `kernel` puts one character for one: beyond ASCII `change` does it."""
+    """Change the case of a column. Arrow's `kernel` maps single characters; non-ASCII text uses `change` instead."""
     text = column.text
     if text.data[text.offsets[0] : text.offsets[-1]].max(initial=0) < _ASCII_END:
         return map_text(column, kernel)
@@ -38,13 +38,13 @@ def cased_text(column: Column, kernel: str, change: Callable[[str], str]) -> Tex
 
 
 def repeat_text(value: str | bytes, count: int) -> TextArray:
-    """`count` times the same text."""
+    """Return a column with `count` copies of a text."""
     raw = np.frombuffer(value.encode() if isinstance(value, str) else value, np.uint8)
     return TextArray(np.arange(count + 1, dtype=np.int32) * np.int32(len(raw)), np.tile(raw, count))
 
 
 def compare_text(operator: str, left: TextArray | bytes, right: TextArray | bytes) -> BoolArray:
-    """Row by row by bytes; `operator` is Arrow's name for it: equal, less, greater_equal, ..."""
+    """Compare row by row, by bytes; `operator` is Arrow's name: equal, less, greater_equal, ..."""
     import pyarrow as pa
 
     def side(value: TextArray | bytes) -> Arrow:
@@ -54,9 +54,9 @@ def compare_text(operator: str, left: TextArray | bytes, right: TextArray | byte
 
 
 def text_distances(left: TextArray, right: TextArray) -> NumericArray:
-    """Row by row how far the first characters that differ are apart, or, where none do, the lengths; int32.
+    """Return the difference of the first differing characters in each row, or otherwise of the lengths; int32.
 
-    Negative where the left one sorts first. As Java's `compareTo`, but by code points.
+    It is negative if the left text sorts first. Like Java's `compareTo`, but by code points.
     """
     compute = arrow_compute()
     texts = [text_to_arrow(left), text_to_arrow(right)]
@@ -65,7 +65,7 @@ def text_distances(left: TextArray, right: TextArray) -> NumericArray:
     distances = lengths[0] - lengths[1]
     rows, places = _first_differences(left, right)
     at = left.offsets[:-1][rows] + places
-    for _ in range(_FOLLOWING_BYTES_MAX):  # back to the first byte of the character, which is at the same place in both
+    for _ in range(_FOLLOWING_BYTES_MAX):  # back to the first byte of the character, at the same place in both texts
         back = (left.data[at] & 0xC0) == 0x80
         at, places = at - back, places - back
     distances[rows] = _code_points(left.data, at) - _code_points(right.data, right.offsets[:-1][rows] + places)
@@ -73,7 +73,7 @@ def text_distances(left: TextArray, right: TextArray) -> NumericArray:
 
 
 def _first_differences(left: TextArray, right: TextArray) -> tuple[Int64Array, Int64Array]:
-    """The rows of which a byte differs within the shorter one's length, and the first such byte in each."""
+    """Return the rows whose texts differ within the shorter one's length, and the first differing byte of each."""
     shared = np.minimum(np.diff(left.offsets), np.diff(right.offsets)).astype(np.int64)
     ends = np.cumsum(shared)
     rows = np.repeat(np.arange(len(shared)), shared)
@@ -86,7 +86,7 @@ def _first_differences(left: TextArray, right: TextArray) -> tuple[Int64Array, I
 
 
 def _code_points(data: ByteArray, at: Int64Array) -> NumericArray:
-    """The characters of UTF-8 that begin at `at`; int32."""
+    """Return the UTF-8 characters that begin at `at` as code points; int32."""
     lead = data[at].astype(np.int32)
     following = (lead >= 0xC0).astype(np.int32) + (lead >= 0xE0) + (lead >= 0xF0)
     points = np.where(following == 0, lead, lead & (0x3F >> following))
@@ -97,7 +97,7 @@ def _code_points(data: ByteArray, at: Int64Array) -> NumericArray:
 
 
 def text_ranks(text: TextArray) -> Int64Array:
-    """Equal numbers for equal texts, larger ones for texts that sort later."""
+    """Return numbers in the order of the texts, equal for equal texts."""
     if len(text) == 0:
         return np.empty(0, np.int64)
     ranks = arrow_compute().rank(text_to_arrow(text, binary=True), "ascending", tiebreaker="dense")
@@ -105,13 +105,13 @@ def text_ranks(text: TextArray) -> Int64Array:
 
 
 def is_in(text: TextArray, items: Sequence[bytes]) -> BoolArray:
-    """Whether each text is one of `items`."""
+    """Return for each text if it is one of `items`."""
     wanted = text_to_arrow(TextArray.of(items), binary=True)
     return numbers_from_arrow(arrow_compute().is_in(text_to_arrow(text, binary=True), value_set=wanted))
 
 
 def check_pattern(pattern: str, *, regexp: bool) -> None:
-    """Raises UserMistake if the pattern is not one that `match_text` takes."""
+    """Raise UserMistake if the pattern is not one that `match_text` accepts."""
     match_text(TextArray.of([""]), pattern, regexp=regexp)
 
 
@@ -121,10 +121,10 @@ _WILDCARDS = {"%": ".*", "_": "."}
 def like_pattern(pattern: str, escape: str | None) -> tuple[str, bool]:
     """Return a pattern of LIKE [ESCAPE] for `match_text`, and whether it became a regular expression.
 
-    Arrow's LIKE always escapes with the backslash, and it confuses an escaped backslash with two of them where it
-    compares only a beginning or an end. A pattern with a backslash or an escape is therefore a regular expression.
+    Arrow's LIKE always escapes with the backslash, and it confuses an escaped backslash with two of them if it only
+    compares a prefix or a suffix. A pattern with a backslash or an escape is therefore a regular expression.
 
-    Raises UserMistake 701 if the escape stands before another character.
+    Raises UserMistake 701 if the escape precedes any other character.
     """
     if "\\" not in pattern and (escape is None or escape not in pattern):
         return pattern, False
@@ -144,7 +144,7 @@ def like_pattern(pattern: str, escape: str | None) -> tuple[str, bool]:
 
 
 def match_text(text: TextArray, pattern: str, *, regexp: bool) -> BoolArray:
-    """Return which texts match a pattern of LIKE without backslashes (see `like_pattern`), or REGEXP somewhere."""
+    """Return the mask of texts that match a LIKE pattern without backslashes (`like_pattern`), or contain a REGEXP."""
     import pyarrow as pa
 
     kernel = arrow_compute().match_substring_regex if regexp else arrow_compute().match_like

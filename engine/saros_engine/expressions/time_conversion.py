@@ -1,11 +1,11 @@
-"""TIMESTAMP as text, DATE and back, in a zone. Ticks are in the instance's unit.
+"""Conversion of TIMESTAMP to text and DATE and back, in a zone. Ticks are in the instance's unit.
 
-    ticks -> text   1970-01-01T00:00   1970-01-01T08:00:01.500       the zone's clock; seconds and fraction where not 0
-    ticks -> DATE   the zone's day
-    DATE  -> ticks  the zone's midnight
+    ticks -> text   1970-01-01T00:00   1970-01-01T08:00:01.500       local time; seconds and fraction only if not 0
+    ticks -> DATE   the local day
+    DATE  -> ticks  the local midnight
     text  -> ticks  a number of ticks, or a time as in INSERT
 
-Offsets are looked up once for each quarter of an hour, on which zones change theirs. Pure: any thread.
+Offsets are looked up once for each quarter of an hour, since zones only change theirs on these. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from saros_storage.base.types import Int32Array, Int64Array, NumericArray, TimeU
 _QUARTER_SECONDS = 900
 _DAY_SECONDS = 86_400
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: NumPy's name of a unit, by ticks a second.
+#: NumPy's unit by ticks per second.
 _NUMPY_UNITS = {1_000: "ms", 1_000_000: "us", 1_000_000_000: "ns"}
 #: Days that a DATE can hold: 1000-01-01 and 9999-12-31.
 _FIRST_DAY, _LAST_DAY = -354_285, 2_932_896
-#: IoTDB's code for a day outside of them.
+#: IoTDB's code for a day outside of this range.
 _NO_DATE = 752
 
 
 def texts_of_times(ticks: Int64Array, zone: str, unit: TimeUnit) -> TextArray:
-    """Return times as the zone's clock shows them."""
+    """Return times as text in local time."""
     import pyarrow as pa
 
     compute = arrow_compute()
     local = _local(ticks, zone, unit).astype(f"datetime64[{_NUMPY_UNITS[unit.value]}]")
     texts = pa.array(np.datetime_as_string(local), pa.string())
-    for _ in range(3):  # thousandths, millionths, and billionths of a second that are 0
+    for _ in range(3):  # remove zero billionths, millionths, and thousandths of a second
         texts = compute.replace_substring_regex(texts, r"(\.(?:\d{3})*)000$", r"\1")
     texts = compute.replace_substring_regex(texts, r"\.$", "")
     return text_from_arrow(compute.replace_substring_regex(texts, r"(T\d\d:\d\d):00$", r"\1"))
@@ -57,7 +57,7 @@ def dates_of_times(ticks: Int64Array, zone: str, unit: TimeUnit) -> Int32Array:
 
 
 def times_of_dates(dates: NumericArray, zone: str, unit: TimeUnit) -> Int64Array:
-    """Return the midnights of days. Raises UserMistake 701 for one that does not fit 64 bits."""
+    """Return the midnights of days. Raises UserMistake 701 if one does not fit 64 bits."""
     days, places = np.unique(days_of(dates), return_inverse=True)
     where = zone_of(zone)
     seconds = []
@@ -77,7 +77,7 @@ def times_of_dates(dates: NumericArray, zone: str, unit: TimeUnit) -> Int64Array
 
 
 def times_of_texts(texts: list[str | None], zone: str, unit: TimeUnit) -> Int64Array:
-    """Return the ticks that texts mean; 0 for None. Raises UserMistake 701 for a text that is no time."""
+    """Return the ticks of texts; 0 for None. Raises UserMistake 701 for a text that is not a time."""
     known: dict[str | None, int] = {None: 0}
     for text in texts:
         if text is not None and text not in known:
@@ -98,7 +98,7 @@ def _ticks(text: str, zone: str, unit: TimeUnit) -> int:
 
 
 def _local(ticks: Int64Array, zone: str, unit: TimeUnit) -> Int64Array:
-    """Return ticks as the zone's clock counts them."""
+    """Return ticks of local time."""
     if not len(ticks):
         return ticks
     quarters, places = np.unique(ticks // (_QUARTER_SECONDS * unit.value), return_inverse=True)
@@ -107,7 +107,7 @@ def _local(ticks: Int64Array, zone: str, unit: TimeUnit) -> Int64Array:
     for quarter in quarters.tolist():
         try:
             offset = (_EPOCH + timedelta(seconds=quarter * _QUARTER_SECONDS)).astimezone(where).utcoffset()
-        except OverflowError:  # no calendar has it
+        except OverflowError:  # outside of the calendar
             offset = None
         offsets.append(0 if offset is None else offset // timedelta(seconds=1))
     shift = (np.array(offsets, np.int64) * unit.value)[places]

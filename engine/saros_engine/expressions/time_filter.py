@@ -1,9 +1,9 @@
-"""What a condition says of time: constants of time, and the range that a WHERE leaves.
+"""Conditions on time: constants of time, and the range that a WHERE selects.
 
     time >= 2020-01-01 and time < now() - 1h and s1 > 3      ->  range [.., ..), rest: s1 > 3
 
-A conjunct that compares Time with a constant narrows the range and is gone; whatever else is said of time stays in the
-rest, and is evaluated row by row. Pure: any thread.
+A conjunct that compares Time with a constant narrows the range and is removed; other conditions on time stay in the
+rest, and are evaluated row by row. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ALL_TIME = TimeRange()
 
 @dataclass(frozen=True, slots=True)
 class TimeContext:
-    """What times without more are read by: the session's zone, the unit, and now in ticks."""
+    """The context for reading times: the session's zone, the unit, and the present time in ticks."""
 
     zone: str
     unit: TimeUnit
@@ -50,7 +50,7 @@ class TimeContext:
 
 
 def constant_time(expression: Expression | None, moment: TimeContext) -> int:
-    """Ticks of a constant expression of time; None is now. Raises UserMistake: 701 (no time), 2007 (not 64 bits)."""
+    """Return the ticks of a constant time; None is now. Raises UserMistake: 701 (not a time), 2007 (not 64 bits)."""
     if expression is None:
         return moment.now
     found = _constant(expression, moment)
@@ -81,7 +81,7 @@ def _constant(expression: Expression, moment: TimeContext) -> int | None:
 
 
 def _shifted(start: int, by: Expression, sign: int, moment: TimeContext) -> int | None:
-    """Earlier or later, as the sign says; months and calendar days are those of the zone's calendar."""
+    """Return an earlier or later time, by the sign; months and calendar days follow the zone's calendar."""
     if not isinstance(by, Literal) or not isinstance(by.value, Duration):
         shift = _constant(by, moment)
         return None if shift is None else start + sign * shift
@@ -91,7 +91,7 @@ def _shifted(start: int, by: Expression, sign: int, moment: TimeContext) -> int 
 
 
 def split_time(where: Expression | None, moment: TimeContext) -> tuple[TimeRange, Expression | None]:
-    """The range of times that a condition allows at most, and what is left to be checked row by row."""
+    """Split a condition into a range of times that contains all matches, and the rest, to be checked row by row."""
     time = ALL_TIME
     rest: Expression | None = None
     for part in conjuncts(where):
@@ -104,7 +104,7 @@ def split_time(where: Expression | None, moment: TimeContext) -> tuple[TimeRange
 
 
 def time_range(where: Expression | None, moment: TimeContext) -> TimeRange:
-    """The range of a condition that may only speak of time (DELETE). Raises SemanticError."""
+    """Return the range of a condition that may only compare time (DELETE). Raises SemanticError."""
     time, rest = split_time(where, moment)
     if rest is not None:
         raise SemanticError(
@@ -115,7 +115,7 @@ def time_range(where: Expression | None, moment: TimeContext) -> TimeRange:
 
 
 def conjuncts(where: Expression | None) -> Iterator[Expression]:
-    """The conditions that a condition joins by AND."""
+    """Yield the conditions that a condition joins by AND."""
     if isinstance(where, Binary) and where.operator is BinaryOperator.AND:
         yield from conjuncts(where.left)
         yield from conjuncts(where.right)
@@ -124,7 +124,7 @@ def conjuncts(where: Expression | None) -> Iterator[Expression]:
 
 
 def range_of(part: Expression, moment: TimeContext) -> TimeRange | None:
-    """The range of one conjunct; None if it is not just about a range of time. Raises SemanticError (no date)."""
+    """Return the range of one conjunct; None if it is not a single range. Raises SemanticError for an invalid date."""
     match part:
         case Binary(operator, TimeReference(), value) if operator in _TURNED:
             return _compared(operator, _constant(value, moment))
@@ -140,7 +140,7 @@ def range_of(part: Expression, moment: TimeContext) -> TimeRange | None:
 
 
 def time_ranges(where: Expression, moment: TimeContext) -> list[TimeRange] | None:
-    """The ranges of a condition that only compares the time, which may overlap; None if it does more."""
+    """Return the ranges, possibly overlapping, of a condition that only compares time; None for other conditions."""
     match where:
         case Binary(BinaryOperator.AND | BinaryOperator.OR as operator, left, right):
             some, others = time_ranges(left, moment), time_ranges(right, moment)

@@ -1,4 +1,4 @@
-"""Times between text and ticks, in a zone; durations as ticks. A tick is one unit of the instance (ms, us, ns).
+"""Conversion of times between text and ticks, in a zone; durations as ticks. A tick is one unit (ms, us, ns).
 
     2020-01-01   2020/01/01 08:00   2020.01.01T08:00:00.123456789+08:00   ...Z        -> ticks since the epoch, UTC
 
@@ -22,7 +22,7 @@ _TEXT = re.compile(
     r"(?:[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?"
     r"\s*(Z|z|[+-]\d{2}:?\d{2}(?::?\d{2})?)?"
 )
-#: Seconds are for the local mean times of the 19th century, as +08:05:43.
+#: Seconds occur in local mean times of the 19th century, as +08:05:43.
 _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})(?::?(\d{2}))?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NANOSECONDS = 1_000_000_000
@@ -31,7 +31,7 @@ _DAY_SECONDS = 86_400
 
 @lru_cache(256)
 def zone_of(name: str) -> tzinfo:
-    """A zone by name (`Asia/Shanghai`, `UTC`) or offset (`+08:00`). Raises SemanticError."""
+    """Return a zone by name (`Asia/Shanghai`, `UTC`) or offset (`+08:00`). Raises SemanticError."""
     match = _OFFSET.fullmatch(name)
     if match is not None:
         sign = -1 if match.group(1) == "-" else 1
@@ -48,7 +48,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def parse_time(text: str, zone: str, unit: TimeUnit) -> int:
-    """Ticks of a date text. Raises SemanticError, also where the instant does not fit an int64 of ticks."""
+    """Return the ticks of a date text. Raises SemanticError, also if they do not fit 64 bits."""
     match = _TEXT.fullmatch(text.strip())
     if match is None:
         raise _not_a_time(text)
@@ -75,7 +75,7 @@ def _not_a_time(text: str) -> SemanticError:
 
 
 def duration_ticks(duration: Duration, unit: TimeUnit) -> int:
-    """Ticks of a fixed duration. Raises SemanticError for calendar units, and for what is finer than a tick."""
+    """Return the ticks of a fixed duration. Raises SemanticError for calendar units, and for fractions of a tick."""
     if not duration.is_fixed:
         raise SemanticError("y, mo, cw and cd follow the calendar and have no fixed length: use w, d or less here")
     ticks, rest = divmod(duration.nanoseconds * unit.value, _NANOSECONDS)
@@ -85,7 +85,7 @@ def duration_ticks(duration: Duration, unit: TimeUnit) -> int:
 
 
 def format_time(ticks: int, zone: str, unit: TimeUnit) -> str:
-    """ISO text with the zone's offset: `2020-03-09T10:00:00.000+08:00`; ticks where no calendar has the instant."""
+    """Return ISO text with the zone's offset: `2020-03-09T10:00:00.000+08:00`; ticks beyond the calendar."""
     seconds, rest = divmod(ticks, unit.value)
     digits = len(str(unit.value)) - 1
     try:
@@ -98,7 +98,7 @@ def format_time(ticks: int, zone: str, unit: TimeUnit) -> str:
 
 
 class Calendar:
-    """An instant on the wall calendar of a zone."""
+    """An instant in the local calendar of a zone."""
 
     def __init__(self, ticks: int, unit: TimeUnit, zone: str) -> None:
         self._unit = unit
@@ -110,9 +110,9 @@ class Calendar:
             raise _out_of_range(ticks) from problem
 
     def plus(self, months: int, days: int = 0) -> int:
-        """Ticks of the same day of the month `months` later, then `days` later, at the same time of day.
+        """Return the ticks of the same day of the month `months` later, then `days` later, at the same time of day.
 
-        A month that lacks the day has its last day instead. A time of day that the zone skips is later by as much.
+        If the month lacks the day, its last day is used. A time of day that the zone skips is shifted by the gap.
         """
         number = self._local.year * 12 + self._local.month - 1 + months
         year, month = divmod(number, 12)
