@@ -1,1 +1,1 @@
-"""Expressions compiled to closures: three-valued logic, arithmetic, CASE, CAST, LIKE, REGEXP."""
+"""Compilation of expressions to closures: three-valued logic, arithmetic, CASE, CAST, LIKE, REGEXP."""

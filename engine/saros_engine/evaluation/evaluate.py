@@ -1,19 +1,20 @@
 """Expressions over blocks: each bound expression is compiled to a closure that returns one column per block.
 
     compiled = compile_expression(expression)        once per operator: series functions keep their state in it
-    column = compiled(block)                         block.rows values, a block at a time, in the rows' order
+    column = compiled(block)                         block.rows values, one block after another, in the rows' order
 
 Null logic is three-valued (Kleene): a comparison with null is null, `false AND null` is false. Arithmetic is done in
-double precision and never fails: division by zero gives an infinity or NaN, `%` has the sign of the dividend; but `/`,
-`%` and `-x` of whole numbers are whole (`integer_arithmetic.py`). Integers are compared exactly, with one another and
-with a floating constant, and so is a FLOAT with a constant (`exact_bounds.py`), but with a FLOAT or DOUBLE column as
-doubles; text by bytes, which is code point order. -0.0 is less than 0.0 where binding says so.
+double precision and never fails: division by zero gives an infinity or NaN, `%` has the sign of the dividend. However,
+`/`, `%` and `-x` of integers are integers (`integer_arithmetic.py`). Integers are compared exactly with integers and
+with floating-point constants, and so is a FLOAT with a constant (`exact_bounds.py`); with a FLOAT or DOUBLE column,
+they are compared as doubles. Text is compared by bytes, which is code point order. -0.0 is less than 0.0 if binding
+has decided so.
 
 An expression that can fail (a CAST, arithmetic with integer results) is computed only for the rows that need it, so
 that a condition can guard it. Evaluation is from left to right: the right side of AND or OR only for rows that the left
 side leaves undecided; a condition of CASE only for rows that no earlier condition matched; a result only for rows that
-chose it. A predicate only has to tell true from the rest, so there null counts as false. Series functions see all rows,
-and fail for any of them.
+chose it. A predicate only needs to distinguish true, so null counts as false in it. Series functions see all rows, and
+fail for any of them.
 
 Errors: UserMistake (a value that CAST refuses, a division by zero, an integer result that does not fit, a bad regular
 expression). A compiled expression belongs to one operator, hence to one thread at a time; without series functions it
@@ -63,7 +64,7 @@ _ARITHMETIC = {
     BinaryOperator.DIVIDE: np.divide,
     BinaryOperator.MODULO: np.fmod,
 }
-#: NumPy's function and Arrow's name of the same comparison.
+#: NumPy's function and Arrow's name for each comparison.
 _COMPARISON = {
     BinaryOperator.EQUAL: (np.equal, "equal"),
     BinaryOperator.NOT_EQUAL: (np.not_equal, "not_equal"),
@@ -75,12 +76,12 @@ _COMPARISON = {
 
 
 def evaluate(expression: Bound, block: Block) -> Column:
-    """The expression's value for each row of a single block. Series functions start anew: compile for more blocks."""
+    """Return the expression's value for each row of one block. For several blocks of a series, compile it instead."""
     return compile_expression(expression)(block)
 
 
 def compile_expression(expression: Bound) -> Compiled:
-    """See the module. Raises UserMistake for errors that do not depend on the data."""
+    """Compile an expression. Raises UserMistake for errors that do not depend on the data."""
     match expression:
         case InputColumn(index, _):
             return lambda block: block.columns[index]
@@ -113,7 +114,7 @@ def compile_expression(expression: Bound) -> Compiled:
 
 
 def compile_predicate(expression: Bound) -> Callable[[Block], BoolArray]:
-    """Which rows satisfy a BOOLEAN expression: true only, neither false nor null."""
+    """Return a function to the mask of rows for which a BOOLEAN expression is true, neither false nor null."""
     if isinstance(expression, Operation) and expression.operator is BinaryOperator.AND:
         left, right = compile_predicate(expression.left), _holding(expression.right)
         return lambda block: right(block, left(block))
@@ -127,7 +128,7 @@ def compile_predicate(expression: Bound) -> Callable[[Block], BoolArray]:
 
 
 def constant_column(type_: DataType, value: Scalar, count: int) -> Column:
-    """`count` times the same value; None gives nulls."""
+    """Return a column with `count` copies of a value; None gives nulls."""
     if value is None:
         return Column.nulls(type_, count)
     if type_.is_text:
@@ -137,7 +138,7 @@ def constant_column(type_: DataType, value: Scalar, count: int) -> Column:
 
 
 def both_valid(left: BoolArray | None, right: BoolArray | None) -> BoolArray | None:
-    """Rows that are present on both sides."""
+    """Return the mask of rows that are present on both sides."""
     if left is None or right is None:
         return right if left is None else left
     return left & right
@@ -189,7 +190,7 @@ def _logic(expression: Operation) -> Compiled:
 
 
 def _scatter_mask(column: Column, mask: BoolArray) -> Column:
-    """A BOOLEAN column over a mask's rows, expanded to all rows with null for the others."""
+    """Expand a BOOLEAN column over a mask's rows to all rows, with null for the others."""
     values, present = np.zeros(len(mask), np.bool_), np.zeros(len(mask), np.bool_)
     values[mask], present[mask] = column.numbers, column.present
     return Column(DataType.BOOLEAN, values, present)
@@ -216,7 +217,7 @@ _Side = Callable[[Block], tuple[NumericArray | float | int, BoolArray | None]]
 
 
 def _double_side(expression: Bound) -> _Side:
-    """One side of an operator as doubles; a constant stays one number."""
+    """Compile one side of an operator to doubles; a constant stays a single number."""
     if isinstance(expression, Constant) and isinstance(expression.value, (int, float)):
         number = float(expression.value)
         return lambda _: (number, None)
@@ -241,25 +242,25 @@ def _comparison(expression: Operation) -> Compiled:
 
 
 def _may_be_zero(side: Bound) -> bool:
-    """Whether it may be zero: false only for a constant that is not zero."""
+    """Return whether a side may be zero: false only for a constant that is not zero."""
     return not isinstance(side, Constant) or side.value == 0
 
 
 def _with_signed_zeros(function: Callable[..., Any]) -> Callable[..., BoolArray]:
-    """The comparison with -0.0 below 0.0. Numbers that are equal and differ in sign are zeros."""
+    """Return the comparison with -0.0 less than 0.0. Equal numbers with different signs are zeros."""
 
     def run(a: NumericArray | float, b: NumericArray | float) -> BoolArray:
         values = np.asarray(function(a, b))
         a_signed, b_signed = np.signbit(a), np.signbit(b)
         zeros = np.equal(a, b) & (a_signed != b_signed)
-        # Turned round: of the two zeros the lesser has the sign.
+        # Exchanged: the lesser of two zeros has the sign bit.
         return np.where(zeros, function(b_signed, a_signed), values) if zeros.any() else values
 
     return run
 
 
 def _of_numbers(function: Callable[..., object], left: _Side, right: _Side, type_: DataType) -> Compiled:
-    """A function of both sides, row by row; a null on either side is a null."""
+    """Compile a function of both sides, row by row; it is null if either side is."""
 
     def run(block: Block) -> Column:
         (a, a_valid), (b, b_valid) = left(block), right(block)
@@ -273,7 +274,7 @@ def _of_numbers(function: Callable[..., object], left: _Side, right: _Side, type
 
 
 def _number_side(expression: Bound) -> _Side:
-    """One side in its own type; a constant stays one number, which NumPy fits to the other side of a comparison."""
+    """Compile one side in its own type; a constant stays a single number, which NumPy converts for the comparison."""
     if isinstance(expression, Constant) and isinstance(expression.value, (bool, int, float)):
         number = expression.value
         return lambda _: (number, None)
@@ -344,7 +345,7 @@ def _null_test(operand: Compiled, negated: bool) -> Compiled:
 
 def _membership(expression: Membership) -> Compiled:
     operand = compile_expression(expression.operand)
-    # SQL: a null among the items makes "not found" unknown.
+    # In SQL, a null among the items makes "not found" unknown.
     with_null = None in expression.items
     found = _member_test(expression)
 
@@ -366,7 +367,7 @@ def _member_test(expression: Membership) -> Callable[[Column], BoolArray]:
     dtype = np.dtype(NUMPY_DTYPE[expression.operand.type])
     wanted = np.array([item for item in items if _can_be(item, dtype)], dtype)
     signs = set(np.signbit(wanted[wanted == 0]).tolist()) if expression.signed_zeros else set()
-    if len(signs) != 1:  # no zero is wanted, or both are
+    if len(signs) != 1:  # either no zero is wanted, or both are
         return lambda column: np.isin(column.numbers, wanted)
     (negative,) = signs
 
@@ -379,7 +380,7 @@ def _member_test(expression: Membership) -> Callable[[Column], BoolArray]:
 
 
 def _can_be(item: Scalar, dtype: np.dtype[Any]) -> bool:
-    """Whether a column can contain this value; an integer one cannot contain 2.5 or 1e34, and a FLOAT one not 0.1."""
+    """Return whether a column can contain this value; integers cannot be 2.5 or 1e34, and FLOAT cannot be 0.1."""
     assert isinstance(item, (int, float))
     if dtype == np.float32:
         return is_float(item)
@@ -411,7 +412,7 @@ def _choice(expression: Choice) -> Compiled:
     branches = [_branch(result, expression.type) for result in (*results, otherwise)]
 
     def run(block: Block) -> Column:
-        # choice[i] is the branch of row i: the first condition that holds, else the last branch.
+        # choice[i] is the branch of row i: the first condition that holds, otherwise the last branch.
         choice = np.full(block.rows, len(conditions), np.int64)
         for number, condition in enumerate(conditions):
             choice[condition(block, choice == len(conditions))] = number
@@ -425,7 +426,7 @@ def _choice(expression: Choice) -> Compiled:
 
 
 def _branch(result: Bound, type_: DataType) -> Callable[[Block, BoolArray], Column]:
-    """A result of CASE, for the rows of a mask only."""
+    """Compile a result of CASE, for the rows of a mask only."""
     computed = _computed_for(result)
 
     def run(block: Block, mask: BoolArray) -> Column:
@@ -439,11 +440,11 @@ def _branch(result: Bound, type_: DataType) -> Callable[[Block, BoolArray], Colu
     return run
 
 
-# ---------------------------------------------------------------------------------------------- some of the rows
+# ---------------------------------------------------------------------------------------------- masked evaluation
 
 
 def can_fail(expression: Bound) -> bool:
-    """Whether evaluation can fail for some row values."""
+    """Return whether evaluation can fail for some values."""
     match expression:
         case Conversion(operand, type_) if not always_converts(operand.type, type_):
             return True
@@ -459,7 +460,7 @@ def can_fail(expression: Bound) -> bool:
 
 
 def _computed_for(expression: Bound) -> Callable[[Block, BoolArray], Column]:
-    """The column over a mask's rows; what can fail is computed for these rows only."""
+    """Compile to a column over a mask's rows; an expression that can fail is computed for these rows only."""
     if not can_fail(expression):
         compiled = compile_expression(expression)
         return lambda block, mask: compiled(block).compress(mask)
@@ -469,7 +470,7 @@ def _computed_for(expression: Bound) -> Callable[[Block, BoolArray], Column]:
 
 
 def _holding(expression: Bound) -> Callable[[Block, BoolArray], BoolArray]:
-    """Which of a mask's rows satisfy a BOOLEAN expression; what can fail is computed for these rows only."""
+    """Compile to the mask of a mask's rows where a BOOLEAN holds; if it can fail, it is computed for these only."""
     if not can_fail(expression):
         holds = compile_predicate(expression)
         return lambda block, mask: mask & holds(block)
@@ -485,20 +486,20 @@ def _holding(expression: Bound) -> Callable[[Block, BoolArray], BoolArray]:
 
 
 def _series_first(expression: Bound) -> tuple[Callable[[Block], Block], Bound]:
-    """Split off the series functions, which append their columns for all rows to a block; and the rest."""
+    """Split off the series functions, which append their columns for all rows to a block; also return the rest."""
     calls = list(_series_calls(expression))
     places = {id(call): number for number, call in enumerate(calls)}
     rebuild = compile_template(expression, lambda part: places.get(id(part)))
     if rebuild is None:
         return lambda block: block, expression
     compiled = [compile_expression(call) for call in calls]
-    # Counted from the end, since nobody knows here how many columns there are.
+    # Counted from the end, since the number of columns is not known here.
     rest: Bound = rebuild([InputColumn(number - len(calls), call.type) for number, call in enumerate(calls)])
     return lambda block: Block(block.time, (*block.columns, *(run(block) for run in compiled)), block.rows), rest
 
 
 def _series_calls(expression: Bound) -> Iterator[FunctionCall]:
-    """The outermost calls of series functions."""
+    """Yield the outermost calls of series functions."""
     if isinstance(expression, FunctionCall) and function_of(expression).kind is FunctionKind.SERIES:
         yield expression
         return
@@ -507,12 +508,12 @@ def _series_calls(expression: Bound) -> Iterator[FunctionCall]:
 
 
 def looks_back(expression: Bound) -> bool:
-    """Whether a row's value may depend on rows before it."""
+    """Return whether a row's value may depend on earlier rows."""
     return next(_series_calls(expression), None) is not None
 
 
 def parts_of(expression: Bound) -> tuple[Bound, ...]:
-    """The expressions directly inside."""
+    """Return the direct subexpressions."""
     match expression:
         case Negate() | Not() | NullTest() | Membership() | PatternMatch() | Conversion():
             return (expression.operand,)
@@ -534,7 +535,7 @@ def _function(expression: FunctionCall) -> Compiled:
 
     def run(block: Block) -> Column:
         columns = [argument(block) for argument in arguments]
-        with np.errstate(all="ignore"):  # too large is infinite and undefined is NaN, without a warning
+        with np.errstate(all="ignore"):  # overflow is infinite and undefined is NaN, without a warning
             return evaluate_columns(columns, block)
 
     return run
