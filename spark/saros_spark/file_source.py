@@ -1,7 +1,7 @@
-"""Format `tsfile`: Spark's classes around folders of TsFiles.
+"""Format `tsfile`: Spark's classes for folders of TsFiles.
 
-A job's files are made in `_temporary-<job>` of the target and renamed into it at the commit; a reader of the
-folder sees all of them or, if the commit is cut off, some whole files without `_SUCCESS`.
+A job writes its files to `_temporary-<job>` in the target folder and renames them into the folder at the commit. A
+reader sees all of them or, if the commit is interrupted, some complete files without `_SUCCESS`.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class FilePartition(InputPartition):
-    """One task's part."""
+    """The part of a file that one task reads."""
 
     part: Part
 
 
 class FileReader(DataSourceReader):
-    """Batch reads."""
+    """Reads TsFiles in batches."""
 
     def __init__(self, options: FileOptions, schema: StructType) -> None:
         self._options = options
@@ -52,11 +52,11 @@ class FileReader(DataSourceReader):
 
     @plain_errors()
     def partitions(self) -> Sequence[InputPartition]:
-        """Parts of files that the statistics in their indexes do not rule out."""
+        """Return the parts of files that their statistics do not exclude."""
         return [FilePartition(part) for part in Folder(self._options).parts()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """A part's rows."""
+        """Yield the rows of a part."""
         if isinstance(partition, FilePartition):
             with plain_errors():
                 yield from read_part(partition.part, self._options, from_spark(self._schema))
@@ -64,13 +64,13 @@ class FileReader(DataSourceReader):
 
 @dataclass
 class FilesWritten(WriterCommitMessage):
-    """Files of one attempt."""
+    """The files of one attempt."""
 
     files: tuple[str, ...]
 
 
 class FileWriter(DataSourceArrowWriter):
-    """Batch writes: one or more files per task."""
+    """Writes TsFiles in batches: one or more files per task."""
 
     def __init__(self, options: FileWriteOptions, schema: StructType, *, overwrite: bool) -> None:
         self._options = options
@@ -88,7 +88,7 @@ class FileWriter(DataSourceArrowWriter):
         return Path(self._options.path) / f"_temporary-{self._job}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """A task's rows. Those that cannot be written fail the job when it commits."""
+        """Write a task's rows. Rows that cannot be written fail the job at its commit."""
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -113,9 +113,9 @@ class FileWriter(DataSourceArrowWriter):
 
     @plain_errors()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Files of the attempts that count come to their places; then those that they replace go.
+        """Move the files of the committed attempts into the folder; then remove the files that they replace.
 
-        Raises SourceError if a task failed for good.
+        Raises SourceError if a task failed permanently.
         """
         refuse_failed(messages)
         folder = Path(self._options.path)
@@ -129,14 +129,14 @@ class FileWriter(DataSourceArrowWriter):
         (folder / "_SUCCESS").touch()
         self._discard()
 
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - files of any attempt go
-        """Nothing of the job stays; attempts that still run find no folder."""
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - all attempts' files are removed
+        """Remove all files of the job; attempts that still run find no folder, and fail."""
         self._discard()
 
     def _discard(self) -> None:
         for file in self._temporary.glob("*"):
             file.unlink(missing_ok=True)
-        with suppress(OSError):  # an attempt has just written there; its file is no one's
+        with suppress(OSError):  # an attempt has just written a file there; it is never used
             self._temporary.rmdir()
 
 
@@ -145,20 +145,20 @@ class TsFileSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format's name."""
+        """Return the format's name."""
         return "tsfile"
 
     @plain_errors()
     def schema(self) -> StructType:
-        """From the files' indexes."""
+        """Return the schema, from the indexes of the files."""
         return to_spark(Folder(file_options(self.options)).schema)
 
     @plain_errors()
     def reader(self, schema: StructType) -> DataSourceReader:
-        """`schema` may be one that the user gave: columns that are not in it are not decoded."""
+        """Return a reader. `schema` may be the user's; columns that it lacks are not decoded."""
         return FileReader(file_options(self.options), schema)
 
     @plain_errors()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """Modes append and overwrite (of the folder's TsFiles)."""
+        """Return a writer, for the modes append and overwrite (which replaces the folder's TsFiles)."""
         return FileWriter(file_write_options(self.options), schema, overwrite=overwrite)

@@ -1,4 +1,4 @@
-"""Messages between Spark's driver and its tasks: a task to read, the receipt of a task's rows, or its failure."""
+"""Messages between Spark's driver and its tasks: a read task, and the receipt or failure of a write task."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from saros_spark.write.writing import Receipt
 
 @dataclass
 class TaskPartition(InputPartition):
-    """One task's statement."""
+    """The statement of one read task."""
 
     task: Task
 
 
 @dataclass
 class Written(WriterCommitMessage):
-    """One attempt's receipt."""
+    """The receipt of one successful attempt to write."""
 
     receipt: Receipt
 
 
 @dataclass
 class Failed(WriterCommitMessage):
-    """Rows that no further attempt would write: Spark runs a task that raises again, and knows no error for good."""
+    """A permanent failure to write, sent as a message because Spark repeats every task that raises."""
 
     reason: str
 

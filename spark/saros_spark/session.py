@@ -1,4 +1,4 @@
-"""What users call: registering the sources, and one relation."""
+"""The user interface: registration of the data sources, and `scan` for one relation."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-#: Sessions that know the formats, with the options that they gave: Spark warns of formats that are registered again.
+#: The registered sessions with their options: Spark warns if a format is registered again.
 _registered: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
 
 
 def register(spark: SparkSession) -> None:
-    """Make the formats `saros` and `tsfile` known to the session. Idempotent.
+    """Register the formats `saros` and `tsfile` with the session. Idempotent.
 
     Settings of the session such as `spark.saros.url`, `spark.saros.user` and `spark.saros.passwordFile` become the
-    options of relations that give no url; call again after changing them. The workers of a local session run this
-    Python, unless PYSPARK_PYTHON or spark.pyspark.python names another.
+    options of relations without a url; call this again after changing them. The workers of a local session run this
+    Python interpreter, unless PYSPARK_PYTHON or spark.pyspark.python names another one.
     """
     options = _session_options(spark)
     if _registered.get(spark) == options:
@@ -34,7 +34,7 @@ def register(spark: SparkSession) -> None:
 
     _run_this_python(spark)
     if spark not in _registered and not is_remote():
-        spark.createDataFrame([], "nothing int")  # makes it the active session, whose formats are the ones that count
+        spark.createDataFrame([], "nothing int")  # makes it the active session: Spark uses the formats of that one
     spark.dataSource.register(source_for(options))
     if spark not in _registered:
         spark.dataSource.register(TsFileSource)
@@ -49,7 +49,7 @@ def _session_options(spark: SparkSession) -> dict[str, str]:
 
 
 def _run_this_python(spark: SparkSession) -> None:
-    """Let Spark start workers of local sessions with this interpreter, which has Saros; by default, it is `python3`."""
+    """Let Spark start the workers of local sessions with this interpreter, which has Saros, instead of `python3`."""
     from pyspark.sql.utils import is_remote
 
     if is_remote() or "PYSPARK_PYTHON" in os.environ or spark.conf.get("spark.pyspark.python", None):
@@ -74,19 +74,20 @@ def scan(
     layout: str | None = None,
     **options: object,
 ) -> DataFrame:
-    """A DataFrame of a relation, all of which the server cuts down before anything travels.
+    """Return a DataFrame of a relation, which the server filters and aggregates before it sends rows.
 
-    url      saros://..., or the folder of a running server; None: the session's spark.saros.url
+    url      saros://..., or the data folder of a running server; None: the session's spark.saros.url
     devices  patterns such as root.plant.**
     columns  measurements (default: all)
     start, end   times: [start, end); datetimes, ISO dates, or integers in the database's unit
     where    a condition of the SQL dialect on measurements
-    aggregate, interval   such as "avg(temperature), max_value(pressure)", in windows of "5m" (else a row per device)
-    sql      instead of all of these: a query
+    aggregate, interval   such as "avg(temperature), max_value(pressure)", in windows of "5m" (none: a row per device)
+    sql      a query, instead of all of these
     layout   by_device (default), by_time, narrow
-    options  the others of docs/spark.md, such as user, passwordFile, timeType
+    options  other options of docs/spark.md, such as user, passwordFile, timeType
 
-    Each call is a relation of its own: make a new one to see devices that are new. Raises SourceError (options).
+    Each call returns a separate relation: call again to see devices that were created later. Raises SourceError for
+    invalid options.
     """
     from saros_spark.base.options import scan_options as check_scan
     from saros_spark.base.options import with_session
@@ -110,7 +111,7 @@ def scan(
 
 
 def scan_options(**options: object) -> dict[str, str]:
-    """Options as texts, checked, without those that are None or empty. Raises SourceError."""
+    """Check options, and return them as text, without those that are None or empty. Raises SourceError."""
     from saros_spark.base.options import scan_options as check_scan
 
     given = _texts(**options)

@@ -1,10 +1,10 @@
-"""Format `saros`: Spark's classes around relations and writers.
+"""Format `saros`: Spark's classes for relations and writers.
 
-Filters are not pushed down (`pushFilters` is not defined): Spark keeps pushed filters on an object that all scans of a
-DataFrame share, and answers wrongly (docs/decisions/spark.md). What the server is to filter stands in options, which
-are part of the relation.
+Filters are not pushed down (`pushFilters` is not defined): Spark stores pushed filters in an object that all scans of a
+DataFrame share, and returns wrong results (docs/decisions/spark.md). Filters for the server are options, which are part
+of the relation.
 
-Spark makes these objects in processes of its own, and pickles readers and writers to tasks. Names of parameters are
+Spark creates these objects in its own processes, and pickles readers and writers to its tasks. Names of parameters are
 part of Spark's interface.
 """
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: Said of a relation without any option: Spark calls with none for tables that it has no options of.
+#: The message for a relation without options: Spark passes none for tables whose options its catalog does not have.
 _NO_OPTIONS = (
     "option url is missing: saros://host:6667, or the data folder of a running server. A table of Spark's catalog has"
     " its options only if CREATE TABLE name USING saros OPTIONS (url '...', devices '...') made it, without a list of"
@@ -57,7 +57,7 @@ _NO_OPTIONS = (
 
 
 class SarosReader(DataSourceReader):
-    """Batch reads."""
+    """Reads a relation in batches."""
 
     def __init__(self, options: ScanOptions, schema: StructType) -> None:
         self._options = options
@@ -65,11 +65,11 @@ class SarosReader(DataSourceReader):
 
     @plain_errors()
     def partitions(self) -> Sequence[InputPartition]:
-        """Slices, by the statistics of the moment that all of them read at."""
+        """Return the slices of the relation, all for the same read point."""
         return [TaskPartition(task) for task in planned(self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """A slice's rows; Spark asks for one empty partition if there is none."""
+        """Yield the rows of a slice. For a relation without slices Spark passes an empty partition."""
         if isinstance(partition, TaskPartition):
             from pyspark import TaskContext
 
@@ -80,7 +80,7 @@ class SarosReader(DataSourceReader):
 
 
 class SarosWriter(DataSourceArrowWriter):
-    """Batch writes. Made once for a job, before its tasks."""
+    """Writes rows in batches. Created once for a job, before its tasks."""
 
     def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
         self._options = options
@@ -88,7 +88,7 @@ class SarosWriter(DataSourceArrowWriter):
         self._job = prepare(from_spark(schema, void=True), options, uuid.uuid4().hex, overwrite=overwrite)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """A task's rows. Those that cannot be written fail the job when it commits."""
+        """Write a task's rows. Rows that cannot be written fail the job at its commit."""
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -102,13 +102,13 @@ class SarosWriter(DataSourceArrowWriter):
 
     @plain_errors()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """All tasks are done. Raises SourceError if one failed for good."""
+        """Commit the job after all tasks. Raises SourceError if a task failed permanently."""
         refuse_failed(messages)
         receipts = [message.receipt for message in messages if isinstance(message, Written)]
         commit(receipts, self._options, self._job)
 
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - files of any attempt go
-        """A task failed for good, or the commit did: files go. Tablets that were written stay written."""
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - all attempts' files are removed
+        """Remove the job's files after a failed task or commit. Tablets that were written stay."""
         discard(self._options, self._job)
 
 
@@ -120,12 +120,12 @@ class SarosSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format's name."""
+        """Return the format's name."""
         return "saros"
 
     @plain_errors()
     def schema(self) -> StructType:
-        """From the schema tree; of a table that Spark's catalog is to have, with the table's options."""
+        """Return the schema, from the schema tree; for CREATE TABLE, with the table's options as metadata."""
         table = created_table(self.options)
         given = with_session(self.options if table is None else table, self.session)
         found = to_spark(Relation(relation_options(given)).schema)
@@ -134,7 +134,7 @@ class SarosSource(DataSource):
 
     @plain_errors()
     def reader(self, schema: StructType) -> DataSourceReader:
-        """`schema` may be one that the user gave: a choice of the columns."""
+        """Return a reader. `schema` may be the user's, with some of the columns."""
         given = self.options or kept_options(schema)
         if not given:
             raise SourceError(_NO_OPTIONS)
@@ -142,22 +142,22 @@ class SarosSource(DataSource):
 
     @plain_errors()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """Modes append and overwrite; what the latter replaces is in the options."""
+        """Return a writer, for the modes append and overwrite; options describe the data that overwrite replaces."""
         given = with_session(self.options or writable(kept_options(schema)), self.session)
         if not given:
             raise SourceError(_NO_OPTIONS)
         return SarosWriter(write_options(given), schema, overwrite=overwrite)
 
     @plain_errors()
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark gives the names
-        """Micro-batches by time."""
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's names
+        """Return a reader of micro-batches by time."""
         from saros_spark.stream_source import SarosStreamReader
 
         return SarosStreamReader(stream_options(with_session(self.options, self.session)), schema)
 
     @plain_errors()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
-        """Output mode append."""
+        """Return a writer of micro-batches, for output mode append."""
         from saros_spark.stream_source import SarosStreamWriter
 
         options = write_options(with_session(self.options, self.session), streaming=True)
@@ -165,12 +165,12 @@ class SarosSource(DataSource):
 
 
 def source_for(session: Mapping[str, str]) -> type[SarosSource]:
-    """Return the source with a session's options; Spark's processes get it by value, as it is in no module."""
+    """Return a source with a session's options. Spark pickles the class by value, as it is not in a module."""
     if not session:
         return SarosSource
 
     class SessionSource(SarosSource):
-        """See `source_for`."""
+        """The source `saros` with the options of a Spark session."""
 
     SessionSource.session = dict(session)
     return SessionSource

@@ -1,7 +1,7 @@
-"""Structured Streaming of format `saros`: Spark's classes around `streaming` and `writing`.
+"""Structured Streaming of format `saros`: Spark's classes for `streaming` and `writing`.
 
-The reader lives as long as its query, in one process; what it gives to tasks is pickled. A writer is made anew
-twice for every micro-batch, so who writes is told by Spark's properties of the task: query, batch, attempt.
+The reader lives in one process for the duration of its query; its messages to tasks are pickled. Spark creates two new
+writers for every micro-batch, so an attempt is identified by the properties of Spark's task: query, batch, attempt.
 """
 
 from __future__ import annotations
@@ -40,46 +40,46 @@ _UNTIL = "until"
 
 
 class SarosStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Micro-batches by time."""
+    """Reads a relation as micro-batches by time."""
 
     def __init__(self, options: StreamOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
-        #: Of trigger availableNow: where it ends.
+        #: The end of a query with trigger availableNow.
         self._newest: int | None = None
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark gives the names
-        """Before the first batch of a new query."""
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's names
+        """Return the offset before the first batch of a new query."""
         return {_UNTIL: first_offset(self._options)}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """The option maxRowsPerTrigger."""
+        """Return the limit of the option maxRowsPerTrigger."""
         rows = self._options.rows_per_trigger
         return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """What is there now is all that this query gives."""
+        """Let this query end at the rows that are available now."""
         newest = available(self._options)
         self._newest = first_offset(self._options) if newest is None else newest
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
-        """The end of the next batch."""
+        """Return the offset of the end of the next batch."""
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         return {_UNTIL: next_offset(self._options, start[_UNTIL], rows_max, self._newest)}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """Slices of a batch."""
+        """Return the slices of a batch."""
         return [TaskPartition(task) for task in batch_tasks(self._options, start[_UNTIL], end[_UNTIL])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """A slice's rows."""
+        """Yield the rows of a slice."""
         if isinstance(partition, TaskPartition):
             with plain_errors():
                 yield from read_task(partition.task, self._options.scan, from_spark(self._schema))
 
 
 class SarosStreamWriter(DataSourceStreamArrowWriter):
-    """Micro-batches as tablets; with the option progress, each once."""
+    """Writes micro-batches as tablets; with the option progress, each batch once."""
 
     def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
@@ -89,7 +89,7 @@ class SarosStreamWriter(DataSourceStreamArrowWriter):
         self._schema = schema
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """A task's rows; none, if the batch was committed before."""
+        """Write a task's rows; write nothing if the batch was committed before."""
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -108,7 +108,7 @@ class SarosStreamWriter(DataSourceStreamArrowWriter):
 
     @plain_errors()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """All tasks of the batch are done. Raises SourceError if one failed for good."""
+        """Record the batch as committed. Raises SourceError if a task failed permanently."""
         refuse_failed(messages)
         options = self._options
         if options.progress is None or is_written(options.connecting, options.progress, batchId):
@@ -117,4 +117,4 @@ class SarosStreamWriter(DataSourceStreamArrowWriter):
         note_written(options.connecting, options.progress, batchId, rows)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Nothing to take back: the batch comes again, with the same rows."""
+        """Do nothing: Spark repeats the batch with the same rows."""

@@ -1,7 +1,7 @@
-"""From options to a connection, in whichever process of Spark's asks: the planner's, a task's, the caller's.
+"""Connections from options, in each of Spark's processes: the planner, the tasks, the caller.
 
-A data folder belongs to one process, and Spark is many: a folder therefore means the server that serves it. Connections
-are kept for the process, since workers run many tasks and each login costs the server a hash.
+A data folder belongs to one process, and Spark has many: a folder as target therefore means the server of the folder.
+Connections are cached for the process, since workers run many tasks and each login costs the server a password hash.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ if TYPE_CHECKING:
     from saros.base.target import Target
     from saros.transport.uploads import Uploads
 
-#: A worker talks to few databases, or as few users, with two kinds of patience.
+#: The limit of cached connections: a worker uses few databases and users, with two values of `failover_s`.
 _CONNECTIONS_KEPT = 8
-#: For which a call looks for a node that answers: longer than a cluster needs to find another leader.
+#: How long a call looks for a node that answers: longer than a cluster needs to elect another leader.
 FAILOVER_S = 30.0
-#: The same where the call may go elsewhere: what a node that is only busy with accepting may take.
+#: The same for a call that may use another node: the time in which a busy node accepts a connection.
 ELSEWHERE_S = 2.0
 
 
 def connection_of(options: Connecting, failover_s: float | None = None) -> saros.Connection:
-    """The process's connection. Raises SourceError (nobody serves the folder) and the driver's errors."""
+    """Return the process's cached connection. Raises SourceError (no server for the folder) and the driver's errors."""
     return _connection(options, os.getpid(), failover_s)
 
 
 @lru_cache(_CONNECTIONS_KEPT)
 def _connection(
     options: Connecting,
-    process: int,  # noqa: ARG001 - a fork needs its own
+    process: int,  # noqa: ARG001 - a forked process needs connections of its own
     failover_s: float | None,
 ) -> saros.Connection:
     return connect(options, failover_s)
 
 
 def connect(options: Connecting, failover_s: float | None = None) -> saros.Connection:
-    """A new connection, for who closes it. Raises as `connection_of`."""
+    """Return a new connection, which the caller closes. Raises the same errors as `connection_of`."""
     import saros
 
     return saros.connect(
@@ -66,9 +66,10 @@ def connect(options: Connecting, failover_s: float | None = None) -> saros.Conne
 
 @contextmanager
 def repeatable(options: Connecting, name: str) -> Iterator[saros.Connection]:
-    """A connection for writes that have one effect, also if another one of this name sends them again, in their order.
+    """Yield a connection whose writes have one effect even if a later connection of the same name repeats them.
 
-    For `protocol.SEQUENCES_KEPT` writes: older ones are not remembered. Raises as `connection_of`.
+    The repeated writes must come in the same order; the server remembers the last `protocol.SEQUENCES_KEPT`. Raises the
+    same errors as `connection_of`.
     """
     from saros.api.connection import Connection
     from saros.transport.remote import RemoteSession
@@ -80,7 +81,7 @@ def repeatable(options: Connecting, name: str) -> Iterator[saros.Connection]:
 
 
 def at_node(options: Connecting, node: str | None) -> Connecting:
-    """The same at one node (host:port) of the cluster; None: wherever the driver goes."""
+    """Return the options with one node (host:port) of the cluster as target; None leaves the choice to the driver."""
     if node is None:
         return options
     found = re.sub(r"^(saros://(?:[^@/?#]*@)?)[^/?#]*", lambda match: match[1] + node, address_of(options.url))
@@ -89,7 +90,7 @@ def at_node(options: Connecting, node: str | None) -> Connecting:
 
 @contextmanager
 def uploads_to(options: Connecting, node: str | None = None) -> Iterator[Uploads]:
-    """Bring files to a node, by default the first one that answers. Raises as `connection_of`."""
+    """Yield uploads to a node, by default the first that answers. Raises the same errors as `connection_of`."""
     from saros.transport.uploads import Uploads
 
     uploads = Uploads(_target_of(at_node(options, node)))
@@ -100,12 +101,12 @@ def uploads_to(options: Connecting, node: str | None = None) -> Iterator[Uploads
 
 
 def addresses_of(options: Connecting) -> tuple[str, ...]:
-    """host:port of the nodes that the target names. Raises as `connection_of`."""
+    """Return host:port of each node that the target names. Raises the same errors as `connection_of`."""
     return _target_of(options).addresses
 
 
 def refuses(address: str) -> bool:
-    """Whether nobody listens at host:port: the node's process has ended. One that is only cut off does not refuse."""
+    """Return whether host:port refuses connections: the node's process has ended. An unreachable node does not."""
     try:
         socket.create_connection(host_and_port(address), ELSEWHERE_S).close()
     except ConnectionRefusedError:
@@ -116,7 +117,7 @@ def refuses(address: str) -> bool:
 
 
 def _target_of(options: Connecting) -> Target:
-    """The nodes, and who logs in how. Raises as `connection_of`."""
+    """Return the target's nodes and login. Raises the same errors as `connection_of`."""
     from saros.base.target import parse_target
 
     target = parse_target(address_of(options.url))
@@ -126,7 +127,7 @@ def _target_of(options: Connecting) -> Target:
 
 
 def address_of(url: str) -> str:
-    """A target as it is; of a data folder, its server's. Raises SourceError."""
+    """Return a `saros://` target unchanged, or the address of a data folder's server. Raises SourceError."""
     if "://" in url:
         return url
     from saros_server.process.server_file import serving

@@ -1,7 +1,7 @@
-"""What users of the data sources meet: one class, whose sentence says what to change."""
+"""The error of the data sources: one class, whose message says what to change."""
 
 from __future__ import annotations
 
 
 class SourceError(Exception):
-    """An option, a schema or a row that cannot be: the message names it, and what to do."""
+    """An invalid option, schema or row; the message names it and the remedy. A retry does not help."""

@@ -1,10 +1,9 @@
-"""A server for a folder, for as long as the process that wants it lives.
+"""A server for a folder that lives no longer than the process that uses it.
 
-    who wants it ── writing end of a pipe ──> standard input of the server        end of the pipe -> SIGTERM -> it stops
+    this process ── writing end of a pipe ──> standard input of the server        end of input -> SIGTERM -> it stops
 
-The pipe ends when the block does and when the process does, however that dies: the server outlives no `kill -9`. It has
-a session of its own, so that Ctrl-C in a terminal reaches the job alone, whose block ends it in order. The server is
-`tied_server`.
+The pipe ends with the block, or with the process, even after `kill -9`. The server has a process session of its own, so
+that Ctrl-C in a terminal reaches only the job, whose block then stops the server in order. The server is `tied_server`.
 """
 
 from __future__ import annotations
@@ -20,10 +19,11 @@ _POLL_SECONDS = 0.05
 
 @contextmanager
 def serving(folder: str) -> Iterator[str]:
-    """Serve a data folder to Spark's processes while the block runs; the target is what the block gets.
+    """Serve a data folder to Spark's processes while the block runs; yield the target for the option url.
 
-    A folder that is served already stays served. If this process is killed, the server ends, too. Raises SourceError:
-    the server does not start, such as when this process has the folder open.
+    If the folder has a server already, it is used and keeps running. If this process is killed, a server that was
+    started here stops, too. Raises SourceError if the server does not start, for example because this process has the
+    folder open.
     """
     from saros_server.process.server_file import serving as found_server
 
@@ -56,7 +56,7 @@ def _started(folder: str) -> subprocess.Popen[bytes]:
 
 
 def _address_of(process: subprocess.Popen[bytes], folder: str) -> str:
-    """Where it serves, once it does. Raises SourceError."""
+    """Wait until the server has started, and return its target. Raises SourceError."""
     from saros_server.process.server_file import serving as found_server
 
     while True:

@@ -1,7 +1,7 @@
-"""Options of the data sources: from Spark's texts to typed values; what is not known is an error with a suggestion.
+"""Options of the data sources, converted from Spark's text to typed values; an unknown option is an error.
 
-Spark hands options on as a case-insensitive mapping of texts, and says nothing of a misspelt one: so we do. Values are
-checked here, before anything connects. Pure: any thread, any process.
+Spark passes options as a case-insensitive mapping of text and ignores misspelt ones; here the error suggests the
+nearest name. Values are checked before anything connects. Pure, apart from reading the password file: any thread.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ T = TypeVar("T")
 _CONNECT = ("url", "user", "password", "passwordFile", "tlsCa", "consistency", "timeout")
 _WHAT = ("path", "paths", "devices", "columns", "startTime", "endTime", "where", "aggregate", "interval", "sql")
 _RELATION = (*_CONNECT, *_WHAT, "layout", "timeType", "valueType", "pointsPerPartition", "maxPartitions")
-#: Options that `spark.saros.*` settings of a session stand in for.
+#: Options that the settings `spark.saros.*` of a session may supply.
 SESSION = _CONNECT
-#: What each face of the formats takes.
+#: The options of each operation of the formats.
 READ = (*_RELATION, "snapshot", "snapshotLease")
 WRITE = (
     *(*_CONNECT, "path", "devices", "startTime", "endTime", "layout", "device", "aligned", "batchRows", "method"),
@@ -56,21 +56,21 @@ STREAM_WRITE = (
     *(*_CONNECT, "path", "layout", "device", "aligned", "batchRows"),
     *("progress", "checkpointLocation", "queryName"),
 )
-#: Points of a task: about a second's work, and some tens of MB of Arrow at a time in flight.
+#: The default of the points of a task: about a second of work, with some tens of MB of Arrow data in flight.
 _POINTS_PER_PARTITION = 5_000_000
-#: Each partition is a task with its closure: more only burden Spark's driver.
+#: The default limit of partitions: each is a task with its closure, and more only burden Spark's driver.
 _PARTITIONS_MAX = 10_000
 _TIMEOUT_S = 600.0
-#: How long a job's moment stays when none of its tasks reads.
+#: How long the server keeps a job's read point while none of its tasks reads.
 _LEASE_S = 600.0
 _BATCH_ROWS = 10_000
-#: Points that a task of a bulk write holds and sorts before it writes files: some 16 bytes each.
+#: Points that a task of a bulk write buffers and sorts before it writes files: some 16 bytes each.
 _BULK_POINTS = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Connecting:
-    """Where and as whom. `password` is in no repr; it travels with Spark's tasks, as with any JDBC source."""
+    """Target and login. `password` is in no repr; it is sent to Spark's tasks, as by any JDBC source."""
 
     url: str
     user: str | None = None
@@ -82,7 +82,7 @@ class Connecting:
 
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
-    """A relation: what of the database, in which shape. Times are texts: their unit is the database's."""
+    """A relation: a part of the database, and its layout. Times are text, as their unit is the database's."""
 
     connecting: Connecting
     devices: tuple[str, ...] = ()
@@ -98,14 +98,14 @@ class ScanOptions:
     value_type: str | None = None
     points_per_partition: int = _POINTS_PER_PARTITION
     partitions_max: int = _PARTITIONS_MAX
-    #: Whether all tasks read at one moment, and what becomes of those that find it gone.
+    #: Whether all tasks read at one read point, and whether they may take a new one if it is lost.
     snapshot: Snapshot = "auto"
     lease_s: float = _LEASE_S
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How rows are written. `devices`, `start` and `end` say what mode overwrite replaces."""
+    """The options of a write. `devices`, `start` and `end` describe the data that mode overwrite replaces."""
 
     connecting: Connecting
     layout: Layout = "by_device"
@@ -118,13 +118,13 @@ class WriteOptions:
     devices: tuple[str, ...] = ()
     start: str | None = None
     end: str | None = None
-    #: Of streams: the device at which committed batches are noted.
+    #: The device that records the committed batches of a stream.
     progress: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FileOptions:
-    """A folder of TsFiles, and what of it."""
+    """Folders of TsFiles, and the part of them to read."""
 
     paths: tuple[str, ...]
     glob: str | None = None
@@ -141,7 +141,7 @@ class FileOptions:
 
 @dataclass(frozen=True, slots=True)
 class FileWriteOptions:
-    """Where TsFiles are made, and of which rows."""
+    """The folder for TsFiles, and the layout of the rows."""
 
     path: str
     rows: WriteOptions
@@ -150,7 +150,7 @@ class FileWriteOptions:
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """How a stream moves on: by time, `delay` behind the newest point."""
+    """A stream by time: each batch ends `delay` before the newest point, or earlier after `rows_per_trigger` rows."""
 
     scan: ScanOptions
     delay: str = "0s"
@@ -158,10 +158,10 @@ class StreamOptions:
 
 
 def created_table(options: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the options of a CREATE TABLE, or None if `options` are not those of one.
+    """Return the options of a CREATE TABLE statement, or None if `options` are not from one.
 
     Spark mixes them with properties of the table (provider, owner, location), and repeats them as `option.*`.
-    Raises SourceError: a catalog is no place for a password.
+    Raises SourceError for a password, which Spark's catalog would store.
     """
     if "provider" not in options:
         return None
@@ -172,28 +172,28 @@ def created_table(options: Mapping[str, str]) -> dict[str, str] | None:
 
 
 def writable(options: Mapping[str, str]) -> dict[str, str]:
-    """Return those of a table's options that apply to writing it."""
+    """Return the options of a table that apply to writes."""
     known = {name.lower() for name in WRITE}
     return {name: value for name, value in options.items() if name in known}
 
 
 def with_session(given: Mapping[str, str], session: Mapping[str, str]) -> dict[str, str]:
-    """Return the options with the session's; an option url replaces all of those, so that no login goes elsewhere."""
+    """Return the options with the session's, which an option url disables: no login goes to another target."""
     return dict(given) if "url" in given else {**session, **given}
 
 
 def scan_options(options: Mapping[str, str]) -> ScanOptions:
-    """Of a batch read. Raises SourceError."""
+    """Return the options of a batch read. Raises SourceError."""
     return _scan(_RawOptions(options, READ))
 
 
 def relation_options(options: Mapping[str, str]) -> ScanOptions:
-    """Of a read, whether batch or stream, when only its schema is asked for. Raises SourceError."""
+    """Return the options of a batch or streaming read of which only the schema is needed. Raises SourceError."""
     return _scan(_RawOptions(options, (*READ, *STREAM)))
 
 
 def stream_options(options: Mapping[str, str]) -> StreamOptions:
-    """Of a streaming read. Raises SourceError."""
+    """Return the options of a streaming read. Raises SourceError."""
     given = _RawOptions(options, STREAM)
     scan = _scan(given)
     for name, value in (("sql", scan.sql), ("aggregate", scan.aggregate)):
@@ -203,7 +203,7 @@ def stream_options(options: Mapping[str, str]) -> StreamOptions:
 
 
 def write_options(options: Mapping[str, str], *, streaming: bool = False) -> WriteOptions:
-    """Of a write. Raises SourceError."""
+    """Return the options of a write. Raises SourceError."""
     given = _RawOptions(options, STREAM_WRITE if streaming else WRITE)
     return WriteOptions(
         connecting=_connecting(given),
@@ -230,7 +230,7 @@ def _progress(given: _RawOptions) -> str | None:
 
 
 def file_options(options: Mapping[str, str]) -> FileOptions:
-    """Of a read of TsFiles. Raises SourceError."""
+    """Return the options of a read of TsFiles. Raises SourceError."""
     given = _RawOptions(options, FILES)
     path, paths = given.text("path"), given.text("paths")
     made = FileOptions(
@@ -254,7 +254,7 @@ def file_options(options: Mapping[str, str]) -> FileOptions:
 
 
 def file_write_options(options: Mapping[str, str]) -> FileWriteOptions:
-    """Of a write of TsFiles. Raises SourceError."""
+    """Return the options of a write of TsFiles. Raises SourceError."""
     given = _RawOptions(options, FILES_WRITE)
     path = given.text("path")
     if path is None:
@@ -314,7 +314,7 @@ def _check_scan(made: ScanOptions, given: _RawOptions) -> None:
 
 
 def _check_sql(text: str) -> None:
-    """Spark runs it when it plans, and again for each attempt of a task: it may only read. Raises SourceError."""
+    """Raise SourceError unless the text is a query that only reads: Spark runs it for the plan and for each attempt."""
     from saros_grammar.queries import is_non_query  # for this option only
 
     if is_non_query(text):
@@ -343,7 +343,7 @@ def _connecting(given: _RawOptions) -> Connecting:
 
 
 def first_line(file: str) -> str:
-    """A password file's password. Raises SourceError."""
+    """Return the password of a password file. Raises SourceError."""
     try:
         with open(file, encoding="utf-8") as stream:
             return stream.readline().rstrip("\r\n")
@@ -361,7 +361,7 @@ def _devices(given: _RawOptions) -> tuple[str, ...]:
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    """Words between commas that stand outside back-quotes and brackets."""
+    """Split text at commas that are outside of back-quotes and parentheses."""
     words, depth, quoted, word = [], 0, False, ""
     for letter in text:
         quoted ^= letter == "`"
@@ -375,7 +375,7 @@ def split_list(text: str) -> tuple[str, ...]:
 
 
 class _RawOptions:
-    """The options as they came, asked for by their documented names."""
+    """The options as Spark passed them, read by their documented names. Values are checked when they are read."""
 
     def __init__(self, options: Mapping[str, str], known: Iterable[str]) -> None:
         names = {name.lower(): name for name in known}

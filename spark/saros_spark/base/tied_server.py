@@ -1,4 +1,4 @@
-"""`python -m saros_spark.base.tied_server FOLDER`: a server that ends when its standard input does.
+"""`python -m saros_spark.base.tied_server FOLDER`: a server that stops when its standard input ends.
 
 `local_server` starts it.
 """
@@ -14,13 +14,13 @@ from saros_server.foreground import main as serve
 
 
 def main(folder: str) -> int:
-    """Serve the folder, at any free port of this machine."""
+    """Serve the folder at free ports of this machine; return the exit code."""
     threading.Thread(target=_stop_at_the_end_of_input, daemon=True).start()
     return serve(["--data", folder, "--port", "0", "--http-port", "0"])
 
 
 def _stop_at_the_end_of_input() -> None:
-    while os.read(sys.stdin.fileno(), 1):  # the descriptor's own: a thread inside of sys.stdin would hold up the exit
+    while os.read(sys.stdin.fileno(), 1):  # not sys.stdin.read: a thread that waits in it would block the exit
         pass
     os.kill(os.getpid(), signal.SIGTERM)
 

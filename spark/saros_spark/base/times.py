@@ -1,4 +1,4 @@
-"""Times and durations in options: from text to ticks of the database's unit. Pure."""
+"""Conversion of times and durations in options from text to ticks of the database's unit. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def parse_time(text: str, name: str) -> int | timedelta:
 
 
 def duration(text: str, unit: TimeUnit, name: str) -> int | None:
-    """Return a duration such as 1h30m in ticks, None if it follows the calendar: y, mo, cw, cd. Raises SourceError."""
+    """Return a duration such as 1h30m in ticks, or None if it has a calendar unit (y, mo, cw, cd).
+
+    Raises SourceError naming the option `name`.
+    """
     ticks = 0
     parts = parse_duration(text, name)
     if any(word in ("y", "mo", "cw", "cd") for _, word in parts):

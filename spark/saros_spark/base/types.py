@@ -1,11 +1,11 @@
-"""Types: Saros, Arrow and Spark, and which type holds the values of two.
+"""Conversion between the types of Saros, Arrow and Spark, and the common type of two.
 
     BOOLEAN bool boolean · INT32 int32 int · INT64 int64 bigint · FLOAT float32 float · DOUBLE float64 double
     TEXT, STRING string string · BLOB binary binary · DATE date32 date · TIMESTAMP, time timestamp[us, UTC] timestamp
 
-Spark's timestamps are microseconds: nanoseconds are bigint unless one asks otherwise. What two devices store under one
-name goes into one column where that loses nothing: INT32 and INT64 are bigint, INT32 and the floats double, FLOAT and
-DOUBLE double, TEXT and STRING string. Pure but for Spark's own types, which are made where they are asked for.
+Spark's timestamps have microseconds: times in nanoseconds are bigint unless the options say otherwise. Measurements of
+one name share a column if that loses nothing: INT32 and INT64 become bigint, INT32 and the floats double, FLOAT and
+DOUBLE double, TEXT and STRING string. Pure; PySpark is imported only by the functions that return its types.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from saros_storage.base.types import DataType, TimeUnit
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-#: Key of a column's metadata: the options of the table that it is of, as JSON.
+#: The key of the column metadata that holds the table's options as JSON.
 _OPTIONS = "saros.options"
 INSTANT = pa.timestamp("us", tz="UTC")
 _WIDER: dict[frozenset[DataType], DataType] = {
@@ -38,19 +38,19 @@ _NAMED = {"boolean", "int", "bigint", "float", "double", "string", "binary", "da
 
 
 def instant_type(time_type: TimeType, unit: TimeUnit) -> pa.DataType:
-    """Arrow's type for times, and for TIMESTAMP series."""
+    """Return Arrow's type for times and TIMESTAMP series."""
     if time_type == "auto":
         return pa.int64() if unit is TimeUnit.NANOSECOND else INSTANT
     return INSTANT if time_type == "timestamp" else pa.int64()
 
 
 def wider(one: DataType, other: DataType) -> DataType | None:
-    """The type that holds both without loss, or None."""
+    """Return the type that holds the values of both without loss, or None."""
     return one if one is other else _WIDER.get(frozenset({one, other}))
 
 
 def common_type(types: Mapping[str, DataType]) -> DataType:
-    """The type that holds the values of all measurements, of which there is one. Raises SourceError."""
+    """Return the type that holds the values of all measurements; there is at least one. Raises SourceError."""
     (first, common), *others = types.items()
     for name, type_ in others:
         both = wider(common, type_)
@@ -64,12 +64,12 @@ def common_type(types: Mapping[str, DataType]) -> DataType:
 
 
 def field_of(name: str, type_: DataType, instant: pa.DataType) -> pa.Field:
-    """A column for values of a series, which tells their type."""
+    """Return the column of a series, whose metadata names the type."""
     return pa.field(name, arrow_type(type_, instant), metadata={"saros.type": type_.name})
 
 
 def to_spark(schema: pa.Schema) -> StructType:
-    """Spark's schema: every column may be null, as Spark compares that strictly."""
+    """Return Spark's schema. Every column is nullable, as Spark compares nullability strictly."""
     from pyspark.sql import types as spark
 
     simple: dict[pa.DataType, Any] = {
@@ -91,7 +91,7 @@ def to_spark(schema: pa.Schema) -> StructType:
 
 
 def keep_options(schema: StructType, options: Mapping[str, str]) -> StructType:
-    """Return the schema of a table with its options, which Spark's catalog would not hand on, as metadata."""
+    """Return the schema of a table with its options as metadata, since Spark's catalog does not pass them on."""
     from pyspark.sql import types as spark
 
     first, *others = schema.fields
@@ -100,15 +100,15 @@ def keep_options(schema: StructType, options: Mapping[str, str]) -> StructType:
 
 
 def kept_options(schema: StructType) -> dict[str, str]:
-    """Return the options that `keep_options` put into the schema, or none."""
+    """Return the options that `keep_options` put into the schema; empty if there are none."""
     texts = (field.metadata.get(_OPTIONS) for field in schema.fields)
     return next((json.loads(text) for text in texts if text is not None), {})
 
 
 def from_spark(schema: StructType, *, void: bool = False) -> pa.Schema:
-    """Arrow's schema for Spark's. Raises SourceError naming the first column of a type that Saros has not.
+    """Return Arrow's schema for Spark's. Raises SourceError naming the first column whose type Saros does not have.
 
-    `void`: accept columns of Spark's type for nulls only, which can be written but not read.
+    `void` accepts columns of Spark's null type, which can be written but not read.
     """
     from pyspark.sql import types as spark
 
@@ -140,7 +140,7 @@ def from_spark(schema: StructType, *, void: bool = False) -> pa.Schema:
 
 
 def named_type(name: str) -> pa.DataType:
-    """Arrow's type by Spark's name for it. Raises SourceError."""
+    """Return Arrow's type for Spark's name of it. Raises SourceError."""
     names = {"int": "int32", "bigint": "int64", "boolean": "bool", "date": "date32"}
     if name not in _NAMED:
         raise SourceError(f"valueType is {', '.join(sorted(_NAMED))}, not {name!r}")

@@ -1,7 +1,8 @@
-"""Errors in Spark's Python workers: the reason alone, without the traceback that leads to it.
+"""Errors in Spark's Python workers: only the message, without a traceback.
 
-Spark sends a worker's error to the user as text, and prints it in the log, once per attempt. An error that explains
-itself needs no traceback; others keep theirs. A worker ends with its error, so settings of its process end with it.
+Spark sends a worker's error to the user as text, and logs it once per attempt. Errors of this room and of the driver
+explain themselves, and need no traceback; others keep theirs. The worker ends after its error, so changes of its
+process's environment end with it.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from saros.errors import Error
 from saros_spark.base.errors import SourceError
 from saros_spark.base.worker_gc import in_worker
 
-#: Spark's own switch for workers; its session setting would hide the tracebacks of the user's functions, too.
+#: Spark's environment variable for workers; the session setting would also hide the tracebacks of the user's functions.
 _HIDE_TRACEBACK = "SPARK_HIDE_TRACEBACK"
 
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Report errors of the block by their message; also a decorator. Elsewhere than in a worker, change nothing."""
+    """Report the block's errors by message only, in a worker; also a decorator. No effect in other processes."""
     try:
         yield
     except (SourceError, Error):
@@ -34,7 +35,7 @@ def plain_errors() -> Iterator[None]:
 
 
 def _discard_stderr() -> None:
-    """Discard the rest of standard error: Spark has read enough (LIMIT), and its worker would print a broken pipe."""
+    """Discard later output to standard error: after a LIMIT Spark stops reading, and its worker prints an error."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 2)
     os.close(null)

@@ -1,12 +1,11 @@
-"""Processes that Spark keeps for Python: what they need not do again for each task.
+"""Cheaper garbage collection in Spark's long-lived Python workers.
 
-Spark's daemon collects cycles after each task and each step of planning, in the process that worked. That looks at all
-that was ever imported there: 40 ms, as much as reading two million values took. So what is alive when the first work of
-ours in a process has ended is taken out of collections for good; what comes later is collected as before. And messages
-of some megabytes come and go all the time: what was freed of them stays with the process
-(`saros_storage.base.allocator`).
+Spark's daemon collects cycles after each task and each planning step, in the worker. A collection visits all imported
+modules, which takes 40 ms, as long as reading two million values. So the objects that are alive after our first task in
+a process are frozen, that is, excluded from later collections. Since messages of some megabytes are allocated and freed
+all the time, the process also keeps freed memory (`saros_storage.base.allocator`).
 
-Elsewhere, as in the process that the user runs, nothing happens. Any thread.
+In other processes, such as the user's, nothing happens. Any thread.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _DAEMON = "pyspark.daemon"
 
 
 def collect_garbage() -> None:
-    """Collect and freeze garbage after a piece of work; cheap but for the first time."""
+    """Collect garbage and freeze the living objects, after the first task of a worker; later calls do nothing."""
     if in_worker():
         _collect_and_freeze()
 

@@ -1,4 +1,4 @@
-"""Pipelines: jobs on Spark that a YAML file describes.
+"""Pipelines: Spark jobs defined by a YAML file.
 
 `saros pipeline run FILE`, or from Python:
 
@@ -6,7 +6,7 @@ from saros_spark.pipeline import load, run
 for result in run(load("skab.yaml")):
     print(result)
 
-definition   the file, checked, as values        steps, report   what the steps do        runner   one after the other
+definition   the file's values, checked        steps, report   the steps        runner   runs the steps in order
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`saros pipeline run FILE`, `saros pipeline check FILE`, and `saros spark-shell [TARGET]`.
 
-Exit codes: 0 done, 1 a step failed, 2 wrong use or a file that cannot be.
+Exit codes: 0 success, 1 a step failed, 2 wrong usage or an invalid file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from saros_spark.base.errors import SourceError
 
 
 def pipeline(arguments: Sequence[str]) -> int:
-    """`saros pipeline`."""
+    """Run `saros pipeline`; return the exit code."""
     options = pipeline_parser().parse_args(arguments)
     from saros_spark.pipeline import load
 
@@ -35,7 +35,7 @@ def pipeline(arguments: Sequence[str]) -> int:
 
 
 def pipeline_parser() -> argparse.ArgumentParser:
-    """What the command takes."""
+    """Return the parser of the arguments of `saros pipeline`."""
     made = CommandParser(prog="saros pipeline", description="Run Spark jobs from a YAML file.")
     parts = made.add_subparsers(dest="verb", required=True, metavar="VERB")
     for name, what in (("run", "run the steps"), ("check", "check the file without running it")):
@@ -64,7 +64,7 @@ def _run(made: object) -> int:
 
 
 def said(error: Exception) -> str:
-    """What a user is told: of what happened in one of Spark's processes, the last sentence that is ours."""
+    """Return the message for the user: the last error of Saros in a text from Spark's processes, or the first line."""
     lines = str(error).splitlines()
     ours = re.findall(r"(?:saros_spark\.base\.errors|saros\.errors)\.\w+: (.*)", str(error))
     return ours[-1] if ours else (lines[0] if lines else type(error).__name__)
@@ -76,7 +76,7 @@ def _no_extra(error: ImportError) -> int:
 
 
 def spark_shell(arguments: Sequence[str]) -> int:
-    """`saros spark-shell`: Python with a session, and a server for the folder while it lasts."""
+    """Run `saros spark-shell`: Python with a Spark session, and a server for the folder; return the exit code."""
     options = shell_parser().parse_args(arguments)
     import saros_spark
     from saros_spark.pipeline.definition import SparkSettings
@@ -101,7 +101,7 @@ def spark_shell(arguments: Sequence[str]) -> int:
 
 
 def shell_parser() -> argparse.ArgumentParser:
-    """What the command takes."""
+    """Return the parser of the arguments of `saros spark-shell`."""
     made = CommandParser(prog="saros spark-shell", description="Python with Spark and a database.")
     made.add_argument("target", nargs="?", default="./data", help="folder or saros://host; default ./data")
     made.add_argument("--master", default="local[*]", help="Spark's master; default local[*]")

@@ -1,13 +1,13 @@
-"""A pipeline's file: YAML to values, strictly.
+"""A pipeline's YAML file, converted strictly to typed values.
 
-A key that is not known, or a value of another kind, is named with its line and its place.
+An error names the unknown key, or the value of a wrong type, with its line and path.
 
     database: ./data                    a folder (served while the pipeline runs) or saros://...
     user, password_file, tls_ca
     spark: {master: "local[*]", conf: {key: value}}
     steps: [{import: ...}, {rollup: ...}, {export: ...}, {report: ...}]
 
-Paths of files are relative to the pipeline's file. Pure but for reading that file.
+Paths are relative to the pipeline's file. Pure, apart from reading that file.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from saros_spark.base.errors import SourceError
 
-#: As SQL has them.
+#: The durations of the SQL dialect.
 _DURATION = re.compile(r"(\d+(y|mo|w|d|h|m|s|ms|us|ns))+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class TimeColumn:
-    """How a time is read: a pattern of Spark's (`yyyy-MM-dd HH:mm:ss`; none: ISO), or whole numbers of a unit."""
+    """The time column: text in a pattern of Spark (`yyyy-MM-dd HH:mm:ss`; none: ISO), or integers of a unit."""
 
     column: str = "time"
     format: str | None = None
@@ -37,7 +37,7 @@ class TimeColumn:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A condition of Spark's SQL that no row may break, as CHECK in SQL; its name is what rejected rows are told."""
+    """A condition in Spark's SQL that rows must meet, as CHECK in SQL; its name is the reason of rejected rows."""
 
     name: str
     keep: str
@@ -45,29 +45,32 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """Files into devices. `device` may hold {file} (name without suffix) and {column}s of the row."""
+    """The step import: files into devices. `device` may hold {file} (name without suffix) and {column}s of the row."""
 
     files: list[str]
     device: str = ""
     format: Literal["csv", "parquet", "json", "tsfile"] = "csv"
     delimiter: str = ","
     time: TimeColumn = field(default_factory=TimeColumn)
-    #: Columns to take, with the measurements that they become; none: all, by their own names.
+    #: The columns to import, with their measurements; empty: all columns, under their own names.
     columns: dict[str, str] = field(default_factory=dict)
-    #: Spark's types of columns of text; the others are double.
+    #: Spark's types for columns of text; others are double.
     types: dict[str, str] = field(default_factory=dict)
     rules: list[Rule] = field(default_factory=list)
-    #: Which of rows of the same device and time stays.
+    #: Which row of the same device and time is kept.
     duplicates: Literal["last", "first"] = "last"
-    #: Folder for rejected rows, as JSON lines with their reason.
+    #: The folder for rejected rows, as JSON lines with their reasons.
     rejected: str | None = None
-    #: Share of rejected rows above which the step fails and writes nothing.
+    #: The share of rejected rows above which the step fails and writes no points.
     rejected_max: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Rollup:
-    """Windows of devices into other devices; `into` may hold {device} (last node) and {path} (nodes after root)."""
+    """The step rollup: windows of devices into other devices.
+
+    `into` may hold {device} (last node) and {path} (nodes after root).
+    """
 
     devices: str
     interval: str
@@ -80,7 +83,7 @@ class Rollup:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """Devices into Parquet, a folder per device and part of time; what the folder held is replaced."""
+    """The step export: devices into Parquet, with a folder per device and time partition; it replaces the folder."""
 
     devices: str
     to: str
@@ -93,7 +96,7 @@ class Export:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Gaps, outliers and drift of devices, as one HTML file."""
+    """The step report: gaps, outliers and drift of devices, as one HTML file."""
 
     devices: str
     to: str
@@ -101,9 +104,9 @@ class Report:
     title: str = "Data quality"
     #: Units of measurements, for the axes.
     units: dict[str, str] = field(default_factory=dict)
-    #: Expected distance of points, in seconds; none: the median.
+    #: The expected distance of points in seconds; None: the median.
     interval_s: float | None = None
-    #: Points further from the median than so many (scaled) median absolute deviations are outliers.
+    #: Outliers are further from the median than this number of (scaled) median absolute deviations.
     outlier: float = 6.0
     start: str | None = None
     end: str | None = None
@@ -115,7 +118,7 @@ _STEPS: dict[str, type[Step]] = {"import": Import, "rollup": Rollup, "export": E
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """The session that is made if the caller has none."""
+    """Settings of the Spark session that is created if the caller passes none."""
 
     master: str = "local[*]"
     conf: dict[str, str] = field(default_factory=dict)
@@ -123,7 +126,7 @@ class SparkSettings:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A file, checked; `folder` is where it lies."""
+    """A checked pipeline; `folder` is the folder of its file."""
 
     folder: Path
     database: str
@@ -134,12 +137,12 @@ class Pipeline:
     tls_ca: str | None = None
 
     def path(self, text: str) -> str:
-        """A path of the file, relative to its folder."""
+        """Return a path of the file, resolved against its folder; URLs stay unchanged."""
         return text if "://" in text else str(self.folder / text)
 
 
 def load(path: str | Path) -> Pipeline:
-    """The pipeline of a file. Raises SourceError."""
+    """Return the pipeline of a file. Raises SourceError."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -149,7 +152,7 @@ def load(path: str | Path) -> Pipeline:
 
 
 def parse(text: str, folder: Path) -> Pipeline:
-    """The pipeline of YAML text. Raises SourceError, which names the line and the key."""
+    """Return the pipeline of YAML text. Raises SourceError, which names the line and the key."""
     import yaml
 
     loader = _text_loader()(text)
@@ -170,7 +173,7 @@ _Key = tuple[str | int, ...]
 
 
 class _Invalid(Exception):
-    """A value or key that the file may not have. `key`: the one whose line to name, if not that of the value."""
+    """An invalid value or key; `key` is the one whose line is reported, by default that of the value."""
 
     def __init__(self, where: _Key, said: str, key: _Key | None = None) -> None:
         path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)
@@ -179,14 +182,14 @@ class _Invalid(Exception):
 
 
 def _text_loader() -> Any:
-    """Return a YAML loader that leaves scalars as texts, but for null: types are those of the values' dataclasses.
+    """Return a YAML loader that keeps all scalars except null as text; the dataclasses define the types.
 
     So a start of 2024-01-01 is no date, a column `no` is not false, and a password_file of digits is no number.
     """
     import yaml
 
     class TextLoader(yaml.SafeLoader):
-        """See `_text_loader`."""
+        """A safe loader that keeps scalars as text."""
 
     kept = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
     TextLoader.yaml_implicit_resolvers = {
@@ -197,7 +200,7 @@ def _text_loader() -> Any:
 
 
 def _line(node: Any, key: _Key) -> int:
-    """Return the line of a key of the document, or of the last part of it that there is."""
+    """Return the line of a key of the document, or of the last existing part of the key."""
     line = node.start_mark.line
     for part in key:
         if isinstance(part, int):
@@ -205,7 +208,7 @@ def _line(node: Any, key: _Key) -> int:
             line = node.start_mark.line
             continue
         found = next(((name, value) for name, value in node.value if name.value == part), None)
-        if found is None:  # came by a merge key
+        if found is None:  # it comes from a merge key
             break
         line, node = found[0].start_mark.line, found[1]
     return int(line) + 1
@@ -248,7 +251,7 @@ def _mapping(value: object, where: _Key, known: set[str]) -> Mapping[str, Any]:
 
 
 def _made(type_: type[Any], value: object, where: _Key) -> Any:
-    """The dataclass of a mapping."""
+    """Return the dataclass of a mapping."""
     hints = get_type_hints(type_)
     given = _mapping(value, where, set(hints))
     for one in fields(type_):
@@ -258,7 +261,7 @@ def _made(type_: type[Any], value: object, where: _Key) -> Any:
 
 
 def _value(value: object, hint: Any, where: _Key) -> Any:
-    """The value, of texts, as the hint says."""
+    """Convert a value, whose scalars are text, to the type of the hint."""
     if isinstance(hint, type) and hint in (TimeColumn, Rule):
         return _made(hint, value, where)
     origin, arguments = get_origin(hint), get_args(hint)

@@ -1,4 +1,4 @@
-"""The quality of a series: gaps, outliers and drift, and a line of it that a page can draw.
+"""The quality of a series: gaps, outliers and drift, and a reduced line for its chart.
 
     gap       two neighbours that are further apart than 1.5 times the expected distance; it misses n points, and is
               short (n < 10), medium (n < 100) or long
@@ -26,9 +26,9 @@ _SCALE = 1.4826
 GAP = 1.5
 #: Missing points from which a gap is medium, and long.
 MEDIUM, LONG = 10, 100
-#: Parts of the time that a line has, each with its least, mean and greatest value.
+#: The number of equal parts of a line's time, each with its least, mean and greatest value.
 _BUCKETS = 240
-#: Gaps, outliers and runs of a flag that a page marks: the worst of them.
+#: The limit of the gaps, outliers and runs of a flag that a page marks: the worst ones.
 _MARKS_MAX = 50
 
 
@@ -42,13 +42,13 @@ class Gap:
 
     @property
     def severity(self) -> Severity:
-        """Return the class of the gap."""
+        """The severity of the gap."""
         return "short" if self.missing < MEDIUM else "medium" if self.missing < LONG else "long"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Points of a line, as many of each; None where the line breaks."""
+    """The points of a line, as lists of equal length; None where the line breaks."""
 
     at: list[float]
     low: list[float | None]
@@ -58,7 +58,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """Figures of a series that has points."""
+    """The figures of a series that has points."""
 
     points: int
     first: float
@@ -66,7 +66,7 @@ class Quality:
     least: float
     median: float
     most: float
-    #: Seconds between neighbours, expected; None: there is one point.
+    #: The expected seconds between neighbours; None: there is only one point.
     expected: float | None
     #: Gaps by severity.
     gaps: dict[Severity, int]
@@ -75,20 +75,20 @@ class Quality:
     marked_gaps: list[Gap]
     marked_outliers: list[tuple[float, float]]
     outliers: int
-    #: None of constant series and flags.
+    #: None for constant series and flags.
     drift: float | None
     score: float
     line: Line
-    #: Of a flag: the times (first, last) at which it is set, the longest first; None: it is a measurement.
+    #: The times (first, last) at which a flag is set, the longest first; None: the series is no flag.
     runs: list[tuple[float, float]] | None = None
-    #: Of a flag: the share of its points that are set.
+    #: The share of a flag's points that are set.
     set_share: float = 0.0
 
 
 def assess(at: Floats, values: Floats, interval_s: float | None, outlier: float) -> Quality | None:
     """Return the quality of a series with times in order, or None if it has no finite value.
 
-    `interval_s` is the expected distance of points, None the median one; `outlier` as in the module.
+    `interval_s` is the expected distance of points, None for the median; `outlier` is the factor in the module's table.
     """
     finite = np.isfinite(values)
     at, values = at[finite], values[finite]
@@ -133,7 +133,7 @@ def assess(at: Floats, values: Floats, interval_s: float | None, outlier: float)
 
 
 def _missing(steps: Floats, expected: float | None) -> NDArray[np.int64]:
-    """Return how many points each distance of neighbours misses."""
+    """Return the number of missing points in each distance of neighbours."""
     if not expected:
         return np.zeros(len(steps), np.int64)
     found = np.maximum(np.rint(steps / expected) - 1, 1).astype(np.int64)

@@ -1,9 +1,9 @@
-"""The step report: the quality of series, as one HTML file that needs nothing else.
+"""The step report: the quality of series, as one self-contained HTML file.
 
     Relation -> a statement per series -> Spark's tasks: points -> Quality -> page/report.html.jinja
 
-A task reads one series at a time, so that it needs memory for one, and sends back only figures. The page has a chart of
-each of the worst series (uPlot, with hover and zoom; a drawing of it for print), the worst device first.
+A task reads one series at a time, which bounds its memory, and returns only figures. The page has a chart of each of
+the worst series (uPlot, with hover and zoom; an SVG drawing for print), the worst device first.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from saros_storage.base.types import DataType
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-#: Series with a chart: a page of some megabytes, which browsers still show.
+#: The limit of charts: a page of some megabytes, which browsers still show.
 _CHARTS_MAX = 500
-#: Tasks for each of Spark's slots, so that none waits long for the last one.
+#: Tasks for each of Spark's slots, so that no slot idles for long at the end.
 _TASKS_PER_SLOT = 3
-#: Size of a chart's drawing, for print.
+#: The size of the drawing for print.
 _WIDTH, _HEIGHT = 600, 90
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A series to assess: how to read it, and how it is shown."""
+    """A series to assess: its names on the page, and the statement that reads it."""
 
     device: str
     measurement: str
@@ -51,7 +51,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Assessed:
-    """A series of the page; `number` names its place there."""
+    """A series of the page; `number` is its position there."""
 
     number: int
     series: Series
@@ -60,12 +60,12 @@ class Assessed:
 
     @property
     def has_chart(self) -> bool:
-        """Return whether the page shows a chart of it."""
+        """Whether the page shows a chart of the series."""
         return self.number < _CHARTS_MAX
 
 
 def write_report(context: Context, step: Report) -> str:
-    """Write the file. Raises SourceError (no numbers, or the file cannot be written)."""
+    """Write the report; return its summary. Raises SourceError (no series of numbers, or an unwritable file)."""
     options = context.options(step.devices, columns=",".join(step.columns), startTime=step.start, endTime=step.end)
     relation = Relation(options)
     wanted = _series_of(relation)
@@ -105,7 +105,7 @@ def _series_of(relation: Relation) -> list[Series]:
 
 
 def _assess(series: Series, connecting: Connecting, ticks_per_second: int, step: Report) -> Quality | None:
-    """Read a series and return its quality: the work of Spark's tasks."""
+    """Read a series and return its quality; this runs in Spark's tasks."""
     read = connection_of(connecting).execute(series.sql).fetch_arrow()
     if read.num_columns < 3:  # the series was dropped
         return None
@@ -120,7 +120,7 @@ def _assess(series: Series, connecting: Connecting, ticks_per_second: int, step:
 
 
 def render_page(context: Context, step: Report, rows: Sequence[Assessed], target: Path) -> str:
-    """Return the page of series, the worst of which is the first; `target` is where it will be."""
+    """Return the page of the series, which are sorted worst first; `target` is the path of the page."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -143,7 +143,7 @@ def render_page(context: Context, step: Report, rows: Sequence[Assessed], target
         steps=_links(context, target),
         charts={row.number: _chart(row, devices[row.series.device]) for row in rows if row.has_chart},
         rules={"gap": GAP, "medium": MEDIUM, "long": LONG, "charts": _CHARTS_MAX},
-        # Our own files and the library's, which no data are part of.
+        # Files of this package and of the library, without any data.
         style=Markup((page / "uPlot.min.css").read_text("utf-8") + (page / "report.css").read_text("utf-8")),  # noqa: S704
         library=Markup((page / "uPlot.iife.min.js").read_text("utf-8").partition("*/")[2]),  # noqa: S704
         licence=Markup((page / "uPlot.LICENSE.txt").read_text("utf-8")),  # noqa: S704
@@ -152,7 +152,7 @@ def render_page(context: Context, step: Report, rows: Sequence[Assessed], target
 
 
 def _links(context: Context, target: Path) -> list[dict[str, Any]]:
-    """Return the steps before: results, and paths of their files relative to the report's folder."""
+    """Return the previous steps: results, and paths of their files relative to the report's folder."""
     found = []
     for step, said in context.done:
         to = step.rejected if isinstance(step, Import) else step.to if isinstance(step, Export) else None
@@ -178,7 +178,7 @@ def _chart(row: Assessed, of_device: Sequence[Assessed]) -> dict[str, Any]:
 
 
 def _drawing(row: Assessed) -> Markup:
-    """The line as SVG, for print and where scripts do not run. It is made of numbers alone."""
+    """Return the line as SVG, for print and for browsers without scripts. It contains only numbers."""
     from markupsafe import Markup
 
     quality = row.quality

@@ -1,4 +1,4 @@
-"""Running a pipeline: a session of Spark, a server for the folder if need be, and the steps one after the other."""
+"""The run of a pipeline: a Spark session, a server for a data folder if necessary, and the steps in order."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 _ZONE = "spark.sql.session.timeZone"
-#: Java's second compiler comes later than it would, ten times: of a job of half a minute it is a third of the work of
-#: the processors, and nothing is faster for it. Jobs of many minutes still have it.
+#: Thresholds of Java's second compiler, ten times the defaults: in a job of half a minute it takes a third of the
+#: processor time without making the job faster. Jobs of many minutes still reach the thresholds.
 _LATER = {"InvocationThreshold": 50_000, "MinInvocationThreshold": 6_000, "CompileThreshold": 150_000,
           "BackEdgeThreshold": 400_000}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a step did, in words, and how long it took."""
+    """The result of a step: a summary, and its duration."""
 
     step: str
     said: str
@@ -39,9 +39,9 @@ class Result:
 
 
 def run(pipeline: Pipeline, spark: SparkSession | None = None) -> Iterator[Result]:
-    """Run the steps; each result comes when its step is done. `spark` None: a session for the run.
+    """Run the steps, and yield each step's result when it is done. Without `spark`, create a session for the run.
 
-    Raises SourceError, the driver's errors and Spark's; steps before the one that failed stay done.
+    Raises SourceError, the driver's errors and Spark's errors; the steps before the failed one keep their effect.
     """
     from saros_spark.pipeline.report import write_report
     from saros_spark.pipeline.steps import Context, export, import_files, roll_up
@@ -53,7 +53,7 @@ def run(pipeline: Pipeline, spark: SparkSession | None = None) -> Iterator[Resul
         register(spark)
         zone = spark.conf.get(_ZONE) or "UTC"
         closing.callback(spark.conf.set, _ZONE, zone)
-        spark.conf.set(_ZONE, "UTC")  # what times of files mean, and where days begin, is not the session's matter
+        spark.conf.set(_ZONE, "UTC")  # the session must not change the meaning of files' times, or the start of days
         target = pipeline.database
         served = nullcontext(target) if "://" in target else serving(pipeline.path(target))
         login = {"user": pipeline.user, "tlsCa": pipeline.tls_ca and pipeline.path(pipeline.tls_ca)}
@@ -74,10 +74,10 @@ def _work(step: object, *functions: Callable[..., str]) -> tuple[str, Callable[.
 
 
 def session(settings: SparkSettings) -> SparkSession:
-    """A session whose workers run this Python, in UTC, without a page on the network."""
+    """Return a session whose workers run this Python interpreter, in UTC, without Spark's web page."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")  # which nothing here needs
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")  # it is not needed here
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(settings.master).appName("saros")
@@ -87,7 +87,7 @@ def session(settings: SparkSettings) -> SparkSession:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "8",  # 200 tasks, each with a connection, are many for one machine
+        "spark.sql.shuffle.partitions": "8",  # the default, 200 tasks with a connection each, is too much for a machine
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }

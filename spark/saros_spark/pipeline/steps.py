@@ -4,8 +4,8 @@
     rollup   windows of the server's aggregates -> tablets of other devices
     export   rows by device -> Parquet
 
-A step that runs again gives the same: points are upserts, folders are replaced. Rows are counted by the job that writes
-them (Spark's Observation), so that nothing is read or computed once more for its count.
+A repeated step has the same result: points are upserted, folders are replaced. The job that writes rows also counts
+them (Spark's Observation), so that no input is read or computed twice.
 """
 
 from __future__ import annotations
@@ -32,41 +32,41 @@ _ROWS = "rows"
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What steps share; `connecting` are options of format saros."""
+    """The values that steps share; `connecting` are options of format saros."""
 
     spark: SparkSession
     pipeline: Pipeline
     connecting: Mapping[str, str]
-    #: Steps that are done, with their results: the report links their files.
+    #: Finished steps with their summaries: the report links their files.
     done: list[tuple[Step, str]] = field(default_factory=list)
 
     def options(self, devices: str, **options: object) -> ScanOptions:
-        """Options of a relation, to read it without a DataFrame."""
+        """Return the options of a relation, to read it without a DataFrame. Raises SourceError."""
         return parsed_options(scan_options(devices=devices, **self.connecting, **options))
 
     def read(self, devices: str, **options: object) -> DataFrame:
-        """A relation."""
+        """Return the DataFrame of a relation. Raises SourceError."""
         login = {name: value for name, value in self.connecting.items() if name != "url"}
         return scan(self.spark, self.connecting["url"], devices, **login, **options)  # type: ignore[arg-type]
 
     def write(self, frame: DataFrame) -> int:
-        """Rows by device; how many they were."""
+        """Write rows by device; return their number."""
         counted, rows = _counted(frame)
         counted.write.format("saros").options(**self.connecting).mode("append").save()
         return _observed(rows, _ROWS)
 
 
 def _counted(frame: DataFrame) -> tuple[DataFrame, Observation]:
-    """The frame, and what its next action observes: how many rows there are."""
+    """Return the frame, and the observation of its number of rows at the next action."""
     from pyspark.sql import Observation
-    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+    from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
     rows = Observation()
     return frame.observe(rows, F.count(F.lit(1)).alias(_ROWS)), rows
 
 
 def _observed(observation: Observation, name: str) -> int:
-    """A number that an action has observed; 0 if Spark saw beforehand that there are no rows."""
+    """Return a number that an action has observed; 0 if Spark knew before the action that there are no rows."""
     return int(observation.get.get(name) or 0)
 
 
@@ -74,7 +74,7 @@ def _observed(observation: Observation, name: str) -> int:
 
 
 def import_files(context: Context, step: Import) -> str:
-    """See the module. Raises SourceError if too many rows are rejected."""
+    """Run the step import; return its summary. Raises SourceError if too many rows are rejected."""
     from pyspark.sql import functions as F  # noqa: N812
 
     checked, reasons = _checked(_files(context, step), step)
@@ -96,7 +96,7 @@ def import_files(context: Context, step: Import) -> str:
 
 
 def _reject(context: Context, step: Import, checked: DataFrame, reasons: list[str]) -> tuple[int, dict[str, int]]:
-    """Write the rows that do not fit, or nothing if nobody wants them; how many do, and how many do not, by reason."""
+    """Write the rejected rows if the step asks for them; return the number of good rows, and of rejected by reason."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -113,7 +113,7 @@ def _reject(context: Context, step: Import, checked: DataFrame, reasons: list[st
 
 
 def _files(context: Context, step: Import) -> DataFrame:
-    """The files' columns, and in which order their rows came."""
+    """Return the rows of all files, with a column that orders them."""
     names = sorted(name for pattern in step.files for name in glob.glob(context.pipeline.path(pattern)))
     if not names:
         raise SourceError(f"there are no files {', '.join(step.files)}")
@@ -127,7 +127,7 @@ def _files(context: Context, step: Import) -> DataFrame:
     else:
         frames = [context.spark.read.format(step.format).load(names)]
     order = F.struct("_metadata.file_path", "_metadata.file_block_start", number).alias(_ORDER)
-    written = F.replace("_metadata.file_name", F.lit("+"), F.lit("%2B"))  # Spark's names are those of URIs, not forms
+    written = F.replace("_metadata.file_name", F.lit("+"), F.lit("%2B"))  # in URIs, unlike forms, + is not a space
     file = F.regexp_replace(F.url_decode(written), r"\.[^.]*$", "").alias("file")
     placed = [
         frame.select(*(_column(name) for name in frame.columns if name.lower() != "file"), file, order)
@@ -137,7 +137,7 @@ def _files(context: Context, step: Import) -> DataFrame:
 
 
 def _tables(context: Context, step: Import, names: list[str]) -> list[DataFrame]:
-    """CSV files: those that begin with the same line are one table: each takes Spark a job."""
+    """Return the tables of CSV files. Files with the same first line share a table, since each table costs a job."""
     alike: dict[bytes, list[str]] = {}
     for name in names:
         with open(name, "rb") as file:
@@ -151,7 +151,7 @@ def _tables(context: Context, step: Import, names: list[str]) -> list[DataFrame]
 
 
 def _checked(read: DataFrame, step: Import) -> tuple[DataFrame, list[str]]:
-    """time, device, values, and why the row is rejected (null: it is not); the reasons that there may be."""
+    """Return rows (time, device, values, reason of the rejection or null), and all possible reasons."""
     from pyspark.sql import functions as F  # noqa: N812
 
     kinds = {name: kind for name, kind in read.dtypes if name != _ORDER}
@@ -184,7 +184,7 @@ def _checked(read: DataFrame, step: Import) -> tuple[DataFrame, list[str]]:
         F.col(_ORDER),
     )
     for rule in step.rules:
-        no = F.when(~F.expr(rule.keep), F.lit(rule.name))  # of what is null nobody knows: it breaks no rule
+        no = F.when(~F.expr(rule.keep), F.lit(rule.name))  # a condition that is null rejects no row, as in SQL's CHECK
         shaped = shaped.withColumn(_REASON, F.coalesce(F.col(_REASON), no))
     return shaped, list(dict.fromkeys([*broken, *(rule.name for rule in step.rules)]))
 
@@ -208,7 +208,7 @@ def _time(column: Column, kind: str, how: TimeColumn) -> Column:
 
 
 def _device(step: Import, read: DataFrame) -> Column:
-    """The template with columns in the place of {names}; each value is one node."""
+    """Return the template with the columns' values in the place of {names}; each value is one node."""
     from pyspark.sql import functions as F  # noqa: N812
 
     if not step.device:
@@ -229,7 +229,7 @@ def _device(step: Import, read: DataFrame) -> Column:
 
 
 def _distinct(rows: DataFrame, step: Import) -> DataFrame:
-    """Of rows of the same device and time one."""
+    """Return one row for each device and time."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -242,7 +242,7 @@ def _distinct(rows: DataFrame, step: Import) -> DataFrame:
 
 
 def roll_up(context: Context, step: Rollup) -> str:
-    """See the module."""
+    """Run the step rollup; return its summary."""
     from pyspark.sql import functions as F  # noqa: N812
 
     columns = step.columns or measurements_of(context, step.devices)
@@ -266,14 +266,14 @@ def roll_up(context: Context, step: Rollup) -> str:
 
 
 def measurements_of(context: Context, devices: str) -> list[str]:
-    """Measurements of devices, as SQL names them: all whose values are numbers."""
+    """Return the numeric measurements of devices, quoted for SQL where necessary."""
     numbers = ("int", "bigint", "float", "double")
     kinds = context.read(devices).dtypes[2:]
     return [f"`{name}`" if not re.fullmatch(r"\w+", name) else name for name, kind in kinds if kind in numbers]
 
 
 def export(context: Context, step: Export) -> str:
-    """See the module."""
+    """Run the step export; return its summary."""
     from pyspark.sql import functions as F  # noqa: N812
 
     read = context.read(step.devices, columns=step.columns, start=step.start, end=step.end, where=step.where)

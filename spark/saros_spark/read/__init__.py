@@ -1,1 +1,1 @@
-"""Reading: devices and series as relations, tasks, batches; TsFiles; micro-batches of streams."""
+"""Reading: relations of devices and series, tasks, batches; TsFiles; micro-batches of streams."""

@@ -1,9 +1,9 @@
-"""What the database has of a relation: its devices, their series and types, and roughly how many points each holds.
+"""The database's part of a relation: devices, series, types, and the estimated number of points.
 
     SHOW TIMESERIES device.*   -> devices and types        SELECT count, min_time, max_time ALIGN BY DEVICE -> Extent
 
-Counts come from statistics as far as these go; they only decide how the work is cut, so of very many series only some
-are counted, and the rest is taken to be like them.
+Counts come from statistics where possible. They only decide how the work is divided; so if there are very many series,
+only some are counted, and the others are assumed to be similar.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from saros_storage.base.types import TIME_UNITS, DataType, TimeUnit
 if TYPE_CHECKING:
     import saros
 
-#: Series whose points are counted for a plan: some seconds at worst.
+#: The limit of series whose points are counted for a plan: some seconds at worst.
 _COUNTED_MAX = 20_000
-#: Devices that one statement names: its text stays well below a message.
+#: The limit of devices in one statement, whose text stays well below the limit of a message.
 DEVICES_PER_STATEMENT = 2_000
 
 
@@ -36,7 +36,7 @@ class Catalogue:
     devices: Mapping[str, Mapping[str, DataType]]
 
     def measurements(self) -> dict[str, DataType]:
-        """All measurements in name order, each with the type that holds it everywhere. Raises SourceError."""
+        """Return all measurements, sorted by name, with the type that holds all their values. Raises SourceError."""
         found: dict[str, tuple[DataType, str]] = {}
         for device, series in self.devices.items():
             for name, type_ in series.items():
@@ -53,7 +53,7 @@ class Catalogue:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Rows of a device, estimated, and its first and last time; of a device without rows 0, 0, 0."""
+    """The estimated rows of a device, and its first and last time; 0, 0, 0 for a device without rows."""
 
     rows: int
     first: int
@@ -61,7 +61,7 @@ class Extent:
 
 
 def unit_of(connection: saros.Connection) -> TimeUnit:
-    """The database's unit of time: as the Time column of an empty result tells everybody."""
+    """Return the database's time unit: that of the Time column of an empty result, which needs no permission."""
     schema, _ = connection.execute("select s from root.__none__.* limit 0").fetch_stream()
     return TIME_UNITS[schema.field(0).type.unit]
 
@@ -69,7 +69,7 @@ def unit_of(connection: saros.Connection) -> TimeUnit:
 def read_catalogue(
     connection: saros.Connection, devices: Sequence[str], columns: Sequence[str], condition: str | None = None
 ) -> Catalogue:
-    """Devices that the patterns match; `columns`: names of measurements, empty for all. Raises SourceError.
+    """Return the devices that the patterns match; `columns` are measurements, empty for all. Raises SourceError.
 
     Each series that `columns` or the `condition` name must exist in at least one of the devices.
     """
@@ -93,7 +93,7 @@ def read_catalogue(
 def _missing_in(
     condition: str, connection: saros.Connection, patterns: Sequence[str], devices: Mapping[str, Mapping[str, DataType]]
 ) -> set[str]:
-    """The paths in a condition that match no series: of the `devices`, or, of paths with several nodes, anywhere."""
+    """Return the paths of a condition that match no series: in `devices`, or anywhere if a path has several nodes."""
     from saros_grammar.queries import paths_in_condition  # for this option only
 
     measurements = {name for series in devices.values() for name in series}
@@ -101,7 +101,7 @@ def _missing_in(
     for path in paths_in_condition(condition):
         if str(path) in measurements:
             continue
-        # An alias, a wildcard, or a path of its own: the server tells what it matches.
+        # An alias, a wildcard, or a longer path: the server resolves it.
         texts = [str(path)] if path.absolute else [f"{_pattern(pattern)}.{path}" for pattern in patterns]
         shown = (row[0] for text in texts for row in connection.execute(f"show timeseries {text}"))
         if not any(len(path.nodes) > 1 or split_series(series)[0] in devices for series in shown):
@@ -110,7 +110,7 @@ def _missing_in(
 
 
 def read_series(connection: saros.Connection, devices: Sequence[str]) -> dict[str, dict[str, DataType]]:
-    """Types of series by device that the patterns match, and by measurement. Raises SourceError."""
+    """Return the types of the matching devices' series, by device and measurement. Raises SourceError."""
     found: dict[str, dict[str, DataType]] = {}
     for pattern in (_pattern(text) for text in devices):
         cursor = connection.execute(f"show timeseries {pattern}.*")
@@ -124,7 +124,7 @@ def read_series(connection: saros.Connection, devices: Sequence[str]) -> dict[st
 
 
 def _pattern(text: str) -> str:
-    """A pattern of devices, as paths spell it. Raises SourceError."""
+    """Return a pattern of devices in canonical form. Raises SourceError."""
     try:
         return parse_pattern(text).text
     except UserMistake as error:
@@ -132,7 +132,7 @@ def _pattern(text: str) -> str:
 
 
 def canonical(name: str) -> str:
-    """A measurement as paths spell it: `p q` quoted, whether it comes quoted or not."""
+    """Return a measurement in canonical form: quoted if paths need quotes, whether the input is quoted or not."""
     quoted = len(name) > 1 and name.startswith("`") and name.endswith("`")
     return quote_node(unquote_node(name) if quoted else name)
 
@@ -140,7 +140,7 @@ def canonical(name: str) -> str:
 def read_extents(
     connection: saros.Connection, catalogue: Catalogue, where: str, at: saros.ReadPoint | None = None
 ) -> dict[str, Extent]:
-    """How much each device holds where the condition on time is true (SQL from `where`, or empty); `at` a moment."""
+    """Return the extent of each device under a condition on time (a WHERE clause, or empty), at a read point."""
     counted = _counted(catalogue)
     extents: dict[str, Extent] = {}
     for names, devices in by_signature(catalogue, counted):
@@ -155,7 +155,7 @@ def read_extents(
 
 
 def _counted(catalogue: Catalogue) -> frozenset[str]:
-    """Measurements to count: the commonest first, as long as they are not too many series."""
+    """Return the measurements to count: the most common ones, up to `_COUNTED_MAX` series."""
     common = Counter(name for series in catalogue.devices.values() for name in series).most_common()
     chosen: list[str] = []
     total = 0
@@ -168,7 +168,7 @@ def _counted(catalogue: Catalogue) -> frozenset[str]:
 
 
 def by_signature(catalogue: Catalogue, names: Iterable[str]) -> list[tuple[list[str], list[str]]]:
-    """(measurements, devices) such that the devices of each agree in the types of those of `names` that they have."""
+    """Group devices that have the same of the measurements `names`, with the same types: (measurements, devices)."""
     wanted = frozenset(names)
     groups: dict[tuple[tuple[str, DataType], ...], list[str]] = {}
     for device, series in catalogue.devices.items():

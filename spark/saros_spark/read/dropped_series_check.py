@@ -1,7 +1,7 @@
-"""Series that are dropped after a job was planned: a task that would read nulls in their place fails instead.
+"""Detection of series that were dropped after a job was planned: the task fails instead of returning nulls.
 
-A moment keeps data, not the schema. A series that shows a value among a task's rows is there. Of devices with a column
-that shows none the server is asked once the rows have come; where all have values, that is never.
+A read point preserves data, not the schema. A series with a value among a task's rows exists. For devices that have a
+column without values, the server is asked after the last row; if every column has values, it is not asked.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     import saros
 
 _DEVICE = "Device"
-#: Devices that are asked for one by one; of more the relation's patterns are.
+#: The limit of devices that are queried one by one; for more, the relation's patterns are queried.
 _ASKED_MAX = 16
-#: An error is a line.
+#: The limit of series that an error names.
 _NAMED_MAX = 5
 
 
 class DroppedSeriesCheck:
-    """Of one task's `devices`, each with the series `measurements`; `columns` of its result show them."""
+    """The check of one task: each of its `devices` has the series `measurements`, shown in `columns` of its result."""
 
     def __init__(self, devices: Sequence[str], measurements: Sequence[str], columns: Collection[str]) -> None:
         self._measurements = measurements
-        #: By device, the columns that have shown no value.
+        #: By device, the columns that have had no value yet.
         self._empty = {device: set(columns) for device in devices}
 
     def observe(self, batch: pa.RecordBatch) -> None:
-        """Observe rows of the result, in which those of a device follow one another."""
+        """Observe a batch of the result, in which the rows of a device are contiguous."""
         if not self._empty or not batch.num_rows:
             return
         place = batch.schema.get_field_index(_DEVICE)
@@ -54,7 +54,7 @@ class DroppedSeriesCheck:
                 del self._empty[device]
 
     def check(self, connection: saros.Connection, patterns: Sequence[str]) -> None:
-        """All rows have come; `patterns`: the relation's. Raises SourceError that names what is gone."""
+        """Check after the last row; `patterns` are the relation's. Raises SourceError naming the dropped series."""
         if not self._empty:
             return
         found = read_series(connection, list(self._empty) if len(self._empty) <= _ASKED_MAX else patterns)
@@ -63,7 +63,7 @@ class DroppedSeriesCheck:
 
 
 def refuse(dropped: Sequence[str]) -> None:
-    """Raise SourceError if there are any."""
+    """Raise SourceError if any series were dropped."""
     if dropped:
         more = f" and {len(dropped) - _NAMED_MAX} more" if len(dropped) > _NAMED_MAX else ""
         raise SourceError(

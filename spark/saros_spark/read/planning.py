@@ -1,11 +1,11 @@
-"""How a relation is cut into slices, one for each of Spark's tasks: sets of devices, and times of large ones.
+"""The division of a relation into slices, one for each of Spark's tasks: by devices, and by time for large devices.
 
-    devices    a ▇▇  b ▇  c ▇▇▇▇▇▇▇▇▇▇▇▇  d ▇            rows, as statistics say
+    devices    a ▇▇  b ▇  c ▇▇▇▇▇▇▇▇▇▇▇▇  d ▇            rows according to statistics
     slices     [a b]  [c, first third)  [c, second third)  [c, last third)  [d]
 
-Slices cover the relation exactly and do not overlap, whatever the estimates: the first slice of a device begins where
-the relation does (open, if that has no start), and each ends where the next begins. Devices of one slice agree in the
-types of their series, so that one statement reads them. Pure.
+Slices cover the relation exactly and do not overlap, even if the estimates are wrong: the first slice of a device
+begins at the relation's start (open if it has no start), and each slice ends where the next begins. The devices of a
+slice agree in the types of their series, so that one statement reads them. Pure.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 from saros_spark.read.catalogue import DEVICES_PER_STATEMENT, Catalogue, Extent, by_signature
 
-#: Windows of a statement; the server's own limit is twice this.
+#: The limit of the windows of a statement; the server's limit is twice this.
 _WINDOWS_MAX = 500_000
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What one task reads: `measurements` (canonical) of `devices` in [start, end); None is open."""
+    """The part that one task reads: `measurements` (canonical) of `devices` in [start, end); None is open."""
 
     devices: tuple[str, ...]
     measurements: tuple[str, ...]
@@ -31,7 +31,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How large slices should be, in points, and how many there may be."""
+    """The intended size of slices in points, and the limit of their number."""
 
     points: int
     slices_max: int
@@ -40,11 +40,11 @@ class Sizes:
 def plan_devices(
     catalogue: Catalogue, extents: Mapping[str, Extent], span: tuple[int | None, int | None], sizes: Sizes
 ) -> list[Slice]:
-    """Slices of a relation by device. `span` is the relation's [start, end)."""
+    """Return the slices of a relation by device. `span` is the relation's [start, end)."""
     names = {name for series in catalogue.devices.values() for name in series}
     groups = by_signature(catalogue, names)
     total = sum(extents[device].rows * len(of) for of, devices in groups for device in devices)
-    # Each device and each group may leave a slice half full: hence twice the points where the slices would be too many.
+    # Each device and each group may leave a slice half full: if there would be too many slices, double their points.
     points = max(sizes.points, -(-2 * total // sizes.slices_max))
     found: list[Slice] = []
     for of, devices in groups:
@@ -59,7 +59,7 @@ def plan_devices(
 def plan_times(
     catalogue: Catalogue, extents: Mapping[str, Extent], span: tuple[int | None, int | None], sizes: Sizes
 ) -> list[Slice]:
-    """Slices of a relation by time: every row has all series, so only times are cut."""
+    """Return the slices of a relation by time: every row has all series, so only the time is divided."""
     names = tuple(sorted({name for series in catalogue.devices.values() for name in series}))
     known = [extent for extent in extents.values() if extent.rows]
     points = sum(extents[device].rows * len(series) for device, series in catalogue.devices.items())
@@ -69,7 +69,7 @@ def plan_times(
 
 
 def _packed(devices: Sequence[str], extents: Mapping[str, Extent], rows_max: int) -> Iterator[tuple[str, ...]]:
-    """Devices one after the other in sets of at most `rows_max` rows; a larger one stands alone."""
+    """Yield consecutive devices in sets of at most `rows_max` rows; a larger device is a set of its own."""
     part: list[str] = []
     rows = 0
     for device in devices:
@@ -86,7 +86,7 @@ def _packed(devices: Sequence[str], extents: Mapping[str, Extent], rows_max: int
 def cut(
     span: tuple[int | None, int | None], bounds: tuple[int, int], pieces: int
 ) -> list[tuple[int | None, int | None]]:
-    """The span in pieces: equal parts of where the data are (first and last time); the outer ends are the span's."""
+    """Divide the span at equal parts of `bounds`, the first and last time of the data; keep the span's outer ends."""
     first, last = bounds
     width = (last - first) // max(pieces, 1) + 1
     inner = [first + width * number for number in range(1, pieces)]
@@ -96,7 +96,10 @@ def cut(
 
 
 def windows(span: tuple[int, int], width: int | None, devices: int) -> list[tuple[int, int]]:
-    """The span in parts of whole windows, such that no statement has too many. `width` None: a calendar's, one part."""
+    """Divide the span into parts of whole windows, so that no statement has too many.
+
+    `width` is a window's width in ticks; None for calendar windows, which stay in one part.
+    """
     start, end = span
     if width is None:
         return [span]

@@ -1,16 +1,16 @@
-"""A relation of a database: its schema, its slices, and the rows of a slice. Knows nothing of Spark's classes.
+"""A relation of a database: its schema, its slices, and the rows of a slice. Independent of Spark's classes.
 
-    Relation(options)   -> .schema          from the schema tree; of `sql` and `aggregate` from an empty result
+    Relation(options)   -> .schema          from the schema tree; for `sql` and `aggregate` from a result
                         -> .tasks()         statistics -> planning
-    planned(options)    -> tasks that read at one moment, which the server holds from now on
+    planned(options)    -> tasks with a common read point, which the server holds from then on
     read_task(...)      -> record batches   one SQL statement, streamed
 
-    plan   hold ──────── a task ─── its retry ─────── the last task         the moment's lease begins anew with each
-             └─ what all of them see                       └── lease ── the server lets go
+    plan   hold ──────── a task ─── its retry ─────── the last task         each read renews the lease
+             └─ the data that all of them see              └── lease ── the server releases the read point
 
-A moment that is gone (nobody read for the lease, or its node was lost or started anew) is replaced by one that the
-tasks of a stage have in common, under a name that they all know, or else the task fails: `snapshot`. A task whose
-statement breaks off amid its rows fails, and Spark runs it again.
+If a read point is lost (the lease expired, or its node was lost or restarted), the option `snapshot` decides: the tasks
+of a stage share a new read point under a name that they all derive, or the task fails. A task whose statement fails in
+the middle of its rows fails, and Spark repeats it.
 """
 
 from __future__ import annotations
@@ -53,52 +53,52 @@ logger = logging.getLogger(__name__)
 _TIME, _DEVICE = "time", "device"
 T = TypeVar("T")
 _GONE, _UNREACHABLE, _NO_LEADER = 2032, 2016, 2017
-#: Rows that go to Spark at a time: less costs calls, more costs memory.
+#: Rows of a batch for Spark: fewer cost calls, more cost memory.
 _BATCH_ROWS = 50_000
-#: New moments, by the old one and the stage that reads: so that a process looks in vain for a lost node only once.
+#: New read points by the lost one and the stage, so that a process waits for a lost node only once.
 _moved: dict[tuple[saros.ReadPoint | None, str], saros.ReadPoint] = {}
-#: A process reads for few stages at a time.
+#: The limit of `_moved`: a process reads for few stages at a time.
 _MOVED_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What one of Spark's tasks asks; `names` are the target's columns with others' names in the result."""
+    """The statement of one read task; `names` are pairs of a target column and its different name in the result."""
 
     sql: str
     names: tuple[tuple[str, str], ...]
     melts: bool = False
-    #: Columns that the result has, unless series were dropped since.
+    #: Columns that the result must have; they are missing if series were dropped after planning.
     needed: tuple[str, ...] = ()
-    #: Devices that have them, and measurements that each has; none: the statement is not one by device.
+    #: The statement's devices, and the measurements of each; empty if the statement is not by device.
     devices: tuple[str, ...] = ()
     measurements: tuple[str, ...] = ()
-    #: The moment that it reads at; None: its own.
+    #: The common read point; None: the statement reads the present data.
     point: saros.ReadPoint | None = None
 
 
 class Relation:
-    """See the module. One per planning process; one thread."""
+    """A part of the database that Spark reads as a table. One per planning process; belongs to one thread."""
 
     def __init__(self, options: ScanOptions, at: saros.ReadPoint | None = None) -> None:
-        """`at`: the moment that its statistics are of."""
+        """Connect to the database; `at` is the read point for the statistics."""
         self.options = options
         self._at = at
         self._connection = connection_of(options.connecting)
 
     @cached_property
     def catalogue(self) -> Catalogue:
-        """Devices and types. Raises SourceError."""
+        """The devices and types of the relation. Raises SourceError."""
         return read_catalogue(self._connection, self.options.devices, self.options.columns, self.options.where)
 
     @cached_property
     def unit(self) -> TimeUnit:
-        """The database's."""
+        """The database's time unit."""
         return unit_of(self._connection) if self.options.sql else self.catalogue.unit
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Columns as Spark sees them. Raises SourceError."""
+        """The columns as Spark sees them. Raises SourceError."""
         options = self.options
         instant = instant_type(options.time_type, self.unit)
         if options.sql is not None:
@@ -127,7 +127,7 @@ class Relation:
         return pa.schema(fields)
 
     def tasks(self) -> list[Task]:
-        """One for each of Spark's tasks. Raises SourceError."""
+        """Return the tasks that read the relation, without read points. Raises SourceError."""
         options = self.options
         if options.sql is not None:
             return [Task(options.sql, (("time", "Time"), ("device", "Device")))]
@@ -141,7 +141,7 @@ class Relation:
         return [self.task(part) for part in plan_devices(self.catalogue, extents, span, sizes)]
 
     def task(self, part: Slice) -> Task:
-        """The statement that reads a slice's rows."""
+        """Return the task that reads a slice."""
         options = self.options
         where = _where((part.start, part.end), options.where)
         text = f"select {', '.join(part.measurements)} from {', '.join(part.devices)}{where}"  # noqa: S608 (canonical)
@@ -171,12 +171,12 @@ class Relation:
         )
 
     def bounds(self) -> tuple[int, int] | None:
-        """First and last time of the relation's rows; None if there are none."""
+        """Return the first and last time of the relation's rows, or None if it has no rows."""
         known = [extent for extent in self._extents(self.span).values() if extent.rows]
         return (min(e.first for e in known), max(e.last for e in known)) if known else None
 
     def rows_in(self, start: int, end: int) -> int:
-        """Rows by device in [start, end), about."""
+        """Return the estimated number of rows by device in [start, end)."""
         return sum(extent.rows for extent in self._extents((start, end)).values())
 
     # ------------------------------------------------------------------ schemas
@@ -191,7 +191,7 @@ class Relation:
     # ------------------------------------------------------------------ aggregates
 
     def _aggregate_schema(self, instant: pa.DataType) -> pa.Schema:
-        """Of the aggregates over nothing: one window in which no time lies costs the server no reading."""
+        """Return the schema of the aggregates, from a query over one window that needs almost no reading."""
         fields: dict[str, pa.Field] = {}
         for _, devices in self._aggregate_groups():
             text = self._aggregate_sql(tuple(devices[:1]), (0, 1), self.options.interval)
@@ -211,7 +211,7 @@ class Relation:
         return by_signature(self.catalogue, names)
 
     def _aggregates(self, span: tuple[int | None, int | None]) -> list[Task]:
-        """As few as statements may be long: the server's threads share one statement, and little travels."""
+        """Return as few tasks as possible: the server parallelizes a statement itself, and results are small."""
         options, step = self.options, DEVICES_PER_STATEMENT
         parts = [
             (names, tuple(devices[at : at + step]))
@@ -239,7 +239,7 @@ class Relation:
         return Task(text, names, devices=devices, measurements=tuple(measurements))
 
     def _covered(self, span: tuple[int | None, int | None], width: int | None) -> tuple[int, int] | None:
-        """The times that the windows cover: as given, else from the window of the first point to the last point."""
+        """Return the times that the windows cover: the span, or the range of the points where the span is open."""
         start, end = span
         if start is not None and end is not None:
             return (start, end) if start < end else None
@@ -265,7 +265,7 @@ class Relation:
 
 
 def planned(options: ScanOptions) -> list[Task]:
-    """A job's tasks. Raises SourceError, and the driver's errors."""
+    """Return a job's tasks, with their read point. Raises SourceError, and the driver's errors."""
     point = None if options.snapshot == "none" else connection_of(options.connecting).hold(options.lease_s)
     tasks = [replace(task, point=point) for task in Relation(options, point).tasks()]
     collect_garbage()
@@ -273,9 +273,9 @@ def planned(options: ScanOptions) -> list[Task]:
 
 
 def read_task(task: Task, options: ScanOptions, target: pa.Schema, stage: str = "") -> Iterator[pa.RecordBatch]:
-    """The rows of a task under `target`. Who stops early closes the iterator, and with it the statement.
+    """Yield the rows of a task with the schema `target`. Closing the iterator early ends the statement.
 
-    `stage` names the tasks that share a new moment if theirs is gone. Raises SourceError, and the driver's errors.
+    `stage` names the tasks that share a new read point if theirs is lost. Raises SourceError, and the driver's errors.
     """
     cursor = _executed(task, options, stage)
     try:
@@ -302,7 +302,7 @@ def read_task(task: Task, options: ScanOptions, target: pa.Schema, stage: str = 
 
 
 def _executed(task: Task, options: ScanOptions, stage: str) -> saros.Cursor:
-    """The task's statement at its moment; at a new one, that the stage's tasks have in common, if that is gone."""
+    """Execute the task's statement at its read point; if that is lost, at a new one that the stage's tasks share."""
     import saros
 
     point = _moved.get((task.point, stage), task.point)
@@ -328,7 +328,7 @@ def _executed(task: Task, options: ScanOptions, stage: str) -> saros.Cursor:
 
 
 def _ask_node(address: str, options: ScanOptions, ask: Callable[[saros.Connection], T], *, elsewhere: bool) -> T:
-    """Ask a node, for as long as calls look for it; if one may go `elsewhere`, not a node whose process has ended."""
+    """Call a node, with the driver's failover time; if the call may go `elsewhere`, wait for no ended process."""
     import saros
 
     if elsewhere:
@@ -341,9 +341,9 @@ def _ask_node(address: str, options: ScanOptions, ask: Callable[[saros.Connectio
 
 
 def _recreate_read_point(point: saros.ReadPoint, options: ScanOptions, stage: str, *, lost: bool) -> saros.ReadPoint:
-    """A moment under a name that all tasks of the stage know, at a node that all of them ask first.
+    """Hold a read point under a name that all tasks of the stage derive, at a node that all of them ask first.
 
-    That is the one that kept the moment before; if it is `lost`, the others of the target come first, in their order.
+    That is the node of the previous read point; if it is `lost`, the target's other nodes come first, in their order.
     """
     import saros
 
@@ -359,7 +359,7 @@ def _recreate_read_point(point: saros.ReadPoint, options: ScanOptions, stage: st
 
 
 def _rows_schema(result: pa.Schema, target: pa.Schema) -> pa.Schema:
-    """Of rows by device that are to be melted to `target`: values keep their types until then."""
+    """Return the schema of rows by device before they are melted to `target`; values keep their types."""
     values = []
     for field in list(result)[2:]:
         type_ = target.field(0).type if pa.types.is_timestamp(field.type) else field.type
@@ -368,7 +368,7 @@ def _rows_schema(result: pa.Schema, target: pa.Schema) -> pa.Schema:
 
 
 def _spark_schema(result: pa.Schema, instant: pa.DataType) -> pa.Schema:
-    """A result's schema as Spark sees it: Time and Device in small letters, instants in its type."""
+    """Return a result's schema as Spark sees it: Time and Device in lower case, times of type `instant`."""
     fields = []
     for field in result:
         name = {"Time": _TIME, "Device": _DEVICE}.get(field.name, field.name)

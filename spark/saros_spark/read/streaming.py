@@ -1,10 +1,10 @@
-"""Streams by time: micro-batches of [start, end) of a relation, and batches that are written once.
+"""Streams by time: micro-batches of a relation in [start, end), and a record of the batches that were written.
 
-    offset {"until": t}    all rows before t have been given; the next batch is [t, t')
-    t'                     `delay` behind the newest point, less if maxRowsPerTrigger asks that
+    offset {"until": t}    all rows before t were returned; the next batch is [t, t')
+    t'                     `delay` before the newest point, or earlier because of maxRowsPerTrigger
 
-Offsets are times, so a checkpoint is enough to go on, on any node. What is written later than `delay` behind the newest
-point, for times that were given already, is never given. Knows nothing of Spark's classes.
+Offsets are times, so a checkpoint suffices to resume on any node. A row that is written after its time was passed, that
+is, more than `delay` late, is never returned. Independent of Spark's classes.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from saros_spark.base.times import duration
 from saros_spark.read.scanning import Relation, Task
 from saros_storage.base.types import TIME_MIN
 
-#: Batches halve until they are small enough: as often as it takes to come from all of int64 to one tick.
+#: The limit of halvings of a batch that is too large: enough to go from the whole range of int64 to one tick.
 _HALVINGS_MAX = 64
 
 
 def first_offset(options: StreamOptions) -> int:
-    """Where a new stream begins: startTime, or before all times."""
+    """Return the first offset of a new stream: startTime, or the least time."""
     start, _ = _relation(options, None, None).span
     return TIME_MIN if start is None else start
 
 
 def next_offset(options: StreamOptions, until: int, rows_max: int | None, newest: int | None) -> int:
-    """The end of the batch that begins at `until`; `until` if there is nothing. `newest`: not beyond."""
+    """Return the end of the batch that begins at `until`, at most `newest`; `until` if there are no new rows."""
     end = available(options)
     if newest is not None:
         end = newest if end is None else min(end, newest)
@@ -50,8 +50,8 @@ def next_offset(options: StreamOptions, until: int, rows_max: int | None, newest
 
 
 def available(options: StreamOptions) -> int | None:
-    """The time before which all that there is may be given; None: there is nothing."""
-    relation = Relation(replace(options.scan, end=None))  # what comes behind the end tells that time has passed
+    """Return the time before which all rows may be returned, or None if there are no rows."""
+    relation = Relation(replace(options.scan, end=None))  # points after the end also show that time has passed
     bounds = relation.bounds()
     if bounds is None:
         return None
@@ -64,12 +64,12 @@ def available(options: StreamOptions) -> int | None:
 
 
 def batch_tasks(options: StreamOptions, start: int, end: int) -> list[Task]:
-    """What the tasks of the batch [start, end) read."""
+    """Return the read tasks of the batch [start, end)."""
     return _relation(options, start, end).tasks() if start < end else []
 
 
 def _relation(options: StreamOptions, start: int | None, end: int | None) -> Relation:
-    """The stream's relation of the moment, devices that are new among them; within [start, end) if given."""
+    """Return the stream's relation with all present devices, restricted to [start, end) if given."""
     scan = options.scan
     if start is not None and start > TIME_MIN:
         scan = replace(scan, start=str(start))
@@ -78,17 +78,17 @@ def _relation(options: StreamOptions, start: int | None, end: int | None) -> Rel
     return Relation(scan)
 
 
-# ---------------------------------------------------------------------------------------------- what was written
+# ---------------------------------------------------------------------------------------------- progress
 
 
 def is_written(connecting: Connecting, progress: str, batch: int) -> bool:
-    """Whether a batch of the stream that keeps its progress at this device has been committed."""
+    """Return whether the device `progress` of a stream records the batch as committed."""
     text = f"select count(rows) from {progress} where time = {batch}"  # noqa: S608 (a path that the options checked)
     row = connection_of(connecting).execute(text).fetchone()
     return row is not None and bool(row) and bool(row[0])
 
 
 def note_written(connecting: Connecting, progress: str, batch: int, rows: int) -> None:
-    """It is committed now: a row at time `batch` says so."""
+    """Record a batch as committed: insert a row at time `batch`."""
     with connect(connecting) as connection:
         connection.insert(progress, [batch], {"rows": [rows]})

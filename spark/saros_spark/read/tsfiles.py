@@ -1,11 +1,11 @@
-"""Folders of plain TsFiles: what they hold, how reading them is cut, the rows of a part. Knows no class of Spark's.
+"""Folders of TsFiles as relations: schema, parts, rows of a part. Independent of Spark's classes.
 
-    Folder(options)  -> .schema     devices and types of the files' indexes; keys of folders such as plant=north
-                     -> .parts()    (file, devices, times) that statistics do not rule out
+    Folder(options)  -> .schema     devices and types from the files' indexes; keys of folders such as plant=north
+                     -> .parts()    (file, devices, times) that statistics do not exclude
     read_part(...)   -> record batches
 
-Files are read as they are: two that hold the same point give two rows, as with any folder of files, and deletions of a
-database (`.mods`) are not theirs. `LOAD` them to have one value per time.
+Files are read as they are: a point that is in two files gives two rows, as in any folder of files, and a database's
+deletions (`.mods`) are ignored. `LOAD` the files to get one value per time.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from saros_storage.scan.tsfile_access import ChunkMeta, DeviceIndex, SeriesIndex
 from saros_storage.tsfile.reader import TsFileReader
 
 _FIXED = ("time", "device", "measurement", "value")
-#: Rows that go to Spark at a time.
+#: Rows of a batch for Spark.
 _BATCH_ROWS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one task reads: devices of a file in [start, end); `keys` are those of the file's folders."""
+    """The part that one task reads: devices of a file in [start, end); `keys` are those of the file's folders."""
 
     file: str
     devices: tuple[str, ...]
@@ -64,7 +64,7 @@ class _Found:
 
 
 class Folder:
-    """See the module. One per planning process."""
+    """Folders of TsFiles that Spark reads as one table. One per planning process."""
 
     def __init__(self, options: FileOptions) -> None:
         self.options = options
@@ -72,7 +72,7 @@ class Folder:
 
     @cached_property
     def files(self) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
-        """Files in name order, with the keys of their folders. Raises SourceError."""
+        """The files, sorted by name, with the keys of their folders. Raises SourceError."""
         found = []
         for text in self.options.paths:
             root = Path(text)
@@ -95,14 +95,14 @@ class Folder:
 
     @cached_property
     def _contents(self) -> dict[str, dict[str, _Found]]:
-        """By file, its devices that the patterns match and that have wanted series."""
+        """By file, the devices that match the patterns and have requested series."""
         wanted = frozenset(canonical(name) for name in self.options.columns)
         patterns = [_pattern(text) for text in self.options.devices]
         return {file: _contents(file, wanted, patterns) for file, _ in self.files}
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Columns as Spark sees them. Raises SourceError."""
+        """The columns as Spark sees them. Raises SourceError."""
         named = {f"{file}: {d}": f.types for file, devices in self._contents.items() for d, f in devices.items()}
         if not named:
             raise SourceError("no file has a series of the devices and columns that are asked for")
@@ -126,7 +126,7 @@ class Folder:
         return pa.schema(fields)
 
     def _keys(self) -> dict[str, pa.DataType]:
-        """Keys of the folders: whole numbers if all values are."""
+        """Return the types of the folders' keys: integers if all values are integers, otherwise text."""
         values: dict[str, list[str]] = {}
         for _, keys in self.files:
             for key, value in keys:
@@ -137,7 +137,7 @@ class Folder:
         }
 
     def parts(self) -> list[Part]:
-        """What tasks read: files and devices whose statistics lie outside of the times are left out."""
+        """Return the parts of all tasks, without files and devices whose statistics exclude them."""
         options = self.options
         start = None if options.start is None else parse_ticks(options.start, self._unit, "startTime")
         end = None if options.end is None else parse_ticks(options.end, self._unit, "endTime")
@@ -196,7 +196,7 @@ def _contents(file: str, wanted: frozenset[str], patterns: Sequence[PathPattern]
 
 
 def read_part(part: Part, options: FileOptions, target: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """A part's rows under `target`; only chunks and pages of its columns and times are decoded. Raises SourceError."""
+    """Yield a part's rows with the schema `target`; decode only the pages that it needs. Raises SourceError."""
     keys = dict(part.keys)
     own = [field for field in target if field.name not in keys]
     narrow = options.layout == "narrow"
@@ -249,7 +249,7 @@ def _keyed(batch: pa.RecordBatch, target: pa.Schema, keys: Mapping[str, str]) ->
 def _blocks(
     reader: TsFileReader, device: DeviceIndex, names: Sequence[str], span: tuple[int, int], *, every_row: bool
 ) -> Iterator[tuple[Block, list[DataType]]]:
-    """Rows of a device, a column per name."""
+    """Yield blocks of a device's rows, with a column per name, and the columns' types."""
     types = [device.series[name].type for name in names]
     if not names:
         return
@@ -266,7 +266,7 @@ def _blocks(
 def _series(
     reader: TsFileReader, device: DeviceIndex, series: SeriesIndex, span: tuple[int, int]
 ) -> tuple[Int64Array, Column]:
-    """A series' points in the span."""
+    """Return a series' points in the span."""
     parts = []
     for chunk, meta in enumerate(series.chunks):
         block = _chunk(reader, device, [series.measurement], chunk, meta, span)
@@ -286,7 +286,7 @@ def _chunk(
     meta: ChunkMeta,
     span: tuple[int, int],
 ) -> Block | None:
-    """The rows of a chunk in the span, or None: pages outside of it are not decoded."""
+    """Return a chunk's rows in the span, or None if it has none there; decode no pages outside of the span."""
     start, end = span
     if meta.statistics is None or meta.statistics.end < start or meta.statistics.start >= end:
         return None
@@ -300,7 +300,7 @@ def _chunk(
 
 
 def _joined(columns: Sequence[tuple[Int64Array, Column]]) -> Block:
-    """Series as rows: one per time that any of them has."""
+    """Join series into rows: one for each time of any series."""
     first = columns[0][0]
     if all(len(times) == len(first) and np.array_equal(times, first) for times, _ in columns):
         return Block.timed(first, [column for _, column in columns])
@@ -309,7 +309,7 @@ def _joined(columns: Sequence[tuple[Int64Array, Column]]) -> Block:
 
 
 def _scatter(column: Column, places: Int64Array, rows: int) -> Column:
-    """The column with its row i at `places[i]`, and null elsewhere."""
+    """Return the column with its row i at `places[i]`, and null elsewhere."""
     if not len(column):
         return Column.nulls(column.type, rows)
     source = np.zeros(rows, np.int64)

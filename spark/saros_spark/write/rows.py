@@ -1,9 +1,9 @@
-"""Rows that Spark hands over, as columns of devices; and which row it is that cannot be.
+"""Spark's rows as columns of devices, and the search for a row that cannot be stored.
 
     by_device   time, [device,] a column per measurement      by_time   time, a column per series, named by its path
     narrow      time, device, measurement, value
 
-Rows keep their order within a device, so that of equal times the later row wins. Nulls are no points. Pure.
+Rows keep their order within a device, so the later of two rows with equal times wins. Nulls are no points. Pure.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Which column of a batch is what; `values` are places of columns with their names, by device canonical ones."""
+    """The roles of a batch's columns, by position.
+
+    `values` are the positions and names of the value columns; in layout by_device the names are canonical.
+    """
 
     layout: Layout
     time: int
@@ -53,7 +56,7 @@ class Shape:
 
 
 def shape_of(schema: pa.Schema, options: WriteOptions) -> Shape:
-    """The shape of a DataFrame's batches. Raises SourceError naming what is missing."""
+    """Return the shape of a DataFrame's batches. Raises SourceError naming the missing columns."""
     places = {name.lower(): number for number, name in enumerate(schema.names)}
     needed = [n for n in _FIXED[options.layout] if not (n == "device" and options.device is not None)]
     missing = [name for name in needed if name not in places]
@@ -85,7 +88,7 @@ def shape_of(schema: pa.Schema, options: WriteOptions) -> Shape:
 
 
 def split_rows(batch: pa.RecordBatch, shape: Shape, first: int) -> Iterator[Rows]:
-    """The batch by device; `first` is its first row's number in the task, for errors. Raises SourceError."""
+    """Split a batch by device. `first` is the number of its first row in the task, for errors. Raises SourceError."""
     _check_present(batch, shape, first)
     times = batch.column(shape.time)
     if shape.layout == "by_time":
@@ -118,7 +121,7 @@ def _check_present(batch: pa.RecordBatch, shape: Shape, first: int) -> None:
 
 
 def row_text(batch: pa.RecordBatch, row: int) -> str:
-    """A row for an error, cut to a line."""
+    """Return a row as text for an error, shortened to one line."""
     text = ", ".join(f"{name}={batch.column(n)[row].as_py()!r}" for n, name in enumerate(batch.schema.names))
     return text if len(text) <= 300 else text[:300] + " ..."
 
@@ -140,7 +143,7 @@ def _device(text: str) -> str:
 
 
 def _groups(batch: pa.RecordBatch, place: int) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Rows by the value of a column, each value's in their order."""
+    """Yield the rows of each value of a column, in their order."""
     keys = pc.dictionary_encode(batch.column(place))
     names = keys.dictionary.to_pylist()
     if len(names) <= 1:
@@ -171,11 +174,11 @@ def _by_series(batch: pa.RecordBatch, shape: Shape, times: pa.Array) -> Iterator
         yield Rows(device, times, columns)
 
 
-# ---------------------------------------------------------------------------------------------- what does not fit
+# ---------------------------------------------------------------------------------------------- misfits
 
 
 def first_misfit(array: pa.Array, type_: pa.DataType) -> int | None:
-    """Place of the first value that `type_` does not hold; None if it holds all."""
+    """Return the position of the first value that `type_` cannot hold, or None."""
     start, stop = 0, len(array)
     if _fits(array, type_):
         return None
@@ -199,7 +202,7 @@ def _fits(array: pa.Array, type_: pa.DataType) -> bool:
 def describe_misfit(
     device: str, times: pa.Array, columns: Mapping[str, pa.Array], types: Mapping[str, DataType], unit: str
 ) -> str | None:
-    """The first row that cannot be stored, in words; None if none is found. `types`: of the series that there are."""
+    """Describe the first row that cannot be stored; return None if all can. `types` are those of existing series."""
     instant = pa.timestamp(unit, tz="UTC")
     if pa.types.is_timestamp(times.type):
         row = first_misfit(times, instant)
@@ -221,7 +224,7 @@ def describe_misfit(
 
 
 def _same_kind(arrow: pa.DataType, type_: DataType) -> bool:
-    """Whether the server takes columns of the Arrow type for the series' type, if the values fit."""
+    """Return whether the server accepts columns of the Arrow type for the series' type if the values fit."""
     if pa.types.is_string(arrow) or pa.types.is_binary(arrow):
         return type_.is_text
     if pa.types.is_floating(arrow):

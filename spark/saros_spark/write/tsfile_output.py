@@ -1,8 +1,8 @@
-"""Rows into sealed TsFiles, made in a task: sorted, one value per time, one file per database and time slice.
+"""Sealed TsFiles from a task's rows: sorted, one value per time, one file per database and time slice.
 
-Files of one database and slice are taken by LOAD as they are; others it would have to split, and to write all points
-anew. Types, encodings and compressors are those of the series that there are, else the defaults. Memory: `points_max`
-points and their sorting.
+LOAD takes a file of one database and slice as it is; it would have to split other files, that is, to rewrite all their
+points. Types, encodings and compressors are those of existing series, otherwise the defaults. Memory: `points_max`
+points, and their sorting.
 """
 
 from __future__ import annotations
@@ -41,13 +41,14 @@ from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 if TYPE_CHECKING:
     import saros
 
-#: Devices that are asked for one by one; of more all that is below their common prefix, unless it is as much as this.
+#: The limit of devices that are queried one by one; for more, everything below their common prefix is queried, unless
+#: the answer reaches `_SHOWN_MAX` rows.
 _ASKED_MAX, _SHOWN_MAX = 4, 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """How a series is stored."""
+    """The type, encoding and compressor of a series."""
 
     type: DataType
     encoding: Encoding
@@ -55,28 +56,28 @@ class Stored:
 
     @staticmethod
     def default(type_: DataType) -> Stored:
-        """Of a series that there is not yet."""
+        """Return the defaults for a series that does not exist yet."""
         return Stored(type_, DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR)
 
 
 class StorageSchema(Protocol):
-    """What decides how rows are stored."""
+    """The schema that decides how rows are stored."""
 
     unit: TimeUnit
-    #: Width of a slice; None: times are not cut.
+    #: The width of a slice in ticks; None: files are not split by time.
     interval: int | None
 
     def database(self, device: str) -> str:
-        """Rows of different ones go to different files."""
+        """Return the database of a device; rows of different databases go to different files."""
         ...
 
     def series(self, devices: Sequence[str]) -> Mapping[str, tuple[Mapping[str, Stored], bool]]:
-        """By device: the series that there are, by measurement, and whether it is (or becomes) aligned."""
+        """Return by device: the existing series by measurement, and whether the device is (or becomes) aligned."""
         ...
 
 
 class DatabaseSchema:
-    """`StorageSchema` of a database that the files are loaded into."""
+    """The schema of the database that loads the files. Implements `StorageSchema`."""
 
     def __init__(self, connection: saros.Connection, *, aligned: bool) -> None:
         self._connection = connection
@@ -88,7 +89,7 @@ class DatabaseSchema:
         self._databases = sorted((str(row[0]) for row in connection.execute("show databases")), key=len, reverse=True)
 
     def database(self, device: str) -> str:
-        """See `StorageSchema`; of a device that is in none, the one that LOAD will make."""
+        """See `StorageSchema`. For a device outside of all databases, the one that LOAD will create."""
         known = (name for name in self._databases if device == name or device.startswith(name + "."))
         return next(known, None) or join_nodes(split_path(device)[: self._level + 1])
 
@@ -106,7 +107,7 @@ class DatabaseSchema:
         return {device: (series, aligned.get(device, self._aligned)) for device, series in found.items()}
 
     def _show(self, what: str, devices: Sequence[str], where: str | None = None) -> list[tuple[object, ...]]:
-        """What SHOW has of the devices, and perhaps of others: of many by one statement, if the answer is not long."""
+        """Return SHOW's rows for the devices, perhaps with others; for many devices by one statement if possible."""
         condition = "" if where is None else f" where {where}"
         if len(devices) > _ASKED_MAX:
             text = f"show {what} {_above(devices)}.**{condition} limit {_SHOWN_MAX}"
@@ -119,21 +120,21 @@ class DatabaseSchema:
 
 
 def _above(devices: Sequence[str]) -> str:
-    """The path of which all devices are below."""
+    """Return the longest path that is an ancestor of all devices."""
     parents = [split_path(device)[:-1] for device in devices]
     ends = zip(min(parents), max(parents), strict=False)
     return join_nodes([one for one, _ in takewhile(lambda nodes: nodes[0] == nodes[1], ends)])
 
 
 class Unknown:
-    """`StorageSchema` of files that stand for themselves."""
+    """The schema of files that belong to no database. Implements `StorageSchema`."""
 
     def __init__(self, unit: TimeUnit, *, aligned: bool) -> None:
         self.unit = unit
         self.interval: int | None = None
         self._aligned = aligned
 
-    def database(self, device: str) -> str:  # noqa: ARG002 - all go together
+    def database(self, device: str) -> str:  # noqa: ARG002 - all devices share the files
         """See `StorageSchema`."""
         return ""
 
@@ -143,7 +144,7 @@ class Unknown:
 
 
 class Sealer:
-    """See the module. One task's; `add`, then `finish`."""
+    """Writes the rows of one task to sealed TsFiles: call `add` for all rows, then `finish`."""
 
     def __init__(self, known: StorageSchema, folder: Path, name: str, *, points_max: int) -> None:
         self._known = known
@@ -155,14 +156,14 @@ class Sealer:
         self._files: list[str] = []
 
     def add(self, rows: Rows) -> None:
-        """Take rows in; writes files when there are many. Raises SourceError (naming a row), OSError."""
+        """Buffer rows; write files when there are `points_max` points. Raises SourceError (naming a row), OSError."""
         self._waiting.setdefault(rows.device, []).append(rows)
         self._points += len(rows.times) * len(rows.columns)
         if self._points >= self._points_max:
             self._write()
 
     def finish(self) -> list[str]:
-        """Write what is left; the paths of all files."""
+        """Write the remaining rows, and return the paths of all files. Raises SourceError (naming a row), OSError."""
         self._write()
         return self._files
 
@@ -193,7 +194,7 @@ class Sealer:
     def _pieces(
         self, device: str, parts: list[Rows], stored: Mapping[str, Stored], aligned: bool
     ) -> Iterator[tuple[int, _Piece]]:
-        """The device's rows by time slice, sorted, of equal times the last value."""
+        """Yield the device's rows by time slice, sorted, with the last value of equal times."""
         times, columns = self._columns(device, parts, stored)
         times, columns = _sorted(times, columns)
         numbers = times // interval if (interval := self._known.interval) else np.zeros(len(times), np.int64)
@@ -240,7 +241,7 @@ class Sealer:
 
 
 def _sorted(times: Int64Array, columns: dict[str, Column]) -> tuple[Int64Array, dict[str, Column]]:
-    """Rows by time, one for each: of a column's values at equal times the last that is not null."""
+    """Sort rows by time, and merge equal times: each column keeps its last value there that is not null."""
     if (times[1:] > times[:-1]).all():
         return times, columns
     distinct, slots = np.unique(times, return_inverse=True)
@@ -248,7 +249,7 @@ def _sorted(times: Int64Array, columns: dict[str, Column]) -> tuple[Int64Array, 
 
 
 def _scatter(column: Column, slots: Int64Array, rows: int) -> Column:
-    """The column with row i at `slots[i]`: of several the last that is not null; null where there is none."""
+    """Return the column with row i at `slots[i]`; the last value that is not null wins, empty slots are null."""
     source = np.full(rows, -1, np.int64)
     present = np.arange(len(column)) if column.valid is None else np.flatnonzero(column.valid)
     np.maximum.at(source, slots[present], present)
@@ -267,7 +268,7 @@ class _Piece:
     aligned: bool
 
     def write(self, writer: TsFileWriter) -> None:
-        """As a chunk group, or a chunk per series."""
+        """Write the rows as one aligned chunk group, or as one chunk per series."""
         if self.aligned:
             columns = [
                 AlignedColumn(name, how.type, how.encoding, how.compressor, column)

@@ -1,15 +1,15 @@
-"""A task's rows into the database: tablets that are seen at once, or files that are loaded when the job commits.
+"""Writes of a task's rows to the database: as tablets, visible at once, or as files, loaded at the job's commit.
 
-    tablet   batches -> rows by device -> BulkWriter -> server          an effect at once; `abort` takes nothing back
-    bulk     batches -> rows by device -> sealed TsFiles at the job's node; commit: LOAD each; abort: files go
+    tablet   batches -> rows by device -> BulkWriter -> server          takes effect at once; `abort` undoes nothing
+    bulk     batches -> rows by device -> sealed TsFiles at the job's node; commit: LOAD each; abort: remove them
 
-Files come to the node by upload, or lie in bulkFolder, which executors and node share. The node is one of the cluster
-that answered when the job began: all its tasks bring their files there, and LOAD takes them to their groups.
+Files are uploaded to the node, or are written to bulkFolder, which executors and node share. The node is the one of the
+cluster that answered when the job began: all tasks bring their files there, and LOAD distributes them to their groups.
 
-A point is known by device, measurement and time, so a task that runs again (retry, speculation, a job that is repeated)
-writes the same points once more: no row is twice there, whoever of them wins. Files carry job, partition and attempt;
-only those whose attempt Spark commits are loaded, and by requests made of these names: a commit that comes again finds
-what was done.
+A point is identified by device, measurement and time, so a repeated task (retry, speculation, repeated job) overwrites
+the same points and creates no duplicates. File names contain job, partition and attempt; only the files of attempts
+that Spark commits are loaded. The ids of the load requests derive from these names, so a repeated commit has no further
+effect.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from saros_wire.protocol import SEQUENCES_KEPT
 if TYPE_CHECKING:
     import saros
 
-#: A cluster between leaders, or a server that starts anew: what the driver's own fail-over does not outlast.
+#: Attempts of a commit, for a leader election or a server restart that takes longer than the driver's failover.
 _COMMIT_ATTEMPTS, _COMMIT_PAUSE_S = 3, 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Who writes: of which job, which partition, the how-manieth time."""
+    """One attempt of a write task: its job, its partition, and the number of the attempt."""
 
     job: str
     partition: int
@@ -55,7 +55,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What an attempt wrote; `files` wait for the commit."""
+    """The result of an attempt; `files` are loaded at the commit."""
 
     attempt: Attempt
     rows: int
@@ -64,24 +64,24 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a job's tasks and its end share."""
+    """The values that a job's tasks and its commit share."""
 
     name: str
-    #: host:port of the node that loads its files; None: there are none.
+    #: host:port of the node that loads the job's files; None: the job writes tablets.
     node: str | None = None
     replacement: Replacement | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What mode overwrite replaces: devices and [start, end) in ticks."""
+    """The data that mode overwrite replaces: devices and [start, end) in ticks."""
 
     patterns: tuple[str, ...]
     start: int | None
     end: int | None
 
     def statements(self) -> list[str]:
-        """What deletes it."""
+        """Return the statements that delete the data."""
         bounds = [] if self.start is None else [f"time >= {self.start}"]
         bounds += [] if self.end is None else [f"time < {self.end}"]
         where = f" where {' and '.join(bounds)}" if bounds else ""
@@ -89,7 +89,7 @@ class Replacement:
 
 
 def prepare(schema: pa.Schema, options: WriteOptions, job: str, *, overwrite: bool) -> Job:
-    """Before any task: check what can be checked, choose the node, make the folder, delete what tablets replace.
+    """Prepare a job before its tasks: check options, choose the node, create the folder, delete data for tablets.
 
     Raises SourceError, and the driver's errors.
     """
@@ -128,7 +128,7 @@ def _replacement(connection: saros.Connection, options: WriteOptions) -> Replace
 
 
 def job_folder(options: WriteOptions, job: str) -> Path:
-    """Where a job's files wait."""
+    """Return the folder below bulkFolder for the files of a job."""
     assert options.bulk_folder is not None
     return Path(options.bulk_folder) / f"job-{job}"
 
@@ -140,7 +140,7 @@ def write_rows(
     attempt: Attempt,
     job: Job,
 ) -> Receipt:
-    """One task. Raises SourceError that names the row, and the driver's errors."""
+    """Write the rows of a task. Raises SourceError that names the row, and the driver's errors."""
     with connect(options.connecting) as connection:
         writer = _Task(connection, shape_of(schema, options), options, job)
         receipt = writer.seal(batches, attempt) if options.method == "bulk" else writer.send(batches, attempt)
@@ -197,7 +197,7 @@ class _Task:
             self._rows += batch.num_rows
 
     def _explained(self, error: saros.BulkError) -> Exception:
-        """The error with the row that it is about, if that is to be found out; SourceError: no retry would help."""
+        """Return an error that names the failing row, if it is found; a SourceError if no retry would help."""
         import saros
 
         failure = error.failures[0]
@@ -215,7 +215,7 @@ def _as_array(values: object) -> pa.Array:
 
 
 class _Bounds:
-    """Rows of mode overwrite lie in what it replaces."""
+    """The check that the rows of mode overwrite belong to the replaced data."""
 
     def __init__(self, replacement: Replacement, unit: str) -> None:
         self._replacement = replacement
@@ -224,7 +224,7 @@ class _Bounds:
         self._known: set[str] = set()
 
     def check(self, rows: Rows) -> None:
-        """Raises SourceError naming the first row that does not."""
+        """Raise SourceError naming the first row outside of the replaced data."""
         wanted = self._replacement
         if rows.device not in self._known:
             if not any(pattern.matches(split_path(rows.device)) for pattern in self._patterns):
@@ -246,15 +246,15 @@ class _Bounds:
                 )
 
 
-# ---------------------------------------------------------------------------------------------- the job's end
+# ---------------------------------------------------------------------------------------------- commit, abort
 
 
 def commit(receipts: Sequence[Receipt], options: WriteOptions, job: Job) -> None:
-    """Load the files of the attempts that count, after deleting what they replace.
+    """Load the files of the committed attempts, after deleting the data that they replace.
 
-    Statements are numbered by the job and its files, so a commit that comes again, however far the one before it came,
-    leaves alone what was done, and what others have written to the same points since. Raises the driver's error; its
-    message says how many files are loaded. Each file is loaded whole or not at all.
+    Statements are numbered by job and files. So a repeated commit skips the statements that were executed before, and
+    does not overwrite points that others have written since. Each file is loaded whole or not at all. Raises
+    SourceError, whose message says how many files are loaded.
     """
     if options.method == "tablet":
         return
@@ -270,7 +270,7 @@ def commit(receipts: Sequence[Receipt], options: WriteOptions, job: Job) -> None
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """As many of a commit's statements as a node remembers; `loaded` of `files` files before them."""
+    """A part of a commit: as many statements as a node remembers; `loaded` of `files` files come before them."""
 
     name: str
     statements: Sequence[str]
@@ -278,7 +278,7 @@ class _Part:
     files: int
 
     def carry_out(self, connecting: Connecting) -> None:
-        """All of them, once each. Raises SourceError."""
+        """Execute the statements, once each. Raises SourceError."""
         import saros
 
         done = 0
@@ -317,5 +317,5 @@ def discard(options: WriteOptions, job: Job) -> None:
     folder = job_folder(options, job.name)
     for file in folder.glob("part-*") if folder.is_dir() else ():
         file.unlink(missing_ok=True)
-    with suppress(OSError):  # an attempt has just written there; its file is no one's and is not loaded
+    with suppress(OSError):  # an attempt has just written a file there; it is never loaded
         folder.rmdir()
