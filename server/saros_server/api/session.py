@@ -200,7 +200,7 @@ class EmbeddedSession:
         self._context.access, self._context.trail = access, trail
 
     def numbered(self, sequence: int, deadline_ns: int | None = None) -> WriteRequest:
-        """Return a write request of the session's client; it is numbered only if both have a non-zero number."""
+        """Return a write request; it is numbered only if the client has an id and `sequence` is not 0."""
         client = self.client_id if sequence else 0
         return WriteRequest(client, sequence if client else 0, deadline_ns)
 

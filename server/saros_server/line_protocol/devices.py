@@ -23,7 +23,7 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, split_path
 from saros_storage.base.types import TimeUnit
 
-#: Codes of an existing database or tag key: another writer has created it first.
+#: Codes of a database or a series that exists: another writer has created it first.
 _OVERTAKEN = (501, 503)
 #: The most attempts to append tag keys while other writers append theirs.
 _ATTEMPTS_MAX = 100

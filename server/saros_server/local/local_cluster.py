@@ -99,7 +99,7 @@ def node_folder(directory: str, node: NodeId) -> str:
 
 
 def find(directory: str, disk: Disk) -> LocalCluster | None:
-    """Return the cluster in a directory, or None if its creation was interrupted or there was no creation.
+    """Return the cluster in a directory; None if the directory has no cluster, or an incompletely created one.
 
     Raises StorageError if no node's file can be read and at least one is damaged.
     """
