@@ -2,7 +2,7 @@
 
     SchemaTree --READ_DATA of ann--> ReadableSchema --> planner        SHOW and COUNT look through READ_SCHEMA
 
-Wildcards therefore expand to readable series only, and an unreadable series cannot be told from one that does not
+Wildcards therefore expand to readable series only, and an unreadable series looks like one that does not
 exist. A database, an inner node or a device is visible if something below it was granted.
 
 Pure: every call reads the current tree, from any thread that may use the tree.

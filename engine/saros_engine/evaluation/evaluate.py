@@ -76,7 +76,7 @@ _COMPARISON = {
 
 
 def evaluate(expression: Bound, block: Block) -> Column:
-    """Return the expression's value for each row of one block. For several blocks of a series, compile it instead."""
+    """Return the expression's value for each row of a single block. Series functions restart with each call."""
     return compile_expression(expression)(block)
 
 

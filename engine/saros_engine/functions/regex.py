@@ -102,7 +102,7 @@ def _replacing(name: str, pattern: str, template: str, call: FunctionCall) -> Ev
 
 
 def _result_mask(begins: Int64Array, limit: int, offset: int, *, reverse: bool) -> BoolArray:
-    """Return the mask of the parts to keep, of before, (new, old, after)*: for each match the new or the old one."""
+    """Return the mask of the parts to keep, among: before, (new, old, after)*. Each match keeps its new or old part."""
     counts = np.diff(begins)
     place = np.arange(begins[-1]) - np.repeat(begins[:-1], counts)
     match = (place - 1) // 3

@@ -5,7 +5,7 @@
 
     ask         the part that fits below the border is given. The rest is owed: the holder has it already (an operator
                 reports bytes when it already keeps them), so it is counted. An operator waits before it takes more;
-                rows on their way to a reader block nobody. A request beyond `bytes_max` is refused.
+                rows on their way to a reader block no operator. A request beyond `bytes_max` is refused.
     give_back   pays the holder's own debt first. Then debts that fit below the border are cleared, those of the
                 smallest holders first
     to_end      the holder that must end: the largest, among equals the youngest. This happens when a debt is `wait_ns`

@@ -1,6 +1,6 @@
 """A query's memory account, which draws from the node's pool. Thread-safe: the drivers of a query share it.
 
-    reserved    what operators keep: at most the query's own limit
+    reserved    bytes that operators keep: at most the query's own limit
     queued      rows on their way between fragments and to the client, which may outlast the query
     drawn       what the pool has been asked for to cover both: the excess over the first mebibyte, in whole steps,
                 plus a spare step

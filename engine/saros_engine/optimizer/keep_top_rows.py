@@ -1,7 +1,7 @@
 """Rule: nodes below a limit keep, and read, no more rows at a time than it takes.
 
 Limit(offset 10, count 5) over Sort                         Sort keeps 15 rows
-Limit(count 5) over [Project over] [TimeJoin over] Scan     each Scan returns blocks of 5 rows, and reads few pages
+Limit(count 5) over [Project over] [TimeJoin over] Scan     each Scan returns blocks of 5 rows, reading page by page
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def leaves_database_alone(statement: ast.Statement) -> bool:
 
 
 def _require_own_password(access: Access) -> None:
-    """Raise PasswordMustChange if the user still has a password set by an administrator."""
+    """Raise PasswordMustChange if the user still has a password that another user has set."""
     if access.must_change:
         raise PasswordMustChange(access.user)
 

@@ -1,6 +1,6 @@
 """Requests to every node, so that any node answers for all: SHOW QUERIES, FILES, ...; KILL QUERY, SET SYSTEM, ...
 
-    the node that a client asks  --question-->  every other node
+    the client's node            --question-->  every other node
                                  <--- rows ---                     a silent node gets a row with the reason
 
 All nodes are asked at the same time. A database outside a cluster is node 1 alone. Thread-safe; waits for other nodes.
