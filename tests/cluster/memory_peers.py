@@ -179,7 +179,7 @@ class MemoryPeers:
 def _named(node: NodeId, handlers: Mapping[str, Given], name: str) -> Given:
     handler = handlers.get(name)
     if handler is None:
-        raise RemoteError(node, 2002, f"this node answers no {name!r}")
+        raise RemoteError(node, 2002, f"this node has no handler for {name!r}")
     return handler
 
 

@@ -418,7 +418,7 @@ def a_leader_that_hears_nobody_leads_on(plant):
 def who_hears_nobody_begins_terms(plant):
     """No pre-votes, and votes against a leader that is heard: two that do not hear each other never end it."""
     plant(RaftNode, "_has_recent_leader", lambda self: False)
-    plant(RaftNode, "_ask_for_pre_votes", lambda self: self._ask_for_votes("nothing heard of a leader"))
+    plant(RaftNode, "_ask_for_pre_votes", lambda self: self._ask_for_votes("no heartbeat from a leader"))
 
 
 @mutant

@@ -407,7 +407,7 @@ def test_asking_again_gives_the_same_id_and_ids_are_never_used_again() -> None:
     assert [1, 2, 3, 4] == sorted(log.now.nodes)
     assert 4 == log.now.node_of("token4")
     assert (NodeId(4),) == log.now.wanted[META].learners
-    with pytest.raises(UserMistake, match="host4:6667 is the address of node 4"):
+    with pytest.raises(UserMistake, match="host4:6667 is already the address of node 4"):
         log.send(Admit("host9:1", "host4:6667", "other"))
     log.send(RevokeAdmission(NodeId(4)))
     assert () == log.now.wanted[META].learners
@@ -468,10 +468,10 @@ def test_members_can_be_chosen_by_hand_and_stay_when_a_node_joins() -> None:
     assert (head, instead) == log.now.table.groups[head].members
     assert owners == log.now.table.owners.tolist()
     for members, message in (
-        ({NodeId(9): (NodeId(1),)}, "no group 9"),
-        ({head: (other, instead)}, "named by node 1"),
-        ({head: (head,)}, "2 members"),
-        ({head: (head, head)}, "each once"),
+        ({NodeId(9): (NodeId(1),)}, "group 9 does not exist"),
+        ({head: (other, instead)}, "node 1 cannot leave group 1"),
+        ({head: (head,)}, "2 distinct members"),
+        ({head: (head, head)}, "distinct members"),
         ({head: (head, NodeId(7))}, "node 7 is not in the cluster"),
     ):
         with pytest.raises(UserMistake, match=message):

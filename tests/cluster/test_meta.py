@@ -265,7 +265,7 @@ def test_a_group_begins_with_its_first_users_once(tmp_path: Path) -> None:
     assert ROOT == machine(tmp_path).state.users
     (tmp_path / "other").mkdir()
     other = machine(tmp_path / "other")
-    with pytest.raises(StorageError, match="this node without"):
+    with pytest.raises(StorageError, match="but this node was not"):
         other.apply(log)
 
 

@@ -202,7 +202,7 @@ def test_a_request_whose_leader_is_known_needs_no_place() -> None:
 
 def test_a_node_that_serves_too_many_calls_has_done_nothing() -> None:
     def crowded(node: NodeId, _: float) -> bytes:
-        raise RemoteError(node, 606, "this node answers too many already: try again")
+        raise RemoteError(node, 606, "this node handles too many calls; retry later")
 
     with pytest.raises(NoLeader, match="too many"):
         Cluster(crowded, (TWO,)).try_to_propose()

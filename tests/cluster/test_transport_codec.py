@@ -177,7 +177,7 @@ def test_every_cut_is_refused() -> None:
     for size in range(len(whole)):
         with pytest.raises(ValueError):
             decoded(whole[:size])
-    with pytest.raises(ValueError, match="behind the last"):
+    with pytest.raises(ValueError, match="after the last"):
         decoded(whole + b"\0")
 
 

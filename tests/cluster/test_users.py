@@ -131,7 +131,7 @@ def test_a_state_of_before_there_were_tokens_is_read() -> None:
     words = made(CreateUser("ann", "$")).dump()
     del words["tokens"]
     assert made(CreateUser("ann", "$")) == Users.load(words)
-    with pytest.raises(ValueError, match="a user that is not there"):
+    with pytest.raises(ValueError, match="a user that does not exist"):
         Users.load({**words, "tokens": [["bob", "t", "d", 1, None, None]]})
 
 
@@ -252,7 +252,7 @@ def test_names_of_privileges() -> None:
     assert tuple(Privilege) == parse_privileges(["ALL", "READ_DATA"])
     assert tuple(Privilege) == parse_privileges(["SECURITY", "SYSTEM", "WRITE", "READ"])
     assert (Privilege.MANAGE_USER, Privilege.MANAGE_ROLE) == parse_privileges(["SECURITY"])
-    with pytest.raises(UserMistake, match="no privilege FLY: there are READ_DATA"):
+    with pytest.raises(UserMistake, match="privilege FLY does not exist; the privileges are READ_DATA"):
         parse_privileges(["FLY"])
 
 

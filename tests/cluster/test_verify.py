@@ -78,7 +78,7 @@ def test_a_folder_without_a_cluster_has_users_at_most(folder: str) -> None:
     flip(state_path(folder, DATA), -1)
     assert NodeResult() == check_node(folder, DISK)
     Path(folder, USERS_FILE).write_bytes(b"saros-users 1 00000000\n{}")
-    assert ["the checksum of the users does not fit"] == [p.split(": ", 1)[1] for p in problems(folder)]
+    assert ["checksum mismatch in the users"] == [p.split(": ", 1)[1] for p in problems(folder)]
 
 
 @pytest.mark.parametrize("group", [META, DATA])

@@ -406,7 +406,7 @@ class WorldStream:
 def _named(node: NodeId, handlers: Mapping[str, T], name: str) -> T:
     handler = handlers.get(name)
     if handler is None:
-        raise RemoteError(node, 2002, f"this node answers no {name!r}")
+        raise RemoteError(node, 2002, f"this node has no handler for {name!r}")
     return handler
 
 

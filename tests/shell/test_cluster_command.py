@@ -290,7 +290,7 @@ def test_a_node_on_another_machine_needs_a_certificate_before_it_starts(director
 def test_a_node_that_is_needed_does_not_leave(directory: Path) -> None:
     done = run("remove-node", "--dir", str(directory), "--node", "3")
     assert 0 != done.returncode
-    assert "2 nodes would be left for 3 copies of everything: add one first" in done.stderr
+    assert "2 nodes would be left for 3 replicas; add a node first" in done.stderr
     done = run("remove-node", "--dir", str(directory), "--node", "2", "3")
     assert (2, True) == (done.returncode, "1 node would be left for 3 copies: add nodes first" in done.stderr)
     assert THREE in cluster_in(directory).nodes

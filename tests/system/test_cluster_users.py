@@ -527,5 +527,5 @@ def test_other_machines_reach_no_node_without_certificates(tmp_path: Path) -> No
     path = folder / "cluster.json"
     path.write_bytes(path.read_bytes().replace(b"127.0.0.1", b"0.0.0.0", 1))
     assert "0.0.0.0" == decode(path.read_bytes()).address.peer.rpartition(":")[0]
-    with pytest.raises(ConfigurationError, match="can be reached from other machines: nodes need certificates there"):
+    with pytest.raises(ConfigurationError, match="can be reached from other machines, so nodes need certificates"):
         Server(str(folder), "", 0)

@@ -183,10 +183,10 @@ def decode_meta_file(path: str, data: bytes) -> tuple[MetaState, AppliedRequests
     """
     line, _, body = data.partition(b"\n")
     if line != b"saros-meta 1 %08x" % zlib.crc32(body):
-        raise CorruptFile(path, 0, "the checksum of the meta group's state does not fit")
+        raise CorruptFile(path, 0, "checksum mismatch in the meta group's state")
     try:
         words = json.loads(body)
         requests = AppliedRequests([[int(n) for n in known] for known in words["requests"]])
         return MetaState.load(words["state"]), requests, int(words["applied"]), words["installed"]
     except (ValueError, TypeError, KeyError) as error:
-        raise CorruptFile(path, len(line), f"not a state of the meta group: {error}") from error
+        raise CorruptFile(path, len(line), f"invalid meta group state: {error}") from error

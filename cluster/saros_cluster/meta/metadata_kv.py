@@ -44,11 +44,13 @@ class Notes:
     def put(self, notes: PutNotes, index: int) -> Notes:
         """Return the notes after a write by entry `index`. Raises UserMistake."""
         if notes.version != self.version:
-            raise UserMistake(f"notes were written meanwhile: they are as of {self.version} now", code=CHANGED)
+            raise UserMistake(
+                f"the notes were changed concurrently (now version {self.version}); read them again", code=CHANGED
+            )
         texts = {key: text for key, text in {**self.texts, **notes.texts}.items() if text}
         chars = sum(len(key) + len(text) for key, text in texts.items())
         if chars > CHARS_MAX:
-            raise UserMistake(f"notes of {chars} characters are more than the cluster keeps ({CHARS_MAX})", code=2003)
+            raise UserMistake(f"notes of {chars} characters exceed the limit of {CHARS_MAX}", code=2003)
         return Notes(index, MappingProxyType(texts))
 
     def as_of(self, index: int) -> Notes:
@@ -63,5 +65,5 @@ class Notes:
     def from_json(words: object) -> Notes:
         """Parse the values of `to_json`. Raises ValueError, TypeError."""
         if not isinstance(words, list) or len(words) != 2 or not isinstance(words[1], dict):
-            raise TypeError("notes are expected")
+            raise TypeError("expected notes")
         return Notes(int(words[0]), MappingProxyType({str(key): str(text) for key, text in words[1].items()}))

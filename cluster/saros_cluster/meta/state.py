@@ -165,7 +165,7 @@ def decode_meta(data: bytes) -> MetaCommand:
         name, word = json.loads(data)
         return _MAKERS[name](str(word))
     except (ValueError, TypeError, KeyError) as error:
-        raise CorruptFile("log", 0, f"not a command of the meta group: {error}") from error
+        raise CorruptFile("log", 0, f"invalid meta group command: {error}") from error
 
 
 def _created(words: list[Any]) -> CreateDatabase:
@@ -235,8 +235,8 @@ class MetaState:
             case ChangeUsers(users_change):
                 if not self.users.users:
                     raise StorageError(
-                        "the cluster began with an administrator, and this node without: its cluster.json is not that"
-                        " of the others",
+                        "the cluster was created with an administrator, but this node was not; copy the"
+                        " cluster.json of another node",
                         code=2004,
                     )
                 self.users = self.users.apply(users_change)
@@ -260,7 +260,7 @@ class MetaState:
     def _add_partitions(self, numbers: Mapping[str, tuple[int, ...]], index: int) -> None:
         for path in numbers:
             if path not in self.partitions or self._is_dropped(path):
-                raise UserMistake(f"database {path} was dropped meanwhile", code=OVERTAKEN)
+                raise UserMistake(f"database {path} was dropped concurrently", code=OVERTAKEN)
         added = {
             path: {**dict.fromkeys(new, index), **known}
             for path, new in numbers.items()
@@ -271,7 +271,7 @@ class MetaState:
     def _check_no_moves(self) -> None:
         change = self.topology.change
         if change is not None and change.blocks_drops:
-            raise UserMistake("slots are moving: nothing is dropped until they have moved", code=MOVED)
+            raise UserMistake("slots are moving; retry the drop after the move", code=MOVED)
 
     def dump(self) -> dict[str, object]:
         """Return JSON values."""
@@ -292,20 +292,20 @@ class MetaState:
         """Parse the values of `dump`. Raises ValueError, TypeError, KeyError."""
         databases, drops, users, topology = (words[key] for key in ("databases", "drops", "users", "topology"))
         if not isinstance(databases, list) or not isinstance(drops, list):
-            raise TypeError("lists of databases and drops are expected")
+            raise TypeError("expected lists of databases and drops")
         if not isinstance(users, dict) or not isinstance(topology, dict):
-            raise TypeError("users and a topology are expected")
+            raise TypeError("expected users and a topology")
         state = MetaState(Topology.from_json(topology), Users.load(users))
         for path in databases:
             state._tree.apply(MakeDatabase(str(path)))
         registered = words.get("partitions", {})  # missing in files of earlier versions
         if not isinstance(registered, dict):
-            raise TypeError("partitions by database are expected")
+            raise TypeError("expected partitions by database")
         state.partitions = {str(path): _of_runs(registered.get(path)) for path in databases}
         for number, text in drops:
             drop = decode_change(str(text).encode())
             if not isinstance(drop, DeleteDatabase | DeleteSeries):
-                raise TypeError(f"no drop: {text}")
+                raise TypeError(f"not a drop: {text}")
             state._drops[int(number)] = drop
         state.version = int(str(words["version"]))
         if "notes" in words:  # missing in files of earlier versions

@@ -79,7 +79,7 @@ class Busy(Exception):
     code = 606
 
     def __init__(self, group: GroupId) -> None:
-        super().__init__(f"group {group} has too much that is not replicated yet: slow down and try again")
+        super().__init__(f"group {group} has too many unreplicated entries; slow down and retry")
 
 
 class NotHere(Exception):
@@ -325,7 +325,7 @@ class GroupHost:
         except AssertionError as error:
             if group is None:
                 raise
-            self._stop_group(group, f"an invariant does not hold: {error!r}", error)
+            self._stop_group(group, f"an invariant was violated: {error!r}", error)
         if group is not None:
             self._dirty[group] = None
 
@@ -607,7 +607,7 @@ class GroupHost:
         try:
             index, token = found.machine.take_snapshot()
         except Exception as error:  # noqa: BLE001 (the top of a thread's work)
-            logger.warning("no snapshot could be made", extra={"group": group, "why": str(error)})
+            logger.warning("creating a snapshot failed", extra={"group": group, "why": str(error)})
             self._put_all([(group, partial(found.node.no_snapshot, to))])
             return
 
@@ -617,7 +617,7 @@ class GroupHost:
             if position is None:
                 found.node.no_snapshot(to)
             else:
-                logger.info("a snapshot is offered", extra={"group": group, "to": to, "index": index})
+                logger.info("offering a snapshot", extra={"group": group, "to": to, "index": index})
                 found.node.offer_snapshot(to, Snapshot(position, token))
 
         self._put_all([(group, offer)])
@@ -633,10 +633,10 @@ class GroupHost:
         leader = self.leader_of(group)
         try:
             if leader is None:
-                raise NotHere(group, "nobody leads it")
+                raise NotHere(group, "no leader is known")
             found.machine.stage(leader, snapshot)
         except Exception as error:  # noqa: BLE001 (the top of a thread's work)
-            logger.warning("a snapshot could not be fetched", extra={"group": group, "why": str(error)})
+            logger.warning("fetching a snapshot failed", extra={"group": group, "why": str(error)})
             self._put_all([(group, partial(found.node.staging_failed, snapshot))])
         else:
             logger.info("a snapshot was fetched", extra={"group": group, "index": snapshot.position.index})
@@ -691,10 +691,10 @@ def _fail(group: _Group, error: Exception) -> None:
 def _log_health_change(now: LogHealth) -> None:
     """Log the verdict about the disk, with figures and the next step."""
     if now.slow:
-        text = "writing the log is slow: other nodes lead its groups meanwhile; check the disk of this node"
+        text = "log writes are slow: other nodes take over this node's groups; check its disk"
         logger.warning(text, extra={"write": now.text})
     else:
-        logger.info("writing the log is as fast as usual again: this node leads again", extra={"write": now.text})
+        logger.info("log writes are fast again: this node may lead groups again", extra={"write": now.text})
 
 
 def _log_role_change(before: Status, now: Status) -> None:
@@ -703,4 +703,4 @@ def _log_role_change(before: Status, now: Status) -> None:
         return
     of_leader = Role.LEADER in (before.role, now.role)
     extra = {"group": now.group, "role": now.role.value, "was": before.role.value, "term": now.term}
-    logger.log(logging.INFO if of_leader else logging.DEBUG, "another role in a group", extra=extra)
+    logger.log(logging.INFO if of_leader else logging.DEBUG, "the role in a group changed", extra=extra)

@@ -130,9 +130,9 @@ def decode_change(kind: int, payload: memoryview) -> Change:
             case RecordKind.DROP if not payload:
                 return Drop()
             case RecordKind.DROP:
-                raise ValueError("a drop that holds something")
+                raise ValueError("a drop record with a payload")
     except struct.error as error:
-        raise ValueError(f"a record that is too short: {error}") from error
+        raise ValueError(f"the record is too short: {error}") from error
     raise _newer(f"records of kind {kind}")
 
 
@@ -143,7 +143,7 @@ def _newer(what: str) -> StorageError:
 def _decode_hard_state(payload: memoryview) -> HardState:
     term, voted, vote = _HARD_STATE.unpack(payload)
     if voted > 1 or (vote and not voted):
-        raise ValueError("a vote that is none")
+        raise ValueError("an invalid vote")
     return HardState(term, NodeId(vote) if voted else None)
 
 
@@ -157,7 +157,7 @@ def _decode_entries(payload: memoryview) -> Entries:
     place = _ENTRIES.size + count * _ENTRY.size
     heads = payload[_ENTRIES.size : place]
     if count == 0 or len(heads) < count * _ENTRY.size:
-        raise ValueError(f"{count} entries in {len(payload)} bytes")
+        raise ValueError(f"{count} entries do not fit in {len(payload)} bytes")
     entries = []
     for index, (kind, term, size) in enumerate(_ENTRY.iter_unpack(heads), first):
         if kind not in _ENTRY_KINDS:
@@ -165,7 +165,7 @@ def _decode_entries(payload: memoryview) -> Entries:
         entries.append(Entry(index, term, _ENTRY_KINDS[kind], bytes(payload[place : place + size])))
         place += size
     if place != len(payload):
-        raise ValueError(f"entries of {place} bytes in {len(payload)}")
+        raise ValueError(f"entries of {place} bytes in a record of {len(payload)}")
     return Entries(tuple(entries))
 
 
@@ -207,7 +207,7 @@ class Replay:
     def _replace(self, entries: tuple[Entry, ...]) -> None:
         first = entries[0].index
         if self._base is not None and first <= self._base.index:
-            raise ValueError(f"entry {first} is not behind the base at {self._base.index}")
+            raise ValueError(f"entry {first} does not come after the base at {self._base.index}")
         if self._entries:
             if first > self._entries[-1].index + 1:
                 raise ValueError(f"entry {first} follows entry {self._entries[-1].index}")
@@ -217,7 +217,7 @@ class Replay:
     def contents(self) -> LogContents:
         """Return the group's log after the last record. Raises ValueError if the records are not a complete log."""
         if self._base is None:
-            raise ValueError("nothing says where its log begins")
+            raise ValueError("the log has no base record")
         index, term = self._base.index, self._base.term
         for entry in self._entries:
             if entry.index != index + 1 or entry.term < term:

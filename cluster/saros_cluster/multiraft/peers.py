@@ -49,7 +49,7 @@ class BadRequest(Exception):
     code = 2003
 
     def __init__(self, name: str, why: object) -> None:
-        super().__init__(f"no request of {name!r}: {why}")
+        super().__init__(f"invalid {name!r} request: {why}")
 
 
 class RemoteError(Exception):

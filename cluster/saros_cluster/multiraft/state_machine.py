@@ -60,4 +60,4 @@ class ReplacedBySnapshot(Exception):
     """A snapshot replaced the entry: this node does not know whether the command was committed, nor its outcome."""
 
     def __init__(self) -> None:
-        super().__init__("a snapshot came before the command was applied here")
+        super().__init__("a snapshot replaced the entry before this node applied it")

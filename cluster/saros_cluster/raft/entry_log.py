@@ -145,7 +145,7 @@ class EntryLog:
         for place, entry in enumerate(entries):
             if entry.index > self._base.index and self.term_at(entry.index) != entry.term:
                 if entry.index <= self.commit:
-                    raise ValueError("the message contradicts what is committed")
+                    raise ValueError("the message contradicts committed entries")
                 self._cut(entry.index)
                 new = entries[place:]
                 self._entries += new

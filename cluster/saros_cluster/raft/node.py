@@ -1,7 +1,7 @@
 """One member of one Raft group (Ongaro and Ousterhout 2014; Ongaro's dissertation). Events go in, a `Ready` comes out.
 
     follower --nothing heard--> pre-candidate --a majority would--> candidate --a majority does--> leader
-        ^-------------- a newer term, a leader of this term, a majority against it, no majority answers --'
+        ^-------------- a newer term, a leader of this term, a majority against it, lost contact with the majority --'
 
     tick, step, propose, read_index ...      change the state in memory
     ready                                    returns the messages to send and the data to persist, apply, fetch
@@ -185,14 +185,14 @@ class RaftNode:
         self._reads.fail_pending(self._now - self._options.election_ticks)
         if self._leadership is not None:
             if not self._leadership.tick():
-                self._follow(None, "no majority answers")
+                self._follow(None, "lost contact with the majority")
         elif self._log.may_need(self._id) and not (self._defers and self._leader is not None):
             is_alone = self._is_single_voter() and self._role is Role.FOLLOWER
             deferral = _DEFERRED_ELECTIONS * self._options.election_ticks if self._defers else 0
             if self._elapsed >= self._timeout + deferral or is_alone:
                 self._ask_for_pre_votes()
         elif self._elapsed >= self._timeout * self._log.membership.learner_beats and self._leader is not None:
-            self._follow(None, "nothing heard of a leader")
+            self._follow(None, "no heartbeat from a leader")
 
     def _is_single_voter(self) -> bool:
         """Return whether this node is the only voter, so that an election needs no other node."""
@@ -239,10 +239,10 @@ class RaftNode:
     def step_down(self) -> None:
         """Give up the leadership and follow no leader in this term; the node may be elected again."""
         if self._leadership is not None:
-            self._follow(None, "told to step down")
+            self._follow(None, "asked to step down")
 
     def _ask_for_pre_votes(self) -> None:
-        self._become(Role.PRE_CANDIDATE, None, "nothing heard of a leader")
+        self._become(Role.PRE_CANDIDATE, None, "no heartbeat from a leader")
         log, term = self._log, self.term + 1
         for node in self._other_voters():
             self._outbox.send(PreVote(self._group, self._id, node, term, log.last_index, log.last_term))
@@ -268,9 +268,9 @@ class RaftNode:
         no = [node for node, is_yes in self._votes.items() if not is_yes]
         tally = self._log.membership.vote_result(yes, no)
         if tally is VoteResult.LOST:
-            self._follow(None, "a majority is against it")
+            self._follow(None, "rejected by a majority")
         elif tally is VoteResult.WON and self._role is Role.PRE_CANDIDATE:
-            self._ask_for_votes("a majority would vote for it")
+            self._ask_for_votes("won the pre-vote")
         elif tally is VoteResult.WON:
             self._lead()
 
@@ -313,7 +313,7 @@ class RaftNode:
         if target.version <= self._log.membership.version:
             return
         self._outbox.enter_term(self.term + 1, None)
-        self._follow(None, "goes on alone")
+        self._follow(None, "forced to be the only voter")
         self._fetching = None
         self._log.append(Entry(self._log.last_index + 1, self.term, EntryKind.MEMBERSHIP, target.encode()))
 
@@ -428,7 +428,7 @@ class RaftNode:
                 return False  # a needless election: do not follow its sender into the term
         self._outbox.enter_term(message.term, None)
         self._fruitless_terms += 1
-        self._follow(None, f"{message.sender} is in a later term")
+        self._follow(None, f"{message.sender} has a later term")
         return True
 
     def _has_recent_leader(self) -> bool:
@@ -510,14 +510,14 @@ class RaftNode:
         if self._leader not in (None, message.sender):
             return False
         if self._log.membership.is_voter(self._id):
-            self._ask_for_votes(f"{message.sender} hands over", transfer=True)
+            self._ask_for_votes(f"{message.sender} transfers the leadership", transfer=True)
         return True
 
     # ------------------------------------------------------------------ follower
 
     def _on_leader_message(self, message: Append | Heartbeat | SnapshotOffer) -> bool:
         if self._leader is None:
-            self._follow(message.sender, "it leads")
+            self._follow(message.sender, "heard from the leader")
         elif self._leader != message.sender:
             return False  # a term has one leader
         if self._outbox.hard_state.vote is None:
@@ -635,7 +635,7 @@ class RaftNode:
         leadership.advance()
         if leadership.is_removed:
             leadership.retire()
-            self._follow(None, "no voter any more")
+            self._follow(None, "no longer a voter")
             return ()
         leadership.flush()
         for read, index in leadership.take_confirmed():

@@ -242,7 +242,7 @@ def decode_growth(text: str) -> GrowthCommand:
                 raise TypeError(f"{field_.name} is {value!r}")
         return kind(*values)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise CorruptFile("log", 0, f"not a step of a change of the cluster: {error}") from error
+        raise CorruptFile("log", 0, f"invalid topology command: {error}") from error
 
 
 def _begin_of(values: list[Any]) -> Begin:

@@ -70,7 +70,7 @@ def apply(topology: Topology, command: GrowthCommand, index: int) -> Topology:
     change = topology.change
     if change is None or change.id != command.change:
         if isinstance(command, Abort):
-            raise UserMistake(f"change {command.change} of the cluster is over", code=NOT_NOW)
+            raise UserMistake(f"change {command.change} of the cluster has already ended", code=NOT_NOW)
         return topology
     return _advance(_step(topology, change, command, index), change.stage, index)
 
@@ -100,7 +100,7 @@ def _check(topology: Topology, nodes: Collection[NodeId], state: NodeState, mist
     for node in nodes:
         found = topology.nodes.get(node)
         if found is None or found.state is not state:
-            raise UserMistake(f"node {node} {mistake}: look with SHOW CLUSTER", code=NO_SUCH_NODE)
+            raise UserMistake(f"node {node} {mistake}; see SHOW CLUSTER", code=NO_SUCH_NODE)
 
 
 # ---------------------------------------------------------------------- admission
@@ -112,7 +112,7 @@ def _admit(topology: Topology, command: Admit, index: int) -> Topology:
     for node, found in topology.nodes.items():
         used = {found.peer, found.client} & {command.peer, command.client}
         if used and found.state is not NodeState.GONE:
-            raise UserMistake(f"{min(used)} is the address of node {node}", code=NO_SUCH_NODE)
+            raise UserMistake(f"{min(used)} is already the address of node {node}", code=NO_SUCH_NODE)
     node = NodeId(max(topology.nodes) + 1)
     admitted = Node(command.peer, command.client, NodeState.WAITING, command.token, command.rack)
     nodes = {**topology.nodes, node: admitted}
@@ -136,8 +136,8 @@ def _with_waiting(topology: Topology, index: int) -> Topology:
 def _begin(topology: Topology, command: Begin, index: int) -> Topology:
     if topology.change is not None:
         raise UserMistake(
-            f"the cluster is changing (change {topology.change.id}, {topology.change.stage.value}):"
-            " look with SHOW CLUSTER CHANGE, wait for its end, or abort it",
+            f"the cluster is changing (change {topology.change.id}, {topology.change.stage.value});"
+            " wait until it ends or abort it (see SHOW CLUSTER CHANGE)",
             code=CHANGE_UNDER_WAY,
         )
     _check(topology, command.joining, NodeState.WAITING, "is not waiting to join")
@@ -146,7 +146,7 @@ def _begin(topology: Topology, command: Begin, index: int) -> Topology:
     heads = sorted({*topology.in_state(NodeState.IN), *command.joining} - set(command.leaving))
     if len(heads) < table.replicas:
         raise UserMistake(
-            f"{len(heads)} nodes would be left for {table.replicas} copies of everything: add one first",
+            f"{len(heads)} nodes would be left for {table.replicas} replicas; add a node first",
             code=TOO_FEW_NODES,
         )
     moves = _moves(topology, _owners(topology, command, heads))
@@ -176,11 +176,11 @@ def _members(topology: Topology, command: Begin, heads: Collection[NodeId], live
     known = {head: topology.wanted[GroupId(head)].voters if head in topology.table.groups else () for head in heads}
     for head, nodes in command.members.items():
         if head not in known:
-            raise UserMistake(f"there is no group {head}: look with SHOW REGIONS", code=NO_SUCH_NODE)
+            raise UserMistake(f"group {head} does not exist; see SHOW REGIONS", code=NO_SUCH_NODE)
         if head in live and head not in nodes:
-            raise UserMistake(f"group {head} is named by node {head}, which cannot leave it", code=NO_SUCH_NODE)
+            raise UserMistake(f"node {head} cannot leave group {head}, which has its name", code=NO_SUCH_NODE)
         if len(set(nodes)) != len(nodes) or len(nodes) != len(known[head]):
-            raise UserMistake(f"group {head} is to have {len(known[head])} members, each once", code=NO_SUCH_NODE)
+            raise UserMistake(f"group {head} needs {len(known[head])} distinct members", code=NO_SUCH_NODE)
         _check(topology, nodes, NodeState.IN, "is not in the cluster")
     if command.members:
         return {head: tuple(command.members.get(head, nodes)) for head, nodes in known.items()}
@@ -199,11 +199,11 @@ def _owners(topology: Topology, command: Begin, heads: Collection[NodeId]) -> Ow
         return rebalanced(owners, heads)
     named = [slot for slots in command.owners.values() for slot in slots]
     if len(named) != len(set(named)) or not all(0 <= slot < len(owners) for slot in named):
-        raise UserMistake("a slot is named twice, or is none of this cluster's", code=NO_SUCH_NODE)
+        raise UserMistake("a slot is listed twice or does not exist in this cluster", code=NO_SUCH_NODE)
     wanted = owners.copy()
     for head, slots in command.owners.items():
         if head not in topology.table.groups:
-            raise UserMistake(f"there is no group {head}: look with SHOW REGIONS", code=NO_SUCH_NODE)
+            raise UserMistake(f"group {head} does not exist; see SHOW REGIONS", code=NO_SUCH_NODE)
         wanted[list(slots)] = head
     return wanted
 
@@ -270,7 +270,7 @@ def _regrouped(topology: Topology, change: Change, command: Regrouped, index: in
 
 def _abort(topology: Topology, change: Change, index: int) -> Topology:
     if change.going:
-        raise UserMistake("slots are moving: the change can only go forward now", code=NOT_NOW)
+        raise UserMistake("slots are already moving; the change can no longer be aborted", code=NOT_NOW)
     return _with_wanted_members(topology.with_change(replace(change, aborting=True)), index, _before)
 
 
@@ -335,7 +335,7 @@ def _give_up(topology: Topology, nodes: Collection[NodeId], index: int) -> Topol
     joining = set() if change is None else {*change.joining}
     for node in nodes:
         if node in joining and change is not None and not change.going:
-            raise UserMistake(f"node {node} is joining: abort the change, it can still go back", code=NOT_NOW)
+            raise UserMistake(f"node {node} is joining; abort the change, which is still possible", code=NOT_NOW)
     _check(topology, set(nodes) - joining, NodeState.IN, "is not in the cluster")
     lost = topology.lost | set(nodes)
     if not members - lost:

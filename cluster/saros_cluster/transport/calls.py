@@ -91,7 +91,7 @@ class Calls:
                 yield answer
         except grpc.RpcError as error:
             if limit.passed:
-                raise Unreachable(node, f"the next answer took more than {timeout_s} s") from error
+                raise Unreachable(node, f"no response within {timeout_s} s") from error
             raise _translated(node, error) from error
         finally:
             call.cancel()
@@ -113,7 +113,9 @@ class Calls:
         """Return a channel for a request, after checking its size. Raises Unreachable, RemoteError."""
         assert timeout_s > 0
         if len(request) > MESSAGE_BYTES_MAX:
-            raise RemoteError(node, _TOO_LARGE, f"a request of {len(request)} bytes is above {MESSAGE_BYTES_MAX}")
+            raise RemoteError(
+                node, _TOO_LARGE, f"the request of {len(request)} bytes exceeds the limit of {MESSAGE_BYTES_MAX}"
+            )
         address, credentials = self._dialer.address(node), self._dialer.credentials
         with self._lock:
             if self._closed:

@@ -100,7 +100,11 @@ class Dialer:
         if address is None:
             raise Unreachable(node, "its address is not known", sent=False)
         if self._credentials is None and not is_loopback(address):
-            raise Unreachable(node, f"{address} is another machine, and this node has no certificate")
+            raise Unreachable(
+                node,
+                f"{address} is on another machine and this node has no certificate;"
+                " set peer_ca, peer_certificate, peer_key",
+            )
         return address
 
     def dial(self, node: NodeId, address: str) -> grpc.Channel:

@@ -198,7 +198,7 @@ def decode_batch(data: bytes, sender: NodeId, receiver: NodeId) -> list[Message]
     reader.expect(count * _HEAD.size)
     messages = [_decode_message(reader) for _ in range(count)]
     if reader.left:
-        raise ValueError(f"{reader.left} bytes behind the last message")
+        raise ValueError(f"{reader.left} bytes after the last message")
     return messages
 
 
@@ -223,7 +223,7 @@ class _Reader:
     def expect(self, size: int) -> None:
         """Raise ValueError unless `size` bytes are left."""
         if size > self.left:
-            raise ValueError(f"{size} bytes wanted where {self.left} are left")
+            raise ValueError(f"{size} bytes expected, {self.left} left")
 
     def numbers(self, form: struct.Struct) -> tuple[int, ...]:
         """Read the next numbers."""
@@ -252,7 +252,7 @@ def _decode_message(reader: _Reader) -> Message:
         return ReadIndexResponse(GroupId(group), reader.sender, reader.receiver, term, read, index if known else None)
     plain = _PLAIN_KINDS.get(kind)
     if plain is None:
-        raise ValueError(f"a message of kind {kind}")
+        raise ValueError(f"unknown message kind {kind}")
     values = list(reader.numbers(plain.body))
     for place in plain.truths:
         values[place] = _truth(values[place])
@@ -261,21 +261,21 @@ def _decode_message(reader: _Reader) -> Message:
 
 def _truth(number: int) -> bool:
     if number > 1:
-        raise ValueError(f"{number} is neither true nor false")
+        raise ValueError(f"{number} is not a boolean")
     return number == 1
 
 
 def _decode_append(reader: _Reader, group: GroupId, term: int) -> Append:
     prev_index, prev_term, commit, count = reader.numbers(_APPEND)
     if count > reader.entries_left or prev_index + count >= _INDEX_END:
-        raise ValueError(f"{count} entries behind {prev_index}")
+        raise ValueError(f"{count} entries after {prev_index}")
     reader.entries_left -= count
     heads = _ENTRY.iter_unpack(reader.data(count * _ENTRY.size))
     entries = []
     last_term = prev_term
     for index, (kind, entry_term, size) in enumerate(heads, prev_index + 1):
         if kind not in _ENTRY_KINDS or entry_term < last_term:
-            raise ValueError(f"an entry of kind {kind} and term {entry_term} behind term {last_term}")
+            raise ValueError(f"invalid entry of kind {kind} and term {entry_term} after term {last_term}")
         entries.append(Entry(index, entry_term, _ENTRY_KINDS[kind], reader.data(size)))
         last_term = entry_term
     return Append(group, reader.sender, reader.receiver, term, prev_index, prev_term, tuple(entries), commit)

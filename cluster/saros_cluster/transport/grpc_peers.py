@@ -75,7 +75,7 @@ class GrpcPeers:
         assert self._server is None
         if self._credentials is None and not is_loopback(host):
             raise CannotListen(
-                f"{host} can be reached from other machines: nodes need certificates there: peer_ca, peer_certificate,"
+                f"{host} can be reached from other machines, so nodes need certificates: set peer_ca, peer_certificate,"
                 " peer_key"
             )
         pool = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="saros-peers")

@@ -58,9 +58,9 @@ class Identity:
 
     def __post_init__(self) -> None:
         if not _CLUSTER.fullmatch(self.cluster):
-            raise ValueError(f"no id of a cluster: {self.cluster!r}")
+            raise ValueError(f"invalid cluster id: {self.cluster!r}")
         if self.node < 0:
-            raise ValueError(f"no id of a node: {self.node}")
+            raise ValueError(f"invalid node id: {self.node}")
 
     @property
     def uri(self) -> str:
@@ -123,9 +123,9 @@ def verified_sender(
         raise Refused(_WRONG_VERSION, f"{_name(identity)} speaks protocol {PEER_PROTOCOL}, not {protocol}")
     cluster, sender, receiver = (metadata.get(key) for key in (CLUSTER_KEY, SENDER_KEY, RECEIVER_KEY))
     if cluster != identity.cluster or receiver != str(identity.node):
-        raise Refused(_WRONG_CLUSTER, f"here is {_name(identity)}, not node {receiver} of cluster {cluster}")
+        raise Refused(_WRONG_CLUSTER, f"this is {_name(identity)}, not node {receiver} of cluster {cluster}")
     if not isinstance(sender, str) or not _NODE.fullmatch(sender):
-        raise Refused(_WRONG_CLUSTER, f"no id of a node: {sender!r}")
+        raise Refused(_WRONG_CLUSTER, f"invalid node id: {sender!r}")
     found = Identity(identity.cluster, NodeId(int(sender)))
     if certificate is not None and found.uri.encode() not in certificate.get(_URIS, ()):
         raise Refused(_WRONG_CLUSTER, f"the certificate is not that of {_name(found)}: it lacks {found.uri}")

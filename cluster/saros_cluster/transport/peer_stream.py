@@ -166,7 +166,7 @@ class PeerStream:
         frames = [encode_message(message) for message in messages]
         fit = [frame for frame in frames if batch_length((frame,))]
         if len(fit) < len(frames):
-            logger.error("a message of Raft is too large to be sent", extra={"peer": self._node})
+            logger.error("a Raft message is too large to send", extra={"peer": self._node})
         dropped = len(frames) - len(fit) + self._outbox.put(fit)
         if dropped:
             self._counters.add(self._node, dropped=dropped)
@@ -197,7 +197,7 @@ class PeerStream:
         except Unreachable as error:
             self._report(error.why)
         except Exception:  # the top of a thread
-            logger.exception("a lane failed", extra={"peer": self._node})
+            logger.exception("a peer stream failed", extra={"peer": self._node})
         finally:
             connection.end()
             if self._channel is not None:
@@ -228,7 +228,7 @@ class PeerStream:
         if self._accepted > 1:
             self._counters.add(self._node, reconnects=1)
         if self._trouble is not None:
-            logger.info("connected to a node again", extra={"peer": self._node})
+            logger.info("reconnected to a node", extra={"peer": self._node})
         self._trouble = None
 
     def _report(self, trouble: str) -> None:

@@ -95,7 +95,7 @@ class InboundStreams:
         with self._lock:
             old = self._newest.get(sender)
             if old is None and len(self._newest) >= LANES_MAX:
-                raise ServingError(_TOO_MANY, f"{LANES_MAX} nodes send already")
+                raise ServingError(_TOO_MANY, f"the limit of {LANES_MAX} sending nodes is reached")
             if old is not None and old.boot == boot and old.number > number:
                 raise ServingError(_INVALID, f"connection {number} is older than connection {old.number}")
             lock = threading.Lock() if old is None else old.delivering
@@ -176,7 +176,7 @@ class Serving:
             finally:
                 self._arrivals.leave(sender, arrival)
         except grpc.RpcError:
-            logger.info("a node's connection is over", extra={"peer": sender})
+            logger.info("the connection from a node ended", extra={"peer": sender})
         except Exception as error:  # noqa: BLE001 (the top of a call)
             _refuse(context, error)
         return b""
@@ -186,8 +186,8 @@ class Serving:
             try:
                 messages = decode_batch(batch, sender, self._identity.node)
             except ValueError as error:
-                logger.warning("a node sent what cannot be read", extra={"peer": sender, "why": str(error)})
-                raise ServingError(_INVALID, f"a batch that cannot be read: {error}") from error
+                logger.warning("received an invalid batch from a node", extra={"peer": sender, "why": str(error)})
+                raise ServingError(_INVALID, f"invalid batch: {error}") from error
             self._counters.add(sender, received=len(messages), received_bytes=len(batch))
             if not self._arrivals.deliver(sender, arrival, messages):
                 return
@@ -218,7 +218,7 @@ class Serving:
 def _connection(metadata: Fields) -> tuple[int, int]:
     match = _CONNECTION.fullmatch(str(metadata.get(CONNECTION_KEY)))
     if match is None:
-        raise ServingError(_INVALID, "no number of the connection")
+        raise ServingError(_INVALID, "the connection number is missing or invalid")
     return int(match[1]), int(match[2])
 
 
@@ -236,20 +236,20 @@ def _named(handlers: Mapping[str, Handler], metadata: Fields) -> Handler:
     name = str(metadata.get(NAME_KEY))
     handler = handlers.get(name)
     if handler is None:
-        raise ServingError(_UNKNOWN, f"this node answers no {name!r}")
+        raise ServingError(_UNKNOWN, f"this node has no handler for {name!r}")
     return handler
 
 
 def _sized(answer: bytes) -> bytes:
     if len(answer) > MESSAGE_BYTES_MAX:
-        raise ServingError(_TOO_LARGE, f"an answer of {len(answer)} bytes is above {MESSAGE_BYTES_MAX}")
+        raise ServingError(_TOO_LARGE, f"the response of {len(answer)} bytes exceeds the limit of {MESSAGE_BYTES_MAX}")
     return answer
 
 
 @contextmanager
 def _place(places: threading.BoundedSemaphore) -> Iterator[None]:
     if not places.acquire(blocking=False):
-        raise ServingError(_TOO_MANY, "this node answers too many already: try again")
+        raise ServingError(_TOO_MANY, "this node handles too many calls; retry later")
     try:
         yield
     finally:
@@ -275,7 +275,7 @@ def _refuse(context: grpc.ServicerContext, error: Exception) -> NoReturn:
     """End the call with the error."""
     code = getattr(error, "code", None)
     if not isinstance(code, int):
-        logger.error("a call of a node failed", exc_info=error)
+        logger.error("a call from a node failed", exc_info=error)
         code = _INTERNAL
     context.set_trailing_metadata(((CODE_KEY, str(code)),))
     context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error)[:ERROR_CHARACTERS_MAX])

@@ -195,7 +195,7 @@ def decode_command(data: bytes) -> Command:
         values = [_FORMS[f.type](word) for f, word in zip(fields(kind), words, strict=True)]
         return kind(*values)  # type: ignore[arg-type]
     except (ValueError, TypeError, KeyError) as error:
-        raise CorruptFile("log", 0, f"not a change of users: {error}") from error
+        raise CorruptFile("log", 0, f"invalid user command: {error}") from error
 
 
 def _plain(value: object) -> object:
@@ -208,25 +208,25 @@ def _plain(value: object) -> object:
 
 def _text(word: object) -> str:
     if not isinstance(word, str):
-        raise TypeError(f"{word!r} is no text")
+        raise TypeError(f"{word!r} is not a string")
     return word
 
 
 def _flag(word: object) -> bool:
     if not isinstance(word, bool):
-        raise TypeError(f"{word!r} is neither true nor false")
+        raise TypeError(f"{word!r} is not a boolean")
     return word
 
 
 def _number(word: object) -> int:
     if not isinstance(word, int) or isinstance(word, bool):
-        raise TypeError(f"{word!r} is no number")
+        raise TypeError(f"{word!r} is not an integer")
     return word
 
 
 def _list(word: object) -> list[object]:
     if not isinstance(word, list):
-        raise TypeError(f"{word!r} is no list")
+        raise TypeError(f"{word!r} is not a list")
     return word
 
 

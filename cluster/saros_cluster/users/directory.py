@@ -79,13 +79,13 @@ class FileDirectory:
         data = bytes(self._disk.map(self._path))
         match = _FIRST_LINE.match(data)
         if match is None:
-            raise CorruptFile(self._path, 0, "not a file of users")
+            raise CorruptFile(self._path, 0, "not a users file")
         if int(match.group(1)) > _VERSION:
             raise StorageError(f"{self._path} was written by a newer Saros", code=2015)
         body = data[match.end() :]
         if zlib.crc32(body) != int(match.group(2), 16):
-            raise CorruptFile(self._path, match.end(), "the checksum of the users does not fit")
+            raise CorruptFile(self._path, match.end(), "checksum mismatch in the users")
         try:
             return Users.load(json.loads(body))
         except (ValueError, TypeError, KeyError) as error:
-            raise CorruptFile(self._path, match.end(), f"not a state of users: {error}") from error
+            raise CorruptFile(self._path, match.end(), f"invalid users: {error}") from error

@@ -64,7 +64,7 @@ def parse_privileges(names: Iterable[str]) -> tuple[Privilege, ...]:
             found.add(Privilege[name])
         else:
             known = ", ".join([*Privilege.__members__, *_SHORTHANDS])
-            raise UserMistake(f"there is no privilege {name}: there are {known}")
+            raise UserMistake(f"privilege {name} does not exist; the privileges are {known}")
     return tuple(privilege for privilege in Privilege if privilege in found)
 
 
@@ -72,7 +72,7 @@ def parse_area(text: str) -> str:
     """Return the area's canonical text. Raises UserMistake 509 for other wildcards than `**` at the end."""
     pattern = parse_pattern(text)
     if parse_pattern(pattern.text.removesuffix(_BELOW)).has_wildcard:
-        raise UserMistake(f"{text}: privileges are granted on one path, or on all below one: root.a.**", code=509)
+        raise UserMistake(f"{text}: a privilege applies to one path, or to all paths below one (root.a.**)", code=509)
     return pattern.text
 
 
@@ -80,7 +80,7 @@ def check_areas(privileges: Iterable[Privilege], areas: Iterable[str]) -> None:
     """Raise UserMistake 701 if a privilege that is not about paths is given for a part of the tree."""
     wide = [p.value for p in privileges if p not in ON_PATHS]
     if wide and any(area != EVERYWHERE for area in areas):
-        raise UserMistake(f"{', '.join(wide)} cannot be had for a part of the tree: use ON {EVERYWHERE}")
+        raise UserMistake(f"{', '.join(wide)} cannot be granted on a part of the tree; use ON {EVERYWHERE}")
 
 
 def covers(area: str, other: str) -> bool:

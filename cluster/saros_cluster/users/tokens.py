@@ -34,7 +34,7 @@ class Token:
     def from_json(words: object) -> Token:
         """Parse the values of `to_json`. Raises TypeError, ValueError."""
         if not isinstance(words, list):
-            raise TypeError("a token is a list")
+            raise TypeError("expected a list for a token")
         user, name, digest, created_ms, expires_ms, last_used_day = words
         expires = None if expires_ms is None else int(expires_ms)
         return Token(

@@ -130,21 +130,21 @@ class Users:
         """Return a user by name. Raises UserMistake 804."""
         found = self.users.get(name)
         if found is None:
-            raise UserMistake(f"there is no user {name}", code=_NO_USER)
+            raise UserMistake(f"user {name} does not exist", code=_NO_USER)
         return found
 
     def role(self, name: str) -> Role:
         """Return a role by name. Raises UserMistake 808."""
         found = self.roles.get(name)
         if found is None:
-            raise UserMistake(f"there is no role {name}", code=_NO_ROLE)
+            raise UserMistake(f"role {name} does not exist", code=_NO_ROLE)
         return found
 
     def token(self, user: str, name: str) -> Token:
         """Return a user's token by its name. Raises UserMistake 804, 2042."""
         found = next((token for token in self.tokens_of(user) if token.name == name), None)
         if found is None:
-            raise UserMistake(f"user {user} has no token {name}: look with SHOW TOKENS", code=_NO_TOKEN)
+            raise UserMistake(f"user {user} has no token {name}; see SHOW TOKENS", code=_NO_TOKEN)
         return found
 
     def tokens_of(self, user: str) -> list[Token]:
@@ -166,7 +166,7 @@ class Users:
     def _create_user(self, command: CreateUser) -> Users:
         _check_name(command.name)
         if command.name in self.users:
-            raise UserMistake(f"there is a user {command.name} already", code=_USER_EXISTS)
+            raise UserMistake(f"user {command.name} already exists", code=_USER_EXISTS)
         _check_room(len(self.users), PRINCIPALS_MAX, "users")
         user = User(command.name, command.hash, command.administrator, command.must_change)
         return self._with(replace(user, password_version=self.version + 1))
@@ -174,14 +174,14 @@ class Users:
     def _drop_user(self, user: User) -> Users:
         others = {name: other for name, other in self.users.items() if name != user.name}
         if user.administrator and not any(other.administrator for other in others.values()):
-            raise UserMistake(f"{user.name} is the only administrator, and stays: make another one first")
+            raise UserMistake(f"{user.name} is the only administrator and cannot be dropped; create another one first")
         tokens = {digest: token for digest, token in self.tokens.items() if token.user != user.name}
         return replace(self, users=others, tokens=tokens, version=self.version + 1)
 
     def _create_role(self, name: str) -> Users:
         _check_name(name)
         if name in self.roles:
-            raise UserMistake(f"there is a role {name} already", code=_ROLE_EXISTS)
+            raise UserMistake(f"role {name} already exists", code=_ROLE_EXISTS)
         _check_room(len(self.roles), PRINCIPALS_MAX, "roles")
         return self._with(roles=[Role(name)])
 
@@ -192,7 +192,7 @@ class Users:
 
     def _grant_role(self, role: Role, user: User) -> Users:
         if role.name in user.roles:
-            raise UserMistake(f"{user.name} has role {role.name} already", code=_HAS_ROLE)
+            raise UserMistake(f"{user.name} already has role {role.name}", code=_HAS_ROLE)
         return self._with(replace(user, roles=tuple(sorted((*user.roles, role.name)))))
 
     def _revoke_role(self, role: Role, user: User) -> Users:
@@ -222,8 +222,8 @@ class Users:
         if len(kept) == len(grants):
             names = ", ".join(p.value for p in command.privileges)
             message = (
-                f"{command.of} was not granted {names} on {', '.join(areas)}, nor on a part of it: look with LIST"
-                f" PRIVILEGES OF {command.of}; what was granted on more, or through a role, is revoked there"
+                f"{command.of} was not granted {names} on {', '.join(areas)} or below; revoke a grant on a wider path"
+                f" or through a role where it was made (see LIST PRIVILEGES OF {command.of})"
             )
             raise UserMistake(message, code=_NOTHING_REVOKED)
         return self._with_grants(command.of, kept)
@@ -254,7 +254,7 @@ class Users:
         _check_name(command.name)
         own = self.tokens_of(command.user)
         if command.digest in self.tokens or any(token.name == command.name for token in own):
-            message = f"user {command.user} has a token {command.name} already: drop it first, or choose another name"
+            message = f"user {command.user} already has a token {command.name}; drop it or choose another name"
             raise UserMistake(message, code=_TOKEN_EXISTS)
         _check_room(len(own), TOKENS_OF_USER_MAX, f"tokens of user {command.user}")
         _check_room(len(self.tokens), TOKENS_MAX, "tokens")
@@ -307,11 +307,11 @@ class Users:
         named = {role.name: role for role in roles}
         for user in users:
             if not named.keys() >= set(user.roles):
-                raise ValueError(f"user {user.name} has a role that is not there")
+                raise ValueError(f"user {user.name} has a role that does not exist")
         tokens = [Token.from_json(item) for item in _list(words.get("tokens", []))]  # absent in earlier versions
         by_name = {user.name: user for user in users}
         if not by_name.keys() >= {token.user for token in tokens}:
-            raise ValueError("a token belongs to a user that is not there")
+            raise ValueError("a token belongs to a user that does not exist")
         return Users(by_name, named, _number(words["version"]), {token.digest: token for token in tokens})
 
 
@@ -334,7 +334,7 @@ def _dump_grants(grants: Iterable[Granted]) -> list[list[object]]:
 
 def _load_grants(items: object) -> tuple[Granted, ...]:
     if not isinstance(items, list):
-        raise TypeError("a list of grants is expected")
+        raise TypeError("expected a list of grants")
     return tuple(
         Granted(Privilege(privilege), parse_area(str(area)), option is True) for privilege, area, option in items
     )
@@ -343,7 +343,7 @@ def _load_grants(items: object) -> tuple[Granted, ...]:
 def _load_user(item: Mapping[str, object]) -> User:
     roles = item["roles"]
     if not isinstance(roles, list):
-        raise TypeError("a list of roles is expected")
+        raise TypeError("expected a list of roles")
     return User(
         str(item["name"]),
         str(item["hash"]),
@@ -358,17 +358,17 @@ def _load_user(item: Mapping[str, object]) -> User:
 
 def _list(value: object) -> list[object]:
     if not isinstance(value, list):
-        raise TypeError("a list is expected")
+        raise TypeError("expected a list")
     return value
 
 
 def _items(value: object) -> list[Mapping[str, object]]:
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise TypeError("a list of objects is expected")
+        raise TypeError("expected a list of objects")
     return value
 
 
 def _number(value: object) -> int:
     if not isinstance(value, int):
-        raise TypeError(f"{value!r} is no number")
+        raise TypeError(f"{value!r} is not an integer")
     return value
