@@ -108,7 +108,7 @@ def test_databases_beyond_five_are_counted() -> None:
 
 
 def test_nodes_that_answer_are_not_blamed() -> None:
-    with pytest.raises(NoLeader, match=r"has no leader: node 3 does not lead it; unavailable"):
+    with pytest.raises(NoLeader, match=r"has no leader: node 3 is not its leader; unavailable"):
         Cluster(lambda *_: FOLLOWS).try_to_propose()
     one_down = Cluster(lambda node, timeout_s: FOLLOWS if node == TWO else refuse(node, timeout_s))
     with pytest.raises(NoLeader, match=r"has no leader: .*; 1 of 3 nodes does not answer \(3\); unavail"):

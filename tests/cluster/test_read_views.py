@@ -78,7 +78,7 @@ def test_a_view_is_opened_as_soon_as_slots_have_moved_until_the_deadline(
     late = Moving(allowed_s + 0.1)
     with pytest.raises(DataMoving) as caught:
         late.views.view(ReadPoint(deadline_ns=end_ns), ())
-    assert "data of root.a is moving between nodes: run the query again" == str(caught.value)
+    assert "data of root.a is moving between nodes; run the query again" == str(caught.value)
     assert MOVED == caught.value.code
     assert abs(late.clock.monotonic_ns() / 1e9 - allowed_s) < 0.1
 

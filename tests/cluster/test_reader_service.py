@@ -245,7 +245,7 @@ def test_a_view_serves_who_demands_no_more_than_it_was_opened_for() -> None:
         drain(reader)
     assert 1 == service.open_views
     for target in (ReadTarget(GroupId(2), 8, 1), ReadTarget(GroupId(2), 7, 2)):
-        with pytest.raises(RemoteError, match="demands more"):
+        with pytest.raises(RemoteError, match="needs a newer one"):
             open_readers(peers, QUERY, RemoteTarget(NODE2, target), [request(PLAIN)], pinned=False)
     service.close()
 

@@ -385,7 +385,7 @@ def test_another_holder_is_asked_before_one_has_been_read(plant: Plant) -> None:
     """Of those that can be asked for group 2, the first does not answer and the second lags behind what is demanded."""
 
     def lags(target: ReadTarget) -> ReadView:
-        raise NotHere(target.group, "this replica lags behind: ask another one")
+        raise NotHere(target.group, "this replica is behind; ask another one")
 
     gone, behind = NodeId(8), NodeId(9)
     plant.network.services[behind] = ReaderService(lags, plant.clock)

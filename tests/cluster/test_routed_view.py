@@ -72,7 +72,7 @@ def test_a_partial_read_leaves_out_a_group_that_no_holder_answers_for(plant: Pla
     view = view_of(plant, point)
     kept = [time for time in range(FIRST, END, 7) if plant.group(time // SLICE) != 2]
     assert [(time, time) for time in kept] == drain(view.open(request(PLAIN, "i")))
-    assert {2: "root.db (group 2: node 2) has no replica that answers: node 2 does not answer"} == point.missing
+    assert {2: "root.db (group 2: node 2) has no replica that responds: node 2 does not answer"} == point.missing
     view.close()
 
 
@@ -111,7 +111,7 @@ def test_slots_that_have_moved_are_not_left_out_and_the_error_tells_the_next_ste
     view = view_of(plant, point)
     with pytest.raises(DataMoving) as caught:
         view.open(request(PLAIN, "i"))
-    assert "data of root.db is moving between nodes: run the query again" == str(caught.value)
+    assert "data of root.db is moving between nodes; run the query again" == str(caught.value)
     assert MOVED == caught.value.code
     assert {} == point.missing
     view.close()

@@ -92,14 +92,14 @@ def test_a_damaged_state_is_named(folder: str, group: GroupId) -> None:
 def test_a_lost_state_leaves_a_gap(folder: str) -> None:
     os.remove(state_path(folder, DATA))
     (problem,) = problems(folder)
-    assert "it holds entries up to 0, and the log has those behind 5 only" in problem
+    assert "it has entries up to 0, but the log only has entries after 5" in problem
 
 
 def test_a_lost_log_is_noticed(folder: str) -> None:
     for name in os.listdir(os.path.join(folder, "log")):
         os.remove(os.path.join(folder, "log", name))
     (problem,) = problems(folder)
-    assert "holds entries up to 7, and the log knows nothing of group 1" in problem
+    assert "has entries up to 7, but the log has no records of group 1" in problem
 
 
 def test_a_log_that_lacks_its_end_is_noticed(folder: str) -> None:
@@ -110,7 +110,7 @@ def test_a_log_that_lacks_its_end_is_noticed(folder: str) -> None:
     save_manifest(DISK, partition(folder), Manifest("root.a", created=1, flushed=8))
     (problem,) = problems(folder)
     assert partition(folder) in problem
-    assert "it holds entries up to 8, the log of group 1 ends at entry 7" in problem
+    assert "it has entries up to 8, but the log of group 1 ends at entry 7" in problem
 
 
 def test_records_that_do_not_fit_are_named_once(folder: str) -> None:

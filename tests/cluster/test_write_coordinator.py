@@ -54,8 +54,8 @@ def test_a_part_says_what_is_done_and_what_is_not() -> None:
         raise_failures(WRITE, {TWO: NoLeader(TWO, "gone")}, {})
     assert (2020, [ONE, THREE], [TWO]) == (caught.value.code, list(caught.value.done), list(caught.value.failed))
     assert (
-        "done in part: done is root.a.d from 1 to 5 (group 1), schema of root.a.e (group 3); "
-        "not done is root.a.d from 100 to 100 (group 2): group 2 has no leader: gone"
+        "partially done: root.a.d from 1 to 5 (group 1), schema of root.a.e (group 3) succeeded; "
+        "root.a.d from 100 to 100 (group 2) failed: group 2 has no leader: gone"
     ) == str(caught.value)
 
 

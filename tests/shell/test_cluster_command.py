@@ -663,7 +663,7 @@ def test_a_database_of_its_own_does_not_become_a_node(tmp_path: Path) -> None:
         ({"nodes": "1=a:1/a:2,2=b:1"}, "'2=b:1' is not of the form 1=host:6668/host:6667"),
         ({"nodes": "1=a:1/a:2,b:1/b:2"}, "'b:1/b:2' is not of the form"),
         ({"nodes": "1=a:1/a:2,1=b:1/b:2"}, "node 1 is given twice"),
-        ({"nodes": "1=a:1/a:2,2=a:1/b:2"}, 'nodes is "a:1": expected every address once'),
+        ({"nodes": "1=a:1/a:2,2=a:1/b:2"}, 'nodes is "a:1": expected distinct addresses'),
     ],
 )
 def test_init_names_what_is_wrong(tmp_path: Path, changes: dict[str, str | None], message: str) -> None:

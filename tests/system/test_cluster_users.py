@@ -319,7 +319,7 @@ def test_a_one_time_password_sets_another_one_for_all_nodes(tmp_path: Path) -> N
 def test_a_cluster_without_an_administrator_keeps_no_users(tmp_path: Path) -> None:
     nodes = Nodes(tmp_path, 1, 1)
     try:
-        with pytest.raises(UserMistake, match="this cluster keeps no users: it was made without an administrator"):
+        with pytest.raises(UserMistake, match="this cluster has no users: it was created without an administrator"):
             nodes.run(0, f"create user ann '{ANN}'")
         assert [] == nodes.run(0, "list user")
     finally:

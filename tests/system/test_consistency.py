@@ -272,7 +272,7 @@ def test_a_node_that_comes_back_does_not_take_series_that_it_does_not_know_for_n
         wait_until(lambda: town.database_of(0)._parts.schema.version > 0)
         for consistency in ("weak", "mid"):
             with pytest.raises(
-                StorageError, match=r"group 3: node 3\) has no replica that tells which series there are"
+                StorageError, match=r"group 3: node 3\) has no replica that provides its schema"
             ) as caught:
                 town.read(0, f"select x from {device}", consistency)
             assert 2016 == caught.value.code

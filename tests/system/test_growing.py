@@ -351,10 +351,10 @@ def test_a_node_that_joins_and_reaches_nobody_says_so_and_goes_on_trying(
         cluster.stop(number)
     cluster.start(3)
     with caplog.at_level("INFO", logger="saros_cluster.reconfiguration.reconciler"):
-        wait_until(lambda: any("no other node answers" in text for text in caplog.messages))
+        wait_until(lambda: any("no other node responds" in text for text in caplog.messages))
         for number in range(3):
             cluster.start(number)
-        wait_until(lambda: "another node answers again" in caplog.messages)
+        wait_until(lambda: "another node responds again" in caplog.messages)
     cluster.run(0, "add node 4")
     cluster.await_change(0)
     cluster.await_nodes(3, [1, 2, 3, 4])

@@ -209,7 +209,7 @@ def test_a_session_may_read_without_the_data_of_a_lost_group(three: LocalCluster
             assert 2 == len(connection.execute(select).fetchall())
     kill(three, 3)
     for consistency in ("strong", "mid", "weak"):
-        told = "no replica that answers" if consistency != "strong" else "no leader"
+        told = "no replica that responds" if consistency != "strong" else "no leader"
         text = f"{lost} (group 3: node 3) has {told}: node 3 does not answer"
         with saros.connect(
             target, failover_s=3, consistency=consistency, partial_results=True, timestamps="epoch"

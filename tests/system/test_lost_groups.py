@@ -72,7 +72,7 @@ def test_reads_of_its_data_fail_and_name_database_group_and_node(cluster: Nodes)
     for consistency in ("mid", "weak"):
         with pytest.raises(NoReplica) as unread:
             cluster.run(0, f"select x from {LOST}.d", consistency)
-        assert f"{LOST} (group 3: node 3) has no replica that answers: node 3 does not answer" == str(unread.value)
+        assert f"{LOST} (group 3: node 3) has no replica that responds: node 3 does not answer" == str(unread.value)
 
 
 def test_a_time_out_bounds_the_wait_for_a_leader(cluster: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:

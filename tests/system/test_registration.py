@@ -337,7 +337,7 @@ def test_a_write_that_a_drop_meets_halfway_says_what_is_visible_of_it(
     with pytest.raises(PartialFailure, match="TEXT") as caught:
         insert_both(town, device, [2, WEEK + 2]) if finder == "the engine" else town.database_of(0).write([tablet])
     assert (2020, [group]) == (caught.value.code, list(caught.value.done))
-    assert f"done is {device} from 2 to 2 (group {group})" in str(caught.value)
+    assert f"{device} from 2 to 2 (group {group}) succeeded" in str(caught.value)
     assert [[(1, 1), (2, 1), (WEEK + 1, 1)]] * 3 == town.on_all(f"select y from {device}")
 
 

@@ -119,8 +119,8 @@ def test_one_replica(tmp_path: Path) -> None:
         written = refused[2]
         assert isinstance(written, PartialFailure)
         assert ([here], [dead]) == (list(written.done), list(written.failed))
-        assert f"done is {both} from 2 to 2 (group {here})" in str(written)
-        assert f"not done is {both} from {WEEK + 2} to {WEEK + 2} (group {dead})" in str(written)
+        assert f"{both} from 2 to 2 (group {here}) succeeded" in str(written)
+        assert f"{both} from {WEEK + 2} to {WEEK + 2} (group {dead}) failed" in str(written)
         assert ([(2, 2)], False) == town.read(1, f"select x from {both} where time >= 0 and time < {WEEK}", "weak")
 
         town.nodes.start(2)

@@ -113,9 +113,9 @@ def _decode_json(text: bytes) -> list[Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CorruptFile("log", 0, f"not words: {error}") from error
+        raise CorruptFile("log", 0, f"invalid JSON: {error}") from error
     if not isinstance(found, list):
-        raise CorruptFile("log", 0, "not a list of words")
+        raise CorruptFile("log", 0, "not a JSON list")
     return found
 
 
@@ -125,7 +125,7 @@ def check_command(data: bytes) -> None:
     mutation = command.mutation
     does_something = mutation.changes or mutation.deletions or mutation.tablets or mutation.loads
     if command.transfer is None and command.shipping is None and not does_something:
-        raise CorruptFile("log", 0, "a command that does nothing")
+        raise CorruptFile("log", 0, "a command without effect")
     if mutation.loads:
         _check_load(mutation)
     for deletion in mutation.deletions:
@@ -137,13 +137,13 @@ def check_command(data: bytes) -> None:
             raise CorruptFile("log", 0, f"a tablet of {tablet.rows} rows, {placed.depth} nodes deep")
         for column in tablet.columns:
             if isinstance(column.values, TextArray) and not column.values.sound:
-                raise CorruptFile("log", 0, f"text of {tablet.device} that lies outside of its tablet")
+                raise CorruptFile("log", 0, f"text of {tablet.device} that is outside its tablet")
 
 
 def _check_load(mutation: Mutation) -> None:
     first = mutation.loads[0]
     if len(mutation.loads) > 1 or mutation.changes or mutation.deletions or mutation.tablets:
-        raise CorruptFile("log", 0, "an entry loads one file, and does nothing else")
+        raise CorruptFile("log", 0, "an entry with a LOAD must have exactly one file and nothing else")
     name = first.name.partition("/")[0]
     log_shipped_files.check_name(name)
     if first.name != log_shipped_files.staged_name(name) or len(split_path(first.database)) < _DEPTH_MIN:

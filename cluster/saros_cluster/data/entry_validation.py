@@ -178,7 +178,9 @@ class EntryValidator:
         devices |= {change.device for change in mutation.changes if isinstance(change, OF_ONE_DEVICE)}
         devices |= {d for staged in mutation.loads if staged.known is not None for d in staged.known.devices}
         if self._replica.drops.overtake(seen, devices):
-            raise UserMistake("series were dropped since the write was prepared: look at them again", code=OVERTAKEN)
+            raise UserMistake(
+                "series were dropped after the write was prepared; read the schema again and retry", code=OVERTAKEN
+            )
 
 
 def needed(known: SchemaTree, changes: Sequence[SchemaChange], databases: Sequence[str]) -> list[SchemaChange]:

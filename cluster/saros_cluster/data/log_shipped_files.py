@@ -75,7 +75,7 @@ def _place(name: str, first: int) -> str:
 def check_name(name: str) -> None:
     """Raise CorruptFile unless `name` is one that `shipment_name` gives: other names must not become paths."""
     if _NAME.fullmatch(name) is None:
-        raise CorruptFile("log", 0, f"no name of a shipment: {name!r}")
+        raise CorruptFile("log", 0, f"invalid shipment name: {name!r}")
 
 
 def shipping_to_json(shipping: Shipping) -> list[object]:
@@ -92,7 +92,7 @@ def shipping_from_json(words: Sequence[Any], data: memoryview) -> Shipping:
         case [str(name)] if not data:
             check_name(name)
             return Abandon(name)
-    raise CorruptFile("log", 0, "not a piece of a file")
+    raise CorruptFile("log", 0, "invalid piece of a file")
 
 
 @dataclass(slots=True)
@@ -172,11 +172,11 @@ class ShippedFiles:
         """Return the file as the region loads it. Raises UserMistake if it is not here, complete and sound."""
         known = self._known.get(_name_of(wanted))
         if known is None or (known.size, known.crc32) != (wanted.size, wanted.crc32):
-            raise UserMistake("the file has not come as a whole: send it again", code=LOST)
+            raise UserMistake("the file is incomplete; send it again", code=LOST)
         try:
             return self._staging.complete(replace(wanted, name=_place(_name_of(wanted), known.first)))
         except CorruptFile as error:
-            raise UserMistake(f"what was sent is no TsFile: {error}", code=error.code) from error
+            raise UserMistake(f"the file is not a valid TsFile: {error}", code=error.code) from error
 
     def load(self, staged: StagedFile) -> None:
         """Hand the file over to the region; under its lock."""

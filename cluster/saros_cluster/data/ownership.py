@@ -159,8 +159,8 @@ def transfer_from_json(words: Sequence[Any]) -> Transfer:
             case ["settle", epoch]:
                 return Complete(int(epoch))
     except (ValueError, TypeError) as error:
-        raise CorruptFile("log", 0, f"not a transfer of slots: {error}") from error
-    raise CorruptFile("log", 0, "not a transfer of slots")
+        raise CorruptFile("log", 0, f"invalid slot transfer: {error}") from error
+    raise CorruptFile("log", 0, "invalid slot transfer")
 
 
 class Ownership:
@@ -227,9 +227,11 @@ class Ownership:
         """
         for slot in slots:
             if not self.owns(slot):
-                raise UserMistake("the slot is another group's, or not open yet: look at the table again", code=MOVED)
+                raise UserMistake(
+                    "the slot belongs to another group or is not open yet; read the partition table again", code=MOVED
+                )
             if self.since(slot) > inbound:
-                raise UserMistake("the slot has come since, and by chance: look at the table again", code=MOVED)
+                raise UserMistake("the slot moved here after the partition table was read; read it again", code=MOVED)
 
     def check_epoch(self, epoch: int, inbound: int) -> None:
         """Raise UserMistake (MOVED) if the coordinator's table is older or newer than the moves applied here.
@@ -237,7 +239,7 @@ class Ownership:
         `inbound` is the last move to this group that the table contains.
         """
         if epoch < max(self.fenced, self.opened) or inbound > self.opened:
-            raise UserMistake("slots have moved, or are about to: look at the table again", code=MOVED)
+            raise UserMistake("slots have moved or are about to move; read the partition table again", code=MOVED)
 
     @property
     def has_moved(self) -> bool:
@@ -260,7 +262,7 @@ class Ownership:
         """
         is_shown = self.has_left(epoch) if inbound == LEFT else epoch >= self.released and inbound <= self.opened
         if not is_shown:
-            raise UserMistake("slots have moved, or are about to: look at the table again", code=MOVED)
+            raise UserMistake("slots have moved or are about to move; read the partition table again", code=MOVED)
 
     # ------------------------------------------------------------------ entries
 

@@ -230,7 +230,7 @@ class RegionMachine:
                 shipments.record(index, shipping, self._clock.monotonic_ns())
                 self._shipped_bytes += len(shipping.data)
             elif is_new:
-                return UserMistake("what comes before this piece of the file is not here: send it again", code=LOST)
+                return UserMistake("the pieces before this one are missing; send the file again", code=LOST)
         return None
 
     def _release(self, index: int, command: Command) -> Outcome:

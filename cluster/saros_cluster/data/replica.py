@@ -246,7 +246,7 @@ class Replica:
     def _check_left(self, epoch: int) -> None:
         self.ownership.check_view(epoch, LEFT)
         if not self._has_reached(epoch):
-            raise UserMistake("this replica has just started: ask another one, or again", code=MOVED)
+            raise UserMistake("this replica has just started; ask another one or retry", code=MOVED)
 
     def _has_reached(self, epoch: int) -> bool:
         """Return whether the entry that fenced the move's slots is applied: a restarted replica replays up to it."""

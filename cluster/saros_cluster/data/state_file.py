@@ -88,7 +88,7 @@ def decode_state(path: str, data: bytes) -> GroupState:
         raise StorageError(f"{path} was written by a newer Saros", code=2015)
     body = data[match.end() :]
     if len(body) != int(match.group(3)) or zlib.crc32(body) != int(match.group(2), 16):
-        raise CorruptFile(path, match.end(), "the checksum of the group's state does not fit")
+        raise CorruptFile(path, match.end(), "checksum mismatch in the group's state")
     line, _, schema = body.partition(b"\n")
     words = json.loads(line)
     return GroupState(

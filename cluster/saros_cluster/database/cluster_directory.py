@@ -48,7 +48,7 @@ class ClusterDirectory:
         """Implement `Directory.change`. Raises NoLeader, OutcomeUnknown."""
         if not self._known().users:
             raise UserMistake(
-                "this cluster keeps no users: it was made without an administrator (saros cluster secure gives it one,"
+                "this cluster has no users: it was created without an administrator (saros cluster secure gives it one,"
                 " if it is on one machine)"
             )
         seconds = MID_SECONDS if isinstance(command, Rehash) else DEADLINE_SECONDS

@@ -450,7 +450,7 @@ class ClusterDatabase:
     def ask(self, node: NodeId, name: str, request: bytes, seconds: float) -> bytes:
         """Call another node. Raises Unreachable, RemoteError."""
         if self._parts.is_down(node):
-            raise Unreachable(node, "it has not answered lately", sent=False)
+            raise Unreachable(node, "it has not responded recently", sent=False)
         return self._parts.peers.call(node, name, request, seconds)
 
     # ------------------------------------------------------------------ the rest

@@ -137,7 +137,7 @@ class DropCoordinator:
         try:
             self._retry_during_moves(partial(self.finish, seconds, deadline_ns), deadline_ns)
         except StorageError as error:
-            raise StorageError(f"what was dropped may not be gone everywhere yet: {error}", code=2017) from error
+            raise StorageError(f"the drop may not be complete on all nodes yet: {error}", code=2017) from error
 
     def _wait_drops_visible(self, deadline_ns: int | None) -> None:
         """Wait until this node's state of the meta group includes all drops that data groups have announced."""

@@ -59,7 +59,7 @@ class LoadedInPart(StorageError):
 
     def __init__(self, path: str, done: int, count: int, failed: StagedFile, why: StorageError) -> None:
         where = f"slice {failed.slice} of {failed.database}"
-        super().__init__(f"{path} is loaded in part: {done} of {count} parts are, {where} is not: {why.message}")
+        super().__init__(f"{path} is partially loaded ({done} of {count} parts); loading {where} failed: {why.message}")
 
 
 class Cluster(Protocol):
@@ -159,7 +159,7 @@ class _Load:
             except UserMistake as error:
                 if error.code not in (_EXISTS, _SERIES_EXISTS):
                     raise  # otherwise another client was faster
-        raise UserMistake(f"the series of {self._path} are dropped again and again: try later", code=OVERTAKEN)
+        raise UserMistake(f"the series of {self._path} are dropped repeatedly; try again later", code=OVERTAKEN)
 
     def _place(self, staged: StagedFile, seen: Mapping[GroupId, int]) -> Mapping[GroupId, int]:
         """Load a staged file into the group of its slice; return, by group, the drops that the schema then reflects."""

@@ -63,7 +63,7 @@ class PartialFailure(StorageError):
         `refused`: set if the request was refused for good, so that a repeat would be refused again.
         """
         rest = _list(failed) if failed else "the rest"
-        super().__init__(f"done in part: done is {_list(done)}; not done is {rest}: {why}")
+        super().__init__(f"partially done: {_list(done)} succeeded; {rest} failed: {why}")
         self.done = done
         self.failed = failed
         self.why = why

@@ -475,7 +475,7 @@ class ReadBarrier:
         return errors
 
     def _learn(self, group: GroupId, index: int, deadline_ns: int) -> None:
-        why = "there was no time to ask"
+        why = "the time limit passed before a member was asked"
         for node in self.holders(group):
             left = self._left(deadline_ns)
             if left <= 0:
@@ -487,7 +487,7 @@ class ReadBarrier:
             else:  # this thread, or another one meanwhile, has applied a delta
                 if not self._is_schema_behind(group, index):
                     return
-                why = f"none of those that answered has applied entry {index}"
+                why = f"no member that answered has applied entry {index}"
         members = self._routes.now.members(group)
         raise SchemaUnknown(group, why, members, self._silent(members), self._told_by(group))
 
@@ -512,7 +512,7 @@ class ReadBarrier:
             for error in failures.values():
                 raise error
             if group not in found:
-                raise NotHere(group, "the group has ended")
+                raise NotHere(group, "the group no longer exists")
             index = found[group]
         news = machine.replica.delta_since(known)
         return json.dumps({"index": index, "schema": news.to_json()}).encode()
@@ -552,7 +552,7 @@ def _read(name: str, request: bytes) -> tuple[GroupId, int, float]:
         words = json.loads(request)
         group, known, seconds = GroupId(int(words["group"])), int(words["known"]), float(words["seconds"])
         if not seconds > 0:
-            raise ValueError(f"{seconds} seconds")
+            raise ValueError(f"invalid timeout of {seconds} seconds")
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise BadRequest(name, error) from error
     return group, known, seconds

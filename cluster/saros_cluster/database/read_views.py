@@ -138,7 +138,7 @@ class ReadViews:
     def open_named(self, name: str, group: GroupId, nodes: Sequence[NodeId]) -> RoutedView:
         """Open a view that other nodes keep under a name, at the first of these nodes that has it."""
         if not nodes:
-            raise NotHere(group, f"no other node can have {name}")
+            raise NotHere(group, f"no other node has {name}")
         target = ReadTarget(group, None, 0, view_name=name)
         nothing = LocalReadView({}, self._replicas.cache, lambda: None)
         holders = [RemoteTarget(node, target) for node in nodes]

@@ -100,7 +100,7 @@ class SchemaCoordinator:
         self._entries.change_meta(BeginDeletion(), request)
         entry = self._meta_entry_of(Request(*request.key))
         if entry is None:
-            raise OutcomeUnknown(META, "so many entries came after the deletion that its own is forgotten")
+            raise OutcomeUnknown(META, "too many entries followed the deletion, and its own is no longer known")
 
         def groups_of(routing: Routing) -> set[GroupId]:
             tree, partitions = self._schema.tree, self._schema.partitions

@@ -35,6 +35,4 @@ def refuse_synced(tree: SchemaTree, devices: Iterable[str]) -> None:
     for device in devices:
         sender = sender_of(tree.device(device))
         if sender is not None:
-            raise UserMistake(
-                f"{device} comes from sender {sender}: change it there, and it changes here", code=_SENT_ELSEWHERE
-            )
+            raise UserMistake(f"{device} is synchronized from sender {sender}; change it there", code=_SENT_ELSEWHERE)

@@ -85,11 +85,11 @@ class ClusterFile:
         _require(is_uuid(self.cluster), "cluster", self.cluster, "a UUID such as 123e4567-e89b-12d3-a456-426614174000")
         _require(len(self.nodes) > 0, "nodes", {}, "at least one node")
         for node, address in self.nodes.items():
-            _require(node >= 1, "nodes", node, "ids from 1")
+            _require(node >= 1, "nodes", node, "ids of at least 1")
             _check_address(address, f"nodes.{node}")
         addresses = [text for address in self.nodes.values() for text in (address.peer, address.client)]
         for text in addresses:
-            _require(addresses.count(text) == 1, "nodes", text, "every address once")
+            _require(addresses.count(text) == 1, "nodes", text, "distinct addresses")
         if self.joined is None:
             _require(self.node in self.nodes, "node", self.node, f"one of the nodes {_ids(self.nodes)}")
         else:
@@ -206,11 +206,13 @@ def _fields(
     if newer_first:
         format_ = _number(found.get("format"), "format")
         if format_ > _FORMAT:
-            raise StorageError(f"format is {format_}: written by a newer Saros, open it with that", code=2015)
+            raise StorageError(
+                f"format is {format_}: it was written by a newer Saros; open it with that version", code=2015
+            )
         _require(format_ == _FORMAT, "format", format_, str(_FORMAT))
     for key in found:
         if key not in (*keys, *more):
-            raise UserMistake(f"unknown key {prefix}{key}: there are {', '.join((*keys, *more))}", code=2004)
+            raise UserMistake(f"unknown key {prefix}{key}; known keys are {', '.join((*keys, *more))}", code=2004)
     for key in keys:
         if key not in found:
             raise UserMistake(f"key {prefix}{key} is missing", code=2004)
@@ -247,7 +249,7 @@ def _node_address(words: object, prefix: str) -> NodeAddress:
 
 
 def _node_id(key: str) -> NodeId:
-    _require(_ID.fullmatch(key) is not None, "nodes", key, "whole numbers as ids")
+    _require(_ID.fullmatch(key) is not None, "nodes", key, "integers as ids")
     return NodeId(int(key))
 
 
@@ -259,13 +261,13 @@ def _object(value: object, key: str) -> dict[str, object]:
 
 def _text(value: object, key: str) -> str:
     if not isinstance(value, str):
-        raise _mistake(key, value, "a text")
+        raise _mistake(key, value, "a string")
     return value
 
 
 def _number(value: object, key: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise _mistake(key, value, "a whole number")
+        raise _mistake(key, value, "an integer")
     return value
 
 

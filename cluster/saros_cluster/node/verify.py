@@ -108,12 +108,12 @@ class _NodeCheck:
         if contents is None and not held:
             return  # a crash before the group's log began; the next start begins it again
         if contents is None:
-            raise CorruptFile(path, 0, f"it holds entries up to {held}, and the log knows nothing of group {group}")
+            raise CorruptFile(path, 0, f"it has entries up to {held}, but the log has no records of group {group}")
         self._result.groups += 1
         self._result.entries += len(contents.entries)
         base = contents.base.index
         if base > held and not is_founding(contents.base):
-            raise CorruptFile(path, 0, f"it holds entries up to {held}, and the log has those behind {base} only")
+            raise CorruptFile(path, 0, f"it has entries up to {held}, but the log only has entries after {base}")
         if group != META:
             self._check_partitions(group, state.generation, max(reached, base + len(contents.entries)))
 
@@ -132,7 +132,7 @@ class _NodeCheck:
                 with suppress(StorageError):  # reported by `folder_check`
                     flushed = decode_manifest(path, bytes(self._disk.map(path))).flushed
                     if flushed > last:
-                        reason = f"it holds entries up to {flushed}, the log of group {group} ends at entry {last}"
+                        reason = f"it has entries up to {flushed}, but the log of group {group} ends at entry {last}"
                         self._result.problems.append(CorruptFile(path, 0, reason))
 
 

@@ -159,7 +159,7 @@ class PartitionTable:
     def from_json(words: Mapping[str, Any]) -> PartitionTable:
         """Parse the values of `to_json`. Raises ValueError, TypeError, KeyError if they are not a valid table."""
         if words["format"] != _FORMAT:
-            raise ValueError("other format")
+            raise ValueError("unknown format")
         groups = {NodeId(m[0]): Group(tuple(NodeId(int(i)) for i in m)) for m in words["groups"]}
         heads, counts = zip(*words["owners"], strict=True)
         owners = np.repeat(np.array(heads, np.int64), counts)

@@ -54,12 +54,12 @@ class PeerRequests:
         either: list[Future[Any]] = [answer, self._stopping]
         wait(either, return_when=FIRST_COMPLETED)
         if not answer.done():
-            raise Unreachable(node, "this node stops")
+            raise Unreachable(node, "this node is stopping")
         return answer.result()
 
     def _require_running(self, node: NodeId) -> None:
         if self._stopping.done():
-            raise Unreachable(node, "this node stops", sent=False)
+            raise Unreachable(node, "this node is stopping", sent=False)
 
     def _await(self, node: NodeId, name: str, question: bytes, answer: Future[bytes]) -> None:
         try:
@@ -74,5 +74,5 @@ def first_answer(nodes: Sequence[NodeId], ask: Callable[[NodeId], _T]) -> _T:
         try:
             return ask(node)
         except TROUBLE as error:
-            logger.info("another node is asked", extra={"node": node, "why": str(error)})
+            logger.info("asking another node", extra={"node": node, "why": str(error)})
     return ask(nodes[-1])

@@ -162,7 +162,7 @@ class Reconciler:
             try:
                 part()
             except (*TROUBLE, OSError) as error:
-                logger.info("a step of a change is tried again", extra={"why": str(error)})
+                logger.info("retrying a step of a cluster change", extra={"why": str(error)})
 
     def _check_removed(self) -> None:
         """Find out if this node was removed, when it no longer hears from the meta group's leader."""
@@ -187,13 +187,13 @@ class Reconciler:
         if not self._is_isolated and known and self._clock.monotonic_ns() - self._heard_ns >= _SILENCE_NS:
             self._is_isolated = True
             addresses = ", ".join(self._topology.nodes[node].peer for node in asked)
-            logger.warning("no other node answers: trying again until one does", extra={"nodes": addresses})
+            logger.warning("no other node responds; retrying until one does", extra={"nodes": addresses})
 
     def _note_contact(self) -> None:
         self._heard_ns = self._clock.monotonic_ns()
         if self._is_isolated:
             self._is_isolated = False
-            logger.info("another node answers again")
+            logger.info("another node responds again")
 
     def _reconcile_groups(self) -> None:
         topology = self._routes.own_topology

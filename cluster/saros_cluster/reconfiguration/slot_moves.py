@@ -187,7 +187,7 @@ def fenced(replicas: Replicas, name: str, request: bytes, count: int) -> tuple[R
     try:
         group, *numbers = map(int, json.loads(request))
         if len(numbers) != count or min(numbers) < 0:
-            raise ValueError(f"{len(numbers)} numbers")
+            raise ValueError(f"invalid list of {len(numbers)} numbers")
     except (ValueError, TypeError) as error:
         raise BadRequest(name, error) from error
     machine = replicas.machines.get(GroupId(group))

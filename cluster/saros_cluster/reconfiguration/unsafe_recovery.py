@@ -95,7 +95,9 @@ class UnsafeRecovery:
 
     def _force_single_member(self, topology: Topology, group: GroupId, best: Holding) -> None:
         if not best.membership.has_quorum(set(best.membership.nodes) - topology.lost):
-            logger.warning("most of a group is lost: one member goes on", extra={"group": group, "node": best.node})
+            logger.warning(
+                "a group lost its majority: one member continues alone", extra={"group": group, "node": best.node}
+            )
             self._propose_command(ForceSingleMember(group, best.node, topology.wanted[group].version))
 
     def _recreate_group(self, topology: Topology, group: GroupId) -> None:
@@ -105,7 +107,7 @@ class UnsafeRecovery:
         staying = set(self._routes.now.nodes) - topology.lost - set(change.leaving)
         if staying:
             node = min(staying)
-            logger.warning("all of a new group is lost: it begins anew", extra={"group": group, "node": node})
+            logger.warning("all members of a new group are lost: recreating it", extra={"group": group, "node": node})
             self._propose_command(RecreateGroup(change.id, group, node, topology.wanted[group].version))
 
     # ------------------------------------------------------------------ the meta group
@@ -123,8 +125,8 @@ class UnsafeRecovery:
                 self._ask(best.node, GO_ON, json.dumps(sorted(lost)).encode())
         except (Unreachable, RemoteError) as error:
             raise UserMistake(
-                f"most of the meta group would be lost, and of those that are left one does not answer ({error}):"
-                " start it, or give it up too",
+                f"the meta group would lose its majority, and a remaining member does not respond ({error});"
+                " start it or give it up too",
                 code=NOT_NOW,
             ) from error
 
@@ -136,7 +138,7 @@ class UnsafeRecovery:
         status = self._host.status(META)
         if status is not None and not status.membership.has_quorum(set(status.membership.nodes) - lost):
             left = self._routes.now.topology.members_of(META) - lost - {self._node}
-            logger.warning("most of the meta group is lost: this node goes on", extra={"node": self._node})
+            logger.warning("the meta group lost its majority: this node continues alone", extra={"node": self._node})
             self._host.force_single_voter(META, membership(status.last_index + 1, [self._node], left))
         return b""
 

@@ -112,21 +112,21 @@ def read_request(fields: FieldReader) -> ScanRequest:
     grid = _read_grid(fields) if fields.flag() else None
     latest, rows = fields.flag(), fields.number()
     if rows < 1:
-        raise ValueError(f"blocks of {rows} rows")
+        raise ValueError(f"invalid block size of {rows} rows")
     names, types = tuple(name for name, _ in series), tuple(t for _, t in series)
     return ScanRequest(device, names, types, aligned, time, descending, bounds, grid, latest, rows)
 
 
 def _below(column: int, columns: int) -> int:
     if not 0 <= column < columns:
-        raise ValueError(f"there is no column {column}")
+        raise ValueError(f"column {column} does not exist")
     return column
 
 
 def _read_grid(fields: FieldReader) -> WindowGrid:
     origin, step = fields.number(), fields.scalar()
     if step is not None and (type(step) is not int or not 1 <= step <= TIME_MAX):
-        raise ValueError(f"{step!r} is no step of windows")
+        raise ValueError(f"{step!r} is not a valid window step")
     return WindowGrid(origin, step)
 
 
@@ -206,11 +206,11 @@ def decode_batch(data: bytes) -> Batch:
     cursor = _Cursor(data)
     format_, ended, _, count = cursor.head(_BATCH)
     if format_ != _FORMAT or ended > 1:
-        raise ValueError(f"a batch of format {format_}")
+        raise ValueError(f"unknown batch format {format_}")
     items = tuple(_items(cursor, count))
     counters = ReadCounters(*cursor.head(_TAIL)) if ended else None
     if cursor.position != len(data):
-        raise ValueError(f"{len(data) - cursor.position} bytes are left over")
+        raise ValueError(f"{len(data) - cursor.position} unexpected bytes at the end")
     return Batch(items, counters)
 
 
@@ -242,7 +242,7 @@ class _Cursor:
 
     def _check(self, size: int) -> None:
         if self.position + size > len(self.data):
-            raise ValueError(f"{self.position + size} bytes are needed where {len(self.data)} are")
+            raise ValueError(f"{self.position + size} bytes are needed, but there are {len(self.data)}")
 
 
 def _items(cursor: _Cursor, count: int) -> Iterator[Item]:
@@ -253,7 +253,7 @@ def _items(cursor: _Cursor, count: int) -> Iterator[Item]:
         elif kind == _SUMMARIES:
             yield _read_summaries(cursor, columns, rows)
         else:
-            raise ValueError(f"{kind} is no kind of item")
+            raise ValueError(f"unknown item kind {kind}")
 
 
 def _read_block(cursor: _Cursor, count: int, rows: int) -> Block:
@@ -286,5 +286,5 @@ def _read_column(cursor: _Cursor, head: Sequence[int], rows: int) -> Column:
 def _read_text(cursor: _Cursor, rows: int, text_bytes: int) -> TextArray:
     offsets = cursor.array(rows + 1, _INT32)
     if offsets[0] != 0 or offsets[-1] != text_bytes or (offsets[1:] < offsets[:-1]).any():
-        raise ValueError("offsets of text that do not rise from 0 to its end")
+        raise ValueError("text offsets do not ascend from 0 to the end of the text")
     return TextArray(offsets, cursor.array(text_bytes, _BYTE))

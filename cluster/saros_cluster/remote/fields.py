@@ -98,7 +98,7 @@ class FieldReader:
     def _take(self, size: int) -> bytes:
         end = self._position + size
         if end > len(self._data):
-            raise ValueError(f"{end} bytes are needed where {len(self._data)} are")
+            raise ValueError(f"{end} bytes are needed, but there are {len(self._data)}")
         taken = self._data[self._position : end]
         self._position = end
         return taken
@@ -112,14 +112,14 @@ class FieldReader:
         """Read the number of items that follow, each of at least one byte."""
         value = self.number()
         if not 0 <= value <= len(self._data) - self._position:
-            raise ValueError(f"{value} things cannot follow")
+            raise ValueError(f"invalid count {value}")
         return value
 
     def flag(self) -> bool:
         """Read a boolean."""
         value = self._take(1)[0]
         if value > 1:
-            raise ValueError(f"{value} is no truth")
+            raise ValueError(f"{value} is not a boolean")
         return value == 1
 
     def data(self) -> bytes:
@@ -161,4 +161,4 @@ class FieldReader:
     def end(self) -> None:
         """Check that no bytes are left."""
         if self._position != len(self._data):
-            raise ValueError(f"{len(self._data) - self._position} bytes are left over")
+            raise ValueError(f"{len(self._data) - self._position} unexpected bytes at the end")

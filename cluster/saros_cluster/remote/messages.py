@@ -95,7 +95,7 @@ class OpenQuestion:
         query = QueryId(fields.text())
         group, minimum = GroupId(fields.number()), fields.scalar()
         if minimum is not None and type(minimum) is not int:
-            raise ValueError(f"{minimum!r} is no index of a log")
+            raise ValueError(f"{minimum!r} is not a log index")
         known = TableVersion(fields.number(), fields.number(), fields.number())
         target = ReadTarget(group, minimum, *known, fields.number(), fields.text())
         pinned = fields.flag()

@@ -53,7 +53,7 @@ class MigrationSources:
             with suppress(NotHere):  # this node has left the group meanwhile
                 view = self._replicas.view({arrival.source: TableVersion(arrival.epoch, LEFT)})
                 return _Borrowed(view.open(request), view.close)
-        failure: Exception = UserMistake("nobody else has slots that moved: run the query again", code=MOVED)
+        failure: Exception = UserMistake("no other node has the slots that moved; run the query again", code=MOVED)
         for node in arrival.holders:
             if node != self._node:
                 try:

@@ -30,7 +30,7 @@ def opener(
         if target.view_name:
             view = named_view(target.view_name)
             if view is None:
-                raise NotHere(target.group, f"this node does not have {target.view_name}: ask another one")
+                raise NotHere(target.group, f"this node does not have {target.view_name}; ask another one")
             return view
         machine = replicas.machines.get(target.group)
         if machine is None:
@@ -41,7 +41,7 @@ def opener(
             host.read(target.group)  # makes the leader send its commit index at once
         while not (_has_applied(host, target) and machine.replica.knows_table(known)):
             if clock.monotonic_ns() > deadline_ns:
-                raise NotHere(target.group, "this replica lags behind: ask another one")
+                raise NotHere(target.group, "this replica is behind; ask another one")
             time.sleep(_POLL_SECONDS)
         return replicas.view({target.group: known})
 

@@ -226,15 +226,15 @@ class ReaderService:
             if pin is None:
                 pin = query.pins[target.group] = _Pin(target)
             if not target.is_satisfied_by(pin.target):
-                raise BadRequest(OPEN, "a query has one view of a group, and this one demands more")
+                raise BadRequest(OPEN, "a query has one view of a group, and this request needs a newer one")
             pin.users += 1
             return pin
 
     def _check_limits(self, query: _Query | None, more: int) -> None:
         if query is None and len(self._queries) >= QUERIES_MAX:
-            raise TooManyReads(f"{QUERIES_MAX} queries of other nodes are open on this node: try again later")
+            raise TooManyReads(f"{QUERIES_MAX} queries of other nodes are open on this node; try again later")
         if more + (0 if query is None else len(query.readers)) > READERS_PER_QUERY_MAX:
-            raise TooManyReads(f"a query may have {READERS_PER_QUERY_MAX} series open on a node: read fewer at once")
+            raise TooManyReads(f"a query may have {READERS_PER_QUERY_MAX} series open on a node; read fewer at once")
 
     def _view_of(self, pin: _Pin) -> ReadView:
         with pin.opening:
@@ -309,7 +309,7 @@ class ReaderService:
             if reader.streamed:
                 raise _read_lost(key)
             if self._streams >= STREAMS_MAX or reader.query.streams >= STREAMS_PER_QUERY_MAX:
-                raise TooManyReads("all streams of this node or of the query are taken: ask for each batch")
+                raise TooManyReads("all streams of this node or of the query are in use; request batches one by one")
             reader.streamed = True
             self._streams += 1
             reader.query.streams += 1
@@ -459,7 +459,7 @@ def _is_overdue(query: _Query, now_ns: int) -> bool:
 
 
 def _read_lost(key: _Key) -> ReadLost:
-    return ReadLost(f"this node no longer keeps query {key[1]} for node {key[0]}: it was closed or left alone for long")
+    return ReadLost(f"this node no longer keeps query {key[1]} for node {key[0]}: it was closed or expired")
 
 
 def _read(name: str, decode: Callable[[bytes], _Question], data: bytes) -> _Question:

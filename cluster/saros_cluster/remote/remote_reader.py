@@ -208,7 +208,7 @@ class RemoteSeriesReader:
         """Raise ValueError unless the item has the request's columns: others must not reach a kernel."""
         types = tuple(column.type for column in item.columns) if isinstance(item, Block) else item.types
         if types != self._request.types or item.rows == 0:
-            raise ValueError(f"node {self._node} answered other columns of {self._request.device} than were asked for")
+            raise ValueError(f"node {self._node} returned other columns of {self._request.device} than requested")
 
     def _read_lost(self, why: str) -> ReadLost:
         device = self._request.device

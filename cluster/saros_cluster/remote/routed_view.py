@@ -246,7 +246,7 @@ class RoutedView:
         for reader in readers:
             reader.close()
         self._notify(CLOSE, [group.target.node])
-        raise StoreClosed(f"query {self._query} is over")
+        raise StoreClosed(f"query {self._query} has ended")
 
     def _ask(self, group: _Group, requests: Sequence[ScanRequest]) -> list[RemoteSeriesReader]:
         """Open readers at the group's holder; until it has pinned a view, other holders are tried if it fails."""
@@ -298,7 +298,7 @@ class RoutedView:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise StoreClosed(f"query {self._query} is over")
+            raise StoreClosed(f"query {self._query} has ended")
 
     def renew(self) -> None:
         """Renew the query's lease at the holders; called well within it."""
@@ -328,7 +328,7 @@ class RoutedView:
             try:
                 self._peers.call(node, name, encode_query(self._query), CLOSE_TIMEOUT_S)
             except (Unreachable, RemoteError) as error:
-                logger.info("a holder was not told", extra={"call": name, "query": self._query, "why": str(error)})
+                logger.info("notifying a replica failed", extra={"call": name, "query": self._query, "why": str(error)})
 
 
 @dataclass(slots=True)

@@ -86,7 +86,7 @@ class Merges:
                 for key in over:
                     del self._merges[key]
                 if self._closed or len(self._merges) >= _MERGES_MAX:
-                    raise StorageError("too many MERGEs at a time: wait for one of them")
+                    raise StorageError("too many concurrent MERGEs; wait until one ends")
                 merge = self._merges[id_] = _Merge(None, now_ns, threading.Event())
                 merge.thread = threading.Thread(
                     target=self._run, args=(merge, databases, full), name="saros-merge", daemon=True
@@ -104,7 +104,7 @@ class Merges:
         except StorageError as error:
             merge.error = error
         except Exception as error:
-            logger.exception("a MERGE failed")
+            logger.exception("MERGE failed")
             merge.error = StorageError(f"MERGE failed: {error}")
         finally:
             merge.done.set()
@@ -129,7 +129,7 @@ def merge_everywhere(
             try:
                 done = bool(ask(node, request))
             except Unreachable as error:
-                logger.info("a node was not asked to merge", extra={"node": node, "why": str(error)})
+                logger.info("skipping a node in MERGE", extra={"node": node, "why": str(error)})
                 done = True
             if done:
                 pending.remove(node)

@@ -85,13 +85,13 @@ class NoReplica(_GroupFailed):
     """No node with a replica of a group's data answers."""
 
     code = 2016
-    sentence = "has no replica that answers"
+    sentence = "has no replica that responds"
 
 
 class SchemaUnknown(NoReplica):
     """No member of a group has answered with the group's schema."""
 
-    sentence = "has no replica that tells which series there are"
+    sentence = "has no replica that provides its schema"
 
 
 class OutcomeUnknown(_GroupFailed):
@@ -106,7 +106,7 @@ class DataMoving(UserMistake):
 
     def __init__(self, databases: Collection[str]) -> None:
         text = f"data of {_paths(databases)}" if databases else "data"
-        super().__init__(f"{text} is moving between nodes: run the query again", code=MOVED)
+        super().__init__(f"{text} is moving between nodes; run the query again", code=MOVED)
 
 
 def _name(group: GroupId, members: Sequence[NodeId], databases: Collection[str]) -> str:

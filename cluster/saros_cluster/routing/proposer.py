@@ -112,7 +112,7 @@ class Proposer:
         """
         if len(data) > ENTRY_BYTES_MAX:
             raise UserMistake(
-                f"{len(data)} bytes for one group are above {ENTRY_BYTES_MAX}: split the write", code=2006
+                f"{len(data)} bytes for one group exceed the limit of {ENTRY_BYTES_MAX}; split the write", code=2006
             )
         limit_s = self.availability.patience_s(group, seconds or DEADLINE_SECONDS)
         until_ns = step_deadline_ns(self._clock.monotonic_ns(), limit_s, deadline_ns)
@@ -141,7 +141,7 @@ class Proposer:
             if search.node is None:
                 members = self._members(group)
                 if not members:
-                    raise UserMistake(f"group {group} has ended: look at the table again", code=MOVED)
+                    raise UserMistake(f"group {group} no longer exists; read the partition table again", code=MOVED)
                 if was_asked:
                     self.availability.note_failure(group)
                 self._take_place(group, search)
@@ -188,7 +188,7 @@ class Proposer:
         except ReplacedBySnapshot as error:
             search.why, search.unknown = str(error), True
         except FutureTimeoutError:
-            search.why, search.unknown = "too few replicas answered", True
+            search.why, search.unknown = "no majority of replicas responded in time", True
             self._leaders.pop(group, None)
         return False
 
@@ -213,11 +213,11 @@ class Proposer:
             raise UserMistake(text, code=code)
         if kind == _NOT_LEADER:
             leader = int(_HEAD.unpack(rest)[0])
-            search.why = f"node {node} does not lead it"
+            search.why = f"node {node} is not its leader"
             search.node = NodeId(leader) if leader >= 0 else None
             self._leaders.pop(group, None)
         else:
-            search.why, search.node = "too much is not replicated yet", node
+            search.why, search.node = "it has too many unreplicated entries", node
         return False
 
     def handler(self, check: Callable[[GroupId, bytes], None]) -> CallHandler:
@@ -238,7 +238,7 @@ class Proposer:
             except ReplacedBySnapshot as error:
                 raise OutcomeUnknown(group, str(error)) from error
             except FutureTimeoutError:
-                raise OutcomeUnknown(group, "too few replicas answered") from None
+                raise OutcomeUnknown(group, "no majority of replicas responded in time") from None
             return _DONE
 
         return propose

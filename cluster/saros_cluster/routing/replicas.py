@@ -160,7 +160,7 @@ class Replicas:
             for group, machine in machines.items():
                 ids.append(machine.capture(partial(_is_held, holding, group)))
             if machines is not self.machines or moves != [machine.replica.moves for machine in machines.values()]:
-                raise UserMistake("slots have moved meanwhile: back the node up again", code=MOVED)
+                raise UserMistake("slots moved during the backup; back up the node again", code=MOVED)
             return tuple(ids), tuple(map(shelf.capture, ids))
         except BaseException:
             for id_ in ids:
@@ -205,7 +205,7 @@ def _holding(machines: Mapping[GroupId, RegionMachine]) -> dict[tuple[str, int],
     for group, machine in machines.items():
         for key, generation, is_whole in machine.replica.held():
             if not is_whole:
-                raise UserMistake("slots are on their way to this node: back it up when they are here", code=MOVED)
+                raise UserMistake("slots are moving to this node; back it up after the move", code=MOVED)
             found[key] = max(found.get(key, (generation, group)), (generation, group))
     return {key: group for key, (_, group) in found.items()}
 
