@@ -145,14 +145,14 @@ class _FolderCheck:
         path = file_path(folder, entry)
         self._progress(path)
         if not self._disk.exists(path):
-            raise CorruptFile(path, 0, f"missing, and in the manifest of {manifest.database}")
+            raise CorruptFile(path, 0, f"missing, but listed in the manifest of {manifest.database}")
         data = self._disk.map(path)
         self._result.files += 1
         self._result.file_bytes += len(data)
         if len(data) != entry.size:
             raise CorruptFile(path, min(len(data), entry.size), f"{len(data)} bytes, the manifest says {entry.size}")
         if zlib.crc32(data) != entry.crc32:
-            self._add(CorruptFile(path, 0, "its checksum is not the manifest's"), path)
+            self._add(CorruptFile(path, 0, "its checksum differs from the manifest"), path)
         checked = check_tsfile(path, data)
         self._result.points += checked.points
         self._result.problems += checked.problems
@@ -165,16 +165,18 @@ class _FolderCheck:
         if self._interval is not None:
             for device, span in spans.items():
                 if {span.start // self._interval, span.end // self._interval} != {number}:
-                    raise CorruptFile(path, 0, f"{device} lies from {span.start} to {span.end}, not in slice {number}")
+                    raise CorruptFile(
+                        path, 0, f"{device} has times from {span.start} to {span.end}, outside slice {number}"
+                    )
         resource = path + RESOURCE
         if not self._disk.exists(resource):
             raise CorruptFile(resource, 0, "missing")
         content = self._disk.map(resource)
         if zlib.crc32(content) != entry.resource_crc32:
-            raise CorruptFile(resource, 0, "its checksum is not the manifest's")
+            raise CorruptFile(resource, 0, "its checksum differs from the manifest")
         try:
             known = decode_resource(resource, content)
         except UnsupportedFile as error:
             raise CorruptFile(resource, 0, str(error)) from error
         if known != spans:
-            raise CorruptFile(resource, 0, "it does not say of the devices what the file does")
+            raise CorruptFile(resource, 0, "its devices do not match those of the file")

@@ -256,7 +256,7 @@ class Region:
         """Raise DiskFull or StorageError if flushing has stopped."""
         problem = self._flusher.problem
         if isinstance(problem, OSError) and problem.errno in FULL_ERRNOS:
-            raise DiskFull(f"no space left to flush to {self._folder}; free some, writes then go on")
+            raise DiskFull(f"no space left to flush to {self._folder}; free some space to let writes continue")
         if problem is not None:
             raise StorageError(f"flushing to {self._folder} failed: {problem}; restart after checking the disk")
 
@@ -482,7 +482,7 @@ class Region:
             partitions = list(self.partitions)
             problems = [f"{name} was set aside: {why}" for p in partitions for name, why in p.manifest.set_aside]
             if self._flusher.problem is not None:
-                problems.append(f"flushing does not go on: {self._flusher.problem}")
+                problems.append(f"flushing stopped: {self._flusher.problem}")
             late = [f.size for p in partitions for f in p.files if not f.sequence]
             return StoreStatus(
                 databases=len(self.schema.databases()),
@@ -524,7 +524,7 @@ class Region:
         """Why nothing can be written at the moment, or None."""
         if self._closed:
             return "the store is closed"
-        return None if self._flusher.problem is None else f"flushing does not go on: {self._flusher.problem}"
+        return None if self._flusher.problem is None else f"flushing stopped: {self._flusher.problem}"
 
     def refuse_all(self) -> bool:
         """The first step of closing: nothing begins any more. False if it was done before."""

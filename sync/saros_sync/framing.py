@@ -30,12 +30,12 @@ def decode_framed(path: str, kind: str, data: bytes) -> dict[str, object]:
     """Return the JSON object of a file. Raises CorruptFile, StorageError 2015 if a newer Saros wrote it."""
     match = _FIRST_LINE.match(data)
     if match is None or match.group(1).decode() != kind:
-        raise CorruptFile(path, 0, f"no file of kind {kind}")
+        raise CorruptFile(path, 0, f"not a file of kind {kind}")
     if int(match.group(2)) > _VERSION:
         raise StorageError(f"{path} was written by a newer Saros", code=2015)
     body = data[match.end() :]
     if len(body) != int(match.group(4)) or zlib.crc32(body) != int(match.group(3), 16):
-        raise CorruptFile(path, match.end(), "its checksum does not fit")
+        raise CorruptFile(path, match.end(), "checksum mismatch")
     words = json.loads(body)
     if not isinstance(words, dict):
         raise CorruptFile(path, match.end(), "not an object")

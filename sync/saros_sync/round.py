@@ -122,7 +122,7 @@ def encode_round(round_: Round) -> bytes:
 def decode_round(data: bytes) -> Round:
     """Return the round of a document, which may come from any client. Raises CorruptFile."""
     if len(data) > ROUND_BYTES_MAX:
-        raise _corrupt(f"{len(data)} bytes are more than {ROUND_BYTES_MAX}")
+        raise _corrupt(f"{len(data)} bytes exceed the limit of {ROUND_BYTES_MAX}")
     try:
         words = json.loads(data)
         found = Round(
@@ -136,10 +136,10 @@ def decode_round(data: bytes) -> Round:
     except (ValueError, TypeError, KeyError, RecursionError, UserMistake) as error:
         raise _corrupt(str(error)) from error
     if not is_sender(found.sender) or found.time_unit not in {unit.suffix for unit in TimeUnit}:
-        raise _corrupt("no sender, or no unit of time")
+        raise _corrupt("invalid sender or time unit")
     keys = [(p.database, p.slice) for p in found.partitions]
     if len(set(keys)) != len(keys) or any(file.content.sha256 == found.schema.sha256 for file in found.files()):
-        raise _corrupt("a partition stands in it twice, or the schema is a file")
+        raise _corrupt("a partition is listed twice, or the schema is listed as a file")
     return found
 
 
@@ -157,7 +157,7 @@ def _partition(words: object) -> SentPartition:
 def _file(words: object) -> SentFile:
     sha256, size, crc32, sequence, generation, version = _items(words, 6)
     if not isinstance(sequence, bool):
-        raise TypeError("sequence is neither true nor false")
+        raise TypeError("sequence is not a boolean")
     content = _content([sha256, size], _FILE_BYTES_MAX)
     return SentFile(content, _number(crc32, 0, 1 << 32), sequence, _rank(generation, version))
 
@@ -176,7 +176,7 @@ def _rank(generation: object, version: object) -> Rank:
 def _content(words: object, size_max: int) -> Content:
     sha256, size = _items(words, 2)
     if not _SHA256.fullmatch(_text(sha256)):
-        raise ValueError(f"no SHA-256: {sha256!r}")
+        raise ValueError(f"not a SHA-256: {sha256!r}")
     return Content(_text(sha256), _number(size, 0, size_max))
 
 
@@ -192,15 +192,15 @@ def _items(words: object, count: int | None = None) -> list[object]:
 
 def _text(word: object) -> str:
     if not isinstance(word, str):
-        raise TypeError(f"no text: {word!r}")
+        raise TypeError(f"not a string: {word!r}")
     return word
 
 
 def _number(word: object, low: int, high: int) -> int:
     if type(word) is not int or not low <= word < high:
-        raise ValueError(f"{word!r} is no number from {low} to below {high}")
+        raise ValueError(f"{word!r} is not an integer from {low} to below {high}")
     return word
 
 
 def _corrupt(reason: str) -> CorruptFile:
-    return CorruptFile("round", 0, f"not a round: {reason}")
+    return CorruptFile("round", 0, f"invalid round: {reason}")

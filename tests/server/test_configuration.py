@@ -85,6 +85,6 @@ def test_what_a_folder_was_made_with_holds_where_nobody_says_it(tmp_path: Path) 
     with saros.connect(folder, timestamps="epoch") as connection:
         assert ("TimestampPrecision", "us") == connection.execute("show variables").fetchone()
     with pytest.raises(
-        saros.Error, match="made with time_unit = us, not ms: this cannot be changed; leave the option out"
+        saros.Error, match="made with time_unit = us, not ms; this cannot be changed, so omit the option"
     ):
         saros.connect(folder, options={"time_unit": "ms"})

@@ -176,7 +176,7 @@ def test_a_checkpoint_is_made_read_and_released(client: FrameClient) -> None:
         request = client_pb2.ReadCheckpointRequest(capture=id_, number=file.number)
         assert file.size == len(b"".join(items_of(client, Call.READ_CHECKPOINT, request)))
     client.call(Call.RELEASE_CHECKPOINTS, client_pb2.ReleaseCheckpointsRequest(captures=found.ids))
-    with pytest.raises(Refused, match="the capture is not here"):
+    with pytest.raises(Refused, match="the capture does not exist"):
         list(items_of(client, Call.READ_CHECKPOINT, request))
 
 
@@ -192,7 +192,7 @@ def test_a_round_of_the_sync_tool(client: FrameClient) -> None:
         (Call.SYNC_CHUNK, client_pb2.SyncChunkRequest(sender="x"), b"data"),
         (Call.SYNC_COMMIT, client_pb2.SyncCommitRequest(sender="x"), b""),
     ):
-        with pytest.raises(Refused, match="is no sender's id"):
+        with pytest.raises(Refused, match="is not a sender id"):
             client.call(call, request, body)
     begin = client_pb2.SyncBeginRequest(sender=SENDER, name="edge", number=1, sha256="0" * 64, size=10)
     reply = client_pb2.SyncReply.FromString(client.call(Call.SYNC_BEGIN, begin).head)

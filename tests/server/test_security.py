@@ -77,12 +77,12 @@ def test_a_sender_with_a_wrong_password_is_told_so_each_time(secured: Secured) -
 
 #: What a session that may do everything is told about an empty request.
 EMPTY = {
-    Call.READ_CHECKPOINT: "the capture is not here",
+    Call.READ_CHECKPOINT: "the capture does not exist",
     Call.UPLOAD: "is not a valid name of a job",
     Call.DISCARD_UPLOADS: "is not a valid name of a job",
-    Call.SYNC_BEGIN: "is no sender's id",
-    Call.SYNC_CHUNK: "is no sender's id",
-    Call.SYNC_COMMIT: "is no sender's id",
+    Call.SYNC_BEGIN: "is not a sender id",
+    Call.SYNC_CHUNK: "is not a sender id",
+    Call.SYNC_COMMIT: "is not a sender id",
     Call.INSERT_ROWS: "rows of 0 devices",
     Call.WRITE_LINES: "the name of the database is missing",
 }

@@ -31,10 +31,10 @@ def torn(tmp_path: Path) -> Path:
     ("command", "expected"),
     [
         (["-c", OPEN], ""),
-        (["-c", ASK], "WARNING:saros_storage.log.segmented_log:the torn end of the log goes\n"),
+        (["-c", ASK], "WARNING:saros_storage.log.segmented_log:truncating the torn tail of the log\n"),
         (
             ["-m", "saros_shell", "shell", "data", "-e", "flush"],
-            "saros: the torn end of the log goes (path {}, offset {})\n",
+            "saros: truncating the torn tail of the log (path {}, offset {})\n",
         ),
     ],
     ids=["a library", "a library whose user asks", "the shell"],

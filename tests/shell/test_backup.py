@@ -96,7 +96,7 @@ def test_mistakes_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         with pytest.raises(SystemExit, match="2"):
             back_up(*wrong)
     assert 0 == back_up("--data", data, "--to", backups)
-    for at, said in (("9999", "no backup leads there"), ("1999-01-01", "no backup leads there")):
+    for at, said in (("9999", "no backup reaches that point"), ("1999-01-01", "no backup reaches that point")):
         assert 1 == restore("--from", backups, "--data", tmp_path / "r", "--at", at)
         assert said in capsys.readouterr().err
     assert 1 == restore("--from", backups, "--data", data)
@@ -197,10 +197,10 @@ def test_captures_of_another_are_not_guessed(tmp_path: Path) -> None:
         source = RemoteCaptures(parse_target(f"saros://{server.address}"))
         source.create_checkpoint(None)
         source._ids = [bytes(16)]
-        with pytest.raises(saros.Error, match="the capture is not here"):
+        with pytest.raises(saros.Error, match="the capture does not exist"):
             list(source.read(0, 0))
         source._ids = [b"../../x"]
-        with pytest.raises(saros.Error, match="the capture is not here"):
+        with pytest.raises(saros.Error, match="the capture does not exist"):
             list(source.read(0, 1 << 40))
         source.close()
     finally:

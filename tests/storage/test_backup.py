@@ -230,7 +230,7 @@ def test_a_moment_is_told_to_a_second(plant: Plant) -> None:
             assert {1: value} == plant.restore(f"{value}-{later}", AtTime(moment + later))["root.a.d"]
     for moment in (moments[0] - 120 * SECOND, plant.clock.ns + SECOND):
         with pytest.raises(
-            UserMistake, match=r"no backup leads there: they were taken from 20\S+Z to 20\S+Z; the backups"
+            UserMistake, match=r"no backup reaches that point: they were taken from 20\S+Z to 20\S+Z; the backups"
         ):
             plant.restore("never", AtTime(moment))
 

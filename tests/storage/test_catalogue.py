@@ -43,5 +43,5 @@ def test_what_has_no_room_is_refused() -> None:
         tree.check(SetEntry("k", "x", "." * (TEXT_MAX + 1)))
     tree.catalogue = Catalogue({("k", str(number)): Entry(1, "text") for number in range(ENTRIES_MAX)})
     tree.check(SetEntry("k", "0", "other"))
-    with pytest.raises(UserMistake, match="no more are kept"):
+    with pytest.raises(UserMistake, match="similar entries"):
         tree.check(SetEntry("k", "other", "text"))

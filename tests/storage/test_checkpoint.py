@@ -118,7 +118,7 @@ def test_a_name_that_leads_elsewhere_is_refused(store: Store, tmp_path: Path, na
     _, capture = take(store, CheckpointRegistry(str(tmp_path / "shelf"), LocalDisk(), SystemClock()))
     entry = replace(capture.partitions[0].manifest.files[0], name=name)
     bad = replace(capture.partitions[0], manifest=replace(capture.partitions[0].manifest, files=(entry,)))
-    with pytest.raises(CorruptFile, match="no name of a file"):
+    with pytest.raises(CorruptFile, match="invalid file name"):
         decode_capture(encode_capture(replace(capture, partitions=(bad,))))
 
 

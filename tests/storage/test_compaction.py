@@ -781,7 +781,7 @@ def test_a_job_without_room_is_not_begun(tmp_path: Path) -> None:
     disk = FailingDisk()
     store = filled(tmp_path, disk=disk)
     disk.free = 1 << 20
-    with pytest.raises(DiskFull, match="no room"):
+    with pytest.raises(DiskFull, match="not enough disk space"):
         store.merge()
     assert 4 == len(live(tmp_path))
     disk.free = 1 << 40

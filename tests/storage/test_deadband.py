@@ -140,7 +140,10 @@ def test_where_a_loaded_file_reaches_further_than_what_was_flushed_nothing_is_dr
 def test_rows_of_aligned_devices_and_texts_have_no_deadband(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     store.change_schema([CreateDatabase("root.db")])
-    for type_, aligned, why in ((DataType.DOUBLE, True, "stay whole"), (DataType.TEXT, False, "only numbers")):
+    for type_, aligned, why in (
+        (DataType.DOUBLE, True, "does not support deadbands"),
+        (DataType.TEXT, False, "only numbers"),
+    ):
         made = SeriesSchema("s", type_, Encoding.PLAIN, Compressor.LZ4, deadband=Deadband(0.5))
         with pytest.raises(UserMistake, match=why):
             store.change_schema([CreateSeries(DEVICE, aligned, (made,))])

@@ -136,6 +136,6 @@ class _NeverStill(CrashDisk):
 def test_a_folder_that_never_stands_still_is_an_error() -> None:
     disk = _NeverStill()
     disk.place(f"{FOLDER}/node.json", b"{}")
-    with pytest.raises(StorageError, match="changed whenever it was read, 200 times: try again"):
+    with pytest.raises(StorageError, match="changed during each of 200 attempts to read it; try again"):
         take_snapshot(disk, FOLDER)
     assert 400 == disk.reads

@@ -213,7 +213,7 @@ def test_conflicts_are_all_named_and_nothing_is_loaded(tmp_path: Path) -> None:
         assert [] == staged(tmp_path)
         other = write_file(tmp_path / "g.tsfile", {ALIGNED_DEVICE: {"i": rows([1])}})
         store.change_schema([CreateSeries(ALIGNED_DEVICE, False, series)])
-        with pytest.raises(UserMistake, match="is not aligned, in the file it is aligned") as e:
+        with pytest.raises(UserMistake, match="is not aligned, but aligned in the file") as e:
             load(store, other)
         assert 511 == e.value.code
 

@@ -230,7 +230,7 @@ def test_a_full_disk_is_told_of_until_there_is_room_or_a_write_went_through(
         disk.free = 10
         write(log, b"a")
         assert log.blocked_by() is None
-    assert ["no space left for the log", "the log has room again"] * 2 == [r.getMessage() for r in caplog.records]
+    assert ["no space left for the log", "the log has disk space again"] * 2 == [r.getMessage() for r in caplog.records]
 
 
 def test_any_other_failed_write_ends_the_log(tmp_path: Path) -> None:

@@ -664,7 +664,7 @@ def test_points_of_a_type_that_the_series_had_before_are_read_as_its_type() -> N
 
 def test_who_asks_with_a_type_of_before_is_told_so_unless_what_is_newer_is_deleted() -> None:
     old, new = file(1, [rows([1, 2])]), file(2, [rows([2, 3], [0.5, 1.5], DataType.DOUBLE)])
-    with pytest.raises(TypeChanged, match=r"root\.db\.d\.a was INT32 when the query began, and is DOUBLE by now"):
+    with pytest.raises(TypeChanged, match=r"root\.db\.d\.a changed from INT32 to DOUBLE during the query"):
         read(partition(old, new), request())
     dropped = Tombstone("root.db.d.a", TimeRange(), Rank(0, 2))
     again = file(3, [rows([7])])

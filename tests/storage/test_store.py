@@ -322,7 +322,7 @@ def test_a_folder_that_lost_its_node_file_is_not_taken_for_a_new_one(tmp_path: P
     store.close()
     node = tmp_path / "node.json"
     node.unlink()
-    with pytest.raises(CorruptFile, match="missing, and the folder has data: put back the one that it was made with"):
+    with pytest.raises(CorruptFile, match="missing, but the folder has data; restore the original file"):
         open_store(tmp_path)
     assert not node.exists()
 

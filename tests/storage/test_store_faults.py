@@ -228,7 +228,7 @@ def test_a_failed_fsync_of_the_log_ends_writing_and_not_reading(
         store.write([rows(3)])
     assert [1] == seen(store)
     assert "the log failed" in (store.blocked_by() or "")
-    assert [(logging.ERROR, "the log failed, until the next start")] == events(caplog)
+    assert [(logging.ERROR, "the log failed; restart after checking the disk")] == events(caplog)
     store.close()
     again = open_store(tmp_path, LocalDisk())
     assert 1 == seen(again)[0]
@@ -254,7 +254,7 @@ def test_a_flush_without_room_says_so_and_goes_on_by_itself(tmp_path: Path, capl
     assert () == store.status().problems
     assert 1_001 == len(seen(store))
     assert store.status().files >= 1
-    assert [(logging.WARNING, "flushing waits for space"), (logging.INFO, "flushing goes on")] == events(caplog)
+    assert [(logging.WARNING, "flushing waits for disk space"), (logging.INFO, "flushing resumed")] == events(caplog)
     store.close()
 
 
@@ -267,8 +267,8 @@ def test_a_flush_that_fails_otherwise_is_named_and_nothing_is_lost(
     disk.fail("/groups/", errno.EIO)
     with pytest.raises(StorageError, match="restart after checking the disk"):
         store.flush()
-    assert "flushing does not go on" in store.status().problems[0]
-    assert [(logging.ERROR, "flushing failed, until the next start")] == events(caplog)
+    assert "flushing stopped" in store.status().problems[0]
+    assert [(logging.ERROR, "flushing failed; restart after checking the disk")] == events(caplog)
     assert 1_000 == len(seen(store))
     store.close()
     again = open_store(tmp_path, LocalDisk())

@@ -54,7 +54,7 @@ def test_values_that_no_statistics_know_are_found() -> None:
     data[place : place + 8] = np.array(99.0, ">f8").tobytes()
     (problem,) = check_tsfile("f", memoryview(bytes(data))).problems
     assert "root.a.d.s" in str(problem)
-    assert "maximum 3.5, its points have 99.0" in str(problem)
+    assert "maximum 3.5 in its statistics, but 99.0 in its points" in str(problem)
 
 
 def test_a_value_that_changes_the_sum_only_is_found() -> None:
@@ -62,7 +62,7 @@ def test_a_value_that_changes_the_sum_only_is_found() -> None:
     place = data.index(np.array(15.0, ">f8").tobytes())
     data[place : place + 8] = np.array(16.0, ">f8").tobytes()
     (problem,) = check_tsfile("f", memoryview(bytes(data))).problems
-    assert "total 145.0, its points have 146.0" in str(problem)
+    assert "total 145.0 in its statistics, but 146.0 in its points" in str(problem)
 
 
 def test_nan_and_infinities_are_no_problem() -> None:

@@ -203,7 +203,7 @@ def test_a_receiver_that_never_has_the_round_in_hand_is_not_asked_for_ever(place
 
     def chunk(sender: str, number: int, *_: object) -> int:
         asked.append(number)
-        raise BeginAgain(f"round {number} is not in hand here")
+        raise BeginAgain(f"round {number} is not in progress here")
 
     line.chunk = chunk  # type: ignore[method-assign]
     with pytest.raises(BeginAgain):

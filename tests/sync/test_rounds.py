@@ -155,7 +155,7 @@ def test_what_a_sender_sends_is_not_changed_at_the_centre() -> None:
         lambda: centre.store.delete_database("root.a"),
         lambda: load(("root.a.d1", [3], 2)).run(centre.store),
     ):
-        with pytest.raises(SentElsewhere, match=f"root.a.d1 comes from sender edge \\({edge.id}\\)"):
+        with pytest.raises(SentElsewhere, match=f"root.a.d1 is synchronized from sender edge \\({edge.id}\\)"):
             change()
     assert before == devices_of(centre.store)
 

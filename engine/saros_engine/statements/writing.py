@@ -455,8 +455,8 @@ class Writer:
             return []
         nodes = split_path(device)
         if len(nodes) <= self._level:
-            needed = f"a database is made {self._level} level(s) below root"
-            raise UserMistake(f"{device} lies in no database and is too short to make one: {needed}", code=509)
+            needed = f"databases are created {self._level} level(s) below root"
+            raise UserMistake(f"{device} is in no database and is too short to create one: {needed}", code=509)
         return [CreateDatabase(join_nodes(nodes[: self._level + 1]))]
 
 

@@ -120,7 +120,7 @@ def unframed(path: str, data: bytes) -> bytes:
         raise StorageError(f"{path} was written by a newer Saros", code=2015)
     body = data[match.end() :]
     if len(body) != int(match.group(3)) or zlib.crc32(body) != int(match.group(2), 16):
-        raise CorruptFile(path, match.end(), "the catalog's checksum does not fit")
+        raise CorruptFile(path, match.end(), "checksum mismatch in the catalog")
     return body
 
 
@@ -148,12 +148,12 @@ def decode_catalog(path: str, data: bytes) -> Catalog:
         raise CorruptFile(path, 0, f"not a backup's catalog: {error}") from error
     counts = [sum(2 * len(p.manifest.files) for p in c.partitions) + len(c.log) for c in captures]
     if counts != [len(found) for found in objects]:
-        raise CorruptFile(path, 0, "other objects than files")
+        raise CorruptFile(path, 0, "the objects do not match the files")
     return made
 
 
 def stored_object(path: str, sha256: object, size: object) -> StoredObject:
     """Of words that were read. Raises CorruptFile for what is no digest: it becomes a path."""
     if not isinstance(sha256, str) or not isinstance(size, int) or not _SHA256.fullmatch(sha256):
-        raise CorruptFile(path, 0, f"no name of an object: {sha256!r}")
+        raise CorruptFile(path, 0, f"invalid object name: {sha256!r}")
     return StoredObject(sha256, size)

@@ -135,9 +135,9 @@ class BackupRun:
             return known[key]
         stored, crc32 = self._copy(self._source.read(place, file.number))
         if (stored.size, crc32) != (file.size, file.crc32):
-            came = f"{stored.size} bytes with checksum {crc32:08x} came"
+            came = f"received {stored.size} bytes with checksum {crc32:08x}"
             where = f"{file.database}, slice {file.slice}, {file.name}"
-            raise CorruptFile(where, 0, f"{came}, the manifest says {file.size} with {file.crc32:08x}")
+            raise CorruptFile(where, 0, f"{came}, but the manifest says {file.size} with {file.crc32:08x}")
         self._repository.add(stored)
         known[key] = self._copied[key] = stored
         self._unnoted += stored.size
@@ -160,7 +160,7 @@ class BackupRun:
         found = scan(data, piece.first)
         count = max(piece.last - piece.first + 1, 0)
         if len(found.records) != count or found.end != piece.size or len(data) != piece.size:
-            raise CorruptFile("log", found.end, f"records {piece.first} to {piece.last} did not come whole")
+            raise CorruptFile("log", found.end, f"records {piece.first} to {piece.last} were not received completely")
         self._repository.add(stored)
         crcs, position = {}, 0
         for record in found.records:
@@ -191,7 +191,7 @@ class BackupRun:
 def _check_log(capture: Checkpoint) -> None:
     """Raise CorruptFile unless the log leads from the files to the last entry."""
     if capture.log and not _is_whole(capture.log, capture.index + 1) and capture.reached > capture.index:
-        raise CorruptFile("log", 0, f"the records behind {capture.index} did not come whole")
+        raise CorruptFile("log", 0, f"the records after {capture.index} were not received completely")
 
 
 def _is_whole(pieces: Sequence[LogPiece], first: int) -> bool:

@@ -63,7 +63,7 @@ def find_point(catalogs: Sequence[Catalog], at: AtIndex | AtTime | None, marks: 
         if isinstance(at, AtTime)
         else ""
     )
-    raise UserMistake(f"no backup leads there: {taken}{_ways(catalogs)}", code=NO_BACKUP)
+    raise UserMistake(f"no backup reaches that point: {taken}{_ways(catalogs)}", code=NO_BACKUP)
 
 
 def taken_time(catalog: Catalog) -> str:
@@ -101,9 +101,9 @@ def _index_in(chain: Sequence[Catalog], at: AtIndex | AtTime, marks: Marks) -> i
 def _ways(catalogs: Sequence[Catalog]) -> str:
     exact = [catalog for catalog in catalogs if catalog.exact]
     if not exact:
-        return "backups of a cluster's node are restored as they were taken, see saros backup list"
+        return "backups of a cluster's node can only be restored as they were taken; see saros backup list"
     spans = []
     for place, catalog in enumerate(catalogs):
         if catalog.exact:
             spans.append(f"{catalog.floor} to {_chain(catalogs, place)[-1].reached}")
-    return f"the backups lead to entries {', '.join(spans)} of the log, see saros backup list"
+    return f"the backups reach entries {', '.join(spans)} of the log; see saros backup list"

@@ -75,7 +75,7 @@ class Repository:
             digest.update(piece)
             yield piece
         if len(data) != stored.size or digest.hexdigest() != stored.sha256:
-            raise CorruptFile(path, 0, f"its {len(data)} bytes have another checksum than when it was backed up")
+            raise CorruptFile(path, 0, f"its {len(data)} bytes do not match the checksum of the backup")
 
     # ------------------------------------------------------------------ making a backup
 

@@ -39,7 +39,7 @@ def verify(repository: Repository, on_report: Callable[[BackupReport], None] = l
                 for _ in repository.read(stored):
                     pass
             elif len(scan(memoryview(content), log[stored][0]).records) != max(log[stored][1] - log[stored][0] + 1, 0):
-                raise StorageError(f"the log in {repository.object_path(stored)} is not whole")
+                raise StorageError(f"the log in {repository.object_path(stored)} is incomplete")
         except (StorageError, OSError) as error:
             known = error if isinstance(error, StorageError) else StorageError(str(error))
             verdict.problems.append((known, numbers))

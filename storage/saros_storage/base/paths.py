@@ -54,7 +54,7 @@ def split_path(text: str) -> tuple[str, ...]:
     nodes = _split(text)
     for node in nodes:
         if "*" in node and not node.startswith("`"):
-            raise _illegal(text, f"{node} is a wildcard, and one path is needed")
+            raise _illegal(text, f"{node} is a wildcard, but a single path is required")
     return nodes
 
 

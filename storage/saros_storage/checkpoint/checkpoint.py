@@ -131,10 +131,10 @@ def decode_capture(data: bytes) -> Checkpoint:
             tuple(LogPiece(int(first), int(last), int(size)) for first, last, size in words["log"]),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise CorruptFile("capture", 0, f"not a capture: {error}") from error
+        raise CorruptFile("capture", 0, f"invalid capture: {error}") from error
     for partition in found.partitions:
         if len(partition.resource_sizes) != len(partition.manifest.files):
-            raise CorruptFile("capture", 0, "other sizes than files")
+            raise CorruptFile("capture", 0, "the sizes do not match the files")
         for entry in partition.manifest.files:
             check_name(entry)
     return found
@@ -143,4 +143,4 @@ def decode_capture(data: bytes) -> Checkpoint:
 def check_name(entry: FileEntry) -> None:
     """Raise CorruptFile unless the name is one that a TsFile gets here: no other may become a path."""
     if FileName.parse(entry.name) is None:
-        raise CorruptFile("capture", 0, f"no name of a file: {entry.name!r}")
+        raise CorruptFile("capture", 0, f"invalid file name: {entry.name!r}")

@@ -54,7 +54,7 @@ def decode_checkpoint_set(data: bytes) -> CheckpointSet:
             tuple(decode_capture(str(text).encode()) for text in words["captures"]),
         )
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise CorruptFile("capture", 0, f"not captures: {error}") from error
+        raise CorruptFile("capture", 0, f"invalid captures: {error}") from error
     units = {unit.suffix for unit in TimeUnit}
     if found.time_unit not in units or found.time_partition_interval < 1 or len(found.ids) != len(found.captures):
         raise CorruptFile("capture", 0, "not captures of a database")

@@ -116,5 +116,5 @@ def _put(disk: Disk, wanted: CheckpointFile, path: str, pieces: Iterable[bytes |
     finally:
         file.close()
     if (size, crc) != (wanted.size, wanted.crc32):
-        came = f"{size} bytes with checksum {crc:08x} came"
-        raise CorruptFile(path, 0, f"{came}, not {wanted.size} with {wanted.crc32:08x}")
+        came = f"received {size} bytes with checksum {crc:08x}"
+        raise CorruptFile(path, 0, f"{came}, expected {wanted.size} with {wanted.crc32:08x}")

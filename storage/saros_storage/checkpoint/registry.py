@@ -36,7 +36,7 @@ class NoSuchCheckpoint(StorageError):
     """It was not made here, or has gone."""
 
     def __init__(self) -> None:
-        super().__init__("the capture is not here (any more): ask for a new one", code=2003)
+        super().__init__("the capture does not exist or was released; request a new one", code=2003)
 
 
 @dataclass(slots=True)

@@ -263,7 +263,7 @@ class Compactor:
     def _record_failure(self, task: _Task, error: Exception) -> bool:
         """Report a failure to those who wait, and try nothing for a while."""
         full = isinstance(error, DiskFull) or (isinstance(error, OSError) and error.errno in FULL_ERRNOS)
-        logger.warning("compaction was put off", extra={"partition": task.partition.folder, "why": str(error)})
+        logger.warning("compaction was postponed", extra={"partition": task.partition.folder, "why": str(error)})
         with self._lock:
             self.problem = f"compaction of {task.partition.folder} failed: {error}"
             self._counters.failures += 1
@@ -303,7 +303,7 @@ class Compactor:
     def _merge(self, task: _Task, found: Pick, tombstones: tuple[Tombstone, ...]) -> None:
         ground, partition = task.ground, task.partition
         if ground.disk.free_bytes(partition.folder) < found.bytes + self._options.memtable_bytes_max:
-            raise DiskFull(f"no room for a copy of {found.bytes} bytes")
+            raise DiskFull(f"not enough disk space for a copy of {found.bytes} bytes")
         splits = found.bytes > self._limits.file_bytes
         options = MergeOptions(self._options.page_rows, self._limits.file_bytes if splits else 0)
 

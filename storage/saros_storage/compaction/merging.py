@@ -72,7 +72,7 @@ class Unmergeable(StorageError):
     """`file` holds a device in a way that does not go into one file with the others."""
 
     def __init__(self, file: str, device: str) -> None:
-        super().__init__(f"{file} holds {device} with other types, or otherwise aligned, than other files")
+        super().__init__(f"{file} holds {device} with other types or another alignment than other files")
         self.file = file
 
 
@@ -149,7 +149,7 @@ class Merge:
                 self.counters.bytes_read += len(part)
                 self._checkpoint(len(part))
             if found != expected:
-                raise CorruptFile(file.path, 0, f"the checksum is {found:08x}, not {expected:08x} as it was written")
+                raise CorruptFile(file.path, 0, f"the checksum is {found:08x}, not {expected:08x} as written")
 
     def run(self) -> list[MergedFile]:
         """Write what the sources hold; no file if that is nothing. If it raises, nothing is left."""

@@ -382,7 +382,7 @@ def _decode_dictionary(data: ByteArray, count: int) -> TextArray:
     words, size = _decode_text(data[start:], raw // 2)
     indices = read_rle(data[start + size :], 32, count)
     if count and (indices.min() < 0 or indices.max() >= len(words)):
-        raise DecodeError("a dictionary page refers to a word that it lacks")
+        raise DecodeError("a dictionary page refers to a missing word")
     total = int(np.diff(words.offsets)[indices].sum(dtype=np.int64)) if count else 0
     if total > TEXT_BYTES_MAX:
         raise DecodeError(f"a dictionary page grows to {total} bytes; at most {TEXT_BYTES_MAX} are read")

@@ -340,7 +340,7 @@ class Flusher:
         with self._lock:
             if not self._stopping:
                 if self.problem is not None:
-                    logger.info("flushing goes on")
+                    logger.info("flushing resumed")
                 self.problem = None
             self._lock.notify_all()
 
@@ -349,9 +349,9 @@ class Flusher:
         with self._lock:
             if not self._gave_up:
                 if final:
-                    logger.error("flushing failed, until the next start", exc_info=error)
+                    logger.error("flushing failed; restart after checking the disk", exc_info=error)
                 elif self.problem is None:
-                    logger.warning("flushing waits for space", extra={"why": str(error)})
+                    logger.warning("flushing waits for disk space", extra={"why": str(error)})
                 self.problem = error
             self._lock.notify_all()
             if not final and not self._stopping:

@@ -75,7 +75,7 @@ def take_snapshot(disk: Disk, folder: str, trees: Sequence[str] = ()) -> MemoryD
         if error.errno == errno.EMFILE:
             raise StorageError(f"{folder} has more files than this process may open: raise ulimit -n") from error
         raise
-    raise StorageError(f"{folder} changed whenever it was read, {_ATTEMPTS_MAX} times: try again")
+    raise StorageError(f"{folder} changed during each of {_ATTEMPTS_MAX} attempts to read it; try again")
 
 
 def _attempt(disk: Disk, folder: str, roots: Sequence[str]) -> dict[str, memoryview]:

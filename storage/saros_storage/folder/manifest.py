@@ -105,7 +105,7 @@ def decode_manifest(path: str, data: bytes) -> Manifest:
         raise StorageError(f"{path} was written by a newer Saros (manifest format {version})", code=2015)
     body = data[match.end() :]
     if len(body) != size or zlib.crc32(body) != crc:
-        raise CorruptFile(path, match.end(), "the manifest's checksum does not fit")
+        raise CorruptFile(path, match.end(), "checksum mismatch in the manifest")
     try:
         words = json.loads(body)
         return Manifest(

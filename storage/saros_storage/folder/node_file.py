@@ -62,15 +62,15 @@ def check_node_file(folder: str, options: StoreOptions, disk: Disk) -> None:
     }
     if not disk.exists(path):
         if _has_data(folder, disk):
-            wanted = f"put back the one that it was made with, such as {json.dumps(ours)}"
-            raise CorruptFile(path, 0, f"missing, and the folder has data: {wanted}")
+            wanted = f"restore the original file, such as {json.dumps(ours)}"
+            raise CorruptFile(path, 0, f"missing, but the folder has data; {wanted}")
         write_durably(disk, path, json.dumps(ours).encode() + b"\n")
         return
     theirs = read_node_file(folder, disk)
     for key in ("time_unit", "time_partition_interval"):
         if theirs.get(key) != ours[key]:
             message = f"data folder {folder} was made with {key} = {theirs.get(key)}, not {ours[key]}"
-            raise StorageError(f"{message}: this cannot be changed; leave the option out", code=_MISMATCH)
+            raise StorageError(f"{message}; this cannot be changed, so omit the option", code=_MISMATCH)
 
 
 def _has_data(folder: str, disk: Disk) -> bool:

@@ -40,5 +40,5 @@ def load_schema(disk: Disk, path: str) -> tuple[SchemaTree, int]:
     dump = data[match.end() :]
     crc = zlib.crc32(b"" if version == 1 else match.group(4), zlib.crc32(dump))
     if len(dump) != int(match.group(3)) or crc != int(match.group(2), 16):
-        raise CorruptFile(path, match.end(), "the schema's checksum does not fit")
+        raise CorruptFile(path, match.end(), "checksum mismatch in the schema")
     return SchemaTree.load(dump), int(match.group(4))

@@ -89,8 +89,8 @@ def databases_of(content: Sequence[ForeignDevice], schema: SchemaTree, level: in
         if database is None:
             nodes = split_path(device.path)
             if len(nodes) <= level:
-                needed = f"a database is made {level} level(s) below root"
-                raise UserMistake(f"{device.path} lies in no database and is too short to make one: {needed}", code=509)
+                needed = f"databases are created {level} level(s) below root"
+                raise UserMistake(f"{device.path} is in no database and is too short to create one: {needed}", code=509)
             database = join_nodes(nodes[: level + 1])
         found[device.path] = database
     return found
@@ -109,7 +109,7 @@ def changes_for(
         known = schema.device(device.path)
         if known is not None and known.aligned != device.aligned:
             ours, theirs = ("aligned", "not") if known.aligned else ("not aligned", "aligned")
-            kinds.append(f"{device.path} is {ours}, in the file it is {theirs}")
+            kinds.append(f"{device.path} is {ours}, but {theirs} in the file")
             continue
         types += _conflicts(device, known)
         missing = tuple(s for s in device.series if known is None or s.measurement not in known.series)
@@ -117,7 +117,7 @@ def changes_for(
             changes.append(CreateSeries(device.path, device.aligned, missing))
     for conflicts, code in ((kinds, 511), (types, 507)):
         if conflicts:
-            raise UserMistake(f"{file} does not fit: {_listed(conflicts)}", code=code)
+            raise UserMistake(f"{file} conflicts with the schema: {_listed(conflicts)}", code=code)
     return changes
 
 

@@ -40,7 +40,7 @@ def partitions_of(
         for number in sorted(_slices(reader, device, interval)):
             found.setdefault((databases[device.path], number), []).append(device)
         if len(found) > PARTITIONS_MAX:
-            message = f"{reader.path} has points in more than {PARTITIONS_MAX} partitions: is its time unit another?"
+            message = f"{reader.path} has points in more than {PARTITIONS_MAX} partitions; check its time unit"
             raise UserMistake(message, code=2007)
     return {key: found[key] for key in sorted(found)}
 

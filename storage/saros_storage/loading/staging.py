@@ -122,9 +122,9 @@ class Staging:
         path = self.path(staged.name)
         for part, crc32 in ((path, staged.crc32), (path + RESOURCE, staged.resource_crc32)):
             if not self._disk.exists(part):
-                raise CorruptFile(part, 0, "the loaded file is gone")
+                raise CorruptFile(part, 0, "the loaded file is missing")
             if zlib.crc32(self._disk.map(part)) != crc32:
-                raise CorruptFile(part, 0, "its checksum is not that of its LOAD")
+                raise CorruptFile(part, 0, "its checksum differs from its LOAD")
         devices = decode_resource(path + RESOURCE, self._disk.map(path + RESOURCE))
         return self._source(path, staged.size, devices)
 

@@ -127,7 +127,9 @@ class SegmentedLog:
             if found.end < len(data) and (found.damaged or segment is not segments[-1]):
                 raise CorruptFile(segment.path, found.end, "a record of the log is damaged")
             if np.frombuffer(data, np.uint8, offset=found.end).any():
-                _logger.warning("the torn end of the log goes", extra={"path": segment.path, "offset": found.end})
+                _logger.warning(
+                    "truncating the torn tail of the log", extra={"path": segment.path, "offset": found.end}
+                )
             segment.size = found.end
             records += found.records
             next_index += len(found.records)
@@ -265,7 +267,7 @@ class SegmentedLog:
 
     def _is_done(self, index: int, round_: int, *, sync: bool) -> bool:
         if self._was_lost(index, round_):
-            raise DiskFull(f"no space left for the log in {self._folder}; free some, writes then go on")
+            raise DiskFull(f"no space left for the log in {self._folder}; free some space to let writes continue")
         return index <= (self._synced if sync else self._written)
 
     def _was_lost(self, index: int, round_: int) -> bool:
@@ -300,7 +302,7 @@ class SegmentedLog:
             self._synced = last if sync else self._synced
             if drafts and self._refused_bytes:
                 self._refused_bytes = 0
-                _logger.info("the log has room again", extra={"path": self._folder})
+                _logger.info("the log has disk space again", extra={"path": self._folder})
         elif failure.errno in FULL_ERRNOS and self._roll_back():
             if not self._refused_bytes:
                 _logger.warning("no space left for the log", extra={"path": self._folder})
@@ -310,7 +312,9 @@ class SegmentedLog:
             self._lost_from.append(self._next_index)
         else:
             self._failure = failure
-            _logger.error("the log failed, until the next start", extra={"path": self._folder, "why": str(failure)})
+            _logger.error(
+                "the log failed; restart after checking the disk", extra={"path": self._folder, "why": str(failure)}
+            )
 
     def _write(self, drafts: list[PendingRecord], first_index: int, synced: int, *, sync: bool) -> None:
         parts = [part for index, draft in enumerate(drafts, first_index) for part in draft.encode(index, synced)]

@@ -269,7 +269,7 @@ def decode_tablet(frame: bytes | memoryview) -> Tablet:
                 position += rows + 7 & -8
             columns.append(Column(type_, values, valid))
         if position != len(frame):
-            raise ValueError(f"{len(frame)} bytes where {position} are needed")
+            raise ValueError(f"{len(frame)} bytes, but {position} are needed")
     except (struct.error, ValueError) as error:
         raise CorruptFile("log", position, f"a tablet of {head.device} is cut short: {error}") from error
     return Tablet(head.device, head.measurements, times, tuple(columns), head.aligned)

@@ -66,7 +66,7 @@ def _check(device: DeviceSchema | None, head: FrameHead) -> DeviceSchema:
         raise UserMistake(f"Path [{head.device}] does not exist", code=508)
     if device.aligned != head.aligned:
         kind = "aligned" if device.aligned else "not aligned"
-        raise UserMistake(f"device {head.device} is {kind}: write to it so", code=511)
+        raise UserMistake(f"device {head.device} is {kind}; write to it with the same alignment", code=511)
     for measurement, type_ in zip(head.measurements, head.types, strict=True):
         found = device.series.get(measurement)
         if found is None:

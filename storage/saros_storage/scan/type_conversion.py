@@ -54,7 +54,7 @@ class TypeChanged(StorageError):
     code = 2021
 
     def __init__(self, path: str, asked: DataType, found: DataType) -> None:
-        super().__init__(f"{path} was {asked.name} when the query began, and is {found.name} by now: run it again")
+        super().__init__(f"{path} changed from {asked.name} to {found.name} during the query; run it again")
 
 
 def check_change(path: str, current: DataType, earlier: Collection[DataType], wanted: DataType) -> None:
@@ -70,8 +70,8 @@ def check_change(path: str, current: DataType, earlier: Collection[DataType], wa
     lost = [type_.name for type_ in earlier if not _is_equivalent_via(type_, current, wanted)]
     if lost:
         raise UserMistake(
-            f"{path} was {lost[0]} before it was {current.name}: points of then would be other ones as {wanted.name}, "
-            f"read at once or by way of {current.name}. {otherwise}",
+            f"{path} was {lost[0]} before it was {current.name}: older points would differ as {wanted.name}, "
+            f"depending on whether they are converted directly or by way of {current.name}. {otherwise}",
             code=507,
         )
 

@@ -63,7 +63,9 @@ class Catalogue:
         if text is not None and len(text) > TEXT_MAX:
             raise UserMistake(f"{kind} {key} takes {len(text)} characters: at most {TEXT_MAX} are kept", code=507)
         if (kind, key) not in self.by_key and len(self.by_key) >= ENTRIES_MAX:
-            raise UserMistake(f"there are or were {ENTRIES_MAX} {kind}s and the like: no more are kept", code=507)
+            raise UserMistake(
+                f"the limit of {ENTRIES_MAX} {kind}s and similar entries, including dropped ones, is reached", code=507
+            )
 
     def with_entry(self, kind: str, key: str, entry: Entry) -> Catalogue:
         """Return the catalogue with this entry, or `self` if it has a newer version of it."""

@@ -126,4 +126,4 @@ def check_deadband(name: str, series: SeriesSchema, *, aligned: bool) -> None:
     if series.type not in NUMERIC_TYPES:
         raise UserMistake(f"{name} is {series.type.name}: only numbers have a deadband", code=701)
     if aligned:
-        raise UserMistake(f"{name} is a series of an aligned device, whose rows stay whole: no deadband", code=701)
+        raise UserMistake(f"{name} is a series of an aligned device, which does not support deadbands", code=701)

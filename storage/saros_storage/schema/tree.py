@@ -330,7 +330,7 @@ class SchemaTree:
         device = self._devices.get(change.device)
         if device is not None and device.aligned != change.aligned:
             kind = "aligned" if device.aligned else "not aligned"
-            raise UserMistake(f"device {change.device} is {kind}, and stays so", code=511)
+            raise UserMistake(f"device {change.device} is {kind}; this cannot be changed", code=511)
         self._check_not_below_a_series(change.device)
         node = self._find(change.device)
         longest = _longest_name(change.series) if device is None and (node is None or not node.children) else None

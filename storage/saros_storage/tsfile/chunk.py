@@ -164,7 +164,7 @@ def read_layout(file: str, data: memoryview, data_end: int, chunk: ChunkMeta) ->
         pages.append(_read_page(cursor, end, type_, compressor, None if many else chunk, empty=marker & VALUE_MASK))
     count = sum(p.statistics.count for p in pages if p.statistics)
     if count != (chunk.statistics.count if chunk.statistics else 0):
-        raise cursor.corrupt(f"the pages hold {count} points, the index says otherwise")
+        raise cursor.corrupt(f"the pages hold {count} points, but the index has another count")
     start, end = cursor.base + start, cursor.base + end
     spans = () if type_ is None or marker & VALUE_MASK else tuple(_spans(pages))
     numbers = _table(pages)

@@ -81,7 +81,7 @@ def read_times(layout: ChunkLayout, data: memoryview, first: int, stop: int) -> 
     except DecodeError as error:
         raise layout.corrupt(str(error)) from error
     if not rises(times):
-        raise layout.corrupt("the times do not rise")
+        raise layout.corrupt("the timestamps are not ascending")
     return times, size
 
 
@@ -105,7 +105,7 @@ def read_column(
         mask = _present(bitmaps, part)
         counts = part if mask is None else _present_counts(mask, part)
         if counts != batch.table.counts.tolist():
-            raise batch.corrupt("not as many values are present as the statistics say")
+            raise batch.corrupt("the number of values differs from the statistics")
         if mask is None:
             sink.add(batch, starts)
         else:

@@ -67,7 +67,7 @@ def decode_times(
 def check_bounds(times: Int64Array, counts: Int64Array, firsts: Int64Array, lasts: Int64Array) -> None:
     """Raise DecodeError unless each page, of `counts` times, begins and ends with its times in `firsts` and `lasts`."""
     if not pages_span(times, counts, firsts, lasts):
-        raise DecodeError("the times are not those that the statistics say")
+        raise DecodeError("the timestamps differ from the statistics")
 
 
 def _decode(stream: bytes, sizes: Int64Array, counts: Int64Array) -> Int64Array:
@@ -79,6 +79,6 @@ def _decode(stream: bytes, sizes: Int64Array, counts: Int64Array) -> Int64Array:
         starts = (ends - sizes)[some]
         decode_pages_into(Encoding.TS_2DIFF, DataType.INT64, data, starts, ends[some], counts[some], times)
     if not rises(times):
-        raise DecodeError("the times do not rise")
+        raise DecodeError("the timestamps are not ascending")
     times.setflags(write=False)
     return times

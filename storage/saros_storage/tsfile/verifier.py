@@ -135,12 +135,16 @@ class _Check:
         if found is None or told is None:
             if found is not told:
                 count = 0 if told is None else told.count
-                raise CorruptFile(self._reader.path, offset, f"{what} tells of {count} points, it has {counted.count}")
+                raise CorruptFile(
+                    self._reader.path, offset, f"{what} has statistics of {count} points, but {counted.count} points"
+                )
             return
         for name in _comparable(found):
             have, say = getattr(found, name), getattr(told, name)
             if not _same(have, say, found if name == "total" else None):
-                raise CorruptFile(self._reader.path, offset, f"{what} tells {name} {say}, its points have {have}")
+                raise CorruptFile(
+                    self._reader.path, offset, f"{what} has {name} {say} in its statistics, but {have} in its points"
+                )
 
 
 def _count(rows: Block, counts: Sequence[int]) -> list[StoredStatistics]:

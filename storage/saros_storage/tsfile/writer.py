@@ -255,7 +255,7 @@ class TsFileWriter:
         device = self._devices.get(path)
         if device is None:
             device = self._devices[path] = _Device(segments_of_path(path), aligned=aligned)
-        assert device.aligned == aligned, f"{path} is both aligned and not"
+        assert device.aligned == aligned, f"{path} is both aligned and not aligned"
         return device
 
     def _start_group(self, device: _Device) -> None:
@@ -374,7 +374,7 @@ class _Series:
     def add(self, header: _Header, offset: int, chunk: StoredStatistics) -> None:
         assert header.type == self.header.type
         if chunk.count:
-            assert self.last is None or chunk.start > self.last, "chunks of a series must rise in time"
+            assert self.last is None or chunk.start > self.last, "chunks of a series must be in ascending order of time"
             self.last = chunk.end
         self.header = header
         self.chunks.append((offset, chunk))

@@ -38,7 +38,7 @@ def decode_entry(sender: str, text: str) -> SenderEntry:
     try:
         return entry_from_json(sender, json.loads(zlib.decompress(base64.b85decode(text))))
     except (ValueError, TypeError, KeyError, zlib.error) as error:
-        raise CorruptFile(key_of(sender), 0, f"not what a sender has sent: {error}") from error
+        raise CorruptFile(key_of(sender), 0, f"invalid state of a sender: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

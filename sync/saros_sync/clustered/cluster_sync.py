@@ -64,7 +64,7 @@ class MarkGuard:
                 case _:
                     continue
             if any(SENDER in attributes for attributes in given):
-                raise SentElsewhere(f"{change.device}: the attribute {SENDER} is given by senders alone")
+                raise SentElsewhere(f"{change.device}: only senders can set the attribute {SENDER}")
 
     def check_deletion(self, patterns: Sequence[str]) -> None:
         """See `WriteGuard`: deletions have no marks."""
@@ -137,7 +137,7 @@ class ClusterSync:
     def _read(self, node: NodeId, name: str, request: bytes, seconds: float) -> Answers:
         """Open a stream from another node. Raises Unreachable, RemoteError."""
         if self._parts.is_down(node):
-            raise Unreachable(node, "it has not answered lately", sent=False)
+            raise Unreachable(node, "it has not responded recently", sent=False)
         return self._parts.peers.stream(node, name, request, seconds)
 
     def stream_handlers(self) -> Mapping[str, StreamHandler]:
@@ -162,9 +162,9 @@ class ClusterSync:
             try:
                 self.step()
             except (StorageError, OSError) as error:
-                logger.warning("what senders sent is kept later", extra={"why": str(error)})
+                logger.warning("storing data from senders is postponed", extra={"why": str(error)})
             except Exception:
-                logger.exception("keeping what senders sent failed")
+                logger.exception("storing data from senders failed")
 
     def step(self) -> None:
         """Do one iteration of the background thread's work."""

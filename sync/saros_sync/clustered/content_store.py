@@ -204,7 +204,7 @@ class Contents:
             pull.file.close()
         if not os.path.basename(path).startswith(pull.digest.hexdigest()):
             self._disk.remove(path)
-            raise CorruptFile(path, 0, "another node sent another content than was asked for")
+            raise CorruptFile(path, 0, "a node sent different content than requested")
 
     def _begin(self, path: str) -> _Pull:
         self._disk.remove(path)  # it may be a link

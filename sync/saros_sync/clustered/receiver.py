@@ -262,8 +262,8 @@ class ClusterReceiver:
                         return replica_sets
             elif now > deadline:
                 raise Unreachable(
-                    f"{len(whole)} of the nodes {', '.join(map(str, nodes))} that keep sender {sender} have all of"
-                    f" round {number}: more than half must"
+                    f"{len(whole)} of the nodes {', '.join(map(str, nodes))}, which store sender {sender}, have all of"
+                    f" round {number}; a majority is required"
                 )
             self._sleep(_POLL_SECONDS)
 
@@ -274,10 +274,12 @@ class ClusterReceiver:
         def after(known: CatalogVersion, found: OwnershipDecision) -> SenderEntry:
             # The replica sets are as of `known` or newer; if they are newer, `put_notes` is refused.
             if self._replica_sets(sender) != held:
-                raise Unreachable(f"others are to keep sender {sender}, and must have round {round_.number} first")
+                raise Unreachable(f"the new replicas of sender {sender} must receive round {round_.number} first")
             entry = known.catalog.senders.get(sender)
             if entry is not None and entry.number >= round_.number:
-                raise BeginAgain(f"sender {sender} has sent round {entry.number} to another node: begin again")
+                raise BeginAgain(
+                    f"sender {sender} has sent round {entry.number} to another node; start the round again"
+                )
             if entry is not None and not before:
                 before.append(self._last_round(entry))
             last = before[0] if before else None
@@ -303,7 +305,7 @@ class ClusterReceiver:
             def after(known: CatalogVersion, found: OwnershipDecision) -> SenderEntry:
                 now = known.catalog.senders.get(entry.id)
                 if now is None or now.number != entry.number:
-                    raise BeginAgain(f"sender {entry.id} was dropped, or has sent more: begin again")
+                    raise BeginAgain(f"sender {entry.id} was dropped or has sent another round; start again")
                 return replace(now, devices=found.granted, conflicts=found.conflicts)
 
             entry = self._write(speaker, entry.id, devices, after)
@@ -380,7 +382,7 @@ class ClusterReceiver:
             try:
                 self._give(entry, self._devices(entry.id, self._round(entry.id, entry.document)))
             except StorageError as error:
-                logger.info("a sender's schema is given later", extra={"sender": entry.id, "why": str(error)})
+                logger.info("applying a sender's schema is postponed", extra={"sender": entry.id, "why": str(error)})
 
     def remove_finished(self) -> None:
         """Remove the arrived contents of rounds that were committed, here or at another node."""

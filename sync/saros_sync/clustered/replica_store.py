@@ -255,7 +255,7 @@ class ReplicaStore:
                         found = b"".join(pieces)
                     if hashlib.sha256(found).hexdigest() == name.partition(".")[0]:
                         return found
-        raise Unreachable(f"no node that answers has {name} of sender {sender}")
+        raise Unreachable(f"no node that responds has {name} of sender {sender}")
 
     def fetch(self, sender: str, name: str, target: MirrorFolder) -> bool:
         """Copy a content from any node into a folder of this node; return False if no answering node has it."""
@@ -366,7 +366,7 @@ class ReplicaStore:
             if is_promised and self._disk.exists(folder.data):
                 self._contents.make_durable(folder)
         except _TROUBLE as error:
-            logger.info("what a sender sent is fetched again", extra={"sender": sender, "why": str(error)})
+            logger.info("fetching a sender's data again", extra={"sender": sender, "why": str(error)})
             return
         with self._lock:
             (self._lost.add if lost and not is_ahead else self._lost.discard)(key)
@@ -418,7 +418,7 @@ class ReplicaStore:
                     self._take(node, sender, name, target)
                     left.remove(name)
             except (NodeUnreachable, RemoteError, CorruptFile, FileNotFoundError) as error:
-                logger.info("a node does not give a content", extra={"node": node, "why": str(error)})
+                logger.info("a node did not return the content", extra={"node": node, "why": str(error)})
                 is_sure = False
         return left if is_sure or not left else None
 
@@ -467,7 +467,7 @@ def _question(sender: str, document: Content, number: int) -> bytes:
 def _named(sender: str, sha256: str, size: int) -> tuple[str, Content]:
     """Return the sender and document of another node's request. Raises ValueError if they are malformed."""
     if not is_sender(sender) or len(sha256) != 64 or set(sha256) - set("0123456789abcdef"):
-        raise ValueError("no sender, or no document")
+        raise ValueError("invalid sender or document")
     return sender, Content(sha256, size)
 
 

@@ -70,7 +70,7 @@ class Catalog:
         """Return a sender's entry. Raises NoSuchSender."""
         entry = self.senders.get(sender)
         if entry is None:
-            raise NoSuchSender(f"nobody of the id {sender!r} has sent anything here: look with SHOW SENDERS")
+            raise NoSuchSender(f"sender {sender!r} does not exist here; see SHOW SENDERS")
         return entry
 
     def name_of(self, sender: str) -> str:
@@ -172,7 +172,7 @@ def transferred(
         raise RoundRefused(f"{catalog.name_of(sender)} has not sent {device}")
     owner = owners.get(device)
     if owner is None:
-        raise RoundRefused(f"{device} is no sender's: drop it here, and the next round brings it")
+        raise RoundRefused(f"{device} does not belong to a sender; drop it here, and the next round transfers it")
     if owner == sender:
         return ()
     loser, entry = catalog.senders[owner], catalog.senders[sender]

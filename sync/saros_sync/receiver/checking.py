@@ -98,5 +98,5 @@ def check_file(path: str, data: memoryview, interval: int, slices: Sequence[int]
     for number in slices:
         for device, span in devices.items():
             if span.start < number * interval or span.end >= (number + 1) * interval:
-                raise CorruptFile(path, 0, f"{device} has points outside of slice {number}, where it is to be")
+                raise CorruptFile(path, 0, f"{device} has points outside slice {number}")
     return devices

@@ -159,7 +159,7 @@ class Incoming:
     def begin(self, number: int, document: Content, user: str, name: str) -> None:
         """Begin or resume a round; contents of another round stay if this one needs them. Raises RoundRefused."""
         if document.size > ROUND_BYTES_MAX:
-            raise RoundRefused(f"a round of {document.size} bytes is longer than {ROUND_BYTES_MAX}")
+            raise RoundRefused(f"a round of {document.size} bytes exceeds the limit of {ROUND_BYTES_MAX}")
         if self.number == number and self.document == document and self.user == user:
             return
         with suppress(StorageError):  # errors of another round's files do not matter
@@ -234,7 +234,7 @@ class Incoming:
         if self.number and sha256 == self.document.sha256:
             content = self.document
         if content is None:
-            raise BeginAgain(f"{sha256} is no content of the round in hand: begin again")
+            raise BeginAgain(f"{sha256} is not part of the current round; start the round again")
         if len(data) > CHUNK_BYTES_MAX or zlib.crc32(data) != crc32:
             return self._have(content)  # damaged in transit
         self._take_inspected()

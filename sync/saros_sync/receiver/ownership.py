@@ -52,7 +52,7 @@ def claims(
         if owner is not None and owner != sender:
             conflicts.append(Conflict(device, name_of(owner), "another sender sent it first"))
         elif owner is None and is_here(device):
-            conflicts.append(Conflict(device, HERE, "the server has it itself"))
+            conflicts.append(Conflict(device, HERE, "it already exists on the server"))
         elif not may(device):
             conflicts.append(Conflict(device, NOBODY, "no permission: WRITE_DATA and WRITE_SCHEMA on it are needed"))
         else:

@@ -40,35 +40,35 @@ class SenderLocks:
     def of(self, sender: str) -> threading.Lock:
         """Return a sender's lock. Raises RoundRefused if the id is malformed, or if there are too many senders."""
         if not is_sender(sender):
-            raise RoundRefused(f"{sender[:64]!r} is no sender's id: 32 hexadecimal digits")
+            raise RoundRefused(f"{sender[:64]!r} is not a sender id (32 hexadecimal digits)")
         with self._lock:
             if sender not in self._locks and len(self._locks) >= _SENDERS_MAX:
-                raise RoundRefused(f"there are {_SENDERS_MAX} senders: drop some")
+                raise RoundRefused(f"there are {_SENDERS_MAX} senders already; drop some")
             return self._locks.setdefault(sender, threading.Lock())
 
 
 def check_speaker(speaker: Requester, sender: str, entry: SenderEntry | None) -> None:
     """Raise RoundRefused if the user may not act for a known sender."""
     if entry is not None and entry.user not in ("", speaker.user) and not speaker.administrator:
-        raise RoundRefused(f"sender {sender} is another user's: give this one an id of its own")
+        raise RoundRefused(f"sender {sender} belongs to another user; use another sender id")
 
 
 def require_in_progress(incoming: Incoming | None, speaker: Requester, sender: str, number: int) -> Incoming:
     """Return the round in progress. Raises BeginAgain if it is another round, RoundRefused if it is another user's."""
     if incoming is None or incoming.number != number or number == 0:
-        raise BeginAgain(f"round {number} of sender {sender} is not in hand here: begin again")
+        raise BeginAgain(f"round {number} of sender {sender} is not in progress here; start it again")
     if incoming.user != speaker.user:
-        raise RoundRefused(f"sender {sender} is another user's: give this one an id of its own")
+        raise RoundRefused(f"sender {sender} belongs to another user; use another sender id")
     return incoming
 
 
 def check_room(incoming: Incoming, wants: Sequence[MissingContent], unit: str, disk: Disk, folder: str) -> None:
     """Raise RoundRefused if the time units differ, DiskFull if the disk has no room for the missing contents."""
     if incoming.round is not None and incoming.round.time_unit != unit:
-        raise RoundRefused(f"the sender's unit of time is {incoming.round.time_unit}, the receiver's is {unit}")
+        raise RoundRefused(f"the sender's time unit is {incoming.round.time_unit}, the receiver's is {unit}")
     needed = sum(want.content.size - want.have for want in wants)
     if needed + _RESERVED_BYTES > disk.free_bytes(folder):
-        raise DiskFull(f"the round needs {needed} bytes more than there should be used of {folder}")
+        raise DiskFull(f"not enough disk space in {folder}: the round needs {needed} bytes")
 
 
 @contextmanager

@@ -44,7 +44,7 @@ class SenderGuard:
             owner = senders.owners.get(device)
             if owner is not None:
                 name = senders.catalog.name_of(owner)
-                raise SentElsewhere(f"{device} comes from {name}: change it there, and it changes here")
+                raise SentElsewhere(f"{device} is synchronized from {name}; change it there")
 
     def check_changes(self, changes: Iterable[SchemaChange]) -> None:
         """See `WriteGuard`."""

@@ -127,7 +127,7 @@ class SchemaFollower:
                 if tree is not None:
                     return tree.dump()
             self._tree = self._place = None
-        raise CorruptFile(self._folder, 0, "its log goes on faster than it can be read")
+        raise CorruptFile(self._folder, 0, "its log grows faster than it can be read")
 
     def _caught_up(self) -> SchemaTree | None:
         """Return the tree with all changes of the log, or None if the log's history has changed."""

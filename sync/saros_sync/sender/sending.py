@@ -166,7 +166,7 @@ class Sending:
             begun = self._send(snapshot, begun)
         if begun.status is RoundStatus.OLD:
             raise RoundRefused(
-                f"the receiver has round {begun.last} of sender {self._sender}: do two folders share it?"
+                f"the receiver has round {begun.last} of sender {self._sender}: is it used by another folder?"
             )
         self._journal.add(JournalRecord(snapshot.round.number, COMMITTED))
         is_new = _digest(snapshot.round) != self.last().digest
@@ -259,7 +259,7 @@ class Sending:
         if not self._snapshot.relink(self._live, snapshot, content):
             self._disk.remove(self._folder.last)
             self._journal.end()
-            raise BeginAgain("the receiver has lost a file that it had: the next round sends all that it lacks")
+            raise BeginAgain("the receiver lost a file that it had; the next round sends all missing files")
         return self._disk.map(self._snapshot.path(content.sha256))
 
     def _send_content(self, number: int, content: Content, data: memoryview, have: int) -> None:
@@ -339,7 +339,7 @@ class Sending:
 
     def _wait(self, seconds: float) -> None:
         if seconds and not self._sleep(seconds):
-            raise Stopped("the sender ends; its round goes on at the next start")
+            raise Stopped("the sender is stopping; its round continues after the next start")
 
 
 def retry_delay_s(failures: int) -> float:

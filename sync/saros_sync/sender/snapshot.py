@@ -115,7 +115,7 @@ class SnapshotFolder:
             except FileNotFoundError:
                 continue
             return manifest
-        raise CorruptFile(partition.folder, 0, "a file that its manifest names is missing")
+        raise CorruptFile(partition.folder, 0, "a file listed in its manifest is missing")
 
     def _link(self, partition: LivePartition, entry: FileEntry, number: int = 0) -> _New:
         source, link = os.path.join(partition.folder, _name(entry)), os.path.join(self._folder, f"{_NEW}{number}")
@@ -135,7 +135,7 @@ class SnapshotFolder:
         contents = []
         for file, data, (digest, crc32) in zip(new, maps, sums, strict=True):
             if (len(data), crc32.result()) != (file.entry.size, file.entry.crc32):
-                reason = f"its {len(data)} bytes have not the checksum of its manifest: it is not sent"
+                reason = f"its {len(data)} bytes do not match the checksum in its manifest; it is not sent"
                 raise CorruptFile(file.source, 0, reason)
             content = Content(digest.result().hexdigest(), len(data))
             self._disk.replace(file.link, self.path(content.sha256))

@@ -190,7 +190,7 @@ class IndexTree:
         leaves = list(self._leaves(root, NodeKind.LEAF_MEASUREMENT, budget))
         spans = [Span(leaf.offsets[0], leaf.end) for leaf in leaves if leaf.offsets]
         if any(a.end > b.start for a, b in pairwise(spans)):
-            raise CorruptFile(self._file, device.start, "the series of a device lie out of order")
+            raise CorruptFile(self._file, device.start, "the series of a device are out of order")
         return spans
 
     def _leaves(self, node: IndexNode, leaf: NodeKind, budget: _Budget, depth: int = 0) -> Iterator[IndexNode]:
@@ -231,7 +231,7 @@ class IndexTree:
             raise cursor.corrupt(f"an index node of type {kind}")
         rising = all(a < b for a, b in pairwise([*offsets, end]))
         if count and (offsets[0] < HEAD_BYTES or end > before or not rising):
-            raise cursor.corrupt("children of an index node lie out of place")
+            raise cursor.corrupt("children of an index node are out of place")
         keys = tuple(map(segments_key, names)) if devices else tuple((name_key(n[0] or ""),) for n in names)
         return IndexNode(NodeKind(kind), tuple(names), keys, tuple(offsets), end)
 
