@@ -162,3 +162,12 @@ def test_ctrl_c_again_and_again_breaks_nothing(tmp_path: Path) -> None:
             process.kill()
     assert errors == ""
     assert output == "lost 0\n"
+
+
+def test_a_call_that_is_over_is_not_cancelled() -> None:
+    """The thread that cancels may begin after the call has ended, and while the next one runs."""
+    cancelled = []
+    section = UninterruptibleSection(lambda: cancelled.append("cancelled"))
+    section._over = True
+    section._end(threading.Lock())
+    assert [] == cancelled

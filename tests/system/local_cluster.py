@@ -281,16 +281,16 @@ class LocalCluster:
             raise NodeFailed(f"node {node} goes on after signal {number}") from error
 
     def stop(self, node: int) -> None:
-        """SIGSTOP: the process keeps its connections and does nothing."""
+        """SIGSTOP: the process keeps its connections and does nothing. Waits until it does nothing."""
         self._processes[node].send_signal(signal.SIGSTOP)
-        self._stopped.add(node)
+        self.await_stopped(node)
 
     def await_stopped(self, node: int) -> None:
-        """Wait until a process has stopped itself; a SIGCONT before that would be lost. Raises NodeFailed."""
+        """Wait until a process has stopped; a SIGCONT before that would be lost. Raises NodeFailed."""
         limit = time.monotonic() + _END_SECONDS
         while _stat(self._processes[node].pid)[0] != "T":
             if time.monotonic() > limit:
-                raise NodeFailed(f"node {node} goes on where it was to stop itself")
+                raise NodeFailed(f"node {node} goes on where it was to stop")
             time.sleep(_POLL_SECONDS)
         self._stopped.add(node)
 

@@ -40,6 +40,7 @@ from saros_engine.statements.batches import ColumnBatch, outcomes_of
 from saros_server.api.arrow import Message, ResultSchema, encode, result_schema, to_arrow, to_column, to_times
 from saros_server.api.errors import refusal_of
 from saros_server.api.insert_request import InsertRequest
+from saros_server.api.quoting import quoted_name
 from saros_server.config.configuration import Configuration, ConfigurationError, configuration_file, load
 from saros_server.config.data_folder import cannot_open, check_not_foreign
 from saros_server.node.node import Node
@@ -48,7 +49,6 @@ from saros_server.process.interrupts import UninterruptibleSection
 from saros_server.process.server_file import serving
 from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import FolderInUse, StoreClosed, UserMistake
-from saros_storage.base.paths import quote_node, unquote_node
 from saros_storage.base.types import TIME_UNITS, Int64Array, TimeUnit
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.checkpoint.checkpoint_set import CheckpointSet
@@ -450,7 +450,7 @@ def _node_name(name: str) -> str:
     """Return a client's column name as a canonical node, quoted if need be; a back-quoted name is unquoted first."""
     if not name:
         raise UserMistake("a measurement name is empty", code=509)
-    return quote_node(unquote_node(name) if name.startswith("`") else name)
+    return quoted_name(name)
 
 
 class EmbeddedOutcome:

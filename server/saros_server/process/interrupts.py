@@ -48,7 +48,7 @@ class UninterruptibleSection:
     def __init__(self, cancel: Callable[[], object] | None = None) -> None:
         self._cancel = cancel
         self._is_main = self._over = self._overdue = False
-        #: Guards `_over` and `_overdue`; None: Ctrl-C was not pressed.
+        #: Guards `_over` and `_overdue`, and is held while `cancel` runs; None: Ctrl-C was not pressed.
         self._ending: _thread.LockType | None = None
 
     def __enter__(self) -> None:
@@ -81,8 +81,11 @@ class UninterruptibleSection:
             _thread.start_new_thread(self._end, (self._ending,))
 
     def _end(self, ending: _thread.LockType) -> None:
-        if self._cancel is not None:
-            self._cancel()
+        with ending:
+            if self._over:  # the thread may be in another call by now, which was not interrupted
+                return
+            if self._cancel is not None:
+                self._cancel()
         time.sleep(_PATIENCE_SECONDS)
         with ending:
             if not self._over:

@@ -44,6 +44,7 @@ from saros_server.sources.series_types import FileSeries, SeriesTypes
 from saros_server.sources.source_layout import SourceBatch
 from saros_server.sources.source_options import SourceError, SourceOptions
 from saros_server.sources.source_times import CUT_NOTE, cut_to
+from saros_storage.base.paths import quote_node
 
 _NDJSON = "application/x-ndjson"
 _TAG = "import"
@@ -376,7 +377,7 @@ def _write(found: _Import, session: HttpSession, batch: SourceBatch, progress: _
     aligned = found.aligned
     for device, part in by_device(batch, found.destination) if batch.times_count else ():
         found.types.write(device, {column.name: column.type for column in part.columns}, aligned=aligned)
-        columns = {column.name: column.values for column in part.columns}
+        columns = {quote_node(column.name): column.values for column in part.columns}
         insert = InsertRequest(device, aligned or None, 0, part.times, columns)
         progress.points += session.call(operations.INSERT, insert).points
     progress.rows += batch.times_count

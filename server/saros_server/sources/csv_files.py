@@ -27,7 +27,7 @@ from saros_server.sources.time_column import named_time_column
 from saros_storage.base.types import DataType
 
 #: A column's name, and its type after it, as IoTDB's tools write it: root.a.b.c(FLOAT).
-_TITLE = re.compile(rf"(?P<name>.+?)(?:\((?P<type>{'|'.join(DataType.__members__)})\))?")
+_TITLE = re.compile(rf"(?P<name>.+?)(?:\((?P<type>{'|'.join(DataType.__members__)})\))?", re.DOTALL)
 _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 #: Bytes of CSV that are parsed at once.
 _BLOCK_BYTES = 4 << 20

@@ -13,6 +13,7 @@ Pure but for reading the file. Not thread-safe.
 
 from __future__ import annotations
 
+import codecs
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,6 +56,9 @@ COLUMNS_MAX = 100_000
 _SKIPPED_BYTES = 1 << 20
 #: Bytes that no text of one byte or more per character has.
 _NO_TEXT = frozenset(range(0x09)) | frozenset(range(0x0E, 0x1B))
+#: A text may have control characters if it decodes. In UTF-16 taken for UTF-8 every second byte is zero; fewer than one
+#: in four are allowed.
+_NULS_MIN = 4
 #: How a text of two or four bytes per character may begin.
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -172,8 +176,7 @@ def _format_of(head: bytes, name: str, encoding: str, *, said: str | None) -> st
     refused = next((what for mark, what in _REFUSED.items() if head.startswith(mark)), None)
     if refused is not None:
         raise SourceError(f"{name} is {refused}")
-    wide = encoding.lower().startswith(("utf-16", "utf-32", "utf16", "utf32")) or head.startswith(_WIDE_MARKS)
-    if not wide and not _NO_TEXT.isdisjoint(head):
+    if not _is_text(head, encoding):
         raise SourceError(
             f"{name} is no text, and neither Parquet nor TsFile; of a text, --encoding says how it is written, such as "
             "utf-16"
@@ -186,3 +189,15 @@ def _format_of(head: bytes, name: str, encoding: str, *, said: str | None) -> st
     if begin == "<":
         raise SourceError(f"{name} is XML or HTML: import reads CSV, JSON lines, Parquet and TsFiles")
     return "json" if begin == "{" else "csv"
+
+
+def _is_text(head: bytes, encoding: str) -> bool:
+    """Return whether a file with these first bytes can be a text."""
+    wide = encoding.lower().startswith(("utf-16", "utf-32", "utf16", "utf32")) or head.startswith(_WIDE_MARKS)
+    if wide or _NO_TEXT.isdisjoint(head):
+        return True
+    try:
+        codecs.getincrementaldecoder(encoding)().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return _NULS_MIN * head.count(0) < len(head)
