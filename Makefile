@@ -11,8 +11,9 @@ CYCLES ?= 50
 NODES ?= 3
 FAULTS ?= 8
 RESTARTS ?= 200
+EXAMPLES ?= 2000
 
-.PHONY: help run test quick check-slow lint types imports unit format parser proto console bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming campaign-wire campaign-http compare-iotdb simulate-scale mutants docs clean
+.PHONY: help run test quick check-slow lint types imports unit format parser proto console bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming campaign-wire campaign-http compare-iotdb simulate-scale mutants docs clean campaign-doors
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -114,6 +115,9 @@ campaign-wire: .venv/.dev ## mutated messages of both client protocols, for MINU
 
 campaign-http: .venv/.dev ## mutated requests on every route of HTTP, for MINUTES; the server must serve others all the time
 	@$(BIN)/python benchmarks/campaign_http.py --minutes $(MINUTES)
+
+campaign-doors: .venv/.dev ## EXAMPLES random frames through every door into a database and out again; every value must come back
+	@$(BIN)/python benchmarks/campaign_doors.py --examples $(EXAMPLES)
 
 campaign-streaming: .venv/.dev ## a stream of Spark's from Saros to Saros starts again RESTARTS times; no row may be lost or come twice
 	@$(BIN)/python benchmarks/campaign_streaming.py --restarts $(RESTARTS)

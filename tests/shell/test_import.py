@@ -296,7 +296,7 @@ def test_utf_16_is_told_apart_from_latin_1(tmp_path: Path, capsys: pytest.Captur
         (b"PK\x03\x04....", "is a zip archive, as spreadsheets are: unpack it, or save the sheet as CSV"),
         (b"ARROW1\x00\x00", "is an Arrow file: write it as Parquet"),
         (b"SQLite format 3\x00", "is an SQLite database: export its tables as CSV"),
-        (b"time,x\n1,\x00\n", "is no text, and neither Parquet nor TsFile"),
+        (b"time,x\n1,\xff\x00\n", "is no text, and neither Parquet nor TsFile"),
         (b'[{"time": 1, "v": 2}]\n', "is a JSON array: write one object per line, such as with jq -c '.[]'"),
         (b'\n{\n  "time": 1,\n  "v": 2\n}\n', "line 2, is no JSON object: JSON lines have one object per line"),
         (b"<?xml version='1.0'?>\n", "is XML or HTML: import reads CSV, JSON lines, Parquet and TsFiles"),

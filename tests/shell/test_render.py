@@ -124,3 +124,14 @@ def test_null_is_shown_as_the_user_wants() -> None:
 
 def test_every_format_has_a_renderer() -> None:
     assert FORMATS == tuple(RENDERERS)
+
+
+def test_times_before_there_were_zones_are_the_same_instants() -> None:
+    moment = pa.array([-2_840_140_800_000, None], pa.int64()).cast(pa.timestamp("ms", "Europe/Amsterdam"))
+    text, absent = iso_times(moment)  # the local mean time was 32 seconds more
+    assert ("1880-01-01T00:19:00.000+00:19", None) == (text, absent)
+
+
+def test_a_local_time_beyond_64_bits_is_in_utc() -> None:
+    first = pa.array([-(2**63) + 1, 0], pa.int64()).cast(pa.timestamp("ns", "America/New_York"))
+    assert ["1677-09-21T00:12:43.145224193Z", "1969-12-31T19:00:00.000000000-05:00"] == iso_times(first)

@@ -40,9 +40,9 @@ def _encode(value: object, number: int) -> client_pb2.Value:
             return client_pb2.Value(text=value)
         case bytes() | bytearray() | memoryview():
             return client_pb2.Value(blob=bytes(value))
-        case datetime() if value.tzinfo is not None:
-            return client_pb2.Value(instant_ns=_nanoseconds(value))
-        case date():
+        case datetime() if value.tzinfo is not None and -_INT64 <= (instant := _nanoseconds(value)) < _INT64:
+            return client_pb2.Value(instant_ns=instant)
+        case date():  # and instants before 1677 or after 2262, with their offsets
             return client_pb2.Value(local_time=value.isoformat())
         case _:
             raise TypeError(f"parameter {number} is a {type(value).__name__}, which has no SQL type")

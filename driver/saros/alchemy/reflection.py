@@ -43,16 +43,22 @@ class Reflection:
     def get_columns(
         self, connection: Connection, table_name: str, schema: str | None = None, **_: Any
     ) -> list[ReflectedColumn]:
-        """`time`, then the series with type, encoding, compression, tags and attributes. Raises NoSuchTableError."""
+        """`time`, then the series with type, encoding, compression, tags and attributes. Raises NoSuchTableError.
+
+        A series that is called time itself is left out: a table has one column of the name.
+        """
         rows = self._series(connection, table_name, schema)
         if not rows:
             raise exc.NoSuchTableError(table_name)
         columns: list[ReflectedColumn] = [
             {"name": "time", "type": types.TIMESTAMP(timezone=True), "nullable": False, "default": None}
         ]
-        for row in rows:
+        named = ((last_node(row[0]), row) for row in rows)
+        for name, row in named:
+            if name.lower() == "time":
+                continue
             found: Any = {
-                "name": last_node(row[0]),
+                "name": name,
                 "type": _TYPES[row[3]],
                 "nullable": True,
                 "default": None,

@@ -24,7 +24,7 @@ class PathExpression:
     @property
     def absolute(self) -> bool:
         """Whether it starts at the root."""
-        return bool(self.nodes) and self.nodes[0] == "root"
+        return len(self.nodes) > 1 and self.nodes[0] == "root"
 
     @property
     def has_wildcard(self) -> bool:

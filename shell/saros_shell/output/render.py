@@ -178,15 +178,22 @@ def float_text(value: float) -> str:
 
 
 def iso_times(column: pa.Array) -> list[str | None]:
-    """ISO 8601 with offset, in the column's zone and unit; None stays None."""
+    """ISO 8601 with offset, in the column's zone and unit; None stays None.
+
+    Offsets have whole minutes: of the local mean time before there were zones, the seconds are left out of both the
+    offset and the time. A time whose local time 64 bits do not hold is in UTC.
+    """
     unit = column.type.unit
     naive = pc.local_timestamp(column) if column.type.tz else column
     utc = column.cast(pa.timestamp(unit))
     valid = column.is_valid().to_pylist() if column.null_count else None
     local = naive.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    shift = local - utc.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    instants = utc.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     ticks_per_minute = 60 * {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[unit]
-    minutes = shift // ticks_per_minute
+    minutes = (local - instants) // ticks_per_minute
+    shifted = instants + minutes * ticks_per_minute
+    minutes = np.where((shifted < instants) == (minutes < 0), minutes, 0)  # otherwise it has wrapped
+    local = instants + minutes * ticks_per_minute
     texts: list[str] = np.datetime_as_string(local.view(f"datetime64[{unit}]")).tolist()
     if len(minutes) and (minutes == minutes[0]).all():
         suffix = _offset(int(minutes[0]))

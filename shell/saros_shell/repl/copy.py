@@ -69,8 +69,8 @@ def cannot_write(target: Path, error: OSError) -> saros.Error:
 def _titles(cursor: saros.Cursor, device: StatedDevice | None) -> list[str]:
     """The names of the columns with their types: root.a.b.temperature(FLOAT)."""
     titles = []
-    for name, type_, *_ in cursor.description or ():
-        if name == "Time":
+    for place, (name, type_, *_) in enumerate(cursor.description or ()):
+        if name == "Time" and not place:
             titles.append(name)
         else:
             titles.append(f"{name if device is None else f'{device.path}.{quote_node(name)}'}({type_})")

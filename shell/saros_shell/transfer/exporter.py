@@ -27,6 +27,7 @@ from saros_shell.output.login import password_of
 from saros_shell.output.progress import Progress
 from saros_shell.repl.copy import cannot_write, write_result
 from saros_shell.transfer.exported_devices import Device, find_devices
+from saros_storage.base.paths import sql_node, sql_path
 
 FORMATS = ("csv", "json", "parquet", "tsfile")
 #: What a time begins with in SQL.
@@ -170,9 +171,14 @@ def _write_device(
         from saros_shell.transfer.tsfile_export import write_tsfile
 
         return write_tsfile(connection, [device], where, target, Progress(1, quiet=True))
+    if any(name == "Time" for name, *_ in device.series) and not (typed and target.suffix in (".csv", ".json")):
+        raise saros.InterfaceError(
+            f"{device.path} has a series called Time, as the column of times is: export CSV or JSON with --types, or a "
+            "TsFile"
+        )
     stated = StatedDevice(device.path, device.aligned)
-    columns = ", ".join(f"{name} as {name}" for name, *_ in device.series)
-    with connection.execute(f"select {columns} from {device.path}{where}") as cursor:  # noqa: S608 (canonical names)
+    columns = ", ".join(f"{sql_node(name)} as {sql_node(name)}" for name, *_ in device.series)
+    with connection.execute(f"select {columns} from {sql_path(device.path)}{where}") as cursor:  # noqa: S608 (quoted)
         return write_result(cursor, target, device=stated, typed=typed)
 
 

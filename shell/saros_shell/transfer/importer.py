@@ -49,6 +49,7 @@ from saros_shell.output.login import password_of
 from saros_shell.output.progress import Progress
 from saros_shell.output.render import iso_times
 from saros_shell.transfer.replaced import ReplacedPoints
+from saros_storage.base.paths import quote_node
 from saros_storage.base.types import DataType
 
 #: Bad rows shown on the terminal; all of them are in the side file.
@@ -339,7 +340,7 @@ class _Loader:
         report.add_columns(batch)
         for device, part in by_device(batch, destination) if batch.times_count else ():
             self.types.write(device, {c.name: c.type for c in part.columns}, aligned=aligned)
-            columns = {c.name: c.values for c in part.columns}
+            columns = {quote_node(c.name): c.values for c in part.columns}  # a name may have backquotes itself
             self.writer.add(device, part.times, columns, aligned=aligned or None)
             report.replaced.add(device, part.times.cast(self.clock, safe=False).cast(pa.int64()), columns)
         report.rows += batch.times_count

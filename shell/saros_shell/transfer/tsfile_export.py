@@ -16,6 +16,7 @@ from saros_shell.output.progress import Progress
 from saros_shell.repl.copy import cannot_write
 from saros_shell.transfer.exported_devices import Device
 from saros_storage.base.block import Column
+from saros_storage.base.paths import sql_node, sql_path
 from saros_storage.base.types import TIME_UNITS, Compressor, DataType, Encoding, Int64Array
 from saros_storage.io.disk import LocalDisk
 from saros_storage.schema import stored_encoding
@@ -53,9 +54,10 @@ def write_tsfile(
 
 def _write_device(connection: saros.Connection, writer: TsFileWriter, device: Device, where: str) -> int:
     points = 0
+    source = f"from {sql_path(device.path)}{where}"
     if device.aligned:
-        names = ", ".join(name for name, *_ in device.series)
-        for times, columns in _chunks(connection, f"select {names} from {device.path}{where}", device.series):  # noqa: S608
+        names = ", ".join(sql_node(name) for name, *_ in device.series)
+        for times, columns in _chunks(connection, f"select {names} {source}", device.series):
             stored = [
                 AlignedColumn(name, column.type, *_stored(column.type, encoding, compressor), column)
                 for (name, _, encoding, compressor), column in zip(device.series, columns, strict=True)
@@ -66,7 +68,7 @@ def _write_device(connection: saros.Connection, writer: TsFileWriter, device: De
         return points
     for series in device.series:
         name, _, encoding, compressor = series
-        for times, (column,) in _chunks(connection, f"select {name} from {device.path}{where}", (series,)):  # noqa: S608
+        for times, (column,) in _chunks(connection, f"select {sql_node(name)} {source}", (series,)):
             stored_as = _stored(column.type, encoding, compressor)
             writer.write_series(device.path, name, column.type, *stored_as, times, column.values)
             points += len(times)

@@ -40,6 +40,17 @@ def unquote_node(node: str) -> str:
     return node[1:-1].replace("``", "`") if node.startswith("`") else node
 
 
+def sql_node(node: str) -> str:
+    """Return a canonical node as SQL has it anywhere: quoted, since `time` and `null` are words of the language."""
+    return node if node.startswith("`") else f"`{node}`"
+
+
+def sql_path(path: str) -> str:
+    """Return a path as SQL has it anywhere. Raises UserMistake 509."""
+    root, *nodes = split_path(path)
+    return join_nodes([root, *map(sql_node, nodes)])
+
+
 def join_nodes(nodes: Sequence[str]) -> str:
     """Return the path of canonical nodes."""
     return ".".join(nodes)

@@ -1,0 +1,78 @@
+"""Random frames through every door into a database and out again: each value must come back bit by bit.
+
+python benchmarks/campaign_doors.py [--examples N] [--seed 1]
+
+The doors are those of `tests/shell/doors`: ways to insert, statements, files of four formats, cursors, exports. Each
+example takes one way in and all ways out, in a folder or through a server in turn. A violation names its door and shows
+the smallest frame found; the exit code is then 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, seed, settings
+from interruptible import run
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from driver.targets import WAYS
+from shell.doors.checking import Walk, check, walks
+from shell.doors.doors_in import DOORS
+from shell.doors.places import Places, open_places
+
+_CHECKS = (HealthCheck.too_slow, HealthCheck.data_too_large)
+
+
+def examples_of(places: Places, door: str, count: int, first: int) -> int:
+    """Try so many frames through a door, and return 1 if one has not come back."""
+
+    @seed(first)
+    @settings(max_examples=count, deadline=None, suppress_health_check=_CHECKS, database=None)
+    @given(walk=walks())
+    def each(walk: Walk) -> None:
+        check(places, door, walk)
+
+    try:
+        each()
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        notes = "\n".join(getattr(error, "__notes__", ()))
+        print(f"VIOLATION {door}: {type(error).__name__}: {error}\n{notes}", flush=True)
+        return 1
+    return 0
+
+
+def campaign(examples: int, first: int) -> int:
+    """Go through all doors; 1 if something was violated."""
+    violations = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for way in WAYS:
+            with open_places(way, Path(folder)) as places:
+                for door in DOORS:
+                    begin = time.process_time()
+                    count = -(-examples // (len(WAYS) * len(DOORS)))
+                    violations += examples_of(places, door, count, first)
+                    print(f"{count:>6} {way} {door} {time.process_time() - begin:.1f} s", flush=True)
+    print(f"{violations} doors violated" if violations else "nothing wrong")
+    return 1 if violations else 0
+
+
+def main() -> int:
+    """Read the arguments."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--examples", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    return campaign(arguments.examples, arguments.seed)
+
+
+if __name__ == "__main__":
+    run(main)
